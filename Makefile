@@ -1,0 +1,32 @@
+# Every target sets itself up: Python 3.11 or later and make are all that is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test soak check clean
+
+demo: $(STAMP)
+	"$(BIN)/optiml" demo --html report.html
+
+test: $(STAMP) check
+	"$(BIN)/python" -m pytest -n auto -m "not slow"
+
+soak: $(STAMP)
+	OPTIML_SOAK=1 "$(BIN)/python" -m pytest -n auto --timeout 3600
+
+check: $(STAMP)
+	"$(BIN)/ruff" check .
+	"$(BIN)/ruff" format --check .
+	"$(BIN)/mypy"
+	"$(BIN)/lint-imports"
+
+$(STAMP): pyproject.toml
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "optiml-magic needs Python 3.11 or later; name one: make PYTHON=python3.12"; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) build dist report.html
