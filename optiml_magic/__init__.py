@@ -1,0 +1,39 @@
+"""optiml-magic: CUDA kernels in a notebook, proved right, measured, explained and made faster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from optiml_magic.model.task import Task
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from optiml_magic.optimize import optimize
+    from optiml_magic.result import Result
+    from optiml_magic.settings import Settings
+
+__version__ = "0.1.0"
+__all__ = ["Result", "Settings", "Task", "load_ipython_extension", "optimize"]
+
+_LAZY = {
+    "optimize": "optiml_magic.optimize",
+    "Result": "optiml_magic.result",
+    "Settings": "optiml_magic.settings",
+}
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Called by ``%load_ext optiml_magic``; touches neither CUDA nor the emulator."""
+    from optiml_magic.magics.optiml import OptimlMagics
+
+    shell.register_magics(OptimlMagics)
+
+
+def __getattr__(name: str) -> Any:
+    """Heavy members load on first use, so that importing the package costs nothing."""
+    if name in _LAZY:
+        from importlib import import_module
+
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,46 @@
+"""What a compiler returns: machine code with its resources, or diagnostics on lines of the cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message of a compiler, on a 1-based line of the kernel text (0: no line)."""
+
+    line: int
+    severity: Literal["error", "warning"]
+    message: str
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one kernel takes on the chip, as ptxas reports it; sizes in bytes."""
+
+    registers: int  # per thread
+    shared_bytes: int  # static, per block, as ptxas counts it: sm_90 adds 1 KB of its own at launch
+    local_bytes: int  # stack frame, per thread
+    spill_store_bytes: int
+    spill_load_bytes: int
+
+
+@dataclass(frozen=True)
+class Build:
+    """A compiled program. ``names`` maps each kernel's name expression to its lowered name."""
+
+    ptx: str
+    cubin: bytes
+    names: dict[str, str]
+    resources: dict[str, Resources]  # by lowered name
+    warnings: tuple[Diagnostic, ...]
+    digest: str  # SHA-256 of the cubin compiled without line information, 16 hex digits
+
+
+@dataclass(frozen=True)
+class CompileFailure:
+    """A program that does not compile: at least one error, in the order of the text."""
+
+    errors: tuple[Diagnostic, ...]
+    log: str

@@ -1,0 +1,47 @@
+"""A program the search looks at, and the proposal it came from."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from optiml_magic.model.finding import Hypothesis
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """An edit that a proposer suggests: the whole new program text and why it should be faster.
+
+    ``prior`` in (0, 1] orders the proposals of one parent; higher is tried earlier.
+    """
+
+    text: str
+    title: str
+    proposer: str
+    rationale: str = ""
+    hypothesis: Hypothesis | None = None
+    prior: float = 0.5
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A proposal with a place in the tree: ``number`` counts creations, the input kernel is 0."""
+
+    number: int
+    parent: int | None
+    proposal: Proposal
+
+    @property
+    def text(self) -> str:
+        """The program text: kernels and directives."""
+        return self.proposal.text
+
+    @property
+    def digest(self) -> str:
+        """The first 16 hex digits of the SHA-256 of the text."""
+        return text_digest(self.text)
+
+
+def text_digest(text: str) -> str:
+    """The first 16 hex digits of the SHA-256 of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,69 @@
+"""What a run of a kernel counted: the vocabulary shared by every device that can count.
+
+Names and definitions follow Nsight Compute where it has one; the ncu name stands beside each field.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Space = Literal["global", "shared", "local"]
+Access = Literal["load", "store", "atomic"]
+
+
+@dataclass(frozen=True)
+class MemoryCounters:
+    """One memory instruction of the kernel, summed over every warp that executed it.
+
+    ``requests`` counts warp-level executions with at least one active lane. ``sectors`` counts the
+    distinct 32-byte sectors each request touched (global and local). ``wavefronts`` counts the
+    passes over the 32 banks of 4 bytes that each request needed (shared), so ``wavefronts - ideal``
+    are the bank conflicts. ``ideal`` is the least number of sectors (or wavefronts) that the bytes
+    asked for need.
+    """
+
+    line: int  # 1-based line of the compiled text; 0 when unknown
+    space: Space
+    access: Access
+    width: int  # bytes per lane
+    requests: int  # l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum and its siblings
+    sectors: int  # l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum and its siblings
+    wavefronts: int  # l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum and its siblings
+    ideal: int  # in sectors (global, local) or wavefronts (shared)
+    lanes: int  # active lanes summed over the requests
+
+
+@dataclass(frozen=True)
+class LineCounters:
+    """Executed instructions attributed to one source line."""
+
+    line: int
+    warp_instructions: int  # inst_executed
+    thread_instructions: int  # thread_inst_executed
+
+
+@dataclass(frozen=True)
+class KernelCounters:
+    """All counts of one kernel launch. PTX-level: what NVRTC emitted, before ptxas."""
+
+    kernel: str  # lowered name
+    warp_instructions: int  # smsp__inst_executed.sum
+    thread_instructions: int  # smsp__thread_inst_executed.sum
+    by_class: dict[
+        str, int
+    ]  # warp instructions by class: fp32 fp64 fp16 int sfu memory control barrier other
+    flops: dict[str, int]  # floating-point operations (an fma counts two) by dtype: f16 f32 f64
+    memory: tuple[MemoryCounters, ...]
+    lines: tuple[LineCounters, ...]
+    barriers: int  # warp-level barrier arrivals
+    read_sectors_unique: int  # distinct 32-byte global sectors read (the compulsory DRAM reads)
+    write_sectors_unique: int  # distinct 32-byte global sectors written
+    read_sectors_per_block: int  # distinct sectors read by each block, summed over the blocks
+
+    @property
+    def active_lanes(self) -> float:
+        """Mean active lanes per executed warp instruction, 0 to 32."""
+        if not self.warp_instructions:
+            return 0.0
+        return self.thread_instructions / self.warp_instructions

@@ -1,0 +1,76 @@
+"""One candidate evaluated, and the whole run as a trajectory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optiml_magic.model.build import Resources
+from optiml_magic.model.candidate import Candidate
+from optiml_magic.model.finding import Finding, RooflineClass
+from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.verdict import Outcome, Verdict
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The evidence on one candidate.
+
+    ``identity`` hashes machine code and launch plan ("" if it never compiled); ``duplicate_of`` is
+    the number of an earlier candidate with the same identity, whose evidence this repeats.
+    ``reward`` lies in [-1, 1]. ``seconds_spent`` is the wall time of the evaluation.
+    """
+
+    candidate: int
+    identity: str
+    verdict: Verdict
+    measurement: Measurement | None = None
+    resources: tuple[Resources, ...] = ()
+    roofline: RooflineClass | None = None
+    findings: tuple[Finding, ...] = ()
+    reward: float = -1.0
+    seconds_spent: float = 0.0
+    duplicate_of: int | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A candidate with its evaluation."""
+
+    candidate: Candidate
+    evaluation: Evaluation
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Every step of a run in order of evaluation; step 0 is the input kernel."""
+
+    steps: tuple[Step, ...]
+    stopped: str  # why the search ended
+
+    @property
+    def root(self) -> Step:
+        """The input kernel."""
+        return self.steps[0]
+
+    @property
+    def best(self) -> Step:
+        """The fastest verified step; the input kernel wins ties."""
+        verified = [
+            step
+            for step in self.steps
+            if step.evaluation.verdict.outcome is Outcome.PASSED and step.evaluation.measurement
+        ]
+        return min(verified, key=_seconds, default=self.root)
+
+    def lineage(self, step: Step) -> tuple[Step, ...]:
+        """The path from the input kernel to ``step``, both included."""
+        by_number = {s.candidate.number: s for s in self.steps}
+        path = [step]
+        while path[-1].candidate.parent is not None:
+            path.append(by_number[path[-1].candidate.parent])
+        return tuple(reversed(path))
+
+
+def _seconds(step: Step) -> float:
+    measurement = step.evaluation.measurement
+    return measurement.seconds if measurement else float("inf")

@@ -1,0 +1,51 @@
+"""What a measurement means: a finding, its evidence and actions, and a hypothesis to test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["critical", "warning", "note"]
+Direction = Literal["lower", "higher"]
+RooflineClass = Literal["memory", "compute", "latency", "launch", "mixed"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One fact behind a finding: the metric, its value, and the threshold that it crossed."""
+
+    metric: str
+    value: float
+    threshold: float
+    unit: str
+    source: str  # emulated, estimated, ncu, events, sass
+    line: int = 0  # 1-based line of the kernel text; 0 when the whole kernel is meant
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something to try; ``rewrite`` names the rule that can do it, where there is one."""
+
+    advice: str
+    rewrite: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One piece of advice: root cause in a sentence, evidence, actions from best to worst."""
+
+    tool: str
+    severity: Severity
+    cause: str
+    evidence: tuple[Evidence, ...]
+    actions: tuple[Action, ...]
+    gain: tuple[float, float]  # expected speed-up as a range, 1.0 is none
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """What an edit is expected to do: which metric moves which way."""
+
+    metric: str
+    direction: Direction
+    because: str = ""

@@ -1,0 +1,52 @@
+"""What a user asks for: a kernel, what it should compute, and on which inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Inputs = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A kernel to check, profile or optimise.
+
+    Attributes:
+        kernel: CUDA C++ text with ``#pragma optiml`` directives, or the path of a ``.cu`` file.
+        reference: a function of the inputs by name, returning an array, a tuple in the order of the
+            output parameters, or a dict by name. Without one the input kernel is the oracle.
+        inputs: arrays and scalars by parameter name; or a function ``inputs(rng, **sizes)`` that
+            returns them, so that fresh data can be drawn.
+        sizes: the keyword arguments of ``inputs`` when it is a function.
+        outputs: specifications such as ``{"out": "f4[rows, cols]"}``; only needed where neither the
+            reference nor an array of that name in ``inputs`` tells shape and dtype.
+        inout: buffers that are read and written, whose initial value is the one in ``inputs``.
+        args: parameter values in order, by name, when names in the kernel differ from those in
+        ``inputs``. rtol, atol: tolerances; by default computed from the dtype. bytes, flops: what
+        the task needs at least to move and to compute in one run; by default the
+            input kernel's own counts are used, and the output says so.
+        name: shown in reports; by default the kernel's.
+    """
+
+    kernel: str | Path
+    reference: Callable[..., Any] | None = None
+    inputs: Inputs = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    inout: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    rtol: float | None = None
+    atol: float | None = None
+    bytes: int | None = None
+    flops: int | None = None
+    name: str = ""
+
+    @property
+    def text(self) -> str:
+        """The kernel's text, read from its file if it is a path."""
+        if isinstance(self.kernel, Path):
+            return self.kernel.read_text(encoding="utf-8")
+        return self.kernel

@@ -1,0 +1,69 @@
+"""How a candidate ended: every expected end of an evaluation is one of these values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """The end of an evaluation. Only ``PASSED`` may win."""
+
+    PASSED = "passed"
+    INVALID = "invalid"  # a directive or a binding does not fit the task
+    COMPILE_ERROR = "compile_error"
+    UNSUPPORTED = "unsupported"  # the device cannot run it; nothing is said about the kernel
+    LAUNCH_ERROR = "launch_error"
+    OUT_OF_BOUNDS = "out_of_bounds"
+    MISALIGNED = "misaligned"
+    TRAP = "trap"
+    BARRIER = "barrier"  # a barrier in divergent code, or a deadlock
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"  # the device host died
+    WRONG = "wrong"
+    INPUT_MODIFIED = "input_modified"
+
+
+@dataclass(frozen=True)
+class OutputCheck:
+    """One output compared with what the oracle wants.
+
+    ``error`` is the relative norm ``|got - wanted| / |wanted|`` over the finite elements. ``wrong``
+    counts elements outside the tolerance, ``unwritten`` those among them that still hold the
+    poison, ``nonfinite`` those that are NaN or infinite where the oracle is not.
+    """
+
+    name: str
+    elements: int
+    wrong: int
+    unwritten: int
+    nonfinite: int
+    error: float
+    max_abs_error: float
+    rtol: float
+    atol: float
+    first_index: tuple[int, ...] = ()
+    got: str = ""
+    wanted: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every element is within the tolerance."""
+        return self.wrong == 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome, one sentence a person can act on, the line it points at, and the evidence."""
+
+    outcome: Outcome
+    summary: str
+    line: int = 0
+    fix: str = ""
+    checks: tuple[OutputCheck, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the candidate may compete."""
+        return self.outcome is Outcome.PASSED

@@ -1,0 +1,62 @@
+"""Every setting: its default, its environment variable, what it means.
+
+Resolved anew at each command, in the order flag, environment, default.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from optiml_magic.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Values in force. ``home`` holds the compile cache and the journals of runs."""
+
+    device: str = "auto"  # OPTIML_DEVICE
+    llm: str = "none"  # OPTIML_LLM
+    budget: int = 24  # OPTIML_BUDGET: evaluations, the input kernel's included
+    seconds: float = 300.0  # OPTIML_SECONDS: of the whole search
+    seed: int = 0  # OPTIML_SEED
+    verify_seeds: int = 3  # OPTIML_VERIFY_SEEDS: sets of inputs that each candidate is checked on
+    run_seconds: float = 30.0  # OPTIML_RUN_SECONDS: of one execution, then the host is killed
+    instructions: int = 20_000_000_000  # OPTIML_INSTRUCTIONS: per emulated launch
+    home: Path = Path("~/.cache/optiml")  # OPTIML_HOME
+
+    @property
+    def cache(self) -> Path:
+        """The compile cache's folder."""
+        return self.home / "compiled"
+
+    @property
+    def runs(self) -> Path:
+        """The folder of the journals."""
+        return self.home / "runs"
+
+
+def resolve(flags: dict[str, Any] | None = None) -> Settings:
+    """The settings for one command; ``flags`` that are None were not given."""
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    values: dict[str, Any] = {}
+    for field in fields(Settings):
+        raw = os.environ.get(f"OPTIML_{field.name.upper()}")
+        if field.name in given:
+            values[field.name] = given[field.name]
+        elif raw:
+            values[field.name] = _converted(field.name, raw, type(field.default))
+    settings = Settings(**values)
+    return Settings(**{**settings.__dict__, "home": Path(settings.home).expanduser()})
+
+
+def _converted(name: str, raw: str, kind: type) -> Any:
+    try:
+        return kind(raw)
+    except ValueError:
+        variable = f"OPTIML_{name.upper()}"
+        raise UsageError(
+            f"{variable}={raw!r} is no {kind.__name__}", fix=f"set {variable} to a {kind.__name__}"
+        ) from None
