@@ -1,0 +1,48 @@
+"""The typedefs and usings of a text, and types with them followed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optiml_magic.source.formals import declared, text_of
+from optiml_magic.source.syntax import Syntax, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MAX_ALIASES = 20
+_DROPPED = frozenset({"const", "volatile", "*", "struct", "__restrict__"})
+
+
+def type_aliases(syntax: Syntax) -> dict[str, str]:
+    """The aliased types by name, alias templates excepted; pointers end in ``*``."""
+    found: dict[str, str] = {}
+    for node in walk(syntax.root):
+        if node.type not in ("alias_declaration", "type_definition"):
+            continue
+        if node.parent is not None and node.parent.type == "template_declaration":
+            continue
+        spelled = text_of(node.child_by_field_name("type"))
+        if node.type == "alias_declaration":
+            found[text_of(node.child_by_field_name("name"))] = spelled
+            continue
+        const = any(text_of(c) == "const" for c in node.children if c.type == "type_qualifier")
+        for declarator in node.children_by_field_name("declarator"):
+            shape = declared(declarator)
+            if not shape.function and not shape.array:
+                found[shape.name] = ("const " if const else "") + spelled + "*" * shape.depth
+    return found
+
+
+def resolve(spelled: str, aliases: Mapping[str, str]) -> tuple[str, int, bool]:
+    """A type with its aliases followed: its name, pointer depth, and whether it is const."""
+    depth, const = 0, False
+    for _ in range(_MAX_ALIASES):
+        words = spelled.replace("*", " * ").split()
+        const = const or "const" in words
+        depth += words.count("*")
+        spelled = " ".join(word for word in words if word not in _DROPPED)
+        if spelled not in aliases:
+            break
+        spelled = aliases[spelled]
+    return spelled, depth, const

@@ -1,0 +1,286 @@
+"""A pasted ``.cu`` file, host code and all, to a kernel program.
+
+Host functions, host variables and host-only includes are dropped; the ``<<<...>>>`` launches in
+them become launch directives where their arguments can be written as the directives' expressions.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from optiml_magic.source.directives import LaunchDirective
+from optiml_magic.source.edits import Edit, apply
+from optiml_magic.source.expressions import Expression, parse_expression
+from optiml_magic.source.formals import formals, text_of
+from optiml_magic.source.program import parse_program
+from optiml_magic.source.signature import Kernel, kernels, split_name
+from optiml_magic.source.syntax import line_of, name_of, parse, walk
+from optiml_magic.source.values import Values, constants, tidy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tree_sitter import Node
+
+    from optiml_magic.source.syntax import Syntax
+
+_HOST_HEADERS = re.compile(
+    r"""[<"](?:iostream|fstream|sstream|iomanip|ostream|istream|vector|string|map|set|list|deque|
+    unordered_map|unordered_set|algorithm|numeric|random|chrono|thread|mutex|memory|functional|
+    stdexcept|exception|cstdlib|stdlib\.h|cstring|string\.h|ctime|time\.h|unistd\.h|omp\.h|mpi\.h|
+    sys/[\w.]+|cuda\.h|cuda_runtime\.h|cuda_runtime_api\.h|device_launch_parameters\.h|
+    cuda_profiler_api\.h|cudaProfiler\.h|cublas[\w.]*|cusparse[\w.]*|cufft[\w.]*|cusolver[\w.]*|
+    curand\.h|nvToolsExt\.h|nvtx3/[\w./]+|(?:[\w./]*/)?helper_\w+\.h|gtest/[\w.]+)[>"]""",
+    re.VERBOSE,
+)
+_CONTAINERS = frozenset(
+    {
+        "translation_unit", "namespace_definition", "declaration_list", "linkage_specification",
+        "preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif",
+    }
+)  # fmt: skip
+_DEVICE_WORDS = frozenset({"__global__", "__device__", "__constant__", "__managed__", "constexpr"})
+_LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
+
+
+def drop_host_code(text: str) -> tuple[str, tuple[str, ...]]:
+    """The kernel program in a pasted file, and a note for each thing done to it.
+
+    A text without host functions and launches comes back as it is, with no notes.
+    """
+    syntax = parse(text)
+    dropped = list(_host_parts(syntax.root))
+    functions = [_function_in(node) for node in dropped]
+    if not any(functions) and not any(node.type == "kernel_call_syntax" for node in
+                                      walk(syntax.root)):  # fmt: skip
+        return text, ()
+    notes = [f"dropped host function `{name_of(f)}` (line {line_of(f)})" for f in functions if f]
+    for node, function in zip(dropped, functions, strict=True):
+        if function is None:
+            notes.append(f"dropped host line {line_of(node)}: `{_first_line(node)}`")
+    directives, more = _launches(syntax)
+    device_text = apply(text, [_whole_lines(syntax.text, node) for node in dropped])
+    program = parse_program(device_text)
+    if program.launches:
+        return device_text, tuple(notes)
+    for directive in directives:
+        program = program.with_directive(directive)
+        notes.append(f"proposed from a launch: {directive}")
+    return program.text, (*notes, *more)
+
+
+def _host_parts(node: Node) -> Iterator[Node]:
+    """The outermost nodes that only a host compiler needs."""
+    for child in node.children:
+        if child.type in _CONTAINERS:
+            yield from _host_parts(child)
+        elif _is_host(child):
+            yield child
+
+
+def _is_host(node: Node) -> bool:
+    if node.type == "preproc_include":
+        return _HOST_HEADERS.fullmatch(text_of(node.child_by_field_name("path"))) is not None
+    if node.type == "using_declaration":
+        return re.search(r"(?<![\w:])(?:::)?std\b", text_of(node)) is not None
+    if node.type == "template_declaration":
+        return any(_is_host(child) for child in node.children)
+    if node.type == "function_definition":
+        return not _device_words(node)
+    if node.type == "declaration":
+        words = _device_words(node) - {"constexpr"}
+        if "std::" in text_of(node).replace("cuda::std::", ""):
+            return not words
+        const = any(text_of(c) in ("const", "constexpr") for c in node.children)
+        return not words and not const
+    return node.type in ("expression_statement", "call_expression")
+
+
+def _device_words(node: Node) -> frozenset[str]:
+    """The markers in front of a declaration that keep it for the device."""
+    declarator = node.child_by_field_name("declarator")
+    end = declarator.start_byte if declarator is not None else node.end_byte
+    head = (node.text or b"")[: end - node.start_byte].decode(errors="replace")
+    return _DEVICE_WORDS.intersection(re.findall(r"\w+", head))
+
+
+def _function_in(node: Node) -> Node | None:
+    if node.type == "template_declaration":
+        return next((c for c in node.children if c.type == "function_definition"), None)
+    return node if node.type == "function_definition" else None
+
+
+def _first_line(node: Node) -> str:
+    line = text_of(node)
+    return line if len(line) <= 60 else line[:57] + "..."
+
+
+def _whole_lines(raw: bytes, node: Node) -> Edit:
+    """The removal of a node, with its line where nothing else is on it."""
+    start, end = node.start_byte, node.end_byte
+    line_start = raw.rfind(b"\n", 0, start) + 1
+    if raw[line_start:start].strip() or raw[end - 1 : end] == b"\n":
+        return Edit(start, end, "")
+    line_end = raw.find(b"\n", end)
+    line_end = len(raw) if line_end < 0 else line_end + 1
+    return Edit(start, end if raw[end:line_end].strip() else line_end, "")
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One ``kernel<<<config>>>(arguments)`` in a host function."""
+
+    kernel: Kernel
+    name: str
+    config: tuple[Node, ...]
+    arguments: tuple[Node, ...]
+    function: Node
+    line: int
+    looped: bool
+
+
+class _HostValues(Values):
+    """The locals of a host function, with the axes of its ``dim3`` ones."""
+
+    def text(self, node: Node | None, depth: int = 0) -> str | None:
+        if node is not None and node.type == "field_expression":
+            field = text_of(node.child_by_field_name("field"))
+            axes = self.axes(node.child_by_field_name("argument"))
+            if axes is None or field not in ("x", "y", "z"):
+                return None
+            at = "xyz".index(field)
+            return super().text(axes[at], depth + 1) if at < len(axes) else "1"
+        return super().text(node, depth)
+
+    def axes(self, node: Node | None) -> list[Node] | None:
+        """The extents of a ``dim3`` expression; a number is its first; None if it is not known."""
+        if node is None:
+            return None
+        if node.type == "identifier":
+            local = self.definition(text_of(node))
+            if local is not None and local.type in ("argument_list", "initializer_list",
+                                                    "call_expression"):  # fmt: skip
+                return self.axes(local)
+            return [node]
+        if node.type in ("argument_list", "initializer_list"):
+            return list(node.named_children)
+        if node.type == "call_expression" and text_of(
+            node.child_by_field_name("function")
+        ).endswith("dim3"):
+            return self.axes(node.child_by_field_name("arguments"))
+        if node.type == "compound_literal_expression":
+            return self.axes(node.child_by_field_name("value"))
+        return [node]
+
+
+def _launches(syntax: Syntax) -> tuple[list[LaunchDirective], list[str]]:
+    """A directive for the first launch of each kernel, and notes on what could not be said."""
+    found: list[LaunchDirective] = []
+    notes: list[str] = []
+    seen: dict[str, str] = {}
+    buffers: dict[str, str] = {}
+    fixed = constants(syntax)
+    for call in _calls(syntax, notes):
+        directive = _directive(call, fixed, buffers)
+        if directive is None:
+            notes.append(
+                f"the launch of `{call.name}` on line {call.line} is not expressible with its "
+                "parameters; write its launch directive"
+            )
+        elif call.name not in seen:
+            seen[call.name] = str(directive)
+            found.append(directive)
+            if call.looped:
+                notes.append(f"`{call.name}` is launched in a loop (line {call.line}); the "
+                             "directive is one round, add repeat(n) for more")  # fmt: skip
+        elif seen[call.name] == str(directive):
+            notes.append(f"`{call.name}` is launched again on line {call.line}; kept once")
+        else:
+            notes.append(f"another launch of `{call.name}` on line {call.line}: {directive}")
+    return found, notes
+
+
+def _calls(syntax: Syntax, notes: list[str]) -> Iterator[_Call]:
+    known = kernels(syntax)
+    for node in walk(syntax.root):
+        if node.type != "kernel_call_syntax" or node.parent is None:
+            continue
+        call = node.parent
+        name = text_of(call.child_by_field_name("function"))
+        base, arguments = split_name(name)
+        matching = [k for k in known if k.name.rsplit("::")[-1] == base.rsplit("::")[-1]]
+        listed = call.child_by_field_name("arguments")
+        function, looped = _enclosing(call)
+        if len(matching) != 1 or function is None or listed is None:
+            notes.append(f"the launch of `{name}` on line {line_of(call)} names no kernel here")
+            continue
+        given = [child for child in listed.named_children if child.type != "comment"]
+        kernel = matching[0]
+        written = kernel.name + (f"<{', '.join(arguments)}>" if arguments else "")
+        yield _Call(kernel, written, tuple(node.named_children), tuple(given), function,
+                    line_of(call), looped)  # fmt: skip
+
+
+def _enclosing(node: Node) -> tuple[Node | None, bool]:
+    looped, parent = False, node.parent
+    while parent is not None and parent.type != "function_definition":
+        looped = looped or parent.type in _LOOPS
+        parent = parent.parent
+    return parent, looped
+
+
+def _directive(
+    call: _Call, fixed: Mapping[str, int], buffers: dict[str, str]
+) -> LaunchDirective | None:
+    """The directive of one launch; ``buffers`` gives the name each host pointer first bound to."""
+    parameters = call.kernel.parameters
+    body = call.function.child_by_field_name("body")
+    if body is None or len(call.arguments) != len(parameters) or not 2 <= len(call.config) <= 4:
+        return None
+    scalars = {
+        text_of(argument): parameter.name
+        for parameter, argument in reversed(list(zip(parameters, call.arguments, strict=True)))
+        if argument.type == "identifier" and not parameter.pointer
+    }
+    values = _HostValues(body, [f.name for f in formals(call.function)], fixed, kept=scalars)
+    grid, block = (_axes(values, part, scalars) for part in call.config[:2])
+    shared = None
+    if len(call.config) > 2 and text_of(call.config[2]) != "0":
+        shared = _expression(values, call.config[2], scalars)
+        if shared is None:
+            return None
+    if grid is None or block is None:
+        return None
+    arguments, by_name = [], True
+    for parameter, argument in zip(parameters, call.arguments, strict=True):
+        if parameter.pointer and argument.type == "identifier":
+            name = buffers.setdefault(text_of(argument), parameter.name)
+            by_name = by_name and name == parameter.name
+            arguments.append(parse_expression(name))
+        else:
+            arguments.append(parse_expression(parameter.name))
+    args = None if by_name else tuple(arguments)
+    return LaunchDirective(call.name, grid, block, shared, args)
+
+
+def _axes(
+    values: _HostValues, node: Node, scalars: Mapping[str, str]
+) -> tuple[Expression, ...] | None:
+    axes = values.axes(node)
+    if not axes or len(axes) > 3:
+        return None
+    found = [_expression(values, axis, scalars) for axis in axes]
+    while len(found) > 1 and str(found[-1]) == "1":
+        found.pop()
+    return tuple(e for e in found if e is not None) if all(found) else None
+
+
+def _expression(values: _HostValues, node: Node, scalars: Mapping[str, str]) -> Expression | None:
+    """The node's value in the kernel's own parameter names."""
+    expression = values.expression(node)
+    if expression is None or not expression.names <= set(scalars):
+        return None
+    renamed = re.sub(r"[A-Za-z_]\w*", lambda m: scalars.get(m[0], m[0]), str(expression))
+    return tidy(parse_expression(renamed))

@@ -1,0 +1,46 @@
+"""From the text of a cell to a program that can run: host code dropped, the launch given or inferred."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from optiml_magic.errors import SourceError
+from optiml_magic.source.hostcode import drop_host_code
+from optiml_magic.source.launches import infer_launch
+from optiml_magic.source.program import Program, parse_program
+from optiml_magic.source.signature import kernels
+from optiml_magic.source.syntax import parse
+
+
+@dataclass(frozen=True)
+class PreparedProgram:
+    """A program with at least one launch; ``notes`` tell what was dropped or inferred."""
+
+    program: Program
+    launch: Literal["given", "inferred"]
+    notes: tuple[str, ...]
+
+
+def with_launches(text: str) -> PreparedProgram:
+    """The program of a cell. Raises SourceError where no launch is given and none is certain."""
+    dropped, notes = drop_host_code(text)
+    program = parse_program(dropped)
+    if program.launches:
+        return PreparedProgram(program, "given", notes)
+    syntax = parse(dropped)
+    known = kernels(syntax)
+    if not known:
+        raise SourceError(
+            "there is no kernel here", fix="write a `__global__ void name(...)` function"
+        )
+    if len(known) > 1:
+        names = ", ".join(kernel.name for kernel in known)
+        raise SourceError(
+            f"there are {len(known)} kernels ({names}) and no launch",
+            fix=f"say what runs, in order: #pragma optiml launch {known[0].name} grid(...) block(...)",
+            line=known[0].line,
+        )
+    launch = infer_launch(known[0], syntax, [tune.name for tune in program.tunes])
+    note = f"launch inferred: {launch}"
+    return PreparedProgram(program.with_directive(launch), "inferred", (*notes, note))

@@ -1,0 +1,113 @@
+"""CUDA text to a tree-sitter syntax tree whose byte offsets are those of the text.
+
+The grammar stumbles over a few attributes, so they are blanked out before parsing, byte for byte;
+every span read back comes from the untouched text. Whether a text is *valid* is for the compiler
+alone to say.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import tree_sitter_cuda
+from tree_sitter import Language, Node, Parser
+
+from optiml_magic.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ATTRIBUTE_HEAD = re.compile(
+    rb"\b(?:__align__|alignas|_Pragma|__cluster_dims__|__maxnreg__|__attribute__|__block_size__)\s*\("
+)
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """A parsed text: ``text`` as UTF-8 bytes and the root node of its tree."""
+
+    text: bytes
+    root: Node
+
+    def source(self, node: Node) -> str:
+        """The text that a node spans, attributes included."""
+        return self.text[node.start_byte : node.end_byte].decode()
+
+    def kernels(self) -> tuple[Node, ...]:
+        """The ``function_definition`` nodes marked ``__global__``, in order of appearance."""
+        return tuple(
+            node
+            for node in walk(self.root)
+            if node.type == "function_definition"
+            and any(child.type == "__global__" for child in node.children)
+        )
+
+
+def line_of(node: Node) -> int:
+    """The 1-based line on which a node starts."""
+    return int(node.start_point[0]) + 1
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all its descendants, in the order of the text."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(current.children))
+
+
+def parse(text: str) -> Syntax:
+    """The tree of ``text``; a text with errors still gives a tree, with ERROR nodes in it."""
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError as error:
+        raise SourceError(
+            "a character that no file can hold",
+            fix="Remove the lone surrogate.",
+            line=text.count("\n", 0, error.start) + 1,
+        ) from None
+    return Syntax(raw, _parser().parse(_mask_attributes(raw)).root_node)
+
+
+def name_of(function: Node) -> str:
+    """The name that a ``function_definition`` declares."""
+    declarator = function.child_by_field_name("declarator")
+    while declarator is not None and declarator.type not in ("identifier", "template_function"):
+        inner = declarator.child_by_field_name("declarator")
+        if inner is None:
+            inner = next((c for c in declarator.children if c.type == "identifier"), None)
+        declarator = inner
+    return declarator.text.decode() if declarator is not None and declarator.text else ""
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Parser:
+    return Parser(Language(tree_sitter_cuda.language()))
+
+
+def _mask_attributes(text: bytes) -> bytes:
+    masked = bytearray(text)
+    for head in _ATTRIBUTE_HEAD.finditer(text):
+        end = _closing(text, head.end() - 1)
+        if end is not None:
+            for at in range(head.start(), end + 1):
+                if masked[at] not in b"\r\n":
+                    masked[at] = 0x20
+    return bytes(masked)
+
+
+def _closing(text: bytes, opening: int) -> int | None:
+    """The offset of the parenthesis that closes the one at ``opening``.
+
+    No attribute is long, and unclosed ones must not make a text of many cost its square.
+    """
+    depth = 0
+    for at in range(opening, min(len(text), opening + 500)):
+        depth += {0x28: 1, 0x29: -1}.get(text[at], 0)
+        if depth == 0:
+            return at
+    return None

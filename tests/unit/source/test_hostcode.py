@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pytest
+from known_texts import KERNEL_TEXTS
+
+from optiml_magic.source.hostcode import drop_host_code
+
+DEVICE = """\
+#include <cuda_fp16.h>
+#define N 1024
+constexpr int BLOCK = 256;
+struct P { float x; };
+__constant__ float coef[16];
+__device__ int total;
+__device__ float sq(float x) { return x * x; }
+__host__ __device__ inline int half_of(int x) { return x / 2; }
+constexpr int two() { return 2; }
+using namespace nvcuda;
+// adds
+template <typename T>
+__global__ void add(const T* x, T* y, int n) { y[0] += sq(x[n]); }
+"""
+HOST = """\
+#include <iostream>
+#include <vector>
+#include <cuda_runtime.h>
+using namespace std;
+static int calls = 0;
+std::vector<int> gv;
+void prototype(int);
+template <class T> void hosted(T x) { }
+"""
+
+
+def pasted(main: str, device: str = DEVICE) -> tuple[str, tuple[str, ...]]:
+    return drop_host_code(device + HOST + main)
+
+
+@pytest.mark.parametrize("text", [*KERNEL_TEXTS, DEVICE, "", "int x = 3;"])
+def test_a_text_without_host_code_is_left_alone(text):
+    assert drop_host_code(text) == (text, ())
+
+
+def test_device_code_stays_byte_for_byte_and_the_notes_say_what_went():
+    text, notes = pasted("int main() {\n  add<float><<<(m + 255) / 256, 256>>>(a, b, m);\n}\n")
+    directive = "#pragma optiml launch add<float> grid(cdiv(n, 256)) block(256)"
+    head, rest = DEVICE.split("\n", 1)
+    assert text == f"{head}\n{directive}\n{rest}"
+    assert notes == (
+        "dropped host function `hosted` (line 21)",
+        "dropped host function `main` (line 22)",
+        "dropped host line 14: `#include <iostream>`",
+        "dropped host line 15: `#include <vector>`",
+        "dropped host line 16: `#include <cuda_runtime.h>`",
+        "dropped host line 17: `using namespace std;`",
+        "dropped host line 18: `static int calls = 0;`",
+        "dropped host line 19: `std::vector<int> gv;`",
+        "dropped host line 20: `void prototype(int);`",
+        f"proposed from a launch: {directive}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("main", "launch"),
+    [
+        ("int m = N; add<float><<<(m + BLOCK - 1) / BLOCK, BLOCK>>>(a, b, m);",
+         "grid(cdiv(n, 256)) block(256)"),
+        ("int t = 128; int g = (N + t - 1) / t; add<float><<<g, t>>>(a, b, N);",
+         "grid(cdiv(n, 128)) block(128)"),
+        (("dim3 b(16, 16); dim3 g((c + b.x - 1) / b.x, (c + b.y - 1) / b.y);"
+         "add<float><<<g, b>>>(a, y, c);"),
+         "grid(cdiv(n, 16), cdiv(n, 16)) block(16, 16)"),
+        (("const dim3 b = dim3(32, 4, 1); add<float><<<dim3{c / 2, 3}, b, 32 * sizeof(float), s>>>"
+         "(a, y, c);"),
+         "grid(n / 2, 3) block(32, 4) shared(32 * sizeof(float))"),
+        ("add<float><<<1, 32, 0, stream>>>(a, y, 1 << 20);", "grid(1) block(32)"),
+    ],
+)  # fmt: skip
+def test_launch_arguments_become_expressions_of_the_parameters(main, launch):
+    text, _ = pasted(f"void run(int c) {{ {main} }}\n")
+    assert f"#pragma optiml launch add<float> {launch}\n" in text
+
+
+@pytest.mark.parametrize(
+    ("main", "note"),
+    [
+        ("add<float><<<blocks(m), 32>>>(a, b, m);", "is not expressible"),
+        ("int g = 1; g += m; add<float><<<g, 32>>>(a, b, m);", "is not expressible"),
+        ("add<float><<<other, 32>>>(a, b, m);", "is not expressible"),
+        ("add<float><<<1, 32>>>(a, b);", "is not expressible"),
+        ("sub<<<1, 32>>>(a, b, m);", "names no kernel here"),
+    ],
+)
+def test_what_is_not_expressible_is_a_note(main, note):
+    text, notes = pasted(f"int main() {{ {main} }}\n")
+    assert "#pragma optiml" not in text
+    assert note in notes[-1]
+
+
+def test_loops_and_repetitions_are_said():
+    text, notes = pasted(
+        "int main() { for (int i = 0; i < 9; ++i) { add<int><<<1, 2>>>(a, b, m); }\n"
+        "add<int><<<1, 2>>>(a, b, m); }\n"
+        "void other() { add<int><<<3, 2>>>(a, b, m); }"
+    )
+    assert text.count("#pragma optiml") == 1
+    assert "is launched in a loop (line 22)" in notes[-3]
+    assert "is launched again on line 23; kept once" in notes[-2]
+    assert "another launch of `add<int>` on line 24: " in notes[-1]
+
+
+def test_two_kernels_that_share_a_buffer_get_its_first_name():
+    device = (
+        "__global__ void one(const float* in, float* part, int n) { }\n"
+        "__global__ void two(const float* src, float* out, int n) { }\n"
+    )
+    text, _ = pasted("int main() { one<<<4, 5>>>(x, p, m); two<<<1, 4>>>(p, y, m); }", device)
+    assert text == (
+        "#pragma optiml launch one grid(4) block(5)\n"
+        "#pragma optiml launch two grid(1) block(4) args(part, out, n)\n" + device
+    )
+
+
+def test_written_launches_are_not_replaced():
+    written = "#pragma optiml launch add<int> grid(7) block(8)\n"
+    text, notes = pasted(written + "int main() { add<int><<<1, 2>>>(a, b, m); }\n")
+    assert text == DEVICE + written
+    assert not any("proposed" in note for note in notes)
+
+
+def test_nested_places_are_searched():
+    text, notes = drop_host_code(
+        'extern "C" {\n__global__ void k(int n) { }\nint main() { k<<<1, 1>>>(2); }\n}\n'
+        "namespace a {\nvoid host() { }\n}\n#ifdef X\nvoid other() { }\n#endif\n"
+    )
+    assert text == (
+        '#pragma optiml launch k grid(1) block(1)\nextern "C" {\n__global__ void k(int n) { }\n}\n'
+        "namespace a {\n}\n#ifdef X\n#endif\n"
+    )
+    assert len(notes) == 4
