@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from hypothesis import HealthCheck, settings
+from present import BROWSER, DRIVER, SOAK, examples
+
+settings.register_profile(
+    "fixed",
+    max_examples=examples(50, 2000),
+    derandomize=not SOAK,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("fixed")
+
+
+def pytest_report_header() -> str:
+    return f"present: NVIDIA driver {DRIVER}, browser {BROWSER}, soak {SOAK}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("gpu") and not DRIVER:
+            item.add_marker(pytest.mark.skip(reason="no NVIDIA driver on this machine"))
+        if item.get_closest_marker("browser") and not BROWSER:
+            item.add_marker(pytest.mark.skip(reason="no chromium on this machine"))
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Journals and the compile cache of a test stay in its own folder."""
+    folder = tmp_path / "optiml"
+    monkeypatch.setenv("OPTIML_HOME", str(folder))
+    return folder

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from optiml_magic.chips import CHIPS, chip
+from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.compilers.cached import CachedCompiler
+from optiml_magic.compilers.nvrtc import NvrtcCompiler
+from optiml_magic.model.build import Build, CompileFailure
+
+SCALE = """\
+template <typename T, int N> __global__ void scale(T* out) {
+    __shared__ T tile[N];
+    tile[threadIdx.x] = out[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = tile[N - 1 - threadIdx.x];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def nvrtc() -> NvrtcCompiler:
+    return NvrtcCompiler()
+
+
+def build(compiler: NvrtcCompiler, text: str, *kernels: str, name: str = "h200") -> Build:
+    made = compiler.compile(text, kernels, chip(name), CompileOptions())
+    assert isinstance(made, Build), made
+    return made
+
+
+def failure(compiler: NvrtcCompiler, text: str) -> CompileFailure:
+    made = compiler.compile(text, ("k",), chip("h200"), CompileOptions())
+    assert isinstance(made, CompileFailure)
+    return made
+
+
+def test_template_instances_have_their_own_names_and_resources(nvrtc: NvrtcCompiler) -> None:
+    made = build(nvrtc, SCALE, "scale<float, 32>", "scale<double, 64>")
+    small, large = (made.resources[made.names[n]] for n in ("scale<float, 32>", "scale<double, 64>"))
+    reserved = large.shared_bytes - small.shared_bytes
+    assert reserved == 64 * 8 - 32 * 4
+    assert small.registers > 0
+    assert made.cubin[:4] == b"\x7fELF"
+    assert ".target sm_90" in made.ptx
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_every_chip_that_is_named_can_be_compiled_for(nvrtc: NvrtcCompiler, name: str) -> None:
+    made = build(nvrtc, SCALE, "scale<float, 32>", name=name)
+    assert f".target {chip(name).architecture}" in made.ptx
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["stdint.h", "cstdint", "math.h", "float.h", "stdio.h", "cuda_fp16.h", "cuda_bf16.h", "mma.h",
+     "cooperative_groups.h", "cuda/std/cstdint", "cuda_runtime.h", "limits", "type_traits"],
+)  # fmt: skip
+def test_headers_that_kernels_ask_for(nvrtc: NvrtcCompiler, header: str) -> None:
+    text = f"#include <{header}>\n__global__ void k(uint64_t* p) {{ p[0] = UINT_MAX; }}"
+    build(nvrtc, text, "k")
+
+
+def test_names_that_need_no_include(nvrtc: NvrtcCompiler) -> None:
+    text = "__global__ void k(float* p, uint32_t n) { p[n] = n ? INFINITY : FLT_MAX; }"
+    build(nvrtc, text, "k")
+
+
+def test_errors_stand_on_the_lines_of_the_text(nvrtc: NvrtcCompiler) -> None:
+    errors = failure(nvrtc, "__global__ void k(float* p) {\n    p[0] = q;\n    int y\n}\n").errors
+    assert [(e.line, e.severity) for e in errors] == [(2, "error"), (4, "error")]
+    assert "q" in errors[0].message
+
+
+def test_an_error_in_a_header_names_the_header(nvrtc: NvrtcCompiler) -> None:
+    (error, *_) = failure(nvrtc, "#include <cub/cub.cuh>\n__global__ void k() {}\n").errors
+    assert error.line == 0
+    assert "cub.cuh" in error.message
+
+
+def test_line_information_does_not_change_the_machine_code(nvrtc: NvrtcCompiler) -> None:
+    """The sections that hold code are equal with and without -lineinfo."""
+    kernels = ("scale<float, 32>",)
+    flags = ["--gpu-architecture=sm_90", "--std=c++17", "-default-device"]
+    with_lines = nvrtc._run(SCALE, kernels, [*flags, "-lineinfo"])
+    without = nvrtc._run(SCALE, kernels, flags)
+    assert not isinstance(with_lines, CompileFailure)
+    assert not isinstance(without, CompileFailure)
+    assert _code(with_lines[1]) == _code(without[1])
+    assert with_lines[1] != without[1]
+
+
+def test_the_digest_ignores_comments_and_sees_code(nvrtc: NvrtcCompiler) -> None:
+    kernel = "__global__ void k(int* p) { p[0] = 1; }"
+    first = build(nvrtc, kernel, "k").digest
+    assert build(nvrtc, "// a comment\n\n" + kernel + "\n", "k").digest == first
+    assert build(nvrtc, kernel.replace("1", "2"), "k").digest != first
+
+
+def test_the_cache_gives_back_what_was_made(nvrtc: NvrtcCompiler, tmp_path: Path) -> None:
+    class Counting(NvrtcCompiler):
+        compiled = 0
+
+        def _run(self, *arguments):  # type: ignore[no-untyped-def]
+            Counting.compiled += 1
+            return super()._run(*arguments)
+
+    cached = CachedCompiler(Counting(), tmp_path)
+    first = build(cached, SCALE, "scale<float, 32>")  # type: ignore[arg-type]
+    made = Counting.compiled
+    assert build(cached, SCALE, "scale<float, 32>") == first  # type: ignore[arg-type]
+    assert Counting.compiled == made
+    build(cached, SCALE + "// more", "scale<float, 32>")  # type: ignore[arg-type]
+    assert Counting.compiled > made
+
+
+@pytest.mark.parametrize("ending", [".json", ".ptx", ".cubin"])
+def test_a_broken_entry_is_compiled_again(
+    nvrtc: NvrtcCompiler, tmp_path: Path, ending: str
+) -> None:
+    cached = CachedCompiler(nvrtc, tmp_path)
+    first = build(cached, SCALE, "scale<float, 32>")  # type: ignore[arg-type]
+    (entry,) = tmp_path.rglob(f"*{ending}")
+    entry.unlink()
+    assert build(cached, SCALE, "scale<float, 32>") == first  # type: ignore[arg-type]
+    assert entry.exists()
+
+
+def test_no_nvrtc_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    """In an interpreter where the bindings cannot be imported."""
+    program = (
+        "import sys; sys.modules['cuda'] = None\n"
+        "from optiml_magic.compilers.nvrtc import NvrtcCompiler\n"
+        "from optiml_magic.errors import MachineError\n"
+        "try: NvrtcCompiler()\n"
+        "except MachineError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=dict(os.environ),
+        check=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert "NVRTC cannot be loaded here" in done.stdout
+    assert "fix: pip install cuda-bindings" in done.stdout
+
+
+def _code(cubin: bytes) -> dict[str, bytes]:
+    """The ELF sections that the GPU executes or reads, by name."""
+    import struct
+
+    offset = struct.unpack_from("<Q", cubin, 0x28)[0]
+    size, count, names_at = struct.unpack_from("<HHH", cubin, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQ", cubin, offset + size * i) for i in range(count)]
+    names = headers[names_at][4]
+    found = {}
+    for name, _, _, _, start, length in headers:
+        text = cubin[names + name : cubin.index(b"\0", names + name)].decode()
+        if text.startswith((".text.", ".nv.constant")):
+            found[text] = cubin[start : start + length]
+    assert any(name.startswith(".text.") for name in found)
+    return found
