@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optiml_magic.binding import Interface, check_values, interface, pack, plan
+from optiml_magic.chips import chip
+from optiml_magic.errors import BindingError, SourceError, UsageError
+from optiml_magic.model.launch import BufferArgument, ScalarArgument
+from optiml_magic.model.task import Task
+from optiml_magic.source.program import Program, parse_program
+from optiml_magic.source.signature import kernels
+
+F4 = np.ones(8, np.float32)
+ADD = """\
+#pragma optiml launch add grid(cdiv(n, 4)) block(4)
+__global__ void add(const float* x, float* out, int n) { out[n] = x[n]; }
+"""
+
+
+def bound(text: str, **values: object) -> Interface:
+    return interface(parse_program(text), Task(text), values)
+
+
+def planned(program: Program, **values: object):  # type: ignore[no-untyped-def]
+    found = interface(program, Task(program.text), values)
+    names = {x.kernel or kernels(program.text)[0].name: "lowered" for x in program.launches}
+    shapes = {b.name: (8,) for b in found.buffers}
+    return plan(program, found, names, values, shapes, chip("h200"))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "body", "values", "role"),
+    [
+        ("const float* p", "out[0] = p[0];", {"p": F4}, "input"),
+        ("float* p", "out[0] = p[0];", {"p": F4}, "input"),
+        ("float* p", "p[0] = 1;", {}, "output"),
+        ("float* p", "p[0] = 1;", {"p": F4}, "output"),
+        ("float* p", "p[0] += 1;", {"p": F4}, "inout"),
+        ("int* p", "atomicAdd(&p[0], 1);", {"p": np.ones(2, np.int32)}, "inout"),
+    ],
+)
+def test_roles_come_from_the_code_and_never_from_the_namespace(
+    parameter: str, body: str, values: dict[str, object], role: str
+) -> None:
+    text = f"#pragma optiml launch grid(1) block(1)\n__global__ void k({parameter}, float* out) {{ {body} }}"
+    assert bound(text, out=F4, **values).buffers[0].role == role
+
+
+def test_a_zeroed_accumulator_is_an_output() -> None:
+    text = (
+        "#pragma optiml zero(p)\n#pragma optiml launch grid(1) block(1)\n"
+        "__global__ void k(int* p) { atomicAdd(&p[0], 1); }"
+    )
+    assert bound(text).buffers[0].role == "output"
+
+
+def test_a_buffer_between_two_launches_is_scratch_and_no_part_of_the_interface() -> None:
+    text = (
+        "#pragma optiml scratch part f4[n]\n"
+        "#pragma optiml launch one grid(1) block(1)\n#pragma optiml launch two grid(1) block(1)\n"
+        "__global__ void one(const float* x, float* part, int n) { part[n] = x[n]; }\n"
+        "__global__ void two(const float* part, float* out, int n) { out[n] = part[n]; }"
+    )
+    found = bound(text, x=F4, n=4)
+    assert [(b.name, b.role) for b in found.buffers] == [("x", "input"), ("out", "output")]
+    result = planned(parse_program(text), x=F4, n=4)
+    assert [s.elements for s in result.scratch] == [4]
+    assert result.launches[0].arguments[1] == result.launches[1].arguments[0] == BufferArgument("part")
+
+
+def test_scalars_are_packed_by_the_type_of_their_parameter() -> None:
+    result = planned(parse_program(ADD), x=F4, n=7)
+    assert result.launches[0].grid == (2, 1, 1)
+    assert result.launches[0].arguments[2] == ScalarArgument("07000000")
+
+
+@given(value=st.integers(-(2**70), 2**70))
+def test_an_integer_is_packed_exactly_or_refused(value: int) -> None:
+    (kernel,) = kernels("__global__ void k(unsigned char a, int b, unsigned long long c) {}")
+    for parameter, code in zip(kernel.parameters, "BiQ", strict=True):
+        try:
+            wanted = struct.pack(f"<{code}", value)
+        except struct.error:
+            with pytest.raises(BindingError, match="cannot hold"):
+                pack(parameter, value)
+        else:
+            assert pack(parameter, value) == wanted
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "no array named `x`"),
+        ({"x": [1.0]}, "`x` is a list"),
+        ({"x": np.ones(8)}, r"`x` holds float64, and the kernel's pointer is to float32"),
+        ({"x": np.ones((4, 4), np.float32).T}, "`x` is not contiguous"),
+        ({"x": F4}, "no value for the parameter `n`"),
+    ],
+)
+def test_what_does_not_fit_names_the_parameter_its_line_and_the_fix(
+    values: dict[str, object], message: str
+) -> None:
+    with pytest.raises(BindingError, match=message) as raised:
+        check_values(bound(ADD), values)
+    assert raised.value.fix
+    if "n" not in message[-3:]:
+        assert raised.value.line == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "values", "message"),
+    [
+        (("int n)", "int n, float* y)"), {"n": 4}, "a buffer `y` that the task does not have"),
+        (("cdiv(n, 4)", "m"), {"n": 4}, "m"),
+        (("cdiv(n, 4)", "n - 4"), {"n": 4}, "grid.x is 0"),
+        (("block(4)", "block(32, 64)"), {"n": 4}, "a block of 32 x 64 x 1"),
+        (("#pragma", "#pragma optiml require n % 8 == 0\n#pragma"), {"n": 4}, "does not hold"),
+        (("int n)", "int n, float2 v)"), {"n": 4, "v": 1.0}, "`v` is a `float2`"),
+        (("block(4)", "block(4) args(x, out)"), {"n": 4}, "takes 3 arguments, the launch gives 2"),
+        (("#pragma", "#pragma optiml zero(y)\n#pragma"), {"n": 4}, "there is no buffer `y`"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_a_usage_error(
+    change: tuple[str, str], values: dict[str, object], message: str
+) -> None:
+    program = parse_program(ADD.replace(*change, 1))
+    found = bound(ADD, x=F4)
+    with pytest.raises(UsageError, match=message):
+        plan(program, found, {"add": "add"}, values, {"x": (8,), "out": (8,)}, chip("h200"))
+
+
+def test_read_and_written_with_nothing_to_start_from_is_asked_for() -> None:
+    with pytest.raises(BindingError, match="read and written") as raised:
+        bound("#pragma optiml launch grid(1) block(1)\n__global__ void k(int* p) { p[0] += 1; }")
+    assert "--out p" in raised.value.fix
+
+
+def test_repeat_writes_the_rounds_out_and_swaps_the_buffers() -> None:
+    text = (
+        "#pragma optiml repeat(3) swap(a, b)\n#pragma optiml launch grid(1) block(1)\n"
+        "__global__ void step(float* a, float* b) { b[0] = a[0]; a[1] = b[1]; }"
+    )
+    result = planned(parse_program(text), a=F4, b=F4)
+    first = [launch.arguments[0] for launch in result.launches]
+    assert first == [BufferArgument("a"), BufferArgument("b"), BufferArgument("a")]
+
+
+def test_template_instances_bind_their_own_types() -> None:
+    text = (
+        "#pragma optiml launch fill<double> grid(1) block(1)\n"
+        "template <typename T> __global__ void fill(T* out, T value) { out[0] = value; }"
+    )
+    result = planned(parse_program(text), value=1.5)
+    assert result.launches[0].arguments[1] == ScalarArgument(struct.pack("<d", 1.5).hex())
+
+
+def test_no_kernel_is_said_in_a_sentence() -> None:
+    with pytest.raises(SourceError, match="no kernel"):
+        bound("int x;")
