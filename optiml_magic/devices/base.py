@@ -1,0 +1,114 @@
+"""The device seam: where a kernel runs. A device executes and counts; it never judges.
+
+The same protocol is spoken twice: by a device inside the device host (a child process) and by
+``HostedDevice`` in the parent, which forwards every call over a pipe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optiml_magic.model.build import Build
+from optiml_magic.model.counters import KernelCounters
+from optiml_magic.model.launch import LaunchPlan
+from optiml_magic.model.verdict import Outcome, OutputCheck
+
+Role = Literal["input", "output", "inout"]
+Array = NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """An element passes if ``|got - wanted| <= atol + rtol * |wanted|``."""
+
+    rtol: float
+    atol: float
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """One array parameter of a case.
+
+    ``array`` is the initial content of an input or in-out buffer; of an output only its shape and
+    dtype are used. ``expected`` is what the oracle wants it to hold afterwards, in the precision of
+    the oracle (None for inputs, and where nothing is to be compared).
+    """
+
+    name: str
+    role: Role
+    array: Array
+    expected: Array | None = None
+    tolerance: Tolerance | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of inputs with the answer to it; kept on the device under its key until dropped."""
+
+    key: str
+    buffers: tuple[Buffer, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a program on a case. ``poison`` seeds the pattern that outputs hold before it."""
+
+    case: str
+    plan: LaunchPlan
+    poison: int
+    count: bool
+    instructions: int  # budget of thread instructions for each launch
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A run that did not end by itself: what happened, and where."""
+
+    outcome: Outcome
+    message: str
+    line: int = 0
+    block: tuple[int, int, int] | None = None
+    thread: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What one run did. With a fault, nothing else is filled in."""
+
+    fault: Fault | None = None
+    checks: tuple[OutputCheck, ...] = ()
+    modified_inputs: tuple[str, ...] = ()
+    counters: tuple[KernelCounters, ...] = ()
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a device can tell. ``seconds`` names the source of its durations."""
+
+    seconds: Literal["estimated"]
+    counters: Literal["emulated"]
+    notes: tuple[str, ...] = field(default=())
+
+
+class Device(Protocol):
+    """Runs builds on cases. One at a time, from one thread."""
+
+    @property
+    def name(self) -> str:
+        """As a user writes it: ``emulated:h200``."""
+
+    def put(self, case: Case) -> None:
+        """Make a case resident; replaces the one of the same key."""
+
+    def execute(self, build: Build, job: Job) -> Execution:
+        """Run a build on a resident case and compare; faults are values."""
+
+    def read(self, case: str, buffer: str) -> Array:
+        """A copy of a buffer as the last run left it."""
+
+    def close(self) -> None:
+        """Give everything back."""

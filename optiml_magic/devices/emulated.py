@@ -1,0 +1,191 @@
+"""The emulated GPU: PTX on the CPU, counted like ncu counts, for a named chip."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from optiml_magic import emulator
+from optiml_magic.devices.base import Array, Case, Execution, Fault, Job
+from optiml_magic.devices.compare import compare, poison_like
+from optiml_magic.errors import InternalError
+from optiml_magic.model.build import Build
+from optiml_magic.model.counters import KernelCounters
+from optiml_magic.model.launch import BufferArgument, Launch
+from optiml_magic.model.verdict import Outcome, OutputCheck
+
+_OUTCOMES = {
+    "out_of_bounds": Outcome.OUT_OF_BOUNDS,
+    "misaligned": Outcome.MISALIGNED,
+    "trap": Outcome.TRAP,
+    "assertion": Outcome.TRAP,
+    "barrier_divergence": Outcome.BARRIER,
+    "deadlock": Outcome.BARRIER,
+    "instruction_limit": Outcome.TIMEOUT,
+    "invalid_launch": Outcome.LAUNCH_ERROR,
+}
+
+
+@dataclass
+class _Resident:
+    case: Case
+    memory: emulator.Memory
+    addresses: dict[str, int]
+    digests: dict[str, bytes]
+
+
+class EmulatedDevice:
+    """A device of the protocol in ``base``; holds each case in an arena of its own."""
+
+    def __init__(self, chip: str) -> None:
+        self.name = f"emulated:{chip}"
+        self._resident: dict[str, _Resident] = {}
+        self._modules: dict[str, emulator.Module] = {}
+
+    def put(self, case: Case) -> None:
+        memory = emulator.Memory()
+        resident = _Resident(case, memory, {}, {})
+        for buffer in case.buffers:
+            address = memory.allocate(buffer.array.nbytes)
+            resident.addresses[buffer.name] = address
+            if buffer.role == "input":
+                memory.view(address)[:] = _raw(buffer.array)
+                resident.digests[buffer.name] = _digest(memory.view(address))
+        self._resident[case.key] = resident
+
+    def execute(self, build: Build, job: Job) -> Execution:
+        resident = self._resident.get(job.case)
+        if resident is None:
+            raise InternalError(f"case {job.case!r} is not on the device")
+        try:
+            module = self._load(build)
+        except emulator.UnsupportedPtx as unsupported:
+            return Execution(Fault(Outcome.UNSUPPORTED, unsupported.message, unsupported.line))
+        poison = _prepare(resident, job)
+        scratch = _scratch(resident, job)
+        try:
+            counters = []
+            for launch in job.plan.launches:
+                run = _launch(module, launch, resident, scratch, job)
+                if isinstance(run, Fault):
+                    return Execution(run)
+                counters += [run] if run else []
+        finally:
+            for address in scratch.values():
+                resident.memory.free(address)
+        return Execution(
+            checks=_checks(resident, poison),
+            modified_inputs=tuple(
+                name
+                for name, digest in resident.digests.items()
+                if _digest(resident.memory.view(resident.addresses[name])) != digest
+            ),
+            counters=tuple(counters),
+        )
+
+    def read(self, case: str, buffer: str) -> Array:
+        resident = self._resident[case]
+        shape = next(b.array for b in resident.case.buffers if b.name == buffer)
+        return _typed(resident, buffer, shape).copy()
+
+    def close(self) -> None:
+        self._resident.clear()
+        self._modules.clear()
+
+    def _load(self, build: Build) -> emulator.Module:
+        """Translation and JIT dominate a run, so the last few modules stay loaded."""
+        module = self._modules.get(build.digest)
+        if module is None:
+            module = emulator.load(build.ptx)
+            while len(self._modules) >= 4:
+                del self._modules[next(iter(self._modules))]
+            self._modules[build.digest] = module
+        return module
+
+
+def _prepare(resident: _Resident, job: Job) -> dict[str, Array]:
+    """Fill every buffer that the program may write; returns what was put into the poisoned ones."""
+    fills = dict(job.plan.fills)
+    poisoned = {}
+    for at, buffer in enumerate(resident.case.buffers):
+        view = resident.memory.view(resident.addresses[buffer.name])
+        if buffer.role == "inout":
+            view[:] = _raw(buffer.array)
+        elif buffer.role == "output" and buffer.name in job.plan.zeros:
+            view[:] = 0
+        elif buffer.role == "output" and buffer.name in fills:
+            view[:] = _raw(np.full_like(buffer.array, fills[buffer.name]))
+        elif buffer.role == "output":
+            poisoned[buffer.name] = poison_like(buffer.array, job.poison + at)
+            view[:] = _raw(poisoned[buffer.name])
+    return poisoned
+
+
+def _scratch(resident: _Resident, job: Job) -> dict[str, int]:
+    addresses = {}
+    for at, temporary in enumerate(job.plan.scratch):
+        shape = np.empty(temporary.elements, temporary.dtype)
+        addresses[temporary.name] = resident.memory.allocate(max(shape.nbytes, 1))
+        content = np.zeros_like(shape) if temporary.name in job.plan.zeros else None
+        if content is None:
+            content = poison_like(shape, job.poison + 1000 + at)
+        resident.memory.view(addresses[temporary.name])[: shape.nbytes] = _raw(content)
+    return addresses
+
+
+def _launch(
+    module: emulator.Module, launch: Launch, resident: _Resident, scratch: dict[str, int], job: Job
+) -> KernelCounters | Fault | None:
+    addresses = {**resident.addresses, **scratch}
+    arguments = [
+        addresses[argument.buffer].to_bytes(8, "little")
+        if isinstance(argument, BufferArgument)
+        else bytes.fromhex(argument.raw)
+        for argument in launch.arguments
+    ]
+    run = module.launch(
+        launch.kernel,
+        launch.grid,
+        launch.block,
+        dynamic_shared=launch.shared,
+        arguments=arguments,
+        memory=resident.memory,
+        limits=emulator.Limits(instructions=job.instructions, threads=os.cpu_count() or 1),
+        count=job.count,
+    )
+    if run.fault is not None:
+        fault = run.fault
+        return Fault(_OUTCOMES[fault.kind], fault.message, fault.line, fault.block, fault.thread)
+    return run.counters
+
+
+def _checks(resident: _Resident, poison: dict[str, Array]) -> tuple[OutputCheck, ...]:
+    return tuple(
+        compare(
+            buffer.name,
+            _typed(resident, buffer.name, buffer.array),
+            buffer.expected,
+            buffer.tolerance,
+            poison.get(buffer.name),
+        )
+        for buffer in resident.case.buffers
+        if buffer.expected is not None and buffer.tolerance is not None
+    )
+
+
+def _typed(resident: _Resident, name: str, like: Array) -> Array:
+    view = resident.memory.view(resident.addresses[name])
+    typed: Array = view.view(like.dtype).reshape(like.shape)
+    return typed
+
+
+def _raw(array: Array) -> Array:
+    flat: Array = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return flat
+
+
+def _digest(view: Array) -> bytes:
+    return hashlib.blake2b(view.data, digest_size=16).digest()

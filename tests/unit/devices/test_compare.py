@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from optiml_magic.devices.base import Tolerance
+from optiml_magic.devices.compare import compare, poison_like
+
+EXACT = Tolerance(0.0, 0.0)
+LOOSE = Tolerance(1e-3, 1e-3)
+DTYPES = ["f2", "f4", "f8", "i1", "i4", "u8", "?", "c8", "c16"]
+
+
+@given(
+    dtype=st.sampled_from(DTYPES),
+    shape=hnp.array_shapes(max_dims=3, max_side=5),
+    data=st.data(),
+)
+def test_an_array_equals_itself(dtype: str, shape: tuple[int, ...], data: st.DataObject) -> None:
+    array = data.draw(hnp.arrays(dtype, shape))
+    assert compare("x", array, array.copy(), EXACT, None).passed
+
+
+@given(dtype=st.sampled_from(["f4", "f8", "i4", "u8"]), size=st.integers(1, 50), data=st.data())
+def test_one_wrong_element_is_found_where_it_is(
+    dtype: str, size: int, data: st.DataObject
+) -> None:
+    wanted = np.arange(size).astype(dtype)
+    at = data.draw(st.integers(0, size - 1))
+    got = wanted.copy()
+    got[at] += 1
+    check = compare("x", got, wanted, EXACT, None)
+    assert (check.wrong, check.first_index) == (1, (at,))
+    assert not check.passed
+
+
+def test_nan_and_infinity_fail_closed() -> None:
+    wanted = np.ones(4)
+    got = np.array([1, np.nan, np.inf, -np.inf], np.float32)
+    check = compare("x", got, wanted, LOOSE, None)
+    assert (check.wrong, check.nonfinite, check.first_index) == (3, 3, (1,))
+
+
+def test_nan_passes_only_where_the_oracle_has_one() -> None:
+    wanted = np.array([np.nan, np.inf, 1.0, -np.inf])
+    same = wanted.astype(np.float32)
+    assert compare("x", same, wanted, LOOSE, None).passed
+    swapped = np.array([np.inf, np.nan, 1.0, np.inf], np.float32)
+    assert compare("x", swapped, wanted, LOOSE, None).wrong == 3
+    assert compare("x", np.ones(4, np.float32), wanted, LOOSE, None).wrong == 3
+
+
+def test_unwritten_elements_are_counted_by_their_bits() -> None:
+    got = poison_like(np.empty(100, np.float32), seed=5)
+    poison = got.copy()
+    got[:60] = 1.0
+    check = compare("x", got, np.ones(100), LOOSE, poison)
+    assert (check.wrong, check.unwritten) == (40, 40)
+
+
+def test_integers_are_exact_beyond_what_a_double_can_tell() -> None:
+    wanted = np.array([2**62], np.int64)
+    assert not compare("x", wanted + 1, wanted, LOOSE, None).passed
+
+
+def test_poison_differs_with_its_seed() -> None:
+    like = np.empty(64, np.int32)
+    assert not np.array_equal(poison_like(like, 1), poison_like(like, 2))
+    assert np.array_equal(poison_like(like, 1), poison_like(like, 1))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4"])
+def test_an_empty_output_passes(dtype: str) -> None:
+    empty = np.empty((0, 3), dtype)
+    assert compare("x", empty, empty, EXACT, None).passed
