@@ -1,0 +1,79 @@
+"""Inputs for each verifying seed: the user's own first, then fresh ones like them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from optiml_magic.devices.base import Array
+from optiml_magic.errors import UsageError
+from optiml_magic.model.task import Task
+
+Values = Mapping[str, Any]
+
+
+def draw(task: Task, seed: int) -> dict[str, Any]:
+    """The inputs by name for one seed; seed 0 gives plain arrays as the user gave them.
+
+    Fresh arrays keep dtype, shape, the range of their values, and sortedness; scalars stay.
+    """
+    if callable(task.inputs):
+        return _called(task, seed)
+    values = dict(task.inputs)
+    if seed == 0:
+        return values
+    rng = np.random.default_rng(seed)
+    return {
+        name: like(value, rng) if isinstance(value, np.ndarray) and value.ndim else value
+        for name, value in values.items()
+    }
+
+
+def like(array: Array, rng: np.random.Generator) -> Array:
+    """A fresh array like ``array``."""
+    fresh = _fresh(array, rng)
+    if array.ndim == 1 and array.size > 2 and array.dtype.kind in "iuf" and _is_sorted(array):
+        fresh.sort()
+    return fresh
+
+
+def _called(task: Task, seed: int) -> dict[str, Any]:
+    assert callable(task.inputs)
+    try:
+        values = task.inputs(np.random.default_rng(seed), **task.sizes)
+    except Exception as cause:
+        raise UsageError(
+            f"inputs(rng, {', '.join(task.sizes)}) raised {type(cause).__name__}: {cause}",
+            fix="make it return a dict of arrays and scalars by parameter name",
+        ) from cause
+    if not isinstance(values, Mapping):
+        raise UsageError(
+            f"inputs returned a {type(values).__name__}",
+            fix="make it return a dict of arrays and scalars by parameter name",
+        )
+    return {**task.sizes, **values}
+
+
+def _fresh(array: Array, rng: np.random.Generator) -> Array:
+    shape, dtype = array.shape, array.dtype
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
+    if not array.size or dtype.kind not in "iufc":
+        return array.copy()
+    if dtype.kind == "c":
+        real, imaginary = _fresh(array.real, rng), _fresh(array.imag, rng)
+        fresh = np.empty(shape, dtype)
+        fresh.real, fresh.imag = real, imaginary
+        return fresh
+    if dtype.kind in "iu":
+        return rng.integers(array.min(), array.max(), shape, dtype=dtype.type, endpoint=True)
+    finite = array[np.isfinite(array)].astype(np.float64)
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
+    share = rng.random(shape)  # a mean of the two ends, since high - low may overflow
+    return np.clip(low * (1 - share) + high * share, low, high).astype(dtype)
+
+
+def _is_sorted(array: Array) -> bool:
+    return bool(np.all(np.diff(array.astype(np.float64)) >= 0) and array[0] != array[-1])

@@ -1,0 +1,77 @@
+"""The input kernel as its own oracle, where the task has no reference.
+
+It runs twice on each case, over two different poisons. What differs by more than rounding was not
+written, or not written the same way twice, and such an oracle is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from optiml_magic.devices.base import Array, Buffer, Device, Job
+from optiml_magic.errors import OracleError
+from optiml_magic.model.build import Build
+from optiml_magic.model.launch import LaunchPlan
+from optiml_magic.model.verdict import Verdict
+from optiml_magic.verifiers.problem import Instance
+from optiml_magic.verifiers.tolerance import tolerance
+from optiml_magic.verifiers.verify import judge
+
+
+def answered(
+    device: Device,
+    build: Build,
+    plans: Sequence[tuple[Instance, LaunchPlan]],
+    *,
+    instructions: int,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> tuple[Instance, ...] | Verdict:
+    """The instances with the kernel's own outputs as the wanted ones; a verdict where it faults."""
+    found = []
+    for instance, plan in plans:
+        readings = []
+        for poison in (1, 2):
+            execution = device.execute(
+                build, Job(instance.case.key, plan, poison, False, instructions)
+            )
+            verdict = judge(execution, instance.seed)
+            if not verdict.passed:
+                return verdict
+            readings.append(
+                {
+                    b.name: device.read(instance.case.key, b.name)
+                    for b in instance.case.buffers
+                    if b.role != "input"
+                }
+            )
+        buffers = tuple(
+            _expecting(buffer, readings[0][buffer.name], readings[1][buffer.name], rtol, atol)
+            if buffer.role != "input"
+            else buffer
+            for buffer in instance.case.buffers
+        )
+        found.append(replace(instance, case=replace(instance.case, buffers=buffers)))
+    return tuple(found)
+
+
+def _expecting(
+    buffer: Buffer, one: Array, two: Array, rtol: float | None, atol: float | None
+) -> Buffer:
+    wide = one.astype(np.float64) if one.dtype.kind == "f" else one
+    limits = tolerance(wide, one.dtype, rtol=rtol, atol=atol, narrow_oracle=True)
+    with np.errstate(all="ignore"):
+        same = np.isclose(two, one, rtol=limits.rtol, atol=limits.atol, equal_nan=True)
+    if not np.all(same):
+        first = tuple(int(axis[0]) for axis in np.nonzero(~same))
+        index = ", ".join(map(str, first))
+        raise OracleError(
+            f"the input kernel leaves {np.count_nonzero(~same)} elements of `{buffer.name}` "
+            f"unwritten or different from run to run, first [{index}], so it cannot be the oracle",
+            fix=f"give a reference, or say what `{buffer.name}` holds before: "
+            f"#pragma optiml init({buffer.name}) = 0",
+        )
+    return replace(buffer, expected=wide, tolerance=limits)

@@ -1,0 +1,233 @@
+"""A task made concrete: the program, its interface, and cases with their answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from optiml_magic import binding
+from optiml_magic.devices.base import Array, Buffer, Case
+from optiml_magic.errors import BindingError, OracleError, UsageError
+from optiml_magic.model.task import Task
+from optiml_magic.source.expressions import parse_expression
+from optiml_magic.source.prepared import with_launches
+from optiml_magic.source.program import Program
+from optiml_magic.verifiers import inputs, reference
+from optiml_magic.verifiers.tolerance import tolerance
+
+_OUTPUT_SPEC = re.compile(r"\s*(?P<dtype>[a-zA-Z]\w*)\s*(?:\[(?P<shape>.*)\])?\s*")
+
+
+@dataclass(frozen=True)
+class Instance:
+    """The task's inputs for one seed: every value by name, the shapes of the buffers, the case."""
+
+    seed: int
+    values: Mapping[str, Any]
+    shapes: Mapping[str, tuple[int, ...]]
+    case: Case
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What an evaluator needs to know of a task. ``notes`` are told to the user with the result."""
+
+    task: Task
+    name: str
+    program: Program
+    launch: Literal["given", "inferred"]
+    interface: binding.Interface
+    instances: tuple[Instance, ...]
+    oracle: str
+    notes: tuple[str, ...]
+
+
+def prepare(task: Task, *, seeds: int) -> Problem:
+    """Everything about a task that needs no compiler and no device.
+
+    Raises a UsageError where the kernel, a directive, an input or the reference does not fit.
+    """
+    prepared = with_launches(task.text)
+    program = _with_arguments(prepared.program, task)
+    values = _with_sizes(program, inputs.draw(task, 0))
+    found = binding.interface(program, task, values)
+    instances, wide = [], True
+    for seed in range(seeds):
+        drawn = _with_sizes(program, inputs.draw(task, seed))
+        binding.check_values(found, drawn)
+        instance, is_wide = _instance(task, program, found, drawn, seed)
+        instances.append(instance)
+        wide = wide and is_wide
+    oracle = "the input kernel itself"
+    if task.reference is not None:
+        name = getattr(task.reference, "__name__", "the reference")
+        oracle = f"{name} in {'float64' if wide else 'the dtypes of the inputs'}"
+    _, kernel = binding.launched(program)[0]
+    notes = (*prepared.notes, "other sizes: not checked")
+    return Problem(
+        task,
+        task.name or kernel.name,
+        program,
+        prepared.launch,
+        found,
+        tuple(instances),
+        oracle,
+        notes,
+    )
+
+
+def _with_arguments(program: Program, task: Task) -> Program:
+    """``task.args`` written into the one launch that lacks them."""
+    if not task.args:
+        return program
+    (launch, *others) = program.launches
+    if others or launch.args is not None:
+        raise UsageError(
+            "positional arguments need a program with one launch and no args(...) of its own",
+            fix="write args(...) into the launch directives",
+        )
+    text = f"{launch} args({', '.join(task.args)})"
+    return program.without(launch).with_directive(text)
+
+
+def _with_sizes(program: Program, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, with scalars that a ``size`` directive derives from an array's shape."""
+    shapes = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
+    integers = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
+    derived = {
+        directive.name: directive.expression.evaluate(integers, shapes)
+        for directive in program.sizes
+        if directive.name not in values
+    }
+    return {**values, **derived}
+
+
+def _instance(
+    task: Task, program: Program, found: binding.Interface, values: Mapping[str, Any], seed: int
+) -> tuple[Instance, bool]:
+    written = [buffer.name for buffer in found.named("output", "inout")]
+    wanted: dict[str, Array] = {}
+    wide = True
+    if task.reference is not None:
+        asked = {
+            n: v for n, v in values.items() if n not in {b.name for b in found.named("output")}
+        }
+        answer = reference.ask(task.reference, asked, written)
+        wanted, wide = answer.outputs, answer.wide
+    starts = {d.buffer: d.value for d in program.inits if isinstance(d.value, str)}
+    buffers = tuple(
+        _buffer(task, buffer, values, wanted.get(buffer.name), starts.get(buffer.name), wide=wide)
+        for buffer in found.buffers
+    )
+    shapes = {buffer.name: buffer.array.shape for buffer in buffers}
+    return Instance(seed, values, shapes, Case(f"seed-{seed}", buffers)), wide
+
+
+def _buffer(
+    task: Task,
+    bound: binding.BoundBuffer,
+    values: Mapping[str, Any],
+    wanted: Array | None,
+    start: str | None,
+    *,
+    wide: bool,
+) -> Buffer:
+    if bound.role == "input":
+        return Buffer(bound.name, "input", values[bound.name])
+    if bound.role == "inout":
+        array = values[bound.name]
+    elif start is not None:
+        array = _start(bound, start, values)
+    else:
+        array = _empty_output(task, bound, values, wanted)
+    if wanted is None:
+        return Buffer(bound.name, bound.role, array)
+    if wanted.shape != array.shape:
+        raise BindingError(
+            f"the reference gives `{bound.name}` the shape {wanted.shape}, not {array.shape}",
+            fix="make the two agree",
+            line=bound.line,
+        )
+    limits = tolerance(wanted, array.dtype, rtol=task.rtol, atol=task.atol, narrow_oracle=not wide)
+    role = bound.role if start is None else "inout"
+    return Buffer(bound.name, role, array, _fitting(wanted, array.dtype), limits)
+
+
+def _start(bound: binding.BoundBuffer, start: str, values: Mapping[str, Any]) -> Array:
+    if start not in values:
+        raise BindingError(
+            f"no array named `{start}` to start `{bound.name}` from", fix="define it"
+        )
+    binding.check_array(replace(bound, name=start), values[start])
+    array: Array = values[start]
+    return array
+
+
+def _empty_output(
+    task: Task, bound: binding.BoundBuffer, values: Mapping[str, Any], wanted: Array | None
+) -> Array:
+    dtype = np.dtype(bound.dtype)
+    if task.outputs.get(bound.name):
+        return np.empty(_shape(bound, task.outputs[bound.name], values), dtype)
+    given = values.get(bound.name)
+    if isinstance(given, np.ndarray):
+        binding.check_array(bound, given)
+        return np.empty(given.shape, dtype)
+    if wanted is not None:
+        return np.empty(wanted.shape, dtype)
+    raise BindingError(
+        f"the shape of the output `{bound.name}` is not known",
+        fix=f"give a reference, an array of that name, or --out {bound.name}:{dtype.str[1:]}[n]",
+        line=bound.line,
+    )
+
+
+def _shape(bound: binding.BoundBuffer, spec: str, values: Mapping[str, Any]) -> tuple[int, ...]:
+    match = _OUTPUT_SPEC.fullmatch(spec)
+    fix = f"write it like {bound.dtype[1:]}[rows, cols]"
+    if match is None:
+        raise UsageError(f"`{spec}` is no output specification", fix=fix)
+    try:
+        given = np.dtype(match["dtype"])
+    except TypeError:
+        raise UsageError(f"`{match['dtype']}` in `{spec}` is no dtype", fix=fix) from None
+    if given != np.dtype(bound.dtype):
+        raise BindingError(
+            f"`{bound.name}` is declared {given.name}; the kernel's pointer is to {bound.dtype}",
+            fix=fix,
+            line=bound.line,
+        )
+    integers = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
+    shapes = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
+    # The grammar has no lists, so the axes ride through it as the arguments of a call would.
+    parts = _split_axes(match["shape"] or "")
+    return tuple(parse_expression(part).evaluate(integers, shapes) for part in parts)
+
+
+def _split_axes(text: str) -> list[str]:
+    parts, depth, begin = [], 0, 0
+    for at, char in enumerate(text):
+        depth += (char in "([") - (char in ")]")
+        if char == "," and depth == 0:
+            parts.append(text[begin:at])
+            begin = at + 1
+    return [part for part in (*parts, text[begin:]) if part.strip()]
+
+
+def _fitting(wanted: Array, dtype: np.dtype[Any]) -> Array:
+    """The oracle's answer in a precision that the comparison can use."""
+    if dtype.kind == "f":
+        return wanted.astype(np.float64)
+    if dtype.kind == "c":
+        return wanted.astype(np.complex128)
+    exact: Array = wanted.astype(dtype)
+    if not np.array_equal(exact, wanted):
+        raise OracleError(
+            f"the reference gives {wanted.dtype} values that a {dtype.name} output cannot hold",
+            fix=f"make it return {dtype.name}",
+        )
+    return exact

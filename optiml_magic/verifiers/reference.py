@@ -1,0 +1,112 @@
+"""Calling a reference: in float64 where it allows that, twice, and by the names it asks for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optiml_magic.devices.base import Array
+from optiml_magic.errors import OracleError
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a reference wants each output to be, and whether it computed in float64."""
+
+    outputs: dict[str, Array]
+    wide: bool
+
+
+def ask(reference: Callable[..., Any], values: Mapping[str, Any], outputs: Sequence[str]) -> Answer:
+    """The answer of a reference for inputs by name; ``outputs`` are in the kernel's order.
+
+    Raises OracleError where it fails, differs when called twice, or returns the wrong number of
+    things.
+    """
+    arguments = _arguments(reference, values)
+    wide = True
+    try:
+        first = reference(**_copies(arguments, wide=True))
+    except Exception:  # noqa: BLE001  # any failure means that float64 is not to its taste
+        wide = False
+        first = _call(reference, _copies(arguments, wide=False))
+    second = _call(reference, _copies(arguments, wide=wide))
+    one, two = _named(first, outputs), _named(second, outputs)
+    for name in outputs:
+        if not np.array_equal(one[name], two[name], equal_nan=one[name].dtype.kind in "fc"):
+            raise OracleError(
+                f"the reference gave two different answers for `{name}`",
+                fix="take its random numbers from a generator with a fixed seed, made inside it",
+            )
+    return Answer(one, wide)
+
+
+def _arguments(reference: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        parameters = inspect.signature(reference).parameters.values()
+    except (TypeError, ValueError):
+        raise OracleError(
+            f"the reference {reference!r} does not say what its parameters are",
+            fix="wrap it in a function whose parameters are the names of the inputs",
+        ) from None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return dict(values)
+    wanted = {}
+    for parameter in parameters:
+        if parameter.name in values:
+            wanted[parameter.name] = values[parameter.name]
+        elif (
+            parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
+        ):
+            raise OracleError(
+                f"the reference asks for `{parameter.name}`, which is no input",
+                fix=f"name its parameters after the inputs: {', '.join(values)}",
+            )
+    return wanted
+
+
+def _copies(values: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
+    return {name: _copy(value, wide=wide) for name, value in values.items()}
+
+
+def _copy(value: Any, *, wide: bool) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    if wide and value.dtype.kind == "f" and value.dtype.itemsize < 8:
+        return value.astype(np.float64)
+    if wide and value.dtype.kind == "c":
+        return value.astype(np.complex128)
+    return value.copy()
+
+
+def _call(reference: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    try:
+        return reference(**arguments)
+    except Exception as cause:
+        raise OracleError(
+            f"the reference raised {type(cause).__name__}: {cause}",
+            fix="call it on the inputs by hand until it returns the wanted output",
+        ) from cause
+
+
+def _named(answer: Any, outputs: Sequence[str]) -> dict[str, Array]:
+    if isinstance(answer, Mapping):
+        missing = [name for name in outputs if name not in answer]
+        if missing:
+            raise OracleError(
+                f"the reference's dict lacks `{missing[0]}`",
+                fix=f"return all of {', '.join(outputs)}",
+            )
+        return {name: np.asarray(answer[name]) for name in outputs}
+    several = list(answer) if isinstance(answer, tuple) else [answer]
+    if len(several) != len(outputs) or any(value is None for value in several):
+        got = "nothing" if several == [None] else f"{len(several)} value(s)"
+        raise OracleError(
+            f"the reference returned {got}; the kernel writes {', '.join(outputs) or 'nothing'}",
+            fix="return one array for each output, in the order of the kernel's parameters",
+        )
+    return {name: np.asarray(value) for name, value in zip(outputs, several, strict=True)}

@@ -1,0 +1,37 @@
+"""How far a right answer may be off, by dtype. The constants are ours.
+
+The wanted values are computed in float64 where the reference allows it, so what is left is the
+rounding of the kernel itself. Relative to the largest of an element and the root mean square of the
+whole output, float32 code lands near 1e-6 and an fp16 or tf32 shortcut near 3e-4: the limit stands
+between.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optiml_magic.devices.base import Array, Tolerance
+
+_RELATIVE = {2: 4e-3, 4: 2e-5, 8: 1e-10}  # by bytes of the real part
+_NARROW_ORACLE = 4.0  # how much wider where the oracle itself computed in the kernel's precision
+
+
+def tolerance(
+    expected: Array,
+    dtype: np.dtype[np.generic],
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    narrow_oracle: bool = False,
+) -> Tolerance:
+    """The tolerance for an output of ``dtype``; a task's own ``rtol`` and ``atol`` win."""
+    if dtype.kind not in "fc":
+        return Tolerance(0.0, 0.0)
+    size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    relative = _RELATIVE[size] * (_NARROW_ORACLE if narrow_oracle else 1.0)
+    relative = relative if rtol is None else rtol
+    if atol is not None:
+        return Tolerance(relative, atol)
+    finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
+    scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+    return Tolerance(relative, relative * scale)

@@ -1,0 +1,80 @@
+"""Running a candidate on every case and judging what the device says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optiml_magic.devices.base import Device, Execution, Job
+from optiml_magic.model.build import Build
+from optiml_magic.model.launch import LaunchPlan
+from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict
+from optiml_magic.verifiers.problem import Instance
+
+
+def verify(
+    device: Device,
+    build: Build,
+    plans: Sequence[tuple[Instance, LaunchPlan]],
+    *,
+    instructions: int,
+    notes: Sequence[str] = (),
+) -> Verdict:
+    """The verdict over all cases; it stops at the first that fails.
+
+    Outputs hold a pattern that differs from one launch to the next, so that an answer left behind
+    by an earlier run cannot pass for a new one.
+    """
+    checks: tuple[OutputCheck, ...] = ()
+    for instance, plan in plans:
+        job = Job(instance.case.key, plan, _poison(instance.seed), False, instructions)
+        verdict = judge(device.execute(build, job), instance.seed)
+        if not verdict.passed:
+            return verdict
+        checks = _worst(checks, verdict.checks)
+    elements = sum(check.elements for check in checks)
+    summary = f"{elements} output elements right on {len(plans)} sets of inputs"
+    return Verdict(Outcome.PASSED, summary, checks=checks, notes=tuple(notes))
+
+
+def judge(execution: Execution, seed: int) -> Verdict:
+    """The verdict on one execution."""
+    fault = execution.fault
+    if fault is not None:
+        where = f" in block {fault.block}, thread {fault.thread}" if fault.block else ""
+        return Verdict(fault.outcome, f"{fault.message}{where}", line=fault.line)
+    if execution.modified_inputs:
+        names = ", ".join(execution.modified_inputs)
+        return Verdict(
+            Outcome.INPUT_MODIFIED,
+            f"the kernel wrote to its input {names}",
+            fix="write to the outputs alone, or declare the buffer in-out",
+        )
+    for check in execution.checks:
+        if not check.passed:
+            return Verdict(Outcome.WRONG, _describe(check, seed), checks=execution.checks)
+    return Verdict(Outcome.PASSED, "", checks=execution.checks)
+
+
+def _describe(check: OutputCheck, seed: int) -> str:
+    index = ", ".join(map(str, check.first_index))
+    text = (
+        f"{check.wrong} of {check.elements} elements of `{check.name}` are wrong on seed {seed}: "
+        f"first {check.name}[{index}] = {check.got}, wanted {check.wanted}"
+    )
+    if check.unwritten:
+        text += f"; {check.unwritten} were never written"
+    return text
+
+
+def _poison(seed: int) -> int:
+    """A seed for the pattern in the outputs, apart from every seed of inputs."""
+    return 0x9E3779B1 * (seed + 1) % 2**32
+
+
+def _worst(
+    earlier: tuple[OutputCheck, ...], later: tuple[OutputCheck, ...]
+) -> tuple[OutputCheck, ...]:
+    if not earlier:
+        return later
+    pairs = zip(earlier, later, strict=True)
+    return tuple(one if one.error >= two.error else two for one, two in pairs)

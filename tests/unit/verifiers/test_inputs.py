@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from optiml_magic.errors import UsageError
+from optiml_magic.model.task import Task
+from optiml_magic.verifiers.inputs import draw, like
+
+NUMBERS = st.sampled_from(["f2", "f4", "f8", "i1", "u1", "i4", "i8", "?"])
+
+
+@given(dtype=NUMBERS, shape=hnp.array_shapes(max_dims=2, max_side=6), data=st.data())
+def test_fresh_arrays_are_like_the_given(
+    dtype: str, shape: tuple[int, ...], data: st.DataObject
+) -> None:
+    array = data.draw(hnp.arrays(dtype, shape, elements={"allow_nan": False} if "f" in dtype else None))
+    fresh = like(array, np.random.default_rng(1))
+    assert (fresh.dtype, fresh.shape) == (array.dtype, array.shape)
+    if dtype != "?" and np.isfinite(array).all():
+        assert fresh.min() >= array.min()
+        assert fresh.max() <= array.max()
+
+
+def test_sorted_arrays_stay_sorted() -> None:
+    offsets = np.array([0, 3, 3, 10, 40], np.int32)
+    fresh = like(offsets, np.random.default_rng(2))
+    assert np.all(np.diff(fresh) >= 0)
+
+
+def test_the_first_seed_is_the_users_own_data_and_others_are_fresh() -> None:
+    x = np.arange(10, dtype=np.float32)[::-1].copy()
+    task = Task("", inputs={"x": x, "n": 10})
+    assert np.array_equal(draw(task, 0)["x"], x)
+    assert not np.array_equal(draw(task, 1)["x"], x)
+    assert draw(task, 1)["n"] == 10
+    assert np.array_equal(draw(task, 1)["x"], draw(task, 1)["x"])
+
+
+def test_an_input_function_gets_its_sizes_and_a_generator() -> None:
+    task = Task("", inputs=lambda rng, n: {"x": rng.random(n)}, sizes={"n": 7})
+    drawn = draw(task, 4)
+    assert drawn["n"] == 7
+    assert drawn["x"].shape == (7,)
+
+
+@pytest.mark.parametrize("inputs", [lambda rng: 3, lambda: {}, lambda rng: {}["x"]])
+def test_a_wrong_input_function_says_how_it_should_be(inputs: object) -> None:
+    with pytest.raises(UsageError, match="fix: make it return a dict"):
+        draw(Task("", inputs=inputs), 0)  # type: ignore[arg-type]

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optiml_magic.errors import OracleError
+from optiml_magic.verifiers.reference import ask
+
+X = np.ones(3, np.float32)
+
+
+def test_it_is_called_in_float64_on_copies_by_the_names_it_asks_for() -> None:
+    seen = {}
+
+    def reference(x, *, scale=2.0):  # type: ignore[no-untyped-def]
+        seen["dtype"] = x.dtype
+        x += 1
+        return x * scale
+
+    answer = ask(reference, {"x": X, "n": 3}, ["out"])
+    assert answer.wide
+    assert seen["dtype"] == np.float64
+    assert np.array_equal(answer.outputs["out"], [4.0, 4.0, 4.0])
+    assert np.array_equal(X, np.ones(3))
+
+
+def test_where_float64_fails_the_given_dtype_is_used_and_said() -> None:
+    def reference(x):  # type: ignore[no-untyped-def]
+        if x.dtype != np.float32:
+            raise TypeError
+        return x
+
+    assert not ask(reference, {"x": X}, ["out"]).wide
+
+
+@pytest.mark.parametrize(
+    ("returned", "names"),
+    [((X, X + 1), ["a", "b"]), ({"b": X + 1, "a": X, "other": X}, ["a", "b"])],
+)
+def test_tuples_go_by_order_and_dicts_by_name(returned: object, names: list[str]) -> None:
+    answer = ask(lambda: returned, {}, names)
+    assert np.array_equal(answer.outputs["b"], X + 1)
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        (lambda x, missing: x, "asks for `missing`"),
+        (lambda x: None, "returned nothing; the kernel writes out"),
+        (lambda x: (x, x), r"returned 2 value\(s\)"),
+        (lambda x: {"other": x}, "lacks `out`"),
+        (lambda x: x / 0 + [][1], "raised IndexError"),
+        (lambda x: np.random.default_rng().random(3), "two different answers for `out`"),
+    ],
+)
+def test_a_reference_that_is_none_is_refused(reference: object, message: str) -> None:
+    with np.errstate(all="ignore"), pytest.raises(OracleError, match=message):
+        ask(reference, {"x": X}, ["out"])  # type: ignore[arg-type]
