@@ -1,0 +1,54 @@
+"""Low theoretical occupancy, with the resource that limits it.
+
+Source: CUDA C++ Best Practices Guide, "Occupancy". Low occupancy matters where latency is to be
+hidden;
+a kernel with enough independent work per thread can do without (Volkov 2010), hence a warning at
+most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
+from optiml_magic.model.measurement import Measurement
+
+_LOW = 50.0  # percent of the resident warps that the chip allows
+_OCCUPANCY = "sm__maximum_warps_per_active_cycle_pct"
+_ADVICE = {
+    "registers": "Use fewer registers: smaller blocks, __launch_bounds__, or less unrolling.",
+    "shared": "Use less shared memory per block, or smaller tiles.",
+    "warps": "Choose a block size that divides the warps of a multiprocessor.",
+    "blocks": "Use larger blocks: the number of blocks is the limit.",
+}
+
+
+class OccupancyLimiter:
+    """Fires once for the kernel, naming the limiter."""
+
+    name = "occupancy_limiter"
+    classes: frozenset[RooflineClass] = frozenset({"memory", "latency", "mixed"})
+
+    def diagnose(self, measured: Measurement) -> Iterator[Finding]:
+        percent = measured.get(_OCCUPANCY)
+        waves = measured.get("launch__waves_per_multiprocessor")
+        limits = {n: measured.get(f"launch__occupancy_limit_{n}") for n in _ADVICE}
+        known = {name: value for name, value in limits.items() if value is not None}
+        if percent is None or waves is None or percent >= _LOW or not known:
+            return
+        if waves < 1.0:
+            limiter = "grid"
+            cause = f"The grid fills only {100 * waves:.0f} % of what fits on the chip at once"
+            advice = "Launch more blocks: smaller ones, or less work per thread."
+        else:
+            limiter = min(known, key=lambda name: known[name])
+            cause = f"No more than {known[limiter]:.0f} blocks fit on a multiprocessor"
+            advice = _ADVICE[limiter]
+        yield Finding(
+            tool=self.name,
+            severity="warning" if percent < _LOW / 2 else "note",
+            cause=f"{cause}; the limit is {limiter}; {percent:.0f} % of the warps are resident.",
+            evidence=(Evidence(_OCCUPANCY, percent, _LOW, "%", "estimated"),),
+            actions=(Action(advice, "block_size"),),
+            gain=(1.0, min(4.0, _LOW / max(percent, 1.0))),
+        )

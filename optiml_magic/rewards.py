@@ -1,0 +1,74 @@
+"""The composite objective of a candidate: runtime, hardware bottleneck proxies, guardrails. Pure.
+
+OptiML (arXiv 2602.12305) states the three parts; the form and every constant below are ours:
+
+    S = ln(t_root / t)                                     speed-up, symmetric in the logarithm B =
+    sum_k w_k clip(ln((m_k,root + 1) / (m_k + 1)), -1, 1)         proxies: lower is better G = sum_j
+    l max(0, (m_j + 1) / (m_j,root + 1) - 1.1)              guardrails R = tanh((S + 0.15 B - G) /
+    ln 2)                      in (-1, 1); a candidate that failed has -1
+
+The proxies steer the search; the winner is picked by verified time alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from optiml_magic.model.measurement import Measurement
+
+FAILED = -1.0
+
+
+@dataclass(frozen=True)
+class RewardWeights:
+    """Constants of the objective, ours. Weights of absent metrics are renormalised away."""
+
+    beta: float = 0.15
+    proxies: dict[str, float] = field(
+        default_factory=lambda: {
+            "dram__bytes.sum": 0.4,
+            "smsp__inst_executed.sum": 0.3,
+            "launch__spill_bytes": 0.1,
+            "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": 0.2,
+        }
+    )
+    guardrails: tuple[str, ...] = ("launch__registers_per_thread", "launch__local_bytes_per_thread")
+    guardrail_weight: float = 0.05
+    guardrail_tolerance: float = 0.10
+
+
+DEFAULT = RewardWeights()
+
+
+def reward(root: Measurement, measured: Measurement, weights: RewardWeights = DEFAULT) -> float:
+    """The reward of a verified candidate against the input kernel, in (-1, 1).
+
+    Every term compares one metric with the same metric of the same source on the same chip; raises
+    ValueError where the two measurements are of different sources or chips.
+    """
+    if (root.source, root.chip) != (measured.source, measured.chip):
+        raise ValueError("a reward needs two measurements of one source on one chip")
+    speed = math.log(root.seconds / measured.seconds)
+    objective = speed + weights.beta * _proxies(root, measured, weights)
+    return math.tanh((objective - _guardrails(root, measured, weights)) / math.log(2))
+
+
+def _proxies(root: Measurement, measured: Measurement, weights: RewardWeights) -> float:
+    total = weight_sum = 0.0
+    for name, weight in weights.proxies.items():
+        before, after = root.get(name), measured.get(name)
+        if before is not None and after is not None:
+            total += weight * min(1.0, max(-1.0, math.log((before + 1) / (after + 1))))
+            weight_sum += weight
+    return total / weight_sum if weight_sum else 0.0
+
+
+def _guardrails(root: Measurement, measured: Measurement, weights: RewardWeights) -> float:
+    total = 0.0
+    for name in weights.guardrails:
+        before, after = root.get(name), measured.get(name)
+        if before is not None and after is not None:
+            excess = (after + 1) / (before + 1) - (1 + weights.guardrail_tolerance)
+            total += weights.guardrail_weight * max(0.0, min(1.0, excess))
+    return total
