@@ -1,0 +1,15 @@
+"""Rewrite rules: each reads a program and proposes others that mean the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optiml_magic.proposers.rewrites.block_size import BlockSize
+from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
+from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
+from optiml_magic.proposers.rewrites.shared_tile import SharedTile
+
+if TYPE_CHECKING:
+    from optiml_magic.proposers.rewrites.base import Rewrite
+
+REWRITES: tuple[Rewrite, ...] = (CoalesceMapping(), SharedTile(), FloatLiterals(), BlockSize())

@@ -1,0 +1,94 @@
+"""Data that a block reads far apart, or again and again, brought into shared memory once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from optiml_magic.model.finding import Finding, Hypothesis
+from optiml_magic.proposers.rewrites.affine import Affine
+from optiml_magic.proposers.rewrites.base import proposal
+from optiml_magic.proposers.rewrites.launches import launched
+from optiml_magic.proposers.rewrites.stage_loop import Staged, staged_loops
+from optiml_magic.proposers.rewrites.stage_transpose import transposed_copy
+from optiml_magic.source.program import parse_program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from optiml_magic.model.candidate import Proposal
+    from optiml_magic.source.program import Program
+
+_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
+_SIZES = {32: 0.0, 16: -0.05, 0: 0.05}  # what the tile's size adds to a prior; 0 means all loops
+_MOST_LOOPS = 4
+_PRIORS = {"strided": 0.8, "reused": 0.7, "uniform": 0.15}
+
+
+class SharedTile:
+    """Stages what a loop reads, tile by tile, and copies that turn rows into columns."""
+
+    name = "shared_tile"
+
+    def propose(self, program: Program, findings: Sequence[Finding]) -> Iterator[Proposal]:
+        """One proposal per copy, and per loop and tile size."""
+        for kernel, launch in launched(program):
+            affine = Affine(kernel)
+            for text, title in transposed_copy(program, affine, launch):
+                yield proposal(
+                    self,
+                    text,
+                    title,
+                    "One of the two sides of the copy strides through memory. A block that loads a "
+                    "tile along rows and stores it along columns has whole sectors on both sides; "
+                    "the padding keeps the columns of the tile in different banks.",
+                    Hypothesis(_SECTORS.format("st"), "lower", "both sides touch whole sectors"),
+                    prior=0.85,
+                    findings=findings,
+                )
+            for staged in staged_loops(program, affine, launch):
+                yield self._loop(staged, findings)
+        every = _every_loop(program)
+        if every is not None:
+            yield self._loop(every, findings)
+
+    def _loop(self, staged: Staged, findings: Sequence[Finding]) -> Proposal:
+        strided = "strided" in staged.reasons
+        why = (
+            "Each thread walks along a row of its own, so a warp touches one sector per lane. "
+            if strided
+            else "Threads of a block read the same elements, each for itself. "
+        )
+        return proposal(
+            self,
+            staged.text,
+            staged.title,
+            why
+            + "The block loads a tile of the next rounds with neighbouring lanes on neighbouring "
+            "elements, and the threads then read it from shared memory.",
+            Hypothesis(_SECTORS.format("ld"), "lower", "each element is loaded once per block"),
+            prior=max(_PRIORS[reason] for reason in staged.reasons) + _SIZES[staged.rounds],
+            findings=findings,
+        )
+
+
+def _every_loop(program: Program) -> Staged | None:
+    """All loops of strided reads staged; None where that is one loop or none."""
+    done: list[Staged] = []
+    while len(done) < _MOST_LOOPS:
+        current = parse_program(done[-1].text) if done else program
+        staged = next(_strided(current), None)
+        if staged is None:
+            break
+        done.append(staged)
+    if len(done) < 2:
+        return None
+    title = f"stage the strided reads of {len(done)} loops in shared tiles"
+    return replace(done[-1], title=title, rounds=0)
+
+
+def _strided(program: Program) -> Iterator[Staged]:
+    for kernel, launch in launched(program):
+        for staged in staged_loops(program, Affine(kernel), launch):
+            if "strided" in staged.reasons:
+                yield staged

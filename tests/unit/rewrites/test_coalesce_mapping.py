@@ -1,0 +1,91 @@
+"""Axes swapped where that brings lanes together, the launch along with the kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optiml_magic.model.finding import Action, Finding
+from optiml_magic.source.program import parse_program
+
+SCALE = """
+#pragma optiml launch scale grid(cdiv(h, 16), cdiv(w, 16)) block(16, 16)
+__global__ void scale(const float* a, float* o, int h, int w) {
+    int y = blockIdx.x * blockDim.x + threadIdx.x;  // .x and .y in words stay
+    int x = blockIdx.y * blockDim.y + threadIdx.y;
+    if (y < h && x < w) o[y * w + x] = 2.0f * a[y * w + x];
+}"""
+
+MATMUL = """
+#pragma optiml launch g grid((m + 7) / 8, (n + 31) / 32) block(8, 32)
+__global__ void g(const float *p, const float *q, float *r, int m, int n, int k)
+{
+    size_t i = (size_t)blockDim.x * blockIdx.x + threadIdx.x;
+    size_t j = (size_t)blockDim.y * blockIdx.y + threadIdx.y;
+    if (i >= m) return;
+    if (j >= n) return;
+    float s = 0.f;
+    for (int t = 0; t < k; t++) s += p[i * k + t] * q[t * (size_t)n + j];
+    r[i * n + j] = s;
+}"""
+
+
+def test_the_swap(propose, compiles, runs, rng):
+    wide, plain = propose("coalesce_mapping", SCALE)
+    assert "grid(cdiv(w, 32), cdiv(h, 8)) block(32, 8)" in wide.text
+    assert "grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)" in plain.text
+    assert wide.prior > plain.prior > 0.5
+    assert (
+        "int y = blockIdx.y * blockDim.y + threadIdx.y;  // .x and .y in words stay" in plain.text
+    )
+    a = rng.random((21, 50), "f4")
+    for found in (wide, plain):
+        compiles(found.text)
+        out = runs(found.text, a=a, o=np.zeros_like(a), h=21, w=50)
+        np.testing.assert_array_equal(out["o"], 2 * a)
+
+
+def test_matmul(propose, compiles, runs, rng):
+    found = propose("coalesce_mapping", MATMUL)
+    (one,) = found
+    assert "grid((n + 31) / 32, (m + 7) / 8) block(32, 8)" in one.text
+    assert parse_program(one.text).requires[0].condition.evaluate({"m": 65535 * 8})
+    compiles(one.text)
+    a, b = rng.random((19, 13), "f4"), rng.random((13, 40), "f4")
+    out = runs(one.text, p=a, q=b, r=np.zeros((19, 40), "f4"), m=19, n=40, k=13)
+    np.testing.assert_allclose(out["r"], a @ b, rtol=1e-4)
+
+
+def test_a_literal_block_is_only_swapped(propose):
+    text = SCALE.replace("blockDim.x", "16").replace("blockDim.y", "16")
+    (found,) = propose("coalesce_mapping", text)
+    assert "block(16, 16)" in found.text
+
+
+def test_a_finding_lifts_the_prior(propose):
+    finding = Finding("t", "warning", "", (), (Action("", "coalesce_mapping"),), (1, 2))
+    assert propose("coalesce_mapping", SCALE, [finding])[0].prior > 0.85
+
+
+def test_a_transpose_is_a_coin_toss(propose):
+    text = SCALE.replace("o[y * w + x]", "o[x * h + y]")
+    assert all(p.prior <= 0.1 for p in propose("coalesce_mapping", text))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "int y = blockIdx.x * blockDim.x + threadIdx.x;",
+            "int y = blockIdx.x;",
+        ),  # no pattern left
+        ("if (y", "if (__any_sync(~0u, y > 2)) return;\n    if (y"),
+        ("if (y", "__shared__ float s[16][16]; s[0][0] = 0;\n    if (y"),
+        ("__global__", "__device__ int me() { return threadIdx.x; }\n__global__"),
+        ("y * w + x", "x * h + y"),  # coalesced as it is
+        ("block(16, 16)", "block(16, 1)"),
+        ("block(16, 16)", "block(256)"),
+    ],
+)
+def test_refused(old, new, propose):
+    assert propose("coalesce_mapping", SCALE.replace(old, new)) == []
