@@ -1,0 +1,197 @@
+"""The run's journal: one JSON line a fact, appended and flushed before the search sees it.
+
+The first line says what run it is; an ``expansion`` line keeps what the proposers said of a node,
+an ``evaluation`` line what became of a candidate. To resume is to run the same search again with
+this memory: what stands in the journal is not asked or evaluated a second time, so only what was in
+flight at the end is repeated. Texts, digests and figures only; never pickles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from optiml_magic.errors import UsageError
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.codec import from_json, to_json
+from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.view import View
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class RunHeader:
+    """What makes two runs the same run. Digests are SHA-256, 16 hex digits."""
+
+    schema: int
+    run: str
+    task: str
+    program: str  # the input kernel's text
+    inputs_digest: str
+    reference: str  # qualified name
+    reference_digest: str  # of its source text; "" where there is none
+    device: str
+    compiler: str
+    seed: int
+    batch: int
+    proposers: tuple[str, ...]
+
+    def differences(self, other: RunHeader) -> tuple[str, ...]:
+        """Names of the fields that differ, the run's own name left out."""
+        return tuple(
+            name
+            for name in self.__dataclass_fields__
+            if name != "run" and getattr(self, name) != getattr(other, name)
+        )
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """What the proposers answered, the ``call``-th time they were asked about a candidate."""
+
+    candidate: int
+    call: int
+    proposals: tuple[Proposal, ...]
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """An evaluation with the digest of the text that it belongs to."""
+
+    digest: str
+    evaluation: Evaluation
+
+
+@dataclass(frozen=True)
+class _Line:
+    header: RunHeader | None = None
+    expansion: Expansion | None = None
+    evaluated: Evaluated | None = None
+
+
+class Journal:
+    """An open journal: remembers what it read, appends what is new."""
+
+    def __init__(self, path: Path, file: BinaryIO, lines: Sequence[_Line]) -> None:
+        self.path = path
+        self._file = file
+        self._expansions = {(e.candidate, e.call): e for e in (x.expansion for x in lines) if e}
+        self._evaluations = {
+            (e.evaluation.candidate, e.digest): e.evaluation
+            for e in (x.evaluated for x in lines)
+            if e
+        }
+        self._calls: dict[int, int] = {}
+        self.replayed = 0
+
+    @classmethod
+    def create(cls, path: Path, header: RunHeader) -> Journal:
+        """A new journal at ``path``; UsageError where one exists already."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file = path.open("xb", buffering=0)
+        except FileExistsError:
+            raise UsageError(
+                f"{path} exists already", fix="resume it, or name another journal"
+            ) from None
+        journal = cls(path, file, ())
+        journal._append(_Line(header=header))
+        return journal
+
+    @classmethod
+    def resume(cls, path: Path, header: RunHeader) -> Journal:
+        """The journal at ``path``, to go on with; UsageError where it is of another run."""
+        lines, good = _read(path)
+        if not lines or lines[0].header is None:
+            raise UsageError(f"{path} is not a journal", fix="name a journal of an earlier run")
+        differing = lines[0].header.differences(header)
+        if differing:
+            raise UsageError(
+                f"{path.name} is of another run: {', '.join(differing)} differ",
+                fix="resume with the same task, device and seed, or start a new run",
+            )
+        file = path.open("r+b", buffering=0)
+        file.truncate(good)  # a line cut short by a kill is evaluated again
+        file.seek(good)
+        return cls(path, file, lines)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def remember_expand(
+        self, expand: Callable[[View, int], Sequence[Proposal]]
+    ) -> Callable[[View, int], Sequence[Proposal]]:
+        """``expand`` that answers from the journal where it can, and writes what is new."""
+
+        def remembered(view: View, count: int) -> Sequence[Proposal]:
+            number = view.step.candidate.number
+            call = self._calls[number] = self._calls.get(number, -1) + 1
+            known = self._expansions.get((number, call))
+            if known is not None:
+                return known.proposals
+            proposals = tuple(expand(view, count))
+            self._append(_Line(expansion=Expansion(number, call, proposals)))
+            return proposals
+
+        return remembered
+
+    def remember_evaluate(
+        self,
+        evaluate: Callable[[Sequence[Candidate]], Sequence[Evaluation]],
+        replay: Callable[[Candidate, Evaluation], None] = lambda _c, _e: None,
+    ) -> Callable[[Sequence[Candidate]], Sequence[Evaluation]]:
+        """``evaluate`` that skips what the journal holds; ``replay`` hears of each one skipped."""
+
+        def remembered(candidates: Sequence[Candidate]) -> Sequence[Evaluation]:
+            known = {
+                candidate.number: evaluation
+                for candidate in candidates
+                if (evaluation := self._evaluations.get((candidate.number, candidate.digest)))
+            }
+            self.replayed += len(known)
+            for candidate in candidates:
+                if candidate.number in known:
+                    replay(candidate, known[candidate.number])
+            fresh = [candidate for candidate in candidates if candidate.number not in known]
+            for candidate, evaluation in zip(fresh, evaluate(fresh) if fresh else (), strict=True):
+                self._append(_Line(evaluated=Evaluated(candidate.digest, evaluation)))
+                known[candidate.number] = evaluation
+            return [known[candidate.number] for candidate in candidates]
+
+        return remembered
+
+    def _append(self, line: _Line) -> None:
+        self._file.write(to_json(_Line, line).encode() + b"\n")
+        with contextlib.suppress(OSError):  # not every file system can
+            os.fsync(self._file.fileno())
+
+
+def read_header(path: Path) -> RunHeader:
+    """The first line of a journal; UsageError if it is none."""
+    lines, _ = _read(path)
+    if not lines or lines[0].header is None:
+        raise UsageError(f"{path} is not a journal", fix="name a journal of an earlier run")
+    return lines[0].header
+
+
+def _read(path: Path) -> tuple[list[_Line], int]:
+    """The whole lines of a journal and the offset behind the last good one."""
+    try:
+        raw = path.read_bytes()
+    except OSError as cause:
+        raise UsageError(f"no journal at {path}", fix="name a journal of an earlier run") from cause
+    lines: list[_Line] = []
+    good = 0
+    while (end := raw.find(b"\n", good)) >= 0:
+        try:
+            lines.append(from_json(_Line, raw[good:end]))
+        except ValueError:
+            break
+        good = end + 1
+    return lines, good

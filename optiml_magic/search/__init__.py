@@ -1,0 +1,1 @@
+"""Tree search over edits. Knows ``model/`` and two functions; nothing of CUDA."""

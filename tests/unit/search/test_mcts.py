@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optiml_magic.model.candidate import Proposal
+from optiml_magic.model.evaluation import Trajectory
+from optiml_magic.search import selection
+from optiml_magic.search.loop import Budget, run
+from optiml_magic.search.mcts import Mcts, Policy
+from optiml_magic.search.tree import Node
+from tests.unit.search import toy
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "search"
+ROOT = toy.proposal("0" * toy.BITS)
+
+
+def search(seed: int = 0, **policy: float) -> Mcts:
+    return Mcts(ROOT, toy.expand, policy=Policy(**policy), seed=seed)
+
+
+def texts(trajectory: Trajectory) -> list[str]:
+    return [step.candidate.text for step in trajectory.steps]
+
+
+def test_the_root_is_evaluated_first_and_alone() -> None:
+    mcts = search()
+    assert [c.text for c in mcts.ask(5)] == [ROOT.text]
+    assert mcts.ask(5) == []
+
+
+def test_it_finds_the_best_of_64_with_far_fewer_evaluations() -> None:
+    found = []
+    for seed in range(10):
+        trajectory = run(search(seed), toy.evaluate, Budget(evaluations=40))
+        found.append("1" * toy.BITS in texts(trajectory))
+    assert sum(found) >= 9
+
+
+def test_no_text_is_asked_twice() -> None:
+    trajectory = run(search(), toy.evaluate, Budget(evaluations=64))
+    assert len(set(texts(trajectory))) == len(trajectory.steps)
+
+
+def test_it_ends_by_itself_when_everything_was_tried() -> None:
+    trajectory = run(search(), toy.evaluate, Budget(evaluations=1000))
+    assert trajectory.stopped == "nothing left to try"
+    # The traps have no children, and every other text is reached around them.
+    assert len(trajectory.steps) == 2**toy.BITS
+
+
+def test_failed_candidates_are_never_parents_nor_the_best() -> None:
+    trajectory = run(search(), toy.evaluate, Budget(evaluations=64))
+    failed = {s.candidate.number for s in trajectory.steps if not s.evaluation.verdict.passed}
+    assert failed
+    assert not failed & {s.candidate.parent for s in trajectory.steps}
+    assert trajectory.best.candidate.text == "1" * toy.BITS
+
+
+def test_a_failed_root_ends_the_search() -> None:
+    mcts = Mcts(toy.proposal("110"), toy.expand)
+    trajectory = run(mcts, toy.evaluate, Budget(evaluations=10))
+    assert len(trajectory.steps) == 1
+    assert trajectory.stopped == "the input kernel failed"
+    assert trajectory.best is trajectory.root
+
+
+def test_a_batch_in_flight_spreads_over_the_tree() -> None:
+    mcts = search(widening_factor=1.0)
+    mcts.tell(toy.evaluate(mcts.ask(1)))
+    for _ in range(6):
+        mcts.tell(toy.evaluate(mcts.ask(1)))
+    asked = mcts.ask(4)
+    assert len(asked) == 4
+    assert len({c.parent for c in asked}) > 1
+
+
+def test_the_order_of_tell_does_not_matter_to_the_statistics() -> None:
+    def visits(reverse: bool) -> list[tuple[str, int, float]]:
+        mcts = search(seed=3)
+        mcts.tell(toy.evaluate(mcts.ask(1)))
+        for _ in range(5):
+            evaluations = toy.evaluate(mcts.ask(3))
+            mcts.tell(evaluations[::-1] if reverse else evaluations)
+        return [(n.candidate.text, n.visits, round(n.value_sum, 9)) for n in mcts._nodes]
+
+    assert visits(reverse=False) == visits(reverse=True)
+
+
+@given(seed=st.integers(0, 2**32 - 1), batch=st.integers(1, 7), budget=st.integers(1, 80))
+def test_statistics_add_up_whatever_the_seed_and_the_batch(
+    seed: int, batch: int, budget: int
+) -> None:
+    mcts = search(seed)
+    trajectory = run(mcts, toy.evaluate, Budget(evaluations=budget), batch=batch)
+    nodes = mcts._nodes
+    assert len(trajectory.steps) <= budget
+    assert nodes[0].visits == len(trajectory.steps)
+    for node in nodes:
+        assert node.pending == 0
+        below = sum(child.visits for child in node.children)
+        assert node.visits == below + (node.evaluation is not None)
+        assert -1 <= selection.quality(node) <= 1
+
+
+def test_the_same_seed_gives_the_same_run_and_another_seed_another() -> None:
+    def order(seed: int) -> list[str]:
+        return texts(run(search(seed), toy.evaluate, Budget(evaluations=30)))
+
+    assert order(7) == order(7)
+    assert len({tuple(order(seed)) for seed in range(6)}) > 1
+
+
+def test_uct_prefers_the_unvisited_and_then_the_better() -> None:
+    parent = Node(_candidate(0), None, visits=10)
+    good = Node(_candidate(1), parent, visits=5, value_sum=4.0, value_max=0.9)
+    poor = Node(_candidate(2), parent, visits=5, value_sum=-4.0, value_max=-0.5)
+    assert selection.uct(parent, good, 0.7) > selection.uct(parent, poor, 0.7)
+    rare = Node(_candidate(3), parent, visits=1, value_sum=-0.8, value_max=-0.8)
+    assert selection.uct(parent, rare, 5.0) > selection.uct(parent, poor, 5.0)
+
+
+def test_a_stop_returns_what_was_found() -> None:
+    calls = iter([False, False, True])
+    trajectory = run(search(), toy.evaluate, Budget(40), stop=lambda: next(calls))
+    assert trajectory.stopped == "stopped"
+    assert len(trajectory.steps) == 3
+
+
+def test_ctrl_c_returns_what_was_found() -> None:
+    count = 0
+
+    def interrupted(candidates: list) -> list:  # type: ignore[type-arg]
+        nonlocal count
+        count += 1
+        if count == 4:
+            raise KeyboardInterrupt
+        return toy.evaluate(candidates)
+
+    trajectory = run(search(), interrupted, Budget(40))
+    assert trajectory.stopped == "interrupted"
+    assert len(trajectory.steps) == 3
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_golden_tree(seed: int) -> None:
+    """A recorded run, rebuilt from its seed, matches node for node."""
+    trajectory = run(search(seed), toy.evaluate, Budget(evaluations=25), batch=2)
+    tree = [
+        [s.candidate.number, s.candidate.parent, s.candidate.text, round(s.evaluation.reward, 6)]
+        for s in trajectory.steps
+    ]
+    recorded = json.loads((GOLDEN / f"toy-seed-{seed}.json").read_text())
+    assert tree == recorded
+
+
+def _candidate(number: int):  # type: ignore[no-untyped-def]
+    from optiml_magic.model.candidate import Candidate
+
+    return Candidate(number, None, Proposal(str(number), "", "toy"))

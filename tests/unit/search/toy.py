@@ -1,0 +1,46 @@
+"""A toy problem for the search: texts are bit strings, the reward counts the ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.model.view import View
+
+BITS = 6
+
+
+def proposal(text: str, prior: float = 0.5) -> Proposal:
+    return Proposal(text, f"to {text}", "toy", prior=prior)
+
+
+def expand(view: View, count: int) -> list[Proposal]:
+    text = view.step.candidate.text
+    flipped = (text[:at] + ("0" if c == "1" else "1") + text[at + 1 :] for at, c in enumerate(text))
+    return [proposal(other) for other in flipped][:count]
+
+
+def value(text: str) -> float:
+    return text.count("1") / len(text)
+
+
+def measured(seconds: float) -> Measurement:
+    return Measurement("toy", "estimated", seconds, 1.1, (), (), ())
+
+
+def evaluation(candidate: Candidate) -> Evaluation:
+    text = candidate.text
+    if text.startswith("11") and text.endswith("0"):
+        return Evaluation(candidate.number, text, Verdict(Outcome.WRONG, "a trap"))
+    verdict = Verdict(Outcome.PASSED, "")
+    reward = 2 * value(text) - 1
+    return Evaluation(
+        candidate.number, text, verdict, measurement=measured(2 - value(text)), reward=reward
+    )
+
+
+def evaluate(candidates: Sequence[Candidate]) -> list[Evaluation]:
+    return [evaluation(candidate) for candidate in candidates]

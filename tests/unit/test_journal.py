@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from optiml_magic.errors import UsageError
+from optiml_magic.journal import SCHEMA, Journal, RunHeader, read_header
+from optiml_magic.model.evaluation import Trajectory
+from optiml_magic.search.loop import Budget, run
+from optiml_magic.search.mcts import Mcts
+from tests.unit.search import toy
+
+HEADER = RunHeader(SCHEMA, "r", "toy", "000000", "d", "ref", "rd", "toy", "cc", 0, 1, ("toy",))
+
+
+def search(journal: Journal, evaluated: list[int], batch: int = 1) -> Trajectory:
+    def counting(candidates):  # type: ignore[no-untyped-def]
+        evaluated.extend(c.number for c in candidates)
+        return toy.evaluate(candidates)
+
+    mcts = Mcts(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand))
+    evaluate = journal.remember_evaluate(counting)
+    trajectory = run(mcts, evaluate, Budget(evaluations=20), batch=batch)
+    journal.close()
+    return trajectory
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Trajectory]:
+    path = tmp_path_factory.mktemp("journal") / "run.jsonl"
+    trajectory = search(Journal.create(path, HEADER), [])
+    return path.read_bytes(), trajectory
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_kill_at_any_byte_resumes_to_the_same_run(
+    whole: tuple[bytes, Trajectory], tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    raw, trajectory = whole
+    cut = data.draw(st.integers(raw.index(b"\n") + 1, len(raw)))
+    path = tmp_path_factory.mktemp("cut") / "run.jsonl"
+    path.write_bytes(raw[:cut])
+    finished = raw[:cut].count(b'"evaluated":{')
+    complete = sum(b'"evaluated":{' in line for line in raw[:cut].splitlines(keepends=True)
+                   if line.endswith(b"\n"))  # fmt: skip
+    evaluated: list[int] = []
+    journal = Journal.resume(path, HEADER)
+    resumed = search(journal, evaluated)
+    assert resumed == trajectory
+    assert journal.replayed == complete
+    assert len(evaluated) == len(trajectory.steps) - complete
+    assert finished - complete in (0, 1)
+    assert path.read_bytes() == raw
+
+
+def test_a_finished_run_resumes_without_evaluating(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    first = search(Journal.create(path, HEADER), [])
+    evaluated: list[int] = []
+    assert search(Journal.resume(path, HEADER), evaluated) == first
+    assert evaluated == []
+
+
+def test_what_is_replayed_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    search(Journal.create(path, HEADER), [])
+    heard: list[int] = []
+    journal = Journal.resume(path, HEADER)
+    mcts = Mcts(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand))
+    evaluate = journal.remember_evaluate(toy.evaluate, lambda c, _: heard.append(c.number))
+    run(mcts, evaluate, Budget(evaluations=5))
+    journal.close()
+    assert heard == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("seed", 1), ("device", "emulated:t4"), ("inputs_digest", "other")]
+)
+def test_another_run_is_refused_by_name(tmp_path: Path, field: str, value: object) -> None:
+    path = tmp_path / "run.jsonl"
+    Journal.create(path, HEADER).close()
+    with pytest.raises(UsageError, match=f"{field} differ"):
+        Journal.resume(path, replace(HEADER, **{field: value}))
+
+
+def test_a_journal_is_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    Journal.create(path, HEADER).close()
+    with pytest.raises(UsageError, match="exists already"):
+        Journal.create(path, HEADER)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}\n", b"not json\n", b"\x80\x04pickle\n"])
+def test_anything_else_is_no_journal(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(content)
+    for look in (read_header, partial(Journal.resume, header=HEADER)):
+        with pytest.raises(UsageError, match="not a journal"):
+            look(path)
