@@ -1,0 +1,120 @@
+"""Calling a program on a user's arrays: sizes matched, outputs made, one launch plan run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from optiml_magic import binding
+from optiml_magic.devices.base import Array, Buffer, Case, Job
+from optiml_magic.errors import BindingError, UsageError
+from optiml_magic.evaluation import Tools
+from optiml_magic.model.build import CompileFailure
+from optiml_magic.source.program import Program, parse_program
+from optiml_magic.verifiers.problem import Instance, Problem
+from optiml_magic.verifiers.verify import judge
+
+
+def call(problem: Problem, tools: Tools, text: str, values: Mapping[str, Any]) -> dict[str, Array]:
+    """The outputs of one run by name.
+
+    Raises BindingError where an argument does not fit or a size is not determined, UsageError where
+    the kernel faults on these arrays.
+    """
+    program = parse_program(text)
+    complete = sized(problem, program, values)
+    buffers = tuple(_buffer(problem, bound, complete) for bound in problem.interface.buffers)
+    build = tools.compiler.compile(
+        program.compiled_text(), binding.kernel_names(program), tools.chip, tools.options
+    )
+    if isinstance(build, CompileFailure):
+        raise UsageError(build.errors[0].message, line=build.errors[0].line)
+    shapes = {buffer.name: buffer.array.shape for buffer in buffers}
+    plan = binding.plan(program, problem.interface, build.names, complete, shapes, tools.chip)
+    tools.device.put(Case("call", buffers))
+    verdict = judge(tools.device.execute(build, Job("call", plan, 0, False, tools.instructions)), 0)
+    if not verdict.passed:
+        raise UsageError(f"{verdict.outcome}: {verdict.summary}", line=verdict.line)
+    return {b.name: tools.device.read("call", b.name) for b in buffers if b.role != "input"}
+
+
+def sized(problem: Problem, program: Program, values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` with every scalar: given, derived from a shape, or the task's where nothing grew.
+
+    A scalar of the task that equals exactly one extent of its inputs follows that extent.
+    """
+    interface = problem.interface
+    first = problem.instances[0]
+    complete = dict(values)
+    for bound in interface.named("input", "inout"):
+        if bound.name not in complete:
+            raise BindingError(f"the input `{bound.name}` is missing", fix="pass it")
+        binding.check_array(bound, complete[bound.name])
+    shapes = {b.name: complete[b.name].shape for b in interface.named("input", "inout")}
+    directives = {d.name: d.expression for d in program.sizes}
+    for name in interface.scalars:
+        if name in complete:
+            continue
+        if name in directives:
+            complete[name] = directives[name].evaluate({}, shapes)
+        else:
+            complete[name] = _followed(first, name, shapes)
+    return complete
+
+
+def _followed(first: Instance, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+    before = {n: first.shapes[n] for n in shapes}
+    value = first.values[name]
+    if before == dict(shapes) or not isinstance(value, (int, np.integer)):
+        return value
+    places = [
+        (array, axis)
+        for array, shape in before.items()
+        for axis, extent in enumerate(shape)
+        if extent == value
+    ]
+    moved = {shapes[array][axis] for array, axis in places if axis < len(shapes[array])}
+    if len(moved) == 1:
+        return moved.pop()
+    raise BindingError(
+        f"`{name}` does not follow from the shapes of the inputs",
+        fix=f"pass {name}=..., or write #pragma optiml size {name} = shape(array, axis)",
+    )
+
+
+def _buffer(problem: Problem, bound: binding.BoundBuffer, values: Mapping[str, Any]) -> Buffer:
+    if bound.role != "output":
+        return Buffer(bound.name, bound.role, values[bound.name])
+    first = problem.instances[0]
+    before = first.shapes[bound.name]
+    names = [b.name for b in problem.interface.named("input", "inout")]
+    same = all(values[n].shape == first.shapes[n] for n in names)
+    shape = before if same else tuple(_extent(bound, e, first, values, names) for e in before)
+    return Buffer(bound.name, "output", np.empty(shape, np.dtype(bound.dtype)))
+
+
+def _extent(
+    bound: binding.BoundBuffer,
+    extent: int,
+    first: Instance,
+    values: Mapping[str, Any],
+    names: list[str],
+) -> int:
+    """An output's extent at other sizes: that of the scalars and axes that equalled it."""
+    now = {int(values[n]) for n, v in first.values.items() if n in values and _is_size(v, extent)}
+    for name in names:
+        pairs = zip(first.shapes[name], values[name].shape, strict=False)
+        now |= {new for old, new in pairs if old == extent}
+    if len(now) == 1:
+        return now.pop()
+    raise BindingError(
+        f"the shape of the output `{bound.name}` does not follow from these inputs",
+        fix="call it with arrays of the task's shapes, or optimise a task with distinct sizes",
+        line=bound.line,
+    )
+
+
+def _is_size(value: Any, extent: int) -> bool:
+    return isinstance(value, (int, np.integer)) and int(value) == extent

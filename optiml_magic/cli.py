@@ -1,0 +1,165 @@
+"""The command line: ``optiml VERB TASK.py``. Exit 0 done, 1 a kernel failed, 2 usage."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from optiml_magic.commands import doctor, parsers, tasks, verbs
+from optiml_magic.errors import OptimlError, UsageError
+from optiml_magic.model.evaluation import Step
+from optiml_magic.model.task import Task
+from optiml_magic.reports import contract, html
+from optiml_magic.reports.summary import Summary
+from optiml_magic.testing.kernels import DEMO, known_task
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    try:
+        options = parsers.parse(parsers.line_parser(), sys.argv[1:] if words is None else words)
+        return _VERBS[options.verb](options)
+    except parsers.HelpShown as help_text:
+        _print(str(help_text))
+        return 0
+    except OptimlError as error:
+        sys.stderr.write(f"optiml: {error}\n")
+        return 2
+
+
+def _optimize(options: argparse.Namespace) -> int:
+    return _optimize_all(options, _tasks(options), "optiml report")
+
+
+def _demo(options: argparse.Namespace) -> int:
+    return _optimize_all(options, [known_task(name) for name in DEMO], "optiml demo")
+
+
+def _optimize_all(options: argparse.Namespace, found: Sequence[Task], title: str) -> int:
+    summaries: list[Summary] = []
+    for task in found:
+        with _quoting(task):
+            result = verbs.optimize(task, options, progress=_progress)
+        _end_progress()
+        _print(repr(result) + "\n")
+        summaries.append(result.summary)
+    _write_json(options, [contract.optimized(summary) for summary in summaries])
+    if options.html:
+        Path(options.html).write_text(html.page(summaries, title), encoding="utf-8")
+        _print(f"report: {options.html}")
+    return 0 if all(s.root.evaluation.verdict.passed for s in summaries) else 1
+
+
+def _check(options: argparse.Namespace) -> int:
+    views = []
+    for task in _tasks(options):
+        with _quoting(task):
+            views.append(verbs.check(task, options, _program(options)))
+    for view in views:
+        _print(repr(view))
+    _write_json(
+        options,
+        [
+            contract.checked(v.checked.problem.name, v.checked.choice.name, v.evaluation.verdict)
+            for v in views
+        ],
+    )
+    return 0 if all(view.passed for view in views) else 1
+
+
+def _profile(options: argparse.Namespace) -> int:
+    views = []
+    for task in _tasks(options):
+        with _quoting(task):
+            views.append(verbs.profile(task, options, _program(options)))
+    outcomes = []
+    for view in views:
+        _print(repr(view))
+        evaluation = view.evaluation
+        name, device = view.checked.problem.name, view.checked.choice.name
+        if evaluation.measurement is None:
+            outcomes.append(contract.checked(name, device, evaluation.verdict))
+        else:
+            outcomes.append(
+                contract.profiled(
+                    name, device, evaluation.measurement, evaluation.roofline, evaluation.findings
+                )
+            )
+    _write_json(options, outcomes)
+    return 0 if all(view.passed for view in views) else 1
+
+
+def _run(options: argparse.Namespace) -> int:
+    for task in _tasks(options):
+        with _quoting(task):
+            _print(repr(verbs.run(task, options, _program(options))))
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    facts = doctor.examine(verbs.settings_of(options))
+    _print(doctor.render(facts))
+    return 0 if all(fact.well for fact in facts) else 1
+
+
+_VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "optimize": _optimize,
+    "check": _check,
+    "profile": _profile,
+    "run": _run,
+    "demo": _demo,
+    "doctor": _doctor,
+}
+
+
+def _tasks(options: argparse.Namespace) -> list[Task]:
+    return tasks.from_file(Path(options.file))
+
+
+def _program(options: argparse.Namespace) -> str | None:
+    if options.kernel is None:
+        return None
+    path = Path(options.kernel)
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}", fix="give the path of a .cu file")
+    return path.read_text(encoding="utf-8")
+
+
+@contextmanager
+def _quoting(task: Task) -> Iterator[None]:
+    """Errors inside show the line of the kernel that they point at."""
+    try:
+        yield
+    except OptimlError as error:
+        raise error.quoting(task.text) from error.__cause__
+
+
+def _write_json(options: argparse.Namespace, outcomes: list[dict[str, Any]]) -> None:
+    if options.json:
+        document = outcomes[0] if len(outcomes) == 1 else outcomes
+        Path(options.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _progress(step: Step) -> None:
+    if sys.stderr.isatty():
+        title = step.candidate.proposal.title[:70]
+        sys.stderr.write(f"\r\033[K  #{step.candidate.number} {title}")
+        sys.stderr.flush()
+
+
+def _end_progress() -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K")
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text.rstrip("\n") + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

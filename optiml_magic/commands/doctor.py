@@ -1,0 +1,93 @@
+"""What this machine can do: each line a fact, and the remedy where something is missing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from optiml_magic.devices.choice import choose
+from optiml_magic.errors import OptimlError
+from optiml_magic.settings import Settings
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One line of the doctor's: whether it is well, what was found, what to do."""
+
+    well: bool
+    what: str
+    found: str
+    remedy: str = ""
+
+
+def examine(settings: Settings) -> tuple[Fact, ...]:
+    """All facts; a check that fails is a fact as well, never an exception."""
+    return tuple(_facts(settings))
+
+
+def render(facts: tuple[Fact, ...]) -> str:
+    """The facts as text."""
+    lines = []
+    for fact in facts:
+        lines.append(f"{'ok ' if fact.well else 'NO '} {fact.what:<10} {fact.found}")
+        if fact.remedy:
+            lines.append(f"    {'':<10} remedy: {fact.remedy}")
+    return "\n".join(lines)
+
+
+def _facts(settings: Settings) -> Iterator[Fact]:
+    here = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    yield Fact(
+        True,
+        "optiml",
+        f"{metadata.version('optiml-magic')} on Python {sys.version.split()[0]}, {here}",
+    )
+    yield _tried("compiler", _compiler)
+    yield Fact(True, "emulator", f"llvmlite {metadata.version('llvmlite')}")
+    yield _tried("end to end", lambda: _end_to_end(settings))
+    yield _driver()
+    choice = choose("auto")
+    yield Fact(True, "device", f"auto means {choice.name}: {choice.reason}")
+    yield Fact(True, "home", f"{settings.home} ({_size(settings.home)})")
+
+
+def _tried(what: str, look: Callable[[], str]) -> Fact:
+    try:
+        return Fact(True, what, look())
+    except OptimlError as error:
+        return Fact(False, what, error.message, error.fix)
+
+
+def _compiler() -> str:
+    from optiml_magic.compilers.nvrtc import NvrtcCompiler, include_folders
+
+    return f"{NvrtcCompiler().version}, headers in {len(include_folders())} folders"
+
+
+def _end_to_end(settings: Settings) -> str:
+    from optiml_magic.optimize import evaluate_once
+    from optiml_magic.testing.kernels import known_task
+
+    checked = evaluate_once(known_task("saxpy", n=1000), settings)
+    verdict = checked.evaluation.verdict
+    return f"saxpy on {checked.choice.name}: {verdict.outcome}, {verdict.summary}"
+
+
+def _driver() -> Fact:
+    path = Path("/proc/driver/nvidia/version")
+    if not path.exists():
+        return Fact(True, "GPU", "no NVIDIA driver here; kernels run emulated")
+    version = path.read_text(encoding="utf-8").splitlines()[0]
+    return Fact(True, "GPU", f"{version}; this version does not use it yet")
+
+
+def _size(folder: Path) -> str:
+    total = (
+        sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) if folder.is_dir() else 0
+    )
+    return f"{total / 1e6:.1f} MB"

@@ -1,0 +1,144 @@
+"""The words of every command, shared by the magics and the command line."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, Never
+
+from optiml_magic.errors import UsageError
+
+HELP = """\
+%%optiml optimize   search for a faster kernel: verified, measured, explained
+%%optiml check      compile it and compare it with the reference
+%%optiml profile    measure it and say what limits it
+%%optiml run        run it once and return its outputs
+%optiml  best       the best program of the last optimize
+%optiml  doctor     what this machine can do, and what is missing
+%optiml  help       this page; COMMAND -h tells the options of a command
+"""
+
+
+class HelpShown(Exception):  # noqa: N818  # not an error: the user asked for it
+    """Raised in place of an exit; carries the text."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse that neither prints nor exits: a notebook's kernel must survive ``-h``."""
+
+    def error(self, message: str) -> Never:
+        raise UsageError(f"{self.prog}: {message}", fix=f"{self.prog} -h tells the options")
+
+    def print_help(self, file: Any = None) -> None:  # noqa: ARG002
+        raise HelpShown(self.format_help())
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, unknown = super().parse_known_args(args, namespace)
+        flags = [flag for flag in unknown if flag.startswith("-")]
+        if flags:
+            known = [option for action in self._actions for option in action.option_strings]
+            near = get_close_matches(flags[0].split("=")[0], known, n=1)
+            fix = f"did you mean {near[0]}?" if near else f"{self.prog} -h tells the options"
+            raise UsageError(f"{self.prog}: unknown option {flags[0]}", fix=fix)
+        return found, unknown
+
+
+def cell_parser() -> argparse.ArgumentParser:
+    """For ``%optiml`` and ``%%optiml``: the kernel is the cell, names come from the namespace."""
+    parser = _Parser("optiml", description="CUDA kernels in a notebook.")
+    verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", parser_class=_Parser)
+    for verb, summary in (
+        ("optimize", "search for a faster kernel"),
+        ("check", "compile and compare with the reference"),
+        ("profile", "measure and say what limits the kernel"),
+        ("run", "run once and return the outputs"),
+    ):
+        command = verbs.add_parser(verb, help=summary, description=summary)
+        command.add_argument("name", nargs="?", help="bind the result to this name")
+        command.add_argument("--file", help="take the kernel from this file, not from the cell")
+        _binding(command)
+        _running(command)
+        if verb == "optimize":
+            _searching(command)
+    best = verbs.add_parser("best", help="the best program of the last optimize")
+    best.add_argument("name", nargs="?", help="of the result of this name")
+    verbs.add_parser("doctor", help="what this machine can do")
+    verbs.add_parser("help", help="all commands")
+    return parser
+
+
+def line_parser() -> argparse.ArgumentParser:
+    """For the command line: the kernel is in the tasks that a Python file defines."""
+    parser = _Parser("optiml", description="CUDA kernels proved right, measured and made faster.")
+    verbs = parser.add_subparsers(
+        dest="verb", metavar="COMMAND", required=True, parser_class=_Parser
+    )
+    for verb, summary in (
+        ("optimize", "search for a faster kernel"),
+        ("check", "compile and compare with the reference"),
+        ("profile", "measure and say what limits the kernel"),
+        ("run", "run once and print the outputs"),
+    ):
+        command = verbs.add_parser(verb, help=summary, description=summary)
+        command.add_argument("file", metavar="TASK.py", help="defines task = Task(...) or tasks")
+        command.add_argument("--kernel", metavar="FILE.cu", help="this program, for that task")
+        command.add_argument("--json", metavar="OUT", help="write the outcome to this file")
+        _running(command)
+        if verb == "optimize":
+            command.add_argument("--html", metavar="OUT", help="write a report to this file")
+            _searching(command)
+    demo = verbs.add_parser("demo", help="optimise three naive kernels that come with the package")
+    demo.add_argument("--html", metavar="OUT", help="write a report to this file")
+    demo.add_argument("--json", metavar="OUT", help="write the outcomes to this file")
+    _running(demo)
+    _searching(demo)
+    verbs.add_parser("doctor", help="what this machine can do, and what is missing")
+    return parser
+
+
+def split(line: str) -> list[str]:
+    """The words of a magic's line; UsageError where a quote is left open."""
+    try:
+        return shlex.split(line)
+    except ValueError as cause:
+        raise UsageError(f"{cause} in `{line}`", fix="close the quote") from None
+
+
+def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    """Parsed words. Raises UsageError for wrong ones, HelpShown where help was asked for."""
+    return parser.parse_args(list(words))
+
+
+def _running(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--device", help="auto, emulated or emulated:CHIP (auto)")
+    command.add_argument("--verify-seeds", type=positive_integer, help="sets of inputs to check on (3)")
+    command.add_argument(
+        "--run-seconds", type=float, help="limit of one run, after which it is killed (30)"
+    )
+
+
+def _searching(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--budget", type=positive_integer, help="evaluations, the input's included (24)")
+    command.add_argument("--seconds", type=float, help="limit of the whole search (300)")
+    command.add_argument("--seed", type=int, help="of the search (0)")
+    command.add_argument("--llm", choices=("none",), help="rules alone propose in this version")
+    command.add_argument("--resume", metavar="JOURNAL", help="go on with this run")
+
+
+def _binding(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--ref", help="a Python function of the inputs by name")
+    command.add_argument("--inputs", help="a,b=other: names in the notebook, where they differ")
+    command.add_argument("--args", help="a,b,out,n: what is passed, in order")
+    command.add_argument("--out", action="append", help="out or out:f4[rows]; repeatable")
+    command.add_argument("--inout", action="append", help="a buffer read and written; repeatable")
+    command.add_argument("--rtol", type=float, help="relative tolerance, else by dtype")
+    command.add_argument("--atol", type=float, help="absolute tolerance, else by dtype")
+
+
+def positive_integer(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is less than 1")
+    return value

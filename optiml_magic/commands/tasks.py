@@ -1,0 +1,105 @@
+"""Where tasks come from: a Python file, or a cell and the notebook's namespace."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+from collections.abc import Mapping
+from numbers import Number
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optiml_magic.errors import BindingError, OptimlError, UsageError
+from optiml_magic.model.task import Task
+from optiml_magic.source.expressions import nearest
+from optiml_magic.source.signature import kernels
+
+
+def from_file(path: Path) -> list[Task]:
+    """The tasks that a Python file defines as ``task`` or ``tasks``."""
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}", fix="give the path of a TASK.py")
+    try:
+        names = runpy.run_path(str(path))
+    except OptimlError:
+        raise
+    except Exception as cause:
+        raise UsageError(
+            f"{path.name} raised {type(cause).__name__}: {cause}", fix=f"run python {path} by hand"
+        ) from cause
+    found = names.get("tasks", names.get("task"))
+    given = list(found) if isinstance(found, (list, tuple)) else [found]
+    tasks = [task for task in given if isinstance(task, Task)]
+    if not tasks or len(tasks) < len(given):
+        raise UsageError(
+            f"{path.name} defines neither `task` nor `tasks`",
+            fix="write task = optiml_magic.Task(kernel=..., reference=..., inputs=...)",
+        )
+    return tasks
+
+
+def from_cell(
+    cell: str, options: argparse.Namespace, namespace: Mapping[str, Any], name: str = ""
+) -> Task:
+    """The task of a cell: names in the kernel are names in the notebook."""
+    renamed = _renamed(options.inputs)
+    wanted = {p.name for kernel in kernels(cell) for p in kernel.parameters}
+    wanted |= set(_names(options.args)) | set(renamed)
+    inputs: dict[str, Any] = {}
+    for parameter in sorted(wanted):
+        source = renamed.get(parameter, parameter)
+        if source in namespace:
+            if _is_value(namespace[source]):
+                inputs[parameter] = namespace[source]
+        elif parameter in renamed:
+            raise BindingError(
+                f"no variable named `{source}`",
+                fix=nearest(source, namespace) or f"define {source}",
+            )
+    return Task(
+        kernel=cell,
+        reference=_reference(options.ref, namespace),
+        inputs=inputs,
+        outputs=dict(_output(spec) for spec in options.out or ()),
+        inout=tuple(options.inout or ()),
+        args=tuple(_names(options.args)),
+        rtol=options.rtol,
+        atol=options.atol,
+        name=name,
+    )
+
+
+def _reference(name: str | None, namespace: Mapping[str, Any]) -> Any:
+    if name is None:
+        return None
+    function = namespace.get(name)
+    if not callable(function):
+        what = "is not defined" if name not in namespace else "is no function"
+        known = [key for key, value in namespace.items() if callable(value)]
+        raise UsageError(
+            f"the reference `{name}` {what}", fix=nearest(name, known) or f"define {name} first"
+        )
+    return function
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, Number, np.generic)) or hasattr(value, "dtype")
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()] if text else []
+
+
+def _renamed(text: str | None) -> dict[str, str]:
+    pairs = {}
+    for part in _names(text):
+        name, _, source = part.partition("=")
+        pairs[name.strip()] = source.strip() or name.strip()
+    return pairs
+
+
+def _output(spec: str) -> tuple[str, str]:
+    name, _, shape = spec.partition(":")
+    return name.strip(), shape.strip()

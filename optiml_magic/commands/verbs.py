@@ -1,0 +1,74 @@
+"""What each command does, for both front ends: a task and options in, a value out."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from optiml_magic.commands.views import CheckView, ProfileView
+from optiml_magic.errors import KernelFailed, UsageError
+from optiml_magic.model.evaluation import Step
+from optiml_magic.model.task import Task
+from optiml_magic.model.verdict import Verdict
+from optiml_magic.optimize import evaluate_once, run_once
+from optiml_magic.optimize import optimize as search
+from optiml_magic.result import Result
+from optiml_magic.settings import Settings, resolve
+
+_SETTINGS = ("device", "llm", "budget", "seconds", "seed", "verify_seeds", "run_seconds")
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """The settings in force for one command."""
+    return resolve({name: getattr(options, name, None) for name in _SETTINGS})
+
+
+def optimize(
+    task: Task,
+    options: argparse.Namespace,
+    *,
+    progress: Callable[[Step], None] = lambda _: None,
+) -> Result:
+    """Search; the result may say that nothing better was found."""
+    settings = settings_of(options)
+    resume = _journal(options.resume, settings) if options.resume else None
+    return search(task, settings, resume=resume, progress=progress)
+
+
+def check(task: Task, options: argparse.Namespace, program: str | None = None) -> CheckView:
+    """Compile and compare with the reference."""
+    return CheckView(evaluate_once(task, settings_of(options), program=program))
+
+
+def profile(task: Task, options: argparse.Namespace, program: str | None = None) -> ProfileView:
+    """Measure and diagnose."""
+    return ProfileView(evaluate_once(task, settings_of(options), program=program))
+
+
+def run(task: Task, options: argparse.Namespace, program: str | None = None) -> Any:
+    """Run once on the task's own inputs; the outputs, one alone or a tuple."""
+    outputs = run_once(task, settings_of(options), program=program)
+    values = tuple(outputs.values())
+    return values[0] if len(values) == 1 else values
+
+
+def require_passed(verdict: Verdict) -> None:
+    """Raise KernelFailed for an input kernel that did not pass."""
+    if not verdict.passed:
+        raise KernelFailed(
+            f"the input kernel failed, {verdict.outcome}: {verdict.summary}",
+            fix=verdict.fix,
+            line=verdict.line,
+        )
+
+
+def _journal(name: str, settings: Settings) -> Path:
+    """A journal by its path, or by the name of its run."""
+    path = Path(name)
+    if path.suffix != ".jsonl":
+        path = settings.runs / f"{name}.jsonl"
+    if not path.is_file():
+        raise UsageError(f"no journal at {path}", fix=f"journals of earlier runs: {settings.runs}")
+    return path

@@ -1,0 +1,87 @@
+"""``%optiml`` and ``%%optiml``: parse, call, show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
+from IPython.display import display
+
+from optiml_magic.commands import doctor, parsers, tasks, verbs
+from optiml_magic.errors import OptimlError, UsageError
+from optiml_magic.magics.progress import Progress
+from optiml_magic.result import Result
+
+_CELL_VERBS = ("optimize", "check", "profile", "run")
+
+
+@magics_class
+class OptimlMagics(Magics):
+    """One magic with subcommands. Cell bodies are passed on as they are, never formatted."""
+
+    _last: Result | None = None
+
+    @no_var_expand
+    @line_cell_magic
+    def optiml(self, line: str, cell: str | None = None) -> Any:
+        """CUDA kernels: optimize, check, profile, run, best, doctor, help."""
+        try:
+            options = parsers.parse(parsers.cell_parser(), parsers.split(line))
+        except parsers.HelpShown as help_text:
+            print(help_text)  # noqa: T201  # help belongs on the cell's output
+            return None
+        if options.verb in _CELL_VERBS:
+            return self._on_kernel(options, cell)
+        if options.verb == "best":
+            return print(self._result(options.name).program)  # noqa: T201
+        if options.verb == "doctor":
+            return print(doctor.render(doctor.examine(verbs.settings_of(options))))  # noqa: T201
+        return print(parsers.HELP)  # noqa: T201
+
+    @property
+    def _namespace(self) -> dict[str, Any]:
+        assert self.shell is not None
+        namespace: dict[str, Any] = self.shell.user_ns
+        return namespace
+
+    def _on_kernel(self, options: Any, cell: str | None) -> Any:
+        text = _text(options, cell)
+        try:
+            task = tasks.from_cell(text, options, self._namespace)
+            if options.verb == "optimize":
+                return self._optimize(task, options)
+            return getattr(verbs, options.verb)(task, options)
+        except OptimlError as error:
+            raise error.quoting(text) from None
+
+    def _optimize(self, task: Any, options: Any) -> Result:
+        with Progress(verbs.settings_of(options).budget, display) as progress:
+            result = verbs.optimize(task, options, progress=progress)
+        verbs.require_passed(result.summary.root.evaluation.verdict)
+        self._last = result
+        self._namespace[options.name or result.summary.task] = result
+        return result
+
+    def _result(self, name: str | None) -> Result:
+        found = self._namespace.get(name) if name else self._last
+        if not isinstance(found, Result):
+            raise UsageError(
+                f"`{name}` is no result" if name else "nothing was optimised yet",
+                fix="run a %%optiml optimize cell first",
+            )
+        return found
+
+
+def _text(options: Any, cell: str | None) -> str:
+    """The kernel's text, lines counted as the user sees them: the magic's own is the first."""
+    if options.file:
+        path = Path(options.file)
+        if not path.is_file():
+            raise UsageError(f"there is no file {path}", fix="give the path of a .cu file")
+        return path.read_text(encoding="utf-8")
+    if cell is None or not cell.strip():
+        raise UsageError(
+            "there is no kernel in this cell", fix=f"write CUDA below %%optiml {options.verb}"
+        )
+    return "\n" + cell

@@ -1,0 +1,99 @@
+"""The JSON that the command line writes; its shape is a promise to scripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optiml_magic.model.codec import to_json
+from optiml_magic.model.evaluation import Step
+from optiml_magic.model.finding import Finding, RooflineClass
+from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.verdict import Verdict
+from optiml_magic.reports.summary import Summary
+
+Json = dict[str, Any]
+
+
+def optimized(summary: Summary) -> Json:
+    """The outcome of ``optimize``."""
+    root, winner = summary.root, summary.winner
+    return {
+        "task": summary.task,
+        "device": summary.device,
+        "source": summary.source,
+        "launch": summary.launch,
+        "baseline": {
+            "seconds": _seconds(root),
+            "verdict": str(root.evaluation.verdict.outcome),
+        },
+        "best": {
+            "seconds": _seconds(winner),
+            "speedup": summary.speedup,
+            "interval": list(summary.interval),
+            "title": winner.candidate.proposal.title,
+            "program": winner.candidate.text,
+        },
+        "evaluations": len(summary.trajectory.steps),
+        "verdicts": summary.verdicts,
+        "wall_seconds": summary.wall_seconds,
+        "stopped": summary.trajectory.stopped,
+        "journal": str(summary.journal) if summary.journal else None,
+        "notes": list(summary.notes),
+        "steps": [_step(step) for step in summary.trajectory.steps],
+    }
+
+
+def checked(task: str, device: str, verdict: Verdict) -> Json:
+    """The outcome of ``check``: the verdict with its evidence."""
+    return {"task": task, "device": device, "verdict": _plain(Verdict, verdict)}
+
+
+def profiled(
+    task: str,
+    device: str,
+    measured: Measurement,
+    roofline: RooflineClass | None,
+    found: tuple[Finding, ...],
+) -> Json:
+    """The outcome of ``profile``: the measurement and the findings."""
+    return {
+        "task": task,
+        "device": device,
+        "roofline": roofline,
+        "measurement": _plain(Measurement, measured),
+        "findings": [_plain(Finding, finding) for finding in found],
+    }
+
+
+def _step(step: Step) -> Json:
+    proposal, evaluation = step.candidate.proposal, step.evaluation
+    hypothesis = proposal.hypothesis
+    return {
+        "id": step.candidate.number,
+        "parent": step.candidate.parent,
+        "title": proposal.title,
+        "proposer": proposal.proposer,
+        "verdict": str(evaluation.verdict.outcome),
+        "summary": evaluation.verdict.summary,
+        "duplicate_of": evaluation.duplicate_of,
+        "seconds": _seconds(step),
+        "reward": evaluation.reward,
+        "findings": [_plain(Finding, finding) for finding in evaluation.findings],
+        "hypothesis": {
+            "metric": hypothesis.metric,
+            "direction": hypothesis.direction,
+            "because": hypothesis.because,
+        }
+        if hypothesis
+        else None,
+    }
+
+
+def _seconds(step: Step) -> float | None:
+    return step.evaluation.measurement.seconds if step.evaluation.measurement else None
+
+
+def _plain(kind: type, value: object) -> Any:
+    import json
+
+    return json.loads(to_json(kind, value))

@@ -1,0 +1,132 @@
+"""A run as static HTML: no script, no link, nothing to load; it survives nbconvert and GitHub."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optiml_magic.model.evaluation import Step
+from optiml_magic.model.finding import Finding
+from optiml_magic.reports import text
+from optiml_magic.reports.markup import Markup, element
+from optiml_magic.reports.quantities import ratio, seconds
+from optiml_magic.reports.summary import Summary, step_speedup
+
+_CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
+_CODE = "font-family:monospace;font-size:12px;line-height:1.35;white-space:pre;overflow-x:auto"
+_COLORS = {"+": "#1a7f37", "-": "#cf222e", "@": "#6e7781"}
+_SEVERITY = {"critical": "#cf222e", "warning": "#9a6700", "note": "#6e7781"}
+
+
+def page(summaries: Sequence[Summary], title: str) -> str:
+    """A whole page for a file."""
+    head = element("head", element("meta", charset="utf-8"), element("title", title))
+    body = element(
+        "body",
+        element("h1", title),
+        *(fragment(summary) for summary in summaries),
+        style="font-family:system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em",
+    )
+    return "<!doctype html>\n" + element("html", head, body, lang="en")
+
+
+def fragment(summary: Summary) -> Markup:
+    """The report of one run, to be set into a notebook or a page."""
+    parts = [element("h3", text.headline(summary)), _facts(summary)]
+    found = summary.root.evaluation.findings
+    if found:
+        parts.append(_section("Findings on the input kernel", _findings(found), is_open=True))
+    if summary.winner is not summary.root:
+        parts.append(_section("Diff", _diff(summary.diff()), is_open=True))
+    parts.append(_section("Best program", _code(summary.winner.candidate.text), is_open=False))
+    parts.append(_section("Trajectory", _trajectory(summary), is_open=False))
+    return element("div", *parts)
+
+
+def _facts(summary: Summary) -> Markup:
+    verdicts = ", ".join(f"{number} {name}" for name, number in summary.verdicts.items())
+    rows = [
+        ("device", f"{summary.device}: {summary.device_reason}"),
+        ("baseline", _time(summary.root)),
+        ("best", f"{_time(summary.winner)}: {summary.winner.candidate.proposal.title}"),
+        ("checked by", summary.oracle),
+        ("launch", summary.launch),
+        ("evaluations", f"{len(summary.trajectory.steps)} ({verdicts})"),
+        ("ended", summary.trajectory.stopped),
+        *(("note", note) for note in summary.notes),
+    ]
+    return _table([], rows)
+
+
+def _findings(found: Sequence[Finding]) -> Markup:
+    items = []
+    for finding in found:
+        color = f"color:{_SEVERITY[finding.severity]};font-weight:600"
+        low, high = finding.gain
+        items.append(
+            element(
+                "li",
+                element("span", f"{finding.severity} ", style=color),
+                finding.cause,
+                f" Expected gain {ratio(low)} to {ratio(high)}.",
+                element("ul", *(element("li", action.advice) for action in finding.actions)),
+            )
+        )
+    return element("ul", *items)
+
+
+def _diff(diff: str) -> Markup:
+    lines = []
+    for line in diff.splitlines():
+        color = _COLORS.get(line[:1])
+        lines.append(element("span", line + "\n", style=f"color:{color}" if color else ""))
+    return element("pre", *lines, style=_CODE)
+
+
+def _code(program: str) -> Markup:
+    return element("pre", program, style=_CODE)
+
+
+def _trajectory(summary: Summary) -> Markup:
+    depth = {0: 0}
+    rows = []
+    for step in summary.trajectory.steps:
+        number, parent = step.candidate.number, step.candidate.parent
+        if parent is not None:
+            depth[number] = depth.get(parent, 0) + 1
+        gain = step_speedup(summary, step)
+        mark = " (best)" if step is summary.winner else ""
+        rows.append(
+            (
+                f"#{number}",
+                "\u2007" * 2 * depth[number] + step.candidate.proposal.title + mark,
+                _ending(step),
+                f"{ratio(gain)} {summary.source}" if gain else "",
+                f"{step.evaluation.reward:+.2f}",
+            )
+        )
+    return _table(["", "edit", "verdict", "speed-up", "reward"], rows)
+
+
+def _ending(step: Step) -> str:
+    if step.evaluation.duplicate_of is not None:
+        return f"same as #{step.evaluation.duplicate_of}"
+    verdict = step.evaluation.verdict
+    return str(verdict.outcome) if verdict.passed else text.describe(verdict)
+
+
+def _time(step: Step) -> str:
+    measured = step.evaluation.measurement
+    return f"{seconds(measured.seconds)} {measured.source}" if measured else "no time"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
+    header = [element("tr", *(element("th", name, style=_CELL) for name in head))] if head else []
+    body = [element("tr", *(element("td", cell, style=_CELL) for cell in row)) for row in rows]
+    return element("table", *header, *body, style="border-collapse:collapse;font-size:13px")
+
+
+def _section(title: str, content: Markup, *, is_open: bool) -> Markup:
+    summary = element("summary", title, style="cursor:pointer;font-weight:600;margin:6px 0")
+    if is_open:
+        return element("details", summary, content, open="open")
+    return element("details", summary, content)

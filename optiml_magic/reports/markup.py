@@ -1,0 +1,22 @@
+"""HTML built from elements, so that text can only ever arrive escaped."""
+
+from __future__ import annotations
+
+from html import escape
+
+VOID = frozenset({"meta", "br"})
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def element(tag: str, *children: str, **attributes: str) -> Markup:
+    """One element; children that are not Markup are escaped, ``class_`` means ``class``."""
+    given = "".join(f' {n.rstrip("_")}="{escape(v, quote=True)}"' for n, v in attributes.items())
+    if tag in VOID:
+        return Markup(f"<{tag}{given}>")
+    inner = "".join(c if isinstance(c, Markup) else escape(c, quote=False) for c in children)
+    return Markup(f"<{tag}{given}>{inner}</{tag}>")

@@ -1,0 +1,83 @@
+"""What a run came to, as plain data that the text, HTML and JSON reports draw from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from optiml_magic.model.evaluation import Step, Trajectory
+from optiml_magic.model.measurement import speedup_interval
+from optiml_magic.reports.diff import unified
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One optimised task. ``device_reason`` says why this device was taken."""
+
+    task: str
+    device: str
+    device_reason: str
+    oracle: str
+    launch: str  # given or inferred
+    notes: tuple[str, ...]
+    trajectory: Trajectory
+    wall_seconds: float
+    journal: Path | None
+
+    @property
+    def root(self) -> Step:
+        """The input kernel."""
+        return self.trajectory.root
+
+    @property
+    def winner(self) -> Step:
+        """The best step where its gain is significant, else the input kernel."""
+        best = self.trajectory.best
+        return best if _gain(self.root, best)[1] > 1.0 else self.root
+
+    @property
+    def speedup(self) -> float:
+        """Of the winner over the input kernel; 1.0 where nothing significant was found."""
+        return _gain(self.root, self.winner)[0]
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Within which the speed-up is claimed to lie."""
+        _, low, high = _gain(self.root, self.winner)
+        return low, high
+
+    @property
+    def source(self) -> str:
+        """Where the seconds come from: ``estimated`` on an emulated device."""
+        measurement = self.root.evaluation.measurement
+        return measurement.source if measurement else "none"
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """How many steps ended how, most frequent first."""
+        counts = Counter(_ending(step) for step in self.trajectory.steps)
+        return dict(counts.most_common())
+
+    def diff(self) -> str:
+        """From the input kernel to the winner."""
+        return unified(self.root.candidate.text, self.winner.candidate.text, name=self.task)
+
+
+def _ending(step: Step) -> str:
+    if step.evaluation.duplicate_of is not None:
+        return "duplicate"
+    return str(step.evaluation.verdict.outcome)
+
+
+def _gain(root: Step, other: Step) -> tuple[float, float, float]:
+    before, after = root.evaluation.measurement, other.evaluation.measurement
+    if before is None or after is None or root is other:
+        return 1.0, 1.0, 1.0
+    return speedup_interval(before, after)
+
+
+def step_speedup(summary: Summary, step: Step) -> float | None:
+    """Of a step over the input kernel; None where either has no time."""
+    before, after = summary.root.evaluation.measurement, step.evaluation.measurement
+    return before.seconds / after.seconds if before and after else None

@@ -1,0 +1,103 @@
+"""A run as plain text, for a terminal and for ``text/plain``. Deterministic but for the times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from optiml_magic.model.evaluation import Step
+from optiml_magic.model.finding import Finding
+from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.verdict import Verdict
+from optiml_magic.reports.quantities import count, ratio, seconds
+from optiml_magic.reports.summary import Summary, step_speedup
+
+
+def headline(summary: Summary) -> str:
+    """One sentence: what came out."""
+    verdict = summary.root.evaluation.verdict
+    if not verdict.passed:
+        return f"{summary.task}: the input kernel failed: {describe(verdict)}"
+    if summary.winner is summary.root:
+        tried = len(summary.trajectory.steps) - 1
+        return f"{summary.task}: no significant change found in {tried} candidates"
+    low, high = summary.interval
+    return (
+        f"{summary.task}: {ratio(summary.speedup)} faster, {summary.source} "
+        f"(between {ratio(low)} and {ratio(high)}), verified"
+    )
+
+
+def describe(verdict: Verdict) -> str:
+    """A verdict in a line or two: outcome, line, what, fix."""
+    where = f"line {verdict.line}: " if verdict.line else ""
+    fix = f"\n  fix: {verdict.fix}" if verdict.fix else ""
+    return f"{verdict.outcome}: {where}{verdict.summary}{fix}"
+
+
+def render(summary: Summary) -> str:
+    """The whole report."""
+    return "\n".join(_lines(summary))
+
+
+def _lines(summary: Summary) -> Iterator[str]:
+    yield headline(summary)
+    yield f"  device       {summary.device}: {summary.device_reason}"
+    yield f"  checked by   {summary.oracle}"
+    yield f"  launch       {summary.launch}"
+    yield f"  baseline     {_time(summary.root)}"
+    yield f"  best         {_time(summary.winner)}: {summary.winner.candidate.proposal.title}"
+    verdicts = ", ".join(f"{number} {name}" for name, number in summary.verdicts.items())
+    spent = f"{len(summary.trajectory.steps)} in {summary.wall_seconds:.1f} s"
+    yield f"  evaluations  {spent} ({verdicts}); {summary.trajectory.stopped}"
+    for note in summary.notes:
+        yield f"  note         {note}"
+    yield from _section("findings on the input kernel", findings(summary.root.evaluation.findings))
+    if summary.winner is not summary.root:
+        yield from _section("how it got there", _path(summary))
+        yield from _section("diff", summary.diff().splitlines())
+
+
+def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield ""
+        yield f"{title}:"
+        yield from (f"  {line}" for line in lines)
+
+
+def findings(found: Sequence[Finding]) -> list[str]:
+    """Each finding in a line, its first action below it."""
+    lines = []
+    for finding in found:
+        lines.append(f"[{finding.severity}] {finding.tool}: {finding.cause}")
+        lines += [f"    try: {action.advice}" for action in finding.actions[:1]]
+    return lines
+
+
+def measurement(measured: Measurement) -> list[str]:
+    """Seconds with the terms behind them, then every metric with its source."""
+    terms = ", ".join(f"{b.resource} {seconds(b.seconds)}" for b in measured.bounds[:3])
+    lines = [f"{seconds(measured.seconds)} {measured.source} on {measured.chip} (limits: {terms})"]
+    width = max((len(metric.name) for metric in measured.metrics), default=0)
+    lines += [
+        f"{metric.name:<{width}}  {count(metric.value):>10} {metric.unit}  [{metric.source}]"
+        for metric in measured.metrics
+    ]
+    return lines
+
+
+def _path(summary: Summary) -> list[str]:
+    lines = []
+    for step in summary.trajectory.lineage(summary.winner):
+        gain = step_speedup(summary, step)
+        lines.append(
+            f"#{step.candidate.number:<3} {ratio(gain) if gain else '-':>6} {summary.source}  "
+            f"{step.candidate.proposal.title}"
+        )
+    return lines
+
+
+def _time(step: Step) -> str:
+    measured = step.evaluation.measurement
+    if measured is None:
+        return str(step.evaluation.verdict.outcome)
+    return f"{seconds(measured.seconds)} {measured.source}"

@@ -1,0 +1,103 @@
+"""What a user holds after a run: the best kernel to call, the evidence, and views of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from optiml_magic.errors import UsageError
+from optiml_magic.model.evaluation import Trajectory
+from optiml_magic.reports import html, text
+from optiml_magic.reports.summary import Summary
+from optiml_magic.source.program import Program
+
+
+class Kernel:
+    """A program that can be called with arrays; a fresh output comes back.
+
+    Arguments are the kernel's inputs in the order of its parameters, or by name. Scalars that
+    follow from the shapes of the inputs may be left out. Runs where ``device`` says.
+    """
+
+    def __init__(
+        self, program: Program, parameters: Sequence[str], device: str, run: KernelRun
+    ) -> None:
+        self.program = program
+        self.device = device
+        self.parameters = tuple(parameters)
+        self._run = run
+
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        if len(arrays) > len(self.parameters):
+            raise UsageError(
+                f"{len(arrays)} arguments given",
+                fix=f"the inputs are {', '.join(self.parameters)}",
+            )
+        given = dict(zip(self.parameters, arrays, strict=False))
+        twice = given.keys() & named.keys()
+        unknown = named.keys() - set(self.parameters)
+        if twice or unknown:
+            name = min(twice or unknown)
+            what = "given twice" if twice else "no input of this kernel"
+            raise UsageError(
+                f"`{name}` is {what}", fix=f"the inputs are {', '.join(self.parameters)}"
+            )
+        outputs = self._run(self.program.text, {**given, **named})
+        values = tuple(outputs.values())
+        return values[0] if len(values) == 1 else values
+
+    def __repr__(self) -> str:
+        return f"<kernel ({', '.join(self.parameters)}) on {self.device}>"
+
+
+class KernelRun(Protocol):
+    """Runs a program on inputs by name; returns its outputs by name."""
+
+    def __call__(self, program: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """See the class."""
+
+
+class Result:
+    """The outcome of ``optimize``. Shown in a notebook it draws itself; ``best`` is a callable."""
+
+    def __init__(self, summary: Summary, kernel: Callable[[str], Kernel]) -> None:
+        self.summary = summary
+        self._kernel = kernel
+
+    @property
+    def best(self) -> Kernel:
+        """The winner as a callable, ``out = result.best(a)``; the input if nothing beat it."""
+        return self._kernel(self.summary.winner.candidate.text)
+
+    @property
+    def program(self) -> str:
+        """The winner's whole text, directives included."""
+        return self.summary.winner.candidate.text
+
+    @property
+    def speedup(self) -> float:
+        """Of the winner over the input; ``summary.source`` says whether it is estimated."""
+        return self.summary.speedup
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Within which the speed-up is claimed to lie."""
+        return self.summary.interval
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """Every candidate with its evaluation, in order."""
+        return self.summary.trajectory
+
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        return self.best(*arrays, **named)
+
+    def diff(self) -> str:
+        """From the input kernel to the winner, as a unified diff."""
+        return self.summary.diff()
+
+    def __repr__(self) -> str:
+        return text.render(self.summary)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": html.fragment(self.summary)}

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from optiml_magic.commands import parsers, tasks
+from optiml_magic.errors import UsageError
+from optiml_magic.settings import resolve
+
+CELL = "__global__ void k(const float* x, float* out, int n) { out[n] = x[n]; }"
+
+
+def cell(line: str):  # type: ignore[no-untyped-def]
+    return parsers.parse(parsers.cell_parser(), parsers.split(line))
+
+
+@pytest.mark.parametrize("words", ["-h", "optimize -h", "check --help"])
+def test_help_is_shown_and_nothing_exits(words: str) -> None:
+    with pytest.raises(parsers.HelpShown) as shown:
+        cell(words)
+    assert "optiml" in str(shown.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "fix"),
+    [
+        ("optimize --bugdet 3", "unknown option --bugdet", "did you mean --budget?"),
+        ("optimise", "invalid choice: 'optimise'", "-h"),
+        ("optimize --budget many", "invalid positive_integer value", "-h"),
+        ("optimize --budget 0", "0 is less than 1", "-h"),
+        ("check 'open", "No closing quotation", "close the quote"),
+        ("run --llm none", "unknown option --llm", "-h"),
+    ],
+)
+def test_wrong_words_are_short_errors(line: str, message: str, fix: str) -> None:
+    with pytest.raises(UsageError, match=message) as raised:
+        cell(line)
+    assert fix in raised.value.fix
+
+
+def test_the_namespace_gives_arrays_and_numbers_and_nothing_else() -> None:
+    x = np.ones(3, np.float32)
+    namespace = {"x": x, "n": 3, "out": print, "other": 4, "ref": lambda x: x}
+    task = tasks.from_cell(CELL, cell("optimize --ref ref"), namespace)
+    assert dict(task.inputs) == {"x": x, "n": 3}  # type: ignore[arg-type]
+
+
+def test_names_may_differ() -> None:
+    y = np.ones(3, np.float32)
+    task = tasks.from_cell(CELL, cell("check --inputs x=y,n=m"), {"y": y, "m": 3, "x": 1})
+    assert task.inputs["x"] is y  # type: ignore[index]
+    with pytest.raises(UsageError, match="no variable named `m`"):
+        tasks.from_cell(CELL, cell("check --inputs n=m"), {})
+
+
+@pytest.mark.parametrize(
+    ("namespace", "message"),
+    [({}, "`ref` is not defined"), ({"ref": 3}, "`ref` is no function")],
+)
+def test_a_missing_reference_is_named(namespace: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        tasks.from_cell(CELL, cell("check --ref ref"), namespace)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("task = 3", "neither `task` nor `tasks`"),
+        ("tasks = []", "neither `task` nor `tasks`"),
+        ("1 / 0", "raised ZeroDivisionError"),
+    ],
+)
+def test_a_file_without_a_task_says_what_to_write(
+    tmp_path: Path, source: str, message: str
+) -> None:
+    path = tmp_path / "t.py"
+    path.write_text(source)
+    with pytest.raises(UsageError, match=message):
+        tasks.from_file(path)
+
+
+def test_settings_come_from_the_flag_then_the_environment_then_the_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert resolve().budget == 24
+    monkeypatch.setenv("OPTIML_BUDGET", "7")
+    assert resolve().budget == 7
+    assert resolve({"budget": 9, "seed": None}).budget == 9
+    monkeypatch.setenv("OPTIML_BUDGET", "lots")
+    with pytest.raises(UsageError, match="OPTIML_BUDGET='lots' is no int"):
+        resolve()

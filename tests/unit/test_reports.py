@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
+from optiml_magic.model.finding import Action, Evidence, Finding
+from optiml_magic.model.measurement import Bound, Measurement
+from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.reports import contract, html, text
+from optiml_magic.reports.quantities import ratio, seconds
+from optiml_magic.reports.summary import Summary
+
+EVIL = "<script>alert(1)</script> & \"quotes\" 'and' {braces} %s"
+
+
+def measured(duration: float) -> Measurement:
+    return Measurement("h200", "estimated", duration, 1.3, (), (Bound("dram", duration),), ())
+
+
+def step(number: int, parent: int | None, duration: float | None, program: str = EVIL) -> Step:
+    finding = Finding(
+        "tool", "critical", EVIL, (Evidence("m", 1, 2, "u", "emulated"),), (Action(EVIL),), (1, 2)
+    )
+    passed = duration is not None
+    verdict = Verdict(Outcome.PASSED if passed else Outcome.WRONG, EVIL)
+    evaluation = Evaluation(
+        number,
+        str(number),
+        verdict,
+        measured(duration) if duration is not None else None,
+        findings=(finding,),
+    )
+    return Step(Candidate(number, parent, Proposal(f"{program} {number}", EVIL, "rules")), evaluation)
+
+
+def summary(*durations: float | None) -> Summary:
+    steps = tuple(step(n, 0 if n else None, d) for n, d in enumerate(durations))
+    return Summary(
+        EVIL, "emulated:h200", EVIL, EVIL, "given", (EVIL,), Trajectory(steps, EVIL), 1.0, None
+    )
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.attributes: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.mark.parametrize("durations", [(4.0, 1.0, None), (1.0, 0.95), (None,)])
+def test_html_is_whole_static_and_escaped(durations: tuple[float | None, ...]) -> None:
+    reader = _Reader()
+    reader.feed(html.page([summary(*durations)], EVIL))
+    assert reader.open == []
+    assert not {"script", "link", "img", "iframe"} & set(reader.tags)
+    assert reader.attributes <= {"style", "open", "lang", "charset"}
+    assert EVIL in reader.text
+
+
+def test_a_significant_gain_wins_and_is_called_estimated() -> None:
+    found = summary(4.0, 1.0, 2.0)
+    assert found.speedup == 4.0
+    assert found.interval == pytest.approx((4 / 1.3, 5.2))
+    assert "4x faster, estimated" in text.headline(found)
+    assert found.winner.candidate.number == 1
+    assert "+" in found.diff()
+
+
+def test_a_gain_inside_the_interval_is_no_change_and_the_input_is_kept() -> None:
+    found = summary(1.0, 0.9)
+    assert found.winner is found.root
+    assert found.speedup == 1.0
+    assert "no significant change" in text.headline(found)
+    assert found.diff() == ""
+
+
+def test_every_estimated_figure_says_so() -> None:
+    for line in text.render(summary(4.0, 1.0)).splitlines():
+        if " us" in line or "x faster" in line or " s estimated" in line:
+            assert "estimated" in line
+
+
+def test_the_contract_has_the_promised_keys() -> None:
+    outcome = contract.optimized(summary(4.0, 1.0, None))
+    assert outcome.keys() >= {
+        "task", "device", "source", "launch", "baseline", "best", "evaluations", "verdicts",
+        "wall_seconds", "steps",
+    }  # fmt: skip
+    assert outcome["baseline"] == {"seconds": 4.0, "verdict": "passed"}
+    assert outcome["best"].keys() == {"seconds", "speedup", "interval", "title", "program"}
+    assert outcome["verdicts"] == {"passed": 2, "wrong": 1}
+    assert outcome["steps"][2]["seconds"] is None
+    assert outcome["steps"][1].keys() >= {
+        "id", "parent", "title", "proposer", "verdict", "seconds", "reward", "findings",
+        "hypothesis",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1.5, "1.5 s"), (0.00123, "1.23 ms"), (2.5e-6, "2.5 us"), (4e-9, "4 ns")]
+)
+def test_durations(value: float, shown: str) -> None:
+    assert seconds(value) == shown
+
+
+def test_ratios() -> None:
+    assert (ratio(2.345), ratio(123.4)) == ("2.35x", "123x")
