@@ -1,0 +1,57 @@
+"""What can go wrong: faults of a running kernel (values) and PTX that cannot run (an exception)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+FaultKind = Literal[
+    "out_of_bounds",
+    "misaligned",
+    "trap",
+    "assertion",
+    "barrier_divergence",
+    "deadlock",
+    "instruction_limit",
+    "invalid_launch",
+]
+
+# The machine code reports a fault as an index into this table; 0 means that none happened.
+KINDS: tuple[FaultKind | None, ...] = (
+    None,
+    "out_of_bounds",
+    "misaligned",
+    "trap",
+    "assertion",
+    "barrier_divergence",
+    "deadlock",
+    "instruction_limit",
+    "invalid_launch",
+)
+
+
+def code(kind: FaultKind) -> int:
+    """The number by which the machine code knows ``kind``."""
+    return KINDS.index(kind)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a launch ended early: the first fault of the lowest block that reported one."""
+
+    kind: FaultKind
+    message: str
+    line: int = 0  # 1-based line of the compiled text; 0 when unknown
+    block: tuple[int, int, int] | None = None
+    thread: tuple[int, int, int] | None = None
+    address: int | None = None  # a device address, or an offset into shared or local memory
+
+
+class UnsupportedPtx(Exception):  # noqa: N818  # it says what the PTX is
+    """This PTX cannot run here. ``line`` is a 1-based line of the compiled text, 0 when unknown."""
+
+    def __init__(self, instruction: str, line: int, message: str) -> None:
+        super().__init__(message)
+        self.instruction = instruction
+        self.line = line
+        self.message = message

@@ -1,0 +1,1 @@
+"""One function per PTX instruction, found through the table in ``table.py``."""

@@ -1,0 +1,188 @@
+"""ld, st, atom, red: addresses to host addresses (checked and counted), then the access.
+
+Source: PTX ISA, "Data Movement and Conversion Instructions", "atom", "red".
+"""
+
+from __future__ import annotations
+
+from optiml_magic.emulator.faults import code
+from optiml_magic.emulator.instructions.table import lowers
+from optiml_magic.emulator.ir import constant, integers
+from optiml_magic.emulator.lanes import Lanes
+from optiml_magic.emulator.layout import SITE, WORKER
+from optiml_magic.emulator.ptx import (
+    Address,
+    Instruction,
+    Operand,
+    Register,
+    Sink,
+    Symbol,
+    Vector,
+    bits,
+)
+from optiml_magic.emulator.sites import Site
+from optiml_magic.model.counters import Access, Space
+
+_SPACES = ("global", "shared", "local", "const", "param")
+_KIND = {"load": 1, "store": 2, "atomic": 3}
+PARAMETER = "param:"  # prefix of a kernel parameter among the symbols: its address is an offset
+
+
+@lowers("ld", "ldu")
+def load(k: Lanes, i: Instruction) -> None:
+    target, address = i.operands[:2]
+    items = target.items if isinstance(target, Vector) else (target,)
+    if _is_parameter(k, address):
+        _load_parameter(k, i, items, address)
+        return
+    hosts = resolve(k, i, address, "load", len(items) * bits(i.type) // 8)
+    for at, item in enumerate(items):
+        value = _gather(k, i.type, _shifted(k, hosts, at * bits(i.type) // 8))
+        k.write(item, value, i.type)
+
+
+@lowers("st")
+def store(k: Lanes, i: Instruction) -> None:
+    address, source = i.operands
+    items = source.items if isinstance(source, Vector) else (source,)
+    hosts = resolve(k, i, address, "store", len(items) * bits(i.type) // 8)
+    for at, item in enumerate(items):
+        width = bits(i.type)
+        to = _shifted(k, hosts, at * width // 8)
+        value = k.read(item, i.type)
+        k.call(
+            f"om_scatter_{width // 8}",
+            "void",
+            f"{integers(64)} {to}",
+            f"{integers(width)} {value}",
+            f"i32 {k.mask()}",
+        )
+
+
+@lowers("atom", "red")
+def atomic(k: Lanes, i: Instruction) -> None:
+    target: Operand = Sink()
+    operands = i.operands
+    if i.base == "atom":
+        target, *rest = i.operands
+        operands = tuple(rest)
+    address, first, second = (*operands, operands[1])[:3]
+    operation = next(p for p in i.parts if p in _OPERATIONS)
+    width = bits(i.type)
+    sort = i.type[0] if i.type[0] == "f" or operation in ("min", "max") else "i"
+    if i.type.startswith("bf") or i.type.endswith("x2") or (sort == "f" and width == 16):
+        raise k.unsupported("atomics on 16-bit floats")
+    hosts = resolve(k, i, address, "atomic", width // 8)
+    space = "shared" if _space(i) == "shared" else "global"
+    old = k.call(
+        f"om_atom_{operation}_{sort}{width}_{space}",
+        integers(width),
+        f"{integers(64)} {hosts}",
+        f"{integers(width)} {k.read(first, i.type)}",
+        f"{integers(width)} {k.read(second, i.type)}",
+        f"i32 {k.mask()}",
+    )
+    k.write(target, old, i.type)
+
+
+_OPERATIONS = frozenset(["add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec"])
+
+
+@lowers("assertfail")
+def assertfail(k: Lanes, i: Instruction) -> None:
+    """A failed assert; the address of its text travels in the fault."""
+    text = _gather(k, "u64", resolve(k, i, i.operands[0], "load", 8))
+    lane = k.code.let(f"call i32 @llvm.cttz.i32(i32 {k.mask()}, i1 false)")
+    wrapped = k.code.let(f"and i32 {lane}, 31")
+    address = k.code.let(f"extractelement {integers(64)} {text}, i32 {wrapped}")
+    k.code.do(
+        f"call void @om_fault(ptr %w, i32 {code('assertion')}, i32 {i.line}, i32 {lane}, "
+        f"i64 {address})"
+    )
+
+
+@lowers("prefetch", "prefetchu", "discard", "applypriority")
+def hint(_k: Lanes, _i: Instruction) -> None:
+    """Cache hints change no value."""
+
+
+def resolve(k: Lanes, i: Instruction, operand: Operand, access: Access, width: int) -> str:
+    """Host addresses of the active lanes, after the checks; counts the request."""
+    if not isinstance(operand, Address):
+        raise k.unsupported("an access without an address")
+    space = _space(i)
+    counted = space not in ("const", "param")
+    if space == "param" and isinstance(operand.base, Symbol):
+        space = "local"  # where the arguments of inlined functions lie
+    kind: Space = "global" if space in ("const", "param") else space  # type: ignore[assignment]
+    spaces: tuple[Space, ...] = ("global", "shared", "local") if space == "generic" else (kind,)
+    site = k.tables.site(Site(i.line, access, width, spaces, counted))
+    base = k.code.get("%w", WORKER, "sites")
+    pointer = k.code.let(f"getelementptr i8, ptr {base}, i64 {site * SITE.size}")
+    return k.call(
+        f"om_resolve_{'generic' if space == 'generic' else kind}",
+        integers(64),
+        "ptr %w",
+        "ptr %warp",
+        f"ptr {pointer}",
+        f"{integers(64)} {addresses(k, operand)}",
+        f"i32 {k.mask()}",
+        f"i64 {width}",
+        f"i32 {_KIND[access] if counted else 0}",
+    )
+
+
+def addresses(k: Lanes, address: Address) -> str:
+    """The lanes' addresses within their space, as i64."""
+    match address.base:
+        case Symbol():
+            return constant(k.address_of(address.base) + address.offset, 64)
+        case Register():
+            base = k.read(address.base, "u64")
+        case _:
+            base = k.read(address.base, "u64")
+    if not address.offset:
+        return base
+    return k.code.let(f"add {integers(64)} {base}, {constant(address.offset, 64)}")
+
+
+def _space(i: Instruction) -> str:
+    named = next((p for p in i.parts if p.split("::")[0] in _SPACES), "generic")
+    return named.split("::")[0]
+
+
+def _shifted(k: Lanes, hosts: str, offset: int) -> str:
+    if not offset:
+        return hosts
+    return k.code.let(f"add {integers(64)} {hosts}, {constant(offset, 64)}")
+
+
+def _gather(k: Lanes, type_: str, hosts: str) -> str:
+    width = bits(type_)
+    return k.call(
+        f"om_gather_{width // 8}",
+        integers(width),
+        f"{integers(64)} {hosts}",
+        f"i32 {k.mask()}",
+    )
+
+
+def _is_parameter(k: Lanes, operand: Operand) -> bool:
+    return (
+        isinstance(operand, Address)
+        and isinstance(operand.base, Symbol)
+        and PARAMETER + operand.base.name in k.symbols
+    )
+
+
+def _load_parameter(k: Lanes, i: Instruction, items: tuple[Operand, ...], operand: Operand) -> None:
+    """Kernel parameters are the same for all lanes: one scalar load."""
+    assert isinstance(operand, Address)
+    assert isinstance(operand.base, Symbol)
+    offset = k.symbols[PARAMETER + operand.base.name] + operand.base.offset + operand.offset
+    params = k.code.get("%w", WORKER, "params")
+    width = bits(i.type)
+    for at, item in enumerate(items):
+        pointer = k.code.let(f"getelementptr i8, ptr {params}, i64 {offset + at * width // 8}")
+        value = k.code.let(f"load i{width}, ptr {pointer}, align 1")
+        k.write(item, k.code.splat(value, f"i{width}"), i.type)

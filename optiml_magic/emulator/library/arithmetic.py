@@ -1,0 +1,116 @@
+"""Arithmetic that needs more than an instruction: division, directed rounding, functions."""
+
+from __future__ import annotations
+
+from optiml_magic.emulator.ir import constant, floats, integers
+from optiml_magic.emulator.library import family
+
+# Arguments of llvm.set.rounding (LLVM LangRef, "Floating Point Environment Manipulation").
+_MODES = {"rz": 0, "rn": 1, "rp": 2, "rm": 3}
+_STRICT = 'metadata !"round.dynamic", metadata !"fpexcept.ignore"'
+_NAMES = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "fma": "fma", "sqrt": "sqrt"}
+
+
+@family(r"om_(div|rem)_([su])(\d+)")
+def divide(operation: str, sign: str, bits_text: str) -> str:
+    """Division by zero gives all ones (rem: the dividend), as the hardware does; no lane traps."""
+    bits = int(bits_text)
+    t = integers(bits)
+    zero_result = constant(-1, bits) if operation == "div" else "%a"
+    head = f"""
+define internal {t} @om_{operation}_{sign}{bits}({t} %a, {t} %b) noinline {{
+  %z = icmp eq {t} %b, zeroinitializer
+  %one = select <32 x i1> %z, {t} {constant(1, bits)}, {t} %b
+"""
+    if sign == "u":
+        body = f"  %q = u{operation} {t} %a, %one\n"
+    else:  # the smallest number divided by -1 traps on x86
+        other = (
+            "sub " + t + " zeroinitializer, %a"
+            if operation == "div"
+            else "and " + t + " %a, zeroinitializer"
+        )
+        body = f"""  %m = icmp eq {t} %one, {constant(-1, bits)}
+  %safe = select <32 x i1> %m, {t} {constant(1, bits)}, {t} %one
+  %q0 = s{operation} {t} %a, %safe
+  %n = {other}
+  %q = select <32 x i1> %m, {t} %n, {t} %q0
+"""
+    return head + body + f"  %r = select <32 x i1> %z, {t} {zero_result}, {t} %q\n  ret {t} %r\n}}"
+
+
+@family(r"om_(add|sub|mul|div|fma|sqrt)_(rz|rm|rp)_f(\d+)")
+def rounded(operation: str, mode: str, bits_text: str) -> str:
+    """One operation under another rounding mode of the host's float unit."""
+    t = floats(int(bits_text))
+    count = {"fma": 3, "sqrt": 1}.get(operation, 2)
+    names = ["%a", "%b", "%c"][:count]
+    typed = ", ".join(f"{t} {n}" for n in names)
+    intrinsic = f"llvm.experimental.constrained.{_NAMES[operation]}.v32f{bits_text}"
+    return _under(
+        mode,
+        f"define internal {t} @om_{operation}_{mode}_f{bits_text}({typed})",
+        f"call {t} @{intrinsic}({typed}, {_STRICT})",
+        t,
+    )
+
+
+@family(r"om_fptrunc_(rz|rm|rp)_f32")
+def narrowed(mode: str) -> str:
+    call = f"llvm.experimental.constrained.fptrunc.v32f32.v32f64({floats(64)} %a, {_STRICT})"
+    return _under(
+        mode,
+        f"define internal {floats(32)} @om_fptrunc_{mode}_f32({floats(64)} %a)",
+        f"call {floats(32)} @{call}",
+        floats(32),
+    )
+
+
+@family(r"om_([su])itofp_(rz|rm|rp)_i(\d+)_f(\d+)")
+def from_integer(sign: str, mode: str, from_bits: str, to_bits: str) -> str:
+    source, target = integers(int(from_bits)), floats(int(to_bits))
+    name = f"llvm.experimental.constrained.{sign}itofp.v32f{to_bits}.v32i{from_bits}"
+    return _under(
+        mode,
+        f"define internal {target} @om_{sign}itofp_{mode}_i{from_bits}_f{to_bits}({source} %a)",
+        f"call {target} @{name}({source} %a, {_STRICT})",
+        target,
+    )
+
+
+def _under(mode: str, header: str, call: str, type_: str) -> str:
+    return f"""
+{header} strictfp noinline {{
+  call void @llvm.set.rounding(i32 {_MODES[mode]}) strictfp
+  %r = {call} strictfp
+  call void @llvm.set.rounding(i32 {_MODES["rn"]}) strictfp
+  ret {type_} %r
+}}"""
+
+
+_LIBM = {"ex2": "exp2", "lg2": "log2", "sin": "sin", "cos": "cos", "tanh": "tanh"}
+
+
+@family(r"om_(ex2|lg2|sin|cos|tanh)_f32")
+def function_of_libm(name: str) -> str:
+    """Lane by lane through the C library's f32 function (about 1 ulp)."""
+    t = floats(32)
+    return f"""
+define internal {t} @om_{name}_f32({t} %a) noinline {{
+entry:
+  %ap = alloca {t}, align 64
+  store {t} %a, ptr %ap
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%i1, %loop]
+  %p = getelementptr float, ptr %ap, i64 %i
+  %x = load float, ptr %p
+  %y = call float @{_LIBM[name]}f(float %x)
+  store float %y, ptr %p
+  %i1 = add i64 %i, 1
+  %end = icmp eq i64 %i1, 32
+  br i1 %end, label %done, label %loop
+done:
+  %r = load {t}, ptr %ap
+  ret {t} %r
+}}"""

@@ -1,0 +1,196 @@
+"""A loaded module: its kernels as machine code, its variables and their initial bytes."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from optiml_magic.emulator import calls, cfg
+from optiml_magic.emulator.faults import UnsupportedPtx
+from optiml_magic.emulator.instructions.access import PARAMETER
+from optiml_magic.emulator.launch import Limits, Run, launch
+from optiml_magic.emulator.layout import GLOBAL_BASE, WINDOW
+from optiml_magic.emulator.lower import lower_kernel
+from optiml_magic.emulator.memory import Bytes, Memory
+from optiml_magic.emulator.parser import parse
+from optiml_magic.emulator.ptx import Address, Function, Instruction, PtxModule, Symbol, Variable
+from optiml_magic.emulator.records import Kernel
+
+_GAP = 4096  # between variables of a module
+
+
+@dataclass(frozen=True)
+class Global:
+    """A ``__device__`` or ``__constant__`` variable; ``image`` is what each launch starts with."""
+
+    name: str
+    address: int
+    image: Bytes
+
+
+def load(ptx: str) -> Module:
+    """Parse, lower and compile. Raises UnsupportedPtx, naming the instruction and its line."""
+    return Module(parse(ptx))
+
+
+class Module:
+    """Kernels by lowered name in ``entries``; device variables by name in ``globals_``."""
+
+    def __init__(self, module: PtxModule) -> None:
+        from optiml_magic.emulator.jit import Native  # llvmlite loads with the first module
+
+        self.globals_ = _place_globals(module.variables)
+        self._kernels: dict[str, Kernel] = {}
+        texts: list[str] = []
+        for function in module.functions.values():
+            if function.entry:
+                kernel, text = _kernel(module, function, self.globals_, len(texts))
+                self._kernels[function.name] = kernel
+                texts.append(text)
+        self._native = Native("\n".join(texts)) if texts else None
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        return tuple(self._kernels)
+
+    def launch(  # noqa: PLR0913  # a launch has this many parts
+        self,
+        kernel: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        *,
+        dynamic_shared: int,
+        arguments: Sequence[bytes],
+        memory: Memory,
+        limits: Limits,
+        count: bool,
+    ) -> Run:
+        """Run one grid to its end or its first fault.
+
+        Raises ValueError for an unknown kernel, or arguments that its parameters do not fit.
+        """
+        if kernel not in self._kernels or self._native is None:
+            raise ValueError(f"no kernel {kernel!r}; the module has {', '.join(self.entries)}")
+        found = self._kernels[kernel]
+        return launch(
+            found,
+            self._native,
+            [(g.address, g.image.copy()) for g in self.globals_.values()],
+            grid,
+            block,
+            dynamic_shared=dynamic_shared,
+            parameters=_pack(found, arguments),
+            memory=memory,
+            limits=limits,
+            count=count,
+        )
+
+
+def _place_globals(variables: Iterable[Variable]) -> dict[str, Global]:
+    at = GLOBAL_BASE + _GAP
+    placed: dict[str, tuple[Variable, int]] = {}
+    for variable in variables:
+        if variable.space in ("global", "const"):
+            at = -(-at // max(variable.align, 256)) * max(variable.align, 256)
+            placed[variable.name] = variable, at
+            at += variable.size + _GAP
+    addresses = {name: address for name, (_, address) in placed.items()}
+    return {
+        name: Global(name, address, _image(variable, addresses))
+        for name, (variable, address) in placed.items()
+    }
+
+
+def _image(variable: Variable, addresses: dict[str, int]) -> Bytes:
+    image = np.zeros(variable.size, np.uint8)
+    at = 0
+    for value in variable.initial:
+        if isinstance(value, Symbol):
+            if value.name not in addresses:
+                message = f"The initial value `{value.name}` of `{variable.name}` is not supported."
+                raise UnsupportedPtx(".global", 0, message)
+            raw = struct.pack("<Q", addresses[value.name] + value.offset)[: variable.element]
+        else:
+            raw = (value & (1 << 8 * variable.element) - 1).to_bytes(variable.element, "little")
+        image[at : at + len(raw)] = np.frombuffer(raw, np.uint8)
+        at += variable.element
+    return image
+
+
+def _kernel(
+    module: PtxModule, function: Function, globals_: dict[str, Global], number: int
+) -> tuple[Kernel, str]:
+    flat = calls.inline(module, function)
+    symbols = {name: g.address for name, g in globals_.items()}
+    offsets, parameter_bytes = _offsets(flat.params)
+    parameters = GLOBAL_BASE + (1 << 31) + (number << 20)  # where their bytes can be addressed
+    for name, offset in offsets.items():
+        symbols[PARAMETER + name] = offset
+        symbols[name] = parameters + offset
+    local, local_bytes = _offsets(v for v in flat.variables if v.space in ("local", "param"))
+    named = _names(flat)
+    shared_variables = {
+        v.name: v
+        for v in [*module.variables, *flat.variables]
+        if v.space == "shared" and v.name in named
+    }
+    static = [v for v in shared_variables.values() if v.size]
+    shared, shared_bytes = _offsets(static)
+    shared_bytes = -(-shared_bytes // 16) * 16
+    shared |= {v.name: shared_bytes for v in shared_variables.values() if not v.size}
+    if local_bytes >= WINDOW:
+        raise UnsupportedPtx(".local", 0, f"{local_bytes} bytes of local memory are too many.")
+    name = f"k{number}_" + re.sub(r"\W", "_", function.name)
+    lowered = lower_kernel(name, cfg.build(flat), symbols | local | shared)
+    kernel = Kernel(
+        function.name,
+        name,
+        lowered,
+        tuple((offsets[p.name], p.size) for p in flat.params),
+        parameters,
+        parameter_bytes,
+        shared_bytes,
+        -(-local_bytes // 16) * 16,
+    )
+    return kernel, lowered.text
+
+
+def _offsets(variables: Iterable[Variable]) -> tuple[dict[str, int], int]:
+    """Offsets in declaration order, each aligned, and the bytes in all."""
+    at = 0
+    offsets: dict[str, int] = {}
+    for variable in variables:
+        at = -(-at // variable.align) * variable.align
+        offsets[variable.name] = at
+        at += variable.size
+    return offsets, at
+
+
+def _names(function: Function) -> set[str]:
+    found = set()
+    for item in function.body:
+        if isinstance(item, Instruction):
+            for operand in item.operands:
+                base = operand.base if isinstance(operand, Address) else operand
+                if isinstance(base, Symbol):
+                    found.add(base.name)
+    return found
+
+
+def _pack(kernel: Kernel, arguments: Sequence[bytes]) -> bytes:
+    if len(arguments) != len(kernel.parameters):
+        raise ValueError(
+            f"{kernel.name} takes {len(kernel.parameters)} arguments, {len(arguments)} were given"
+        )
+    packed = bytearray(max(kernel.parameter_bytes, 1))
+    for number, (raw, (offset, size)) in enumerate(zip(arguments, kernel.parameters, strict=True)):
+        if len(raw) != size:
+            raise ValueError(
+                f"parameter {number} of {kernel.name} has {size} bytes, {len(raw)} were given"
+            )
+        packed[offset : offset + size] = raw
+    return bytes(packed)

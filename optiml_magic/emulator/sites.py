@@ -1,0 +1,33 @@
+"""Memory instructions as things that are counted, and predicated ones with lanes switched off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from optiml_magic.emulator.ptx import Instruction
+from optiml_magic.model.counters import Access, Space
+
+
+@dataclass(frozen=True)
+class Site:
+    """A memory instruction; one record counts it in each space that it may meet."""
+
+    line: int
+    access: Access
+    width: int  # bytes per lane
+    spaces: tuple[Space, ...]
+    counted: bool = True  # constants and inlined arguments are not
+
+
+@dataclass
+class Tables:
+    """What the instructions of a kernel allocate while they are lowered."""
+
+    sites: list[Site] = field(default_factory=list)
+    idle: list[Instruction] = field(default_factory=list)
+
+    def site(self, site: Site) -> int:
+        """The index of the first record of a new site."""
+        index = sum(len(s.spaces) for s in self.sites)
+        self.sites.append(site)
+        return index

@@ -1,0 +1,171 @@
+"""Shapes of divergence, blocks and grids of every form, and races that must show."""
+
+import numpy as np
+import pytest
+
+SOURCE = r"""extern "C" {
+__global__ void nested(int* out, const int* in) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, v = in[i], r = 0;
+  if (v & 1) { if (v & 2) r += 1; else { r += 2; if (v & 4) r += 8; } } else if (v & 8) r = 16;
+  else { r = 32; if (v % 3 == 0) r += v; }
+  out[i] = r;
+}
+__global__ void loops(int* out, const int* in) {
+  int i = threadIdx.x, v = in[i], r = 0;
+  for (int k = 0; k < 20; k++) {
+    if (k == v) break;
+    if ((k ^ v) & 1) continue;
+    for (int j = 0; j < v; j++) { if (j * k > 30) break; r += j; if (r > 100) goto done; }
+    r += k;
+  }
+done:
+  out[i] = r;
+}
+__global__ void collatz(int* out, const int* in) {
+  int i = threadIdx.x, steps = 0;
+  unsigned v = in[i] + 1;
+  while (v != 1) { v = v & 1 ? 3 * v + 1 : v / 2; steps++; }
+  out[i] = steps;
+}
+__global__ void choose(int* out, const int* in) {
+  int v = in[threadIdx.x], r;
+  switch (v) {
+    case 0: r = v + 5; break;
+    case 1: r = v * 77; break;
+    case 2: r = __popc(v * 123);
+    case 3: r = v - 9; break;
+    case 4: case 5: r = v << 4; break;
+    case 6: return;
+    default: r = -1;
+  }
+  out[threadIdx.x] = r;
+}
+__global__ void returns(int* out, const int* in) {
+  int v = in[threadIdx.x];
+  for (int k = 0; k < 10; k++) {
+    if (k == v) { out[threadIdx.x] = 100 + k; return; }
+    __syncwarp();
+  }
+  __syncthreads();
+  out[threadIdx.x] = 1;
+}
+__global__ void coordinates(int* out) {
+  int tid = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  int bid = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  int n = blockDim.x * blockDim.y * blockDim.z;
+  out[bid * n + tid] = tid + 1000 * bid;
+}
+__global__ void partial_warps(int* out) {
+  __shared__ int s[1024];
+  s[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  out[threadIdx.x] = s[blockDim.x - 1 - threadIdx.x] + __popc(__activemask());
+}
+__global__ void jump(int* out, const int* in) {
+  int v = in[threadIdx.x] & 3, r = 0;
+  asm volatile("{ .reg .b32 x; mov.b32 x, %1;\n"
+      "T: .branchtargets A, B, C, A;\n brx.idx x, T;\n"
+      "A: mov.b32 %0, 10;\n bra D;\n B: mov.b32 %0, 20;\n bra D;\n C: mov.b32 %0, 30;\n D: }"
+      : "+r"(r) : "r"(v));
+  out[threadIdx.x] = r;
+}
+}
+template <bool second> __device__ void matmul(const float* a, const float* b, float* c, int n) {
+  __shared__ float ta[16][16], tb[16][16];
+  int tx = threadIdx.x, ty = threadIdx.y, x = blockIdx.x * 16 + tx, y = blockIdx.y * 16 + ty;
+  float s = 0;
+  for (int t = 0; t < n; t += 16) {
+    ta[ty][tx] = a[y * n + t + tx];
+    tb[ty][tx] = b[(t + ty) * n + x];
+    __syncthreads();
+    for (int k = 0; k < 16; k++) s += ta[ty][k] * tb[k][tx];
+    if (second) __syncthreads();
+  }
+  c[y * n + x] = s;
+}
+extern "C" __global__ void racy(const float* a, const float* b, float* c, int n) {
+  matmul<false>(a, b, c, n);
+}
+extern "C" __global__ void clean(const float* a, const float* b, float* c, int n) {
+  matmul<true>(a, b, c, n);
+}
+"""
+VALUES = np.random.default_rng(3).integers(0, 12, 96).astype(np.int32)
+
+
+def nested(v):
+    if v & 1:
+        return 1 if v & 2 else 2 + (8 if v & 4 else 0)
+    return 16 if v & 8 else 32 + (v if v % 3 == 0 else 0)
+
+
+def loops(v):
+    r = 0
+    for k in range(20):
+        if k == v:
+            break
+        if (k ^ v) & 1:
+            continue
+        for j in range(v):
+            if j * k > 30:
+                break
+            r += j
+            if r > 100:
+                return r
+        r += k
+    return r
+
+
+def collatz(v):
+    v, steps = v + 1, 0
+    while v != 1:
+        v, steps = (3 * v + 1 if v & 1 else v // 2), steps + 1
+    return steps
+
+
+def choose(v):
+    return {0: 5, 1: 77, 2: -7, 3: -6, 4: 64, 5: 80, 6: -5}.get(v, -1)
+
+
+def returns(v):
+    return 100 + v if v < 10 else 1
+
+
+def jump(v):
+    return [10, 20, 30, 10][v & 3]
+
+
+@pytest.mark.parametrize("oracle", [nested, loops, collatz, choose, returns, jump])
+def test_divergence(run, oracle):
+    out = np.full(96, -5, np.int32)
+    outcome = run(SOURCE, oracle.__name__, 1, 96, out, VALUES)
+    assert outcome.fault is None
+    np.testing.assert_array_equal(out, [oracle(int(v)) for v in VALUES])
+    assert outcome.counters.thread_instructions < 32 * outcome.counters.warp_instructions
+
+
+@pytest.mark.parametrize("block", [(7,), (33,), (5, 7), (4, 3, 5), (1, 1, 1), (32, 32)])
+@pytest.mark.parametrize("grid", [(3,), (2, 3), (2, 1, 4)])
+def test_coordinates(run, grid, block):
+    threads, blocks = np.prod(block), np.prod(grid)
+    out = np.zeros((blocks, threads), np.int32)
+    assert run(SOURCE, "coordinates", grid, block, out).fault is None
+    np.testing.assert_array_equal(out, np.arange(threads) + 1000 * np.arange(blocks)[:, None])
+
+
+@pytest.mark.parametrize("threads", [1, 31, 45, 64, 1000])
+def test_partial_warps(run, threads):
+    out = np.zeros(threads, np.int32)
+    assert run(SOURCE, "partial_warps", 1, threads, out).fault is None
+    lanes = [min(32, threads - i // 32 * 32) for i in range(threads)]
+    np.testing.assert_array_equal(out, np.arange(threads)[::-1] + lanes)
+
+
+def test_a_missing_barrier_shows(run):
+    a, b = np.random.default_rng(1).random((2, 64, 64), np.float32)
+    results = {}
+    for kernel in ("clean", "racy"):
+        c = np.zeros((64, 64), np.float32)
+        assert run(SOURCE, kernel, (4, 4), (16, 16), a, b, c, np.int32(64)).fault is None
+        results[kernel] = np.allclose(c, a @ b, rtol=1e-5)
+    assert results == {"clean": True, "racy": False}
