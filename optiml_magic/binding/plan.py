@@ -1,17 +1,20 @@
-"""Names and values to a kernel's parameters: roles from the code, types checked, launches resolved.
-
-Nothing is cast and nothing is guessed in silence: what does not fit is a BindingError that names
-the parameter, its line and the change to make.
-"""
+"""The launches of a candidate with every size and argument resolved for one case."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from optiml_magic.binding.interface import (
+    BoundBuffer,
+    Interface,
+    element_dtype,
+    launched,
+    pairs,
+)
 from optiml_magic.chips import Chip
 from optiml_magic.errors import BindingError, SourceError
 from optiml_magic.model.launch import (
@@ -22,125 +25,15 @@ from optiml_magic.model.launch import (
     ScalarArgument,
     Scratch,
 )
-from optiml_magic.model.task import Task
 from optiml_magic.source.directives import LaunchDirective
-from optiml_magic.source.expressions import Expression, nearest, parse_expression
+from optiml_magic.source.expressions import Expression, nearest
 from optiml_magic.source.program import Program
-from optiml_magic.source.signature import Kernel, Parameter, kernels, select
+from optiml_magic.source.signature import Kernel, Parameter
 
-BufferRole = Literal["input", "output", "inout"]
 Shapes = Mapping[str, tuple[int, ...]]
 _LARGEST_GRID = (2**31 - 1, 65535, 65535)
 _LARGEST_BLOCK = (1024, 1024, 64)
 _MOST_ROUNDS = 10_000
-
-
-@dataclass(frozen=True)
-class BoundBuffer:
-    """A pointer parameter of the task: its role, its numpy dtype, and lanes of a vector type."""
-
-    name: str
-    role: BufferRole
-    dtype: str
-    lanes: int
-    line: int
-
-
-@dataclass(frozen=True)
-class Interface:
-    """What every candidate of a task must bind to: buffers and scalars by name."""
-
-    buffers: tuple[BoundBuffer, ...]
-    scalars: tuple[str, ...]
-
-    def named(self, *roles: BufferRole) -> tuple[BoundBuffer, ...]:
-        """The buffers of these roles, in the order of the parameters."""
-        return tuple(buffer for buffer in self.buffers if buffer.role in roles)
-
-
-def launched(program: Program) -> tuple[tuple[LaunchDirective, Kernel], ...]:
-    """Each launch with the kernel it names; SourceError where there is none."""
-    known = kernels(program.text)
-    if not known:
-        raise SourceError(
-            "there is no kernel here", fix="write a `__global__ void name(...)` function"
-        )
-    return tuple((launch, select(known, launch)) for launch in program.launches)
-
-
-def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interface:
-    """The interface that the input program gives its task; ``values`` are its inputs by name."""
-    temporary = {directive.name for directive in program.scratch}
-    set_before = {d.buffer for d in program.zeros} | {d.buffer for d in program.inits}
-    buffers: dict[str, BoundBuffer] = {}
-    scalars: dict[str, None] = {}
-    for launch, kernel in launched(program):
-        for parameter, expression in _pairs(launch, kernel):
-            if not parameter.pointer:
-                scalars.update(dict.fromkeys(sorted(expression.names)))
-                continue
-            name = expression.text
-            if name in temporary:
-                continue
-            role = _role(parameter, name, task, set_before, values)
-            earlier = buffers.get(name)
-            if earlier is not None and earlier.role != role:
-                # A later launch reads what an earlier one wrote, or the other way round.
-                role = earlier.role if earlier.role == "output" else "inout"
-            buffers[name] = BoundBuffer(
-                name, role, _dtype(parameter, name), parameter.lanes, parameter.line
-            )
-    return Interface(tuple(buffers.values()), tuple(scalars))
-
-
-def check_values(found: Interface, values: Mapping[str, Any]) -> None:
-    """Every input is there, an array of the right dtype, contiguous; every scalar a number."""
-    for buffer in found.named("input", "inout"):
-        if buffer.name not in values:
-            raise BindingError(
-                f"no array named `{buffer.name}`",
-                fix=nearest(buffer.name, values)
-                or f"define `{buffer.name}` as a {buffer.dtype} array",
-                line=buffer.line,
-            )
-        check_array(buffer, values[buffer.name])
-    for name in found.scalars:
-        if name not in values:
-            raise BindingError(
-                f"no value for the parameter `{name}`",
-                fix=nearest(name, values) or f"define `{name}`, or give it in the task's inputs",
-            )
-
-
-def check_array(buffer: BoundBuffer, value: Any) -> None:
-    """Whether an array can be passed for a pointer parameter as it is."""
-    if not isinstance(value, np.ndarray):
-        raise BindingError(
-            f"`{buffer.name}` is a {type(value).__name__}, and the kernel wants an array",
-            fix=f"make it a NumPy array of {buffer.dtype}",
-            line=buffer.line,
-        )
-    wanted = np.dtype(buffer.dtype)
-    if value.dtype != wanted and not (
-        value.dtype.names and value.dtype.itemsize % wanted.itemsize == 0
-    ):
-        raise BindingError(
-            f"`{buffer.name}` holds {value.dtype}, and the kernel's pointer is to {wanted.name}",
-            fix=f"pass `{buffer.name}.astype(np.{wanted.name})`, or change the parameter's type",
-            line=buffer.line,
-        )
-    if not value.flags.c_contiguous:
-        raise BindingError(
-            f"`{buffer.name}` is not contiguous (a view or a transpose)",
-            fix=f"pass `np.ascontiguousarray({buffer.name})`",
-            line=buffer.line,
-        )
-    if buffer.lanes > 1 and value.size % buffer.lanes:
-        raise BindingError(
-            f"`{buffer.name}` has {value.size} elements, no multiple of the {buffer.lanes} lanes",
-            fix="pad it, or take the vector type away",
-            line=buffer.line,
-        )
 
 
 def plan(
@@ -199,60 +92,6 @@ def kernel_names(program: Program) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_expression_of(x, k) for x, k in launched(program)))
 
 
-def _pairs(launch: LaunchDirective, kernel: Kernel) -> Sequence[tuple[Parameter, Expression]]:
-    """Each parameter with the expression passed for it: its own name, or an entry of ``args``."""
-    if launch.args is None:
-        return [(p, parse_expression(p.name)) for p in kernel.parameters]
-    if len(launch.args) != len(kernel.parameters):
-        raise BindingError(
-            f"`{kernel.name}` takes {len(kernel.parameters)} arguments, the launch gives "
-            f"{len(launch.args)}",
-            fix=f"its parameters are {', '.join(p.name for p in kernel.parameters)}",
-            line=launch.line or kernel.line,
-        )
-    return list(zip(kernel.parameters, launch.args, strict=True))
-
-
-def _role(
-    parameter: Parameter,
-    name: str,
-    task: Task,
-    set_before: set[str],
-    values: Mapping[str, Any],
-) -> BufferRole:
-    if name in task.inout:
-        return "inout"
-    if name in task.outputs:
-        return "output"
-    if parameter.const or (parameter.certain and not parameter.writes):
-        return "input"
-    if not parameter.certain:
-        raise BindingError(
-            f"what the kernel does with `{name}` cannot be read from the code",
-            fix=f"say it: --out {name} or --inout {name}",
-            line=parameter.line,
-        )
-    if not parameter.reads or name in set_before:
-        return "output"
-    if name in values:
-        return "inout"
-    raise BindingError(
-        f"`{name}` is read and written, and there is no array to start from",
-        fix=f"define `{name}`, or say --out {name}, or clear it: #pragma optiml zero({name})",
-        line=parameter.line,
-    )
-
-
-def _dtype(parameter: Parameter, name: str) -> str:
-    if parameter.dtype is None or parameter.dtype == "bfloat16":
-        raise BindingError(
-            f"`{name}` points to `{parameter.ctype}`, which has no NumPy dtype here",
-            fix="use a built-in type, or name the template's type in the launch: kernel<float>",
-            line=parameter.line,
-        )
-    return parameter.dtype
-
-
 def _integers(values: Mapping[str, Any], program: Program, chip: Chip) -> dict[str, int]:
     integers = {
         name: int(value) for name, value in values.items() if isinstance(value, (int, np.integer))
@@ -285,7 +124,7 @@ def _launch(
         shared,
         tuple(
             _argument(parameter, expression, known, values, integers, shapes)
-            for parameter, expression in _pairs(directive, kernel)
+            for parameter, expression in pairs(directive, kernel)
         ),
     )
 
@@ -327,7 +166,7 @@ def _argument(
                 fix=nearest(name, known) or f"declare it: #pragma optiml scratch {name} f4[n]",
                 line=parameter.line,
             )
-        if buffer.dtype != _dtype(parameter, name):
+        if buffer.dtype != element_dtype(parameter, name):
             raise BindingError(
                 f"`{name}` holds {buffer.dtype}, and this kernel's pointer is to {parameter.ctype}",
                 fix="keep the types of the task's buffers",
