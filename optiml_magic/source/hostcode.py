@@ -61,14 +61,12 @@ def drop_host_code(text: str) -> tuple[str, tuple[str, ...]]:
         if function is None:
             notes.append(f"dropped host line {line_of(node)}: `{_first_line(node)}`")
     directives, more = _launches(syntax)
-    device_text = apply(text, [_whole_lines(syntax.text, node) for node in dropped])
+    device_text = apply(text, [_blanked(syntax.text, node) for node in dropped]).rstrip() + "\n"
     program = parse_program(device_text)
     if program.launches:
         return device_text, tuple(notes)
-    for directive in directives:
-        program = program.with_directive(directive)
-        notes.append(f"proposed from a launch: {directive}")
-    return program.text, (*notes, *more)
+    notes += [f"proposed from a launch: {directive}" for directive in directives]
+    return program.with_launches(directives).text, (*notes, *more)
 
 
 def _host_parts(node: Node) -> Iterator[Node]:
@@ -117,15 +115,10 @@ def _first_line(node: Node) -> str:
     return line if len(line) <= 60 else line[:57] + "..."
 
 
-def _whole_lines(raw: bytes, node: Node) -> Edit:
-    """The removal of a node, with its line where nothing else is on it."""
-    start, end = node.start_byte, node.end_byte
-    line_start = raw.rfind(b"\n", 0, start) + 1
-    if raw[line_start:start].strip() or raw[end - 1 : end] == b"\n":
-        return Edit(start, end, "")
-    line_end = raw.find(b"\n", end)
-    line_end = len(raw) if line_end < 0 else line_end + 1
-    return Edit(start, end if raw[end:line_end].strip() else line_end, "")
+def _blanked(raw: bytes, node: Node) -> Edit:
+    """The removal of a node that leaves its line breaks, so that no other line moves."""
+    removed = raw[node.start_byte : node.end_byte]
+    return Edit(node.start_byte, node.end_byte, "\n" * removed.count(b"\n"))
 
 
 @dataclass(frozen=True)

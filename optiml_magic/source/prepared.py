@@ -1,4 +1,4 @@
-"""From the text of a cell to a program that can run: host code dropped, the launch given or inferred."""
+"""From the text of a cell to a program that runs: host code dropped, a launch given or inferred."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ def with_launches(text: str) -> PreparedProgram:
         names = ", ".join(kernel.name for kernel in known)
         raise SourceError(
             f"there are {len(known)} kernels ({names}) and no launch",
-            fix=f"say what runs, in order: #pragma optiml launch {known[0].name} grid(...) block(...)",
+            fix="say what runs, in order: "
+            f"#pragma optiml launch {known[0].name} grid(...) block(...)",
             line=known[0].line,
         )
     launch = infer_launch(known[0], syntax, [tune.name for tune in program.tunes])
     note = f"launch inferred: {launch}"
-    return PreparedProgram(program.with_directive(launch), "inferred", (*notes, note))
+    return PreparedProgram(program.with_launches([launch]), "inferred", (*notes, note))

@@ -158,6 +158,22 @@ class Program:
         line = f"{opening}{indent if indent.isspace() else ''}{str(directive).strip()}{newline}"
         return parse_program(_splice(self.text, [(at, at, line)]))
 
+    def with_launches(self, launches: Iterable[LaunchDirective]) -> Program:
+        """This program with launches written where no line of the code moves.
+
+        They go on blank lines at the top while there are some, and then to the end.
+        """
+        lines = self.text.splitlines(keepends=True)
+        ending = self._newline
+        for at, launch in enumerate(launches):
+            if at < len(lines) and not lines[at].strip():
+                lines[at] = f"{launch}{ending}"
+            else:
+                if lines and not lines[-1].endswith("\n"):
+                    lines[-1] += ending
+                lines.append(f"{launch}{ending}")
+        return parse_program("".join(lines))
+
     def without(self, directive: Directive) -> Program:
         """This program without one of its directives; its line goes with it."""
         found = next((d for d in self.directives if d is directive), None) or next(

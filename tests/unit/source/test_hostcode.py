@@ -41,11 +41,23 @@ def test_a_text_without_host_code_is_left_alone(text):
     assert drop_host_code(text) == (text, ())
 
 
+def without_blank_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def test_no_line_of_the_device_code_moves():
+    host = "#include <vector>\nint helper() {\n  return 3;\n}\n"
+    text, _ = drop_host_code(host + DEVICE + "int main() { add<int><<<1, 2>>>(a, b, m); }\n")
+    before, after = (host + DEVICE).splitlines(), text.splitlines()
+    assert after[4 : len(before)] == before[4:]
+    assert after[0] == "#pragma optiml launch add<int> grid(1) block(2)"
+    assert after[1:4] == ["", "", ""]
+
+
 def test_device_code_stays_byte_for_byte_and_the_notes_say_what_went():
     text, notes = pasted("int main() {\n  add<float><<<(m + 255) / 256, 256>>>(a, b, m);\n}\n")
     directive = "#pragma optiml launch add<float> grid(cdiv(n, 256)) block(256)"
-    head, rest = DEVICE.split("\n", 1)
-    assert text == f"{head}\n{directive}\n{rest}"
+    assert text == f"{DEVICE}{directive}\n"
     assert notes == (
         "dropped host function `hosted` (line 21)",
         "dropped host function `main` (line 22)",
@@ -116,15 +128,15 @@ def test_two_kernels_that_share_a_buffer_get_its_first_name():
     )
     text, _ = pasted("int main() { one<<<4, 5>>>(x, p, m); two<<<1, 4>>>(p, y, m); }", device)
     assert text == (
-        "#pragma optiml launch one grid(4) block(5)\n"
-        "#pragma optiml launch two grid(1) block(4) args(part, out, n)\n" + device
+        device + "#pragma optiml launch one grid(4) block(5)\n"
+        "#pragma optiml launch two grid(1) block(4) args(part, out, n)\n"
     )
 
 
 def test_written_launches_are_not_replaced():
     written = "#pragma optiml launch add<int> grid(7) block(8)\n"
     text, notes = pasted(written + "int main() { add<int><<<1, 2>>>(a, b, m); }\n")
-    assert text == DEVICE + written
+    assert without_blank_lines(text) == (DEVICE + written).splitlines()
     assert not any("proposed" in note for note in notes)
 
 
@@ -134,7 +146,7 @@ def test_nested_places_are_searched():
         "namespace a {\nvoid host() { }\n}\n#ifdef X\nvoid other() { }\n#endif\n"
     )
     assert text == (
-        '#pragma optiml launch k grid(1) block(1)\nextern "C" {\n__global__ void k(int n) { }\n}\n'
-        "namespace a {\n}\n#ifdef X\n#endif\n"
+        'extern "C" {\n__global__ void k(int n) { }\n\n}\nnamespace a {\n\n}\n#ifdef X\n\n#endif\n'
+        "#pragma optiml launch k grid(1) block(1)\n"
     )
     assert len(notes) == 4
