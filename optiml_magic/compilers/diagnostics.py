@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from optiml_magic.model.build import Diagnostic
 
@@ -12,6 +13,13 @@ CELL = "/cell.cu"
 _MESSAGE = re.compile(
     r"^(?P<file>[^\s(][^(\n]*)\((?P<line>\d+)\): "
     r"(?P<severity>(?:catastrophic )?error|warning)[^:\n]*: (?P<text>.*)$",
+    re.MULTILINE,
+)
+
+# An error at the end of the text has no line; its note names the line of what was never closed.
+_AT_END = re.compile(
+    r"^At end of source: (?P<severity>error|warning)[^:\n]*: (?P<text>[^\n]*)"
+    r"(?:\n[^\n]*\((?P<line>\d+)\): note)?",
     re.MULTILINE,
 )
 
@@ -31,4 +39,11 @@ def parse_log(log: str) -> tuple[Diagnostic, ...]:
                 message=text,
             )
         )
+    for match in _AT_END.finditer(log):
+        opened = ", which this line opens" if match["line"] else ""
+        text = f"{match['text'].strip()} before the end of the text{opened}"
+        severity: Literal["error", "warning"] = (
+            "error" if match["severity"] == "error" else "warning"
+        )
+        found.append(Diagnostic(int(match["line"] or 0), severity, text))
     return tuple(found)

@@ -42,7 +42,8 @@ class NvrtcCompiler:
         first = self._run(text, kernels, [*flags, "-lineinfo", "--ptxas-options=-v"])
         if isinstance(first, CompileFailure):
             return first
-        # Line information moves with every comment, so the identity comes from a cubin without it.
+        # Line information moves with every comment, so the identity comes from a build without it;
+        # from its PTX as well, which is what the emulated device runs: ptxas drops more than NVVM.
         plain = self._run(text, kernels, flags)
         if isinstance(plain, CompileFailure):
             raise InternalError("the text compiles with -lineinfo and not without it")
@@ -53,7 +54,7 @@ class NvrtcCompiler:
             names=names,
             resources=_resources(log),
             warnings=tuple(d for d in parse_log(log) if d.severity == "warning"),
-            digest=hashlib.sha256(plain[1]).hexdigest()[:16],
+            digest=hashlib.sha256(plain[0].encode() + plain[1]).hexdigest()[:16],
         )
 
     def _run(

@@ -35,7 +35,7 @@ class Build:
     names: dict[str, str]
     resources: dict[str, Resources]  # by lowered name
     warnings: tuple[Diagnostic, ...]
-    digest: str  # SHA-256 of the cubin compiled without line information, 16 hex digits
+    digest: str  # SHA-256 of PTX and cubin compiled without line information, 16 hex digits
 
 
 @dataclass(frozen=True)

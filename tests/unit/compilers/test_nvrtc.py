@@ -77,6 +77,12 @@ def test_errors_stand_on_the_lines_of_the_text(nvrtc: NvrtcCompiler) -> None:
     assert "q" in errors[0].message
 
 
+def test_a_brace_left_open_is_named_by_its_line(nvrtc: NvrtcCompiler) -> None:
+    (error,) = failure(nvrtc, "int x;\n__global__ void k(float* p) {\n    p[0] = 1;\n").errors
+    assert error.line == 2
+    assert 'expected a "}"' in error.message
+
+
 def test_an_error_in_a_header_names_the_header(nvrtc: NvrtcCompiler) -> None:
     (error, *_) = failure(nvrtc, "#include <cub/cub.cuh>\n__global__ void k() {}\n").errors
     assert error.line == 0
