@@ -116,12 +116,13 @@ class Evaluator:
             more = f" (and {len(build.errors) - 1} more)" if len(build.errors) > 1 else ""
             return Verdict(Outcome.COMPILE_ERROR, f"{first.message}{more}", line=first.line)
         try:
-            plans = tuple((i, self._plan(program, build, i)) for i in self._instances)
+            plans = tuple((i, self.plan(program, build, i)) for i in self._instances)
         except UsageError as unfit:
             return _invalid(unfit)
         return _Prepared(build, plans, _identity(build, [plan for _, plan in plans]))
 
-    def _plan(self, program: Program, build: Build, instance: Instance) -> LaunchPlan:
+    def plan(self, program: Program, build: Build, instance: Instance) -> LaunchPlan:
+        """The launches of a program on one instance; UsageError where it does not fit."""
         return binding.plan(
             program,
             self._problem.interface,

@@ -54,7 +54,7 @@ def compare(
 
 def _finite(value: float) -> float:
     """JSON has no infinity; an overflowing norm is as good as the largest double."""
-    return value if value < _LARGEST else _LARGEST
+    return min(_LARGEST, value)
 
 
 def _float_errors(

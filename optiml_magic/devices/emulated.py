@@ -71,6 +71,7 @@ class EmulatedDevice:
             for launch in job.plan.launches:
                 run = _launch(module, launch, resident, scratch, job)
                 if isinstance(run, Fault):
+                    _mended(resident)
                     return Execution(run)
                 counters += [run] if run else []
         finally:
@@ -78,11 +79,7 @@ class EmulatedDevice:
                 resident.memory.free(address)
         return Execution(
             checks=_checks(resident, poison),
-            modified_inputs=tuple(
-                name
-                for name, digest in resident.digests.items()
-                if _digest(resident.memory.view(resident.addresses[name])) != digest
-            ),
+            modified_inputs=_mended(resident),
             counters=tuple(counters),
         )
 
@@ -160,6 +157,17 @@ def _launch(
         fault = run.fault
         return Fault(_OUTCOMES[fault.kind], fault.message, fault.line, fault.block, fault.thread)
     return run.counters
+
+
+def _mended(resident: _Resident) -> tuple[str, ...]:
+    """The inputs that the run wrote to; they hold their own values again."""
+    modified = []
+    for buffer in resident.case.buffers:
+        view = resident.memory.view(resident.addresses[buffer.name])
+        if buffer.role == "input" and _digest(view) != resident.digests[buffer.name]:
+            modified.append(buffer.name)
+            view[:] = _raw(buffer.array)
+    return tuple(modified)
 
 
 def _checks(resident: _Resident, poison: dict[str, Array]) -> tuple[OutputCheck, ...]:

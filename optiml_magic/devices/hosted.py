@@ -123,7 +123,7 @@ class _Child:
         return self._process.poll() is None
 
     def ask(self, request: object, seconds: float) -> tuple[object, bytes]:
-        """The answer to a request; TimeoutError, EOFError if it died, InternalError if it failed."""
+        """The answer; TimeoutError, EOFError if the child died, InternalError if it failed."""
         assert self._process.stdin is not None
         try:
             wire.send(self._process.stdin, request)  # type: ignore[arg-type]  # IO[bytes] is enough

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from optiml_magic.devices.base import Device
+from optiml_magic.devices.emulated import EmulatedDevice
+from optiml_magic.devices.hosted import HostedDevice
+from optiml_magic.model.verdict import Outcome
+from optiml_magic.testing.contracts import DeviceContract
+
+
+class TestEmulatedDevice(DeviceContract):
+    @pytest.fixture
+    def device(self) -> Iterator[Device]:
+        device = EmulatedDevice("h200")
+        yield device
+        device.close()
+
+
+class TestHostedDevice(DeviceContract):
+    @pytest.fixture
+    def device(self) -> Iterator[HostedDevice]:
+        device = HostedDevice("emulated:h200", seconds=20)
+        yield device
+        device.close()
+
+    def test_a_killed_host_is_a_crash_and_the_next_one_has_the_cases(
+        self, device: HostedDevice
+    ) -> None:
+        build = self.build()
+        device.put(self.case())
+        assert device.execute(build, self.job(build)).checks[0].passed
+        assert device._child is not None
+        os.kill(device._child._process.pid, signal.SIGKILL)
+        fault = device.execute(build, self.job(build)).fault
+        assert fault is None or fault.outcome is Outcome.CRASHED
+        assert device.execute(build, self.job(build)).checks[0].passed
+
+    def test_a_hang_is_a_timeout_and_costs_one_host(self) -> None:
+        device = HostedDevice("emulated:h200", seconds=1.5)
+        build = self.build(
+            "__global__ void axpy(const float* x, float* out, float a, int n) {\n"
+            "    while (*(volatile float*)x != 12345.0f) {}\n    out[0] = a;\n}\n"
+        )
+        good = self.build()
+        device.put(self.case())
+        device.execute(good, self.job(good))
+        job = self.job(build)
+        endless = type(job)(job.case, job.plan, job.poison, job.count, 1 << 60)
+        fault = device.execute(build, endless).fault
+        assert fault is not None
+        assert fault.outcome is Outcome.TIMEOUT
+        assert device.restarts == 1
+        assert device.execute(good, self.job(good)).checks[0].passed
+        device.close()
