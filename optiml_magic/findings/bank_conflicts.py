@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from optiml_magic.findings.base import by_line
 from optiml_magic.model.counters import MemoryCounters
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 from optiml_magic.model.measurement import Measurement
@@ -23,7 +24,7 @@ class BankConflicts:
 
     def diagnose(self, measured: Measurement) -> Iterator[Finding]:
         for kernel in measured.kernels:
-            accesses = [m for m in kernel.memory if m.space == "shared" and m.requests]
+            accesses = by_line(kernel.memory, "shared")
             total = sum(m.wavefronts for m in accesses)
             for access in accesses:
                 conflicting = access.wavefronts > _RATIO * access.ideal

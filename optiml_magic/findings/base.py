@@ -6,9 +6,10 @@ every one of those runs, deterministically. A tool whose metrics are absent stay
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+from optiml_magic.model.counters import Access, MemoryCounters, Space
 from optiml_magic.model.finding import Finding, RooflineClass
 from optiml_magic.model.measurement import Measurement
 
@@ -26,6 +27,28 @@ class Tool(Protocol):
 
     def diagnose(self, measured: Measurement) -> Iterator[Finding]:
         """The findings that the evidence supports."""
+
+
+def by_line(memory: Iterable[MemoryCounters], space: Space) -> tuple[MemoryCounters, ...]:
+    """The accesses of one space, copies that the compiler made of one line added up."""
+    groups: dict[tuple[int, Access, int], list[MemoryCounters]] = {}
+    for site in memory:
+        if site.space == space and site.requests:
+            groups.setdefault((site.line, site.access, site.width), []).append(site)
+    return tuple(
+        MemoryCounters(
+            line=line,
+            space=space,
+            access=access,
+            width=width,
+            requests=sum(s.requests for s in sites),
+            sectors=sum(s.sectors for s in sites),
+            wavefronts=sum(s.wavefronts for s in sites),
+            ideal=sum(s.ideal for s in sites),
+            lanes=sum(s.lanes for s in sites),
+        )
+        for (line, access, width), sites in groups.items()
+    )
 
 
 _ORDER = {"critical": 0, "warning": 1, "note": 2}

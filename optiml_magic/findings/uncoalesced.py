@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from optiml_magic.findings.base import by_line
 from optiml_magic.model.counters import MemoryCounters
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 from optiml_magic.model.measurement import Measurement
@@ -26,7 +27,7 @@ class UncoalescedAccess:
 
     def diagnose(self, measured: Measurement) -> Iterator[Finding]:
         for kernel in measured.kernels:
-            accesses = [m for m in kernel.memory if m.space == "global" and m.requests]
+            accesses = by_line(kernel.memory, "global")
             total = sum(m.sectors for m in accesses)
             for access in accesses:
                 wasteful = access.sectors > _RATIO * access.ideal

@@ -21,6 +21,7 @@ _FAMILY: dict[str, RooflineClass] = {
     "int": "compute",
     "sfu": "compute",
     "latency": "latency",
+    "blocks": "launch",
     "launch": "launch",
 }
 _DOMINANT = 1.5  # a limit counts as the only one when the next family is this factor below
