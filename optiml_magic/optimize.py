@@ -8,22 +8,25 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optiml_magic.calls import call
+from optiml_magic.chips import DEFAULT_CHIP, chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.devices.hosted import HostedDevice
+from optiml_magic.errors import KernelFailed, SourceError
 from optiml_magic.evaluation import Evaluator, Tools
 from optiml_magic.findings import TOOLS
 from optiml_magic.journal import SCHEMA, Journal, RunHeader
+from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step
 from optiml_magic.model.task import Task
@@ -35,8 +38,12 @@ from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, run
 from optiml_magic.search.mcts import Mcts
 from optiml_magic.settings import Settings
+from optiml_magic.source.hostcode import drop_host_code
 from optiml_magic.source.program import parse_program
 from optiml_magic.verifiers.problem import Problem, prepare
+
+if TYPE_CHECKING:
+    from optiml_magic.proposers.llm import LlmProposer
 
 Progress = Callable[[Step], None]
 _BATCH = 1  # the emulated device has one host; a batch would only wait in line
@@ -63,6 +70,26 @@ def session(settings: Settings, options: CompileOptions = CompileOptions()) -> I
         device.close()
 
 
+def prepared(task: Task, settings: Settings) -> Problem:
+    """The task made concrete; for a text that does not even compile, the compiler's own words."""
+    try:
+        return prepare(task, seeds=settings.verify_seeds)
+    except SourceError as unreadable:
+        try:
+            program = parse_program(drop_host_code(task.text)[0])
+            source = program.compiled_text()
+        except SourceError:
+            raise unreadable from None
+        failure = NvrtcCompiler().compile(source, (), chip(DEFAULT_CHIP), CompileOptions())
+        if isinstance(failure, CompileFailure):
+            raise KernelFailed(
+                f"the input kernel failed, compile_error: {failure.errors[0].message}",
+                fix="mend this line; the kernel could not be read",
+                line=failure.errors[0].line,
+            ) from None
+        raise
+
+
 def optimize(
     task: Task,
     settings: Settings,
@@ -73,9 +100,9 @@ def optimize(
 ) -> Result:
     """Search for a faster program; the best is verified, and never worse than the input."""
     began = time.monotonic()
-    problem = prepare(task, seeds=settings.verify_seeds)
-    proposers: tuple[Proposer, ...] = (RuleProposer(),)
-    with session(settings) as members:
+    problem = prepared(task, settings)
+    with session(settings) as members, _model(settings) as model:
+        proposers: tuple[Proposer, ...] = (RuleProposer(), *([model] if model else []))
         header = _header(problem, members, settings, proposers)
         path = resume or settings.runs / f"{header.run}.jsonl"
         journal = Journal.resume(path, header) if resume else Journal.create(path, header)
@@ -100,12 +127,37 @@ def optimize(
         device_reason=members.choice.reason,
         oracle=problem.oracle,
         launch=problem.launch,
-        notes=problem.notes,
+        notes=(*problem.notes, *_model_notes(model)),
         trajectory=trajectory,
         wall_seconds=time.monotonic() - began,
         journal=path,
     )
     return Result(summary, partial(kernel, problem, settings))
+
+
+@contextmanager
+def _model(settings: Settings) -> Iterator[LlmProposer | None]:
+    """The language model as proposer, where one is asked for by name."""
+    if settings.llm == "none":
+        yield None
+        return
+    from optiml_magic.llms.openai import OpenAILLM
+    from optiml_magic.proposers.llm import LlmProposer
+
+    llm = OpenAILLM(settings.llm, settings.llm_url or None, timeout=settings.llm_seconds)
+    try:
+        yield LlmProposer(llm, seed=settings.seed, max_tokens=settings.llm_tokens)
+    finally:
+        llm.close()
+
+
+def _model_notes(model: LlmProposer | None) -> tuple[str, ...]:
+    """What the model cost, and every answer of it that could not be used."""
+    if model is None:
+        return ()
+    usage = model.usage
+    spent = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens in {usage.requests} requests"
+    return (f"{model.name}: {spent}, {usage.seconds:.0f} s", *model.notes)
 
 
 @dataclass(frozen=True)
@@ -119,7 +171,7 @@ class Checked:
 
 def evaluate_once(task: Task, settings: Settings, *, program: str | None = None) -> Checked:
     """Compile, verify and measure the task's kernel, or ``program`` in its place."""
-    problem = prepare(task, seeds=settings.verify_seeds)
+    problem = prepared(task, settings)
     with session(settings) as members:
         evaluator = Evaluator(problem, members.tools)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
@@ -136,7 +188,7 @@ def run_once(task: Task, settings: Settings, *, program: str | None = None) -> d
     The outputs hold a poison before the run, so what the kernel leaves out is plain to see. Nothing
     is compared; raises UsageError where the kernel does not compile or faults.
     """
-    problem = prepare(task, seeds=1)
+    problem = prepared(task, replace(settings, verify_seeds=1))
     with session(settings) as members:
         text = program or problem.program.text
         return call(problem, members.tools, text, problem.instances[0].values)

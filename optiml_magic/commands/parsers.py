@@ -113,17 +113,18 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Nam
 
 def _running(command: argparse.ArgumentParser) -> None:
     command.add_argument("--device", help="auto, emulated or emulated:CHIP (auto)")
-    command.add_argument("--verify-seeds", type=positive_integer, help="sets of inputs to check on (3)")
+    command.add_argument("--verify-seeds", type=whole_number, help="sets of inputs (3)")
     command.add_argument(
         "--run-seconds", type=float, help="limit of one run, after which it is killed (30)"
     )
 
 
 def _searching(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--budget", type=positive_integer, help="evaluations, the input's included (24)")
+    command.add_argument("--budget", type=whole_number, help="evaluations, input included (24)")
     command.add_argument("--seconds", type=float, help="limit of the whole search (300)")
     command.add_argument("--seed", type=int, help="of the search (0)")
-    command.add_argument("--llm", choices=("none",), help="rules alone propose in this version")
+    command.add_argument("--llm", metavar="MODEL", help="a model beside the rules, or none (none)")
+    command.add_argument("--llm-url", help="its endpoint; the key is OPENAI_API_KEY")
     command.add_argument("--resume", metavar="JOURNAL", help="go on with this run")
 
 
@@ -137,7 +138,7 @@ def _binding(command: argparse.ArgumentParser) -> None:
     command.add_argument("--atol", type=float, help="absolute tolerance, else by dtype")
 
 
-def positive_integer(text: str) -> int:
+def whole_number(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is less than 1")

@@ -17,7 +17,7 @@ from optiml_magic.optimize import optimize as search
 from optiml_magic.result import Result
 from optiml_magic.settings import Settings, resolve
 
-_SETTINGS = ("device", "llm", "budget", "seconds", "seed", "verify_seeds", "run_seconds")
+_SETTINGS = ("device", "llm", "llm_url", "budget", "seconds", "seed", "verify_seeds", "run_seconds")
 
 
 def settings_of(options: argparse.Namespace) -> Settings:

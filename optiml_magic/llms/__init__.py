@@ -1,0 +1,1 @@
+"""Language models behind one seam; what is said to them is the proposers' matter."""

@@ -1,0 +1,75 @@
+"""The seam of the language models: one request in, one reply or one failure out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+FailureKind = Literal[
+    "timeout",
+    "unreachable",  # no connection, or it broke
+    "rate_limited",  # still, after the client's own retries
+    "server",  # 5xx, still, after the client's own retries
+    "rejected",  # the endpoint will not take the request: too long, or not understood
+    "refused",  # the model declined, or a filter did
+    "truncated",  # the reply hit max_tokens
+    "malformed",  # the endpoint's answer is no chat completion, or an empty one
+    "exhausted",  # a script has no more replies
+]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question. ``schema`` is the JSON schema of the wanted reply, as text; "" for free text.
+
+    ``schema_name`` may hold letters, digits, ``_`` and ``-``: endpoints ask for it.
+    """
+
+    system: str
+    user: str
+    schema_name: str = ""
+    schema: str = ""
+    temperature: float = 0.7
+    seed: int = 0
+    max_tokens: int = 8192
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the model said, as it said it: ``text`` may wrap the wanted JSON in other words.
+
+    ``model`` is the name that the endpoint gave; token counts are 0 where it gave none.
+    """
+
+    text: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class LlmFailure:
+    """No reply, for a reason that a search must live with. The tokens were spent all the same."""
+
+    kind: FailureKind
+    message: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+
+
+class LLM(Protocol):
+    """A language model."""
+
+    @property
+    def name(self) -> str:
+        """Of the model; stands beside each proposal that came from it."""
+
+    def complete(self, request: Request) -> Reply | LlmFailure:
+        """Ask once.
+
+        Raises:
+            MachineError: there is no key, or the endpoint does not accept it.
+            UsageError: the endpoint does not know the model.
+        """

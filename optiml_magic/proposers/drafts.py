@@ -1,0 +1,172 @@
+"""From a model's draft to a proposal of the search, or the reason why it is none.
+
+What is refused here would fail in the evaluation as well, or should not reach a compiler; refusing
+it early saves an evaluation, and the model is told the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from optiml_magic.binding import launched
+from optiml_magic.binding.interface import pairs
+from optiml_magic.errors import UsageError
+from optiml_magic.model.candidate import Proposal
+from optiml_magic.model.finding import Hypothesis
+from optiml_magic.proposers.answer import Draft, Replacement
+from optiml_magic.source.lexer import PreprocessorLine
+from optiml_magic.source.program import Program, parse_program
+
+_LONGEST = 200_000  # characters of a program
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_FENCE = re.compile(r"\s*```[\w+-]*\n(.*?)\n?```\s*", re.DOTALL)
+_HEADER = re.compile(r"<\s*[A-Za-z_]\w*(?:/[A-Za-z_]\w*)*(?:\.(?:h|hpp|cuh|inl))?\s*>")
+_KNOWN_LINES = frozenset(
+    {
+        "", "include", "define", "undef", "pragma", "line", "error", "warning",
+        "if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif",
+    }
+)  # fmt: skip
+
+
+class Unusable(Exception):  # noqa: N818  # an expected end, caught by the proposer alone
+    """A draft that becomes no proposal; the message tells the model why."""
+
+
+def proposal(
+    draft: Draft, parent: Program, root: Program, *, proposer: str, prior: float
+) -> Proposal:
+    """The proposal that a draft stands for. Raises Unusable."""
+    text = _new_text(draft, parent.text)
+    check(text, parent, root)
+    expected = draft.hypothesis
+    return Proposal(
+        text,
+        one_line(draft.title, 120) or "an edit without a title",
+        proposer,
+        one_line(draft.rationale, 1000),
+        Hypothesis(
+            one_line(expected.metric, 120), expected.direction, one_line(expected.because, 500)
+        ),
+        prior,
+    )
+
+
+def check(text: str, parent: Program, root: Program) -> None:
+    """Raises Unusable unless ``text`` is a program that could take the parent's place."""
+    if text.strip() == parent.text.strip():
+        raise Unusable("it does not change the program")
+    if len(text) > _LONGEST:
+        raise Unusable(f"the program has more than {_LONGEST} characters")
+    if (odd := _CONTROL.search(text)) and odd[0] not in parent.text:
+        raise Unusable(f"the program holds the control character U+{ord(odd[0]):04X}")
+    try:
+        program = parse_program(text)
+        used = _buffers(program)
+        known = _buffers(root)
+    except UsageError as unfit:
+        raise Unusable(_described(unfit, text)) from None
+    if not program.launches:
+        raise Unusable("the program has no launch directive")
+    for tune in program.tunes:
+        if tune.value is None:
+            raise Unusable(f"`{tune.name}` has no value: write `{tune} = {tune.values[0]}`")
+    unknown = used - known - {directive.name for directive in program.scratch}
+    if unknown:
+        raise Unusable(
+            f"the task has no buffer {', '.join(f'`{n}`' for n in sorted(unknown))}: it has "
+            f"{', '.join(sorted(known))}; a temporary needs a scratch directive"
+        )
+    _check_device_only(program, parent)
+
+
+def one_line(text: str, longest: int) -> str:
+    """A model's words, fit for a terminal and a table."""
+    words = " ".join(_CONTROL.sub(" ", text).split())
+    return words if len(words) <= longest else words[: longest - 3] + "..."
+
+
+def _new_text(draft: Draft, parent: str) -> str:
+    if draft.edits and draft.program:
+        raise Unusable("it gives both `edits` and `program`: give one, and null for the other")
+    if draft.edits:
+        return _edited(parent, draft.edits)
+    if draft.program:
+        fenced = _FENCE.fullmatch(draft.program)
+        return _with_newlines_of(parent, fenced[1] + "\n" if fenced else draft.program)
+    raise Unusable("it gives neither `edits` nor `program`")
+
+
+def _edited(parent: str, edits: list[Replacement]) -> str:
+    """The parent with all edits made at once, so that none sees what another put in."""
+    spans = sorted(_spans(parent, edits))
+    for (_, end, _), (start, _, _) in pairwise(spans):
+        if start < end:
+            raise Unusable("two of its edits overlap")
+    text = parent
+    for start, end, replacement in reversed(spans):
+        text = text[:start] + replacement + text[end:]
+    return text
+
+
+def _spans(parent: str, edits: list[Replacement]) -> Iterator[tuple[int, int, str]]:
+    for number, edit in enumerate(edits, 1):
+        find = _with_newlines_of(parent, edit.find)
+        if not find.strip():
+            raise Unusable(f"the `find` of edit {number} is empty")
+        at = parent.find(find)
+        if at < 0 or parent.find(find, at + 1) >= 0:
+            times = "does not occur" if at < 0 else "occurs more than once"
+            raise Unusable(f"the `find` of edit {number} {times} in the program: {find[:80]!r}")
+        yield at, at + len(find), _with_newlines_of(parent, edit.replace)
+
+
+def _with_newlines_of(parent: str, text: str) -> str:
+    """A program from Windows keeps its own line ends, which models do not write."""
+    text = text.replace("\r\n", "\n")
+    return text.replace("\n", "\r\n") if "\r\n" in parent else text
+
+
+def _buffers(program: Program) -> set[str]:
+    """The names of what the launches pass for pointers."""
+    return {
+        expression.text.strip()
+        for launch, kernel in launched(program)
+        for parameter, expression in pairs(launch, kernel)
+        if parameter.pointer
+    }
+
+
+def _check_device_only(program: Program, parent: Program) -> None:
+    """No launches from code, and no file of this machine pulled in through the preprocessor.
+
+    A file that is no CUDA would come back in the compiler's complaint, and from there go out in the
+    next prompt.
+    """
+    if "<<<" in program.lexed.code:
+        raise Unusable("it launches from code with <<<...>>>: write launch directives")
+    if "%:" in program.lexed.code and "%:" not in parent.lexed.code:
+        raise Unusable("it spells the preprocessor with digraphs")
+    kept = {line.text for line in parent.lexed.lines}
+    for line in program.lexed.lines:
+        if line.text not in kept and not _harmless(line):
+            shown = one_line(line.text, 80)
+            raise Unusable(f"`{shown}` is not allowed: include CUDA's own headers alone, as <...>")
+
+
+def _harmless(line: PreprocessorLine) -> bool:
+    if line.word == "include":
+        return _HEADER.fullmatch(line.rest) is not None
+    return line.word in _KNOWN_LINES
+
+
+def _described(unfit: UsageError, text: str) -> str:
+    lines = text.splitlines()
+    line = unfit.line or 0
+    quoted = one_line(lines[line - 1], 120) if 0 < line <= len(lines) else ""
+    parts = [unfit.message, f"in `{quoted}`" if quoted else "", unfit.fix]
+    return "; ".join(part for part in parts if part)[:500]

@@ -1,0 +1,373 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optiml_magic.errors import MachineError
+from optiml_magic.journal import Journal, RunHeader
+from optiml_magic.llms.base import LlmFailure, Reply, Request
+from optiml_magic.llms.openai import OpenAILLM
+from optiml_magic.llms.scripted import ScriptedLLM
+from optiml_magic.model.candidate import Proposal
+from optiml_magic.model.codec import from_json, to_json
+from optiml_magic.model.finding import Hypothesis
+from optiml_magic.proposers.base import Proposer
+from optiml_magic.proposers.llm import LlmProposer
+from optiml_magic.proposers.mixture import mixed
+from optiml_magic.proposers.rules import RuleProposer
+from optiml_magic.source.program import parse_program
+from tests.unit.llms.endpoint import completed, serving
+
+from .views import SCALE, step, view
+
+EXPECTED = {"metric": "sectors.ratio", "direction": "lower", "because": "fewer sectors"}
+
+
+def draft(**fields: Any) -> dict[str, Any]:
+    base = {"title": "an edit", "rationale": "why", "hypothesis": EXPECTED, "edits": None}
+    return {**base, "program": None, **fields}
+
+
+def edit(find: str, replacement: str) -> dict[str, str]:
+    return {"find": find, "replace": replacement}
+
+
+def says(*drafts: dict[str, Any]) -> str:
+    return json.dumps({"proposals": drafts})
+
+
+GOOD = draft(edits=[edit("2.0f * a[i]", "a[i] + a[i]")])
+BETTER = SCALE.replace("2.0f * a[i]", "a[i] + a[i]")
+
+
+def test_edits_become_proposals() -> None:
+    llm = ScriptedLLM([says(GOOD, draft(title="b", program=SCALE.replace("256}", "256, 512}")))])
+    proposer: Proposer = LlmProposer(llm)
+    first, second = proposer.propose(view(), 16)
+    assert first == Proposal(
+        BETTER,
+        "an edit",
+        "llm:scripted",
+        "why",
+        Hypothesis("sectors.ratio", "lower", "fewer sectors"),
+        0.6,
+    )
+    assert parse_program(second.text).tunes[0].values == (128, 256, 512)
+    assert (second.title, second.prior) == ("b", 0.55)
+    assert from_json(Proposal, to_json(Proposal, first)) == first
+
+
+def test_it_mixes_with_the_rules() -> None:
+    found = mixed((RuleProposer(), LlmProposer(ScriptedLLM([says(GOOD)]))), view(), 16)
+    assert {proposal.proposer for proposal in found} >= {"llm:scripted", "block_size"}
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        "{}",
+        "```json\n{}\n```",
+        "Sure! Here it is.\n```\n{}\n```\nGood luck.",
+        '<think>{"proposals": maybe {x}} or {"proposals": []}</think>\n{}',
+        "```cuda\nif (x) { y; } for (;;) { {{}} }\n```\n\n{}",
+        '\ufeff{} {"proposals": ...}',
+    ],
+)  # fmt: skip
+def test_the_answer_is_found_wherever_it_stands(wrap: str) -> None:
+    reply = says(GOOD)
+    head, _, tail = wrap.rpartition("{}")
+    proposer = LlmProposer(ScriptedLLM([head + reply + tail]))
+    assert [p.text for p in proposer.propose(view(), 4)] == [BETTER]
+
+
+def test_bare_line_breaks_in_strings_are_read() -> None:
+    proposer = LlmProposer(ScriptedLLM([says(draft(program=BETTER)).replace("\\n", "\n")]))
+    assert [p.text for p in proposer.propose(view(), 4)] == [BETTER]
+
+
+def with_line(line: str) -> dict[str, Any]:
+    return draft(edits=[edit("__global__", f"{line}\n__global__")])
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (draft(), "neither"),
+        (draft(edits=[]), "neither"),
+        (draft(program=SCALE), "does not change"),
+        (draft(edits=[edit("i < n", "i < n")]), "does not change"),
+        (draft(edits=[edit("nowhere", "x")]), "does not occur"),
+        (draft(edits=[edit("int", "long")]), "more than once"),
+        (draft(edits=[edit(" \n", "x")]), "is empty"),
+        (draft(edits=[edit("", "x")]), "is empty"),
+        (draft(edits=[edit("2.0f * a[i]", "x"), edit("a[i];", "y;")]), "overlap"),
+        (draft(edits=[edit("2.0f", "2.f")], program=BETTER), "both"),
+        (draft(program=BETTER.split("\n", 2)[2]), "no launch"),
+        (draft(program="int main() {}"), "no kernel"),
+        (draft(edits=[edit(" = 256", "")]), "no value"),
+        (draft(edits=[edit("launch scale", "launch scales")]), "no kernel `scales`"),
+        (draft(edits=[edit("grid(", "grit(")]), "in `#pragma optiml launch scale grit"),
+        (draft(edits=[edit("float* out,", "float* out, float* more,")]), "no buffer `more`"),
+        (with_line("void f() { scale<<<1, 1>>>(0, 0, 0); }"), "<<<"),
+        (with_line('#include "/etc/passwd"'), "not allowed"),
+        (with_line("#include </etc/passwd>"), "not allowed"),
+        (with_line("#include <../../x.h>"), "not allowed"),
+        (with_line("#inc\\\nlude </etc/passwd>"), "not allowed"),
+        (with_line("#include_next <x.h>"), "not allowed"),
+        (with_line("#embed </etc/passwd>"), "not allowed"),
+        (with_line("%:include </etc/passwd>"), "digraphs"),
+        (with_line("// \x1b[2J"), "U+001B"),
+        (with_line("// \u202e"), "U+202E"),
+        (draft(program=BETTER + "/" * 200_000), "more than 200000"),
+        (draft(extra=1), "`extra`"),
+        (draft(hypothesis={**EXPECTED, "direction": "sideways"}), "`hypothesis.direction`"),
+        ({"title": "x"}, "`rationale`"),
+        (7, "proposal 1"),
+        (draft(program=BETTER + "// \ud800"), "U+D800"),
+        (draft(**{"\ud800": 1}), "unicode"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_dropped_with_its_reason(raw: Any, reason: str) -> None:
+    llm = ScriptedLLM([says(raw), says(GOOD)])
+    proposer = LlmProposer(llm)
+    assert [p.text for p in proposer.propose(view(), 4)] == [BETTER]
+    assert reason in " ".join(proposer.notes)
+    assert reason in llm.requests[1].user
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "#include <cuda_fp16.h>",
+        "#include <cooperative_groups/reduce.h>",
+        "#include <cuda/std/limits>",
+        "#define HALF(x) { x; }",
+        "#pragma unroll 4",
+        "// \u00e9 and %: and <<<",
+    ],
+)
+def test_ordinary_lines_pass(line: str) -> None:
+    (found,) = LlmProposer(ScriptedLLM([says(with_line(line))])).propose(view(), 4)
+    assert f"{line}\n__global__" in found.text
+
+
+def test_what_the_input_kernel_includes_may_stay() -> None:
+    text = '#include "my own.cuh"\n' + SCALE
+    (found,) = LlmProposer(ScriptedLLM([says(GOOD)])).propose(view(text), 4)
+    assert found.text.startswith('#include "my own.cuh"\n')
+
+
+def test_scratch_buffers_are_allowed() -> None:
+    edits = [
+        edit("float* out,", "float* out, float* more,"),
+        edit(
+            "#pragma optiml launch", "#pragma optiml scratch more float[n]\n#pragma optiml launch"
+        ),
+    ]
+    assert LlmProposer(ScriptedLLM([says(draft(edits=edits))])).propose(view(), 4)
+
+
+def test_a_whole_program_may_come_in_a_fence_and_keeps_the_line_ends_of_its_parent() -> None:
+    text = SCALE.replace("\n", "\r\n")
+    fenced = f"```cuda\n{BETTER}```"
+    two_lines = draft(edits=[edit("{\n    int i", "{\n    const int i")])
+    proposer = LlmProposer(ScriptedLLM([says(draft(program=fenced), two_lines)]))
+    whole, edited = proposer.propose(view(text), 4)
+    assert whole.text == BETTER.replace("\n", "\r\n")
+    assert edited.text == text.replace("int i =", "const int i =")
+
+
+def test_edits_apply_to_the_parent_at_once() -> None:
+    edits = [edit("int i =", "int j ="), edit("out[i] = 2.0f * a[i]", "int i = j; out[i] = a[i]")]
+    (found,) = LlmProposer(ScriptedLLM([says(draft(edits=edits))])).propose(view(), 4)
+    assert "int j = blockIdx" in found.text
+    assert "int i = j; out[i] = a[i];" in found.text
+
+
+def test_some_usable_proposals_need_no_repair() -> None:
+    llm = ScriptedLLM([says(draft(), GOOD, 7, GOOD)])  # type: ignore[arg-type]
+    proposer = LlmProposer(llm)
+    assert [p.prior for p in proposer.propose(view(), 4)] == [0.6]
+    assert len(llm.requests) == 1
+    assert len(proposer.notes) == 2
+
+
+def test_one_repair_and_no_more() -> None:
+    llm = ScriptedLLM([Reply("hm", 10, 2, 0.5), Reply('{"proposals": [}', 20, 3, 0.5), says(GOOD)])
+    proposer = LlmProposer(llm)
+    assert list(proposer.propose(view(), 4)) == []
+    first, second = llm.requests
+    assert second.user.startswith(first.user)
+    assert "# Your last reply\n\nhm\n" in second.user
+    assert "no JSON object" in second.user
+    assert "gave up" in proposer.notes[-1]
+    usage = proposer.usage
+    assert (usage.requests, usage.prompt_tokens, usage.completion_tokens) == (2, 30, 5)
+    assert usage.seconds == 1.0
+
+
+def test_a_cut_reply_is_asked_for_shorter() -> None:
+    cut = LlmFailure("truncated", "cut off", 5, 6)
+    llm = ScriptedLLM([cut, says(GOOD)])
+    proposer = LlmProposer(llm)
+    assert len(proposer.propose(view(), 4)) == 1
+    assert "cut off" in llm.requests[1].user
+    assert proposer.usage.prompt_tokens == 5
+
+
+def test_no_more_ideas() -> None:
+    llm = ScriptedLLM([says()])
+    proposer = LlmProposer(llm)
+    assert list(proposer.propose(view(), 4)) == []
+    assert len(llm.requests) == 1
+    assert "no more ideas" in proposer.notes[-1]
+
+
+def test_a_dead_endpoint_is_given_up() -> None:
+    down = LlmFailure("unreachable", "nobody there")
+    llm = ScriptedLLM([down, down, says(GOOD), *[down] * 9])
+    proposer = LlmProposer(llm)
+    found = [len(proposer.propose(view(), 4)) for _ in range(9)]
+    assert found == [0, 0, 1, 0, 0, 0, 0, 0, 0]
+    assert len(llm.requests) == 6
+    assert "not asked again" in proposer.notes[-1]
+
+
+def test_a_fault_of_the_machine_passes_through() -> None:
+    class Refused:
+        name = "refused"
+
+        def complete(self, request: Request) -> Reply:
+            raise MachineError("no key")
+
+    with pytest.raises(MachineError):
+        LlmProposer(Refused()).propose(view(), 4)
+
+
+def test_counts_and_notes_are_bounded() -> None:
+    many = [draft(program=BETTER + f"// {number}\n") for number in range(40)]
+    assert len(LlmProposer(ScriptedLLM([says(*many)])).propose(view(), 16)) == 4
+    assert len(LlmProposer(ScriptedLLM([says(*many)])).propose(view(), 2)) == 2
+    eager = LlmProposer(ScriptedLLM([says(*many)]), most=40)
+    priors = [proposal.prior for proposal in eager.propose(view(), 40)]
+    assert priors == sorted(priors, reverse=True)
+    assert min(priors) > 0
+    silent = LlmProposer(ScriptedLLM([]))
+    assert list(silent.propose(view(), 0)) == []
+    chatty = LlmProposer(ScriptedLLM([says(*[draft()] * 100)] * 2), most=100)
+    chatty.propose(view(), 100)
+    assert len(chatty.notes) == 50
+    assert all(len(note) < 400 for note in chatty.notes)
+
+
+@pytest.mark.parametrize("text", ["x" * 100_001, "#pragma optiml lunch"])
+def test_a_program_that_cannot_be_asked_about_is_noted(text: str) -> None:
+    llm = ScriptedLLM([])
+    proposer = LlmProposer(llm)
+    assert list(proposer.propose(view(text), 4)) == []
+    assert llm.requests == []
+    assert len(proposer.notes) == 1
+
+
+def test_titles_are_fit_for_a_terminal() -> None:
+    loud = draft(title="\x1b[31m\nred\u202e" + "y" * 500, edits=GOOD["edits"], rationale="\x00a\nb")
+    (found,) = LlmProposer(ScriptedLLM([says(loud)])).propose(view(), 4)
+    assert found.title.isprintable()
+    assert len(found.title) == 120
+    assert found.rationale == "a b"
+
+
+def test_a_later_visit_draws_another_sample_and_the_same_visit_the_same() -> None:
+    llm = ScriptedLLM([says()] * 3)
+    proposer = LlmProposer(llm, seed=7)
+    for tried in ((), (), (step(number=1),)):
+        proposer.propose(replace(view(), tried=tried), 4)
+    first, again, later = llm.requests
+    assert first == again
+    assert later.seed != first.seed
+
+
+def test_a_resumed_run_asks_nothing_again(tmp_path: Path) -> None:
+    header = RunHeader(
+        1, "r", "t", SCALE, "", "", "", "emulated:h200", "c", 0, 1, ("llm:scripted",)
+    )
+    asked = ScriptedLLM([says(GOOD)])
+    journal = Journal.create(tmp_path / "run", header)
+    first = journal.remember_expand(LlmProposer(asked).propose)(view(), 4)
+    journal.close()
+    journal = Journal.resume(tmp_path / "run", header)
+    silent = ScriptedLLM([])
+    assert journal.remember_expand(LlmProposer(silent).propose)(view(), 4) == tuple(first)
+    journal.close()
+    assert silent.requests == []
+
+
+def test_over_http_braces_and_percent_signs_arrive_unchanged() -> None:
+    odd = SCALE.replace("__global__", '#define P(x) {{ "%s {0} %(x)d ${y} @COUNT@" }}\n__global__')
+    odd = odd.replace("i % 1", "i %1").replace("if", "/* \u4f60\u597d */ if")
+    with serving(completed("not yet"), completed(says(GOOD))) as endpoint:
+        llm = OpenAILLM("toy", endpoint.url, "k-1", timeout=5.0)
+        proposer = LlmProposer(llm)
+        (found,) = proposer.propose(view(odd), 4)
+        llm.close()
+    assert found.text == odd.replace("2.0f * a[i]", "a[i] + a[i]")
+    assert found.proposer == "llm:toy"
+    for body in endpoint.bodies:
+        assert odd.rstrip("\n") in body["messages"][1]["content"]
+        assert body["response_format"]["json_schema"]["name"] == "kernel_proposals"
+    assert proposer.usage.completion_tokens == 14
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3)
+    ),
+    max_leaves=8,
+)  # fmt: skip
+WORDS = st.sampled_from(
+    ["{", "}", "[", '"', '{"proposals":', "```json\n", "```", "</think>", "\\ud800", "\n", ","]
+)
+PIECES = st.lists(WORDS | st.text(max_size=10) | st.just(says(GOOD)), max_size=12).map("".join)
+TEXTS = st.text(max_size=40) | st.integers(0, len(SCALE)).flatmap(
+    lambda at: st.text(max_size=12).map(lambda put: SCALE[:at] + put + SCALE[at:])
+)
+EDITS = st.builds(
+    lambda at, size, put: edit(SCALE[at : at + size], put),
+    st.integers(0, len(SCALE)),
+    st.integers(0, 60),
+    st.text(max_size=20) | st.sampled_from(["#", "}", "#pragma optiml launch", "/*", '"', "<<<"]),
+)
+DRAFTS = st.builds(
+    draft,
+    title=st.text(max_size=20),
+    edits=st.none() | st.lists(EDITS, max_size=3),
+    program=st.none() | TEXTS,
+)
+
+
+@given(PIECES | JSON.map(json.dumps) | st.lists(DRAFTS | JSON, max_size=4).map(lambda d: says(*d)))
+def test_any_reply_gives_proposals_or_a_note(reply: str) -> None:
+    llm = ScriptedLLM([reply, reply])
+    proposer = LlmProposer(llm)
+    found = proposer.propose(view(), 4)
+    assert found or proposer.notes
+    for proposal in found:
+        assert parse_program(proposal.text).launches
+        assert proposal.text != SCALE
+        assert from_json(Proposal, to_json(Proposal, proposal)) == proposal
+    for said in (*proposer.notes, *(request.user for request in llm.requests)):
+        assert said.encode()
+
+
+@pytest.mark.parametrize("reply", ["[" * 100_000, '{"proposals":' * 20_000, '{"a":' + "9" * 9999])
+def test_hostile_replies_end(reply: str) -> None:
+    proposer = LlmProposer(ScriptedLLM([reply, reply]))
+    assert list(proposer.propose(view(), 4)) == []
+    assert proposer.notes

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+
+from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.proposers import answer, prompt
+from optiml_magic.source.program import parse_program
+
+from .views import SCALE, step, view
+
+
+def test_the_question_tells_what_is_known() -> None:
+    wrong = Verdict(Outcome.WRONG, "3 of 12 wrong: first out[0] = 1, wanted 2", line=6)
+    asked = prompt.user(
+        view(
+            SCALE,
+            step(number=1, seconds=4e-6, title="halved", sectors=8.0),
+            step(number=2, title="broken", verdict=wrong),
+            step(number=3, title="same", duplicate_of=1),
+        ),
+        3,
+    )
+    for told in (
+        f"```cuda\n{SCALE}```",
+        "It is right: 12 output elements right",
+        "Time: 8 us, estimated, on h200.",
+        "limited by memory traffic",
+        "[critical] The store on line 6",
+        "= 32 sector/request, threshold 6 (emulated), line 6: `out[i] = 2.0f * a[i];`",
+        "try: Let threadIdx.x run along",
+        "halved: right, 4 us, estimated, on h200, 2x the speed of the input kernel (estimated)",
+        "sectors.ratio went from 32 to 8, as expected",
+        "broken: It failed (wrong) at line 6: `out[i] = 2.0f * a[i];`: 3 of 12 wrong",
+        "same: the compiler made the same machine code",
+        "NVIDIA H200",
+        "emulator of PTX",
+        "up to 3 different edits",
+    ):
+        assert told in asked
+
+
+def test_every_time_says_that_it_is_estimated() -> None:
+    asked = prompt.user(view(SCALE, step(number=1)), 4)
+    for line in asked.splitlines():
+        if " us" in line and "us," in line:
+            assert "estimated" in line
+
+
+def test_metrics_are_named_without_their_values() -> None:
+    section = prompt.user(view(), 4).split("# Metrics for hypotheses")[1].split("#")[0]
+    assert section.strip() == "sectors.ratio"
+
+
+def test_only_the_latest_tries_are_told() -> None:
+    tried = [step(number=n, title=f"try {n}.") for n in range(1, 31)]
+    asked = prompt.user(view(SCALE, *tried), 4)
+    assert "(18 earlier ones are left out)" in asked
+    assert "try 18." not in asked
+    assert "try 19." in asked
+    assert "try 30." in asked
+
+
+def test_a_fence_is_longer_than_those_inside() -> None:
+    assert prompt.fenced("a\n````\nb").splitlines()[0] == "`````cuda"
+
+
+def test_the_texts_are_whole_and_their_examples_parse() -> None:
+    assert "@" not in prompt.user(view(), 4).split("# Your task")[1]
+    system = prompt.system()
+    assert "tune NAME in {8, 16, 32} = 16" in system
+    parse_program("#pragma optiml tune NAME in {8, 16, 32} = 16\n")
+    parse_program("#pragma optiml scratch NAME float[2 * n]\n#pragma optiml zero(NAME)\n")
+    parse_program("#pragma optiml require n % 4 == 0\n#pragma optiml repeat(n) swap(a, b)\n")
+
+
+def test_the_schema_is_strict() -> None:
+    def check(node: object) -> None:
+        if isinstance(node, list):
+            for item in node:
+                check(item)
+        if isinstance(node, dict):
+            assert "default" not in node
+            if node.get("type") == "object":
+                assert node["additionalProperties"] is False
+                assert node["required"] == list(node["properties"])
+            for value in node.values():
+                check(value)
+
+    schema = json.loads(answer.schema())
+    check(schema)
+    assert schema["properties"]["proposals"]["items"] == {"$ref": "#/$defs/Draft"}
