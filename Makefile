@@ -11,6 +11,7 @@ demo: $(STAMP)
 
 test: $(STAMP) check
 	"$(BIN)/python" -m pytest -n auto -m "not slow"
+	"$(BIN)/python" -m pytest --nbval-lax notebooks
 
 soak: $(STAMP)
 	OPTIML_SOAK=1 "$(BIN)/python" -m pytest -n auto --timeout 3600

@@ -47,7 +47,7 @@ def _facts(summary: Summary) -> Markup:
     rows = [
         ("device", f"{summary.device}: {summary.device_reason}"),
         ("baseline", _time(summary.root)),
-        ("best", f"{_time(summary.winner)}: {summary.winner.candidate.proposal.title}"),
+        ("best", f"{_time(summary.winner)}: {summary.recipe}"),
         ("checked by", summary.oracle),
         ("launch", summary.launch),
         ("evaluations", f"{len(summary.trajectory.steps)} ({verdicts})"),

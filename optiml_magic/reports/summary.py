@@ -37,6 +37,12 @@ class Summary:
         return best if _gain(self.root, best)[1] > 1.0 else self.root
 
     @property
+    def recipe(self) -> str:
+        """The edits from the input kernel to the winner, in order."""
+        steps = self.trajectory.lineage(self.winner)[1:]
+        return ", then ".join(s.candidate.proposal.title for s in steps) or "the input kernel"
+
+    @property
     def speedup(self) -> float:
         """Of the winner over the input kernel; 1.0 where nothing significant was found."""
         return _gain(self.root, self.winner)[0]

@@ -45,7 +45,7 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield f"  checked by   {summary.oracle}"
     yield f"  launch       {summary.launch}"
     yield f"  baseline     {_time(summary.root)}"
-    yield f"  best         {_time(summary.winner)}: {summary.winner.candidate.proposal.title}"
+    yield f"  best         {_time(summary.winner)}: {summary.recipe}"
     verdicts = ", ".join(f"{number} {name}" for name, number in summary.verdicts.items())
     spent = f"{len(summary.trajectory.steps)} in {summary.wall_seconds:.1f} s"
     yield f"  evaluations  {spent} ({verdicts}); {summary.trajectory.stopped}"

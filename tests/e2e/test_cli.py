@@ -1,0 +1,137 @@
+"""The command line as scripts use it: a real process, its exit status, its JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TASK = """\
+import numpy as np
+from optiml_magic import Task
+
+task = Task(
+    kernel='''
+__global__ void scale(const float* x, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = 3.0f * x[i];
+}
+''',
+    reference=lambda x: 3 * x,
+    inputs=lambda rng, n: {"x": rng.random(n, dtype=np.float32)},
+    sizes={"n": 3000},
+)
+"""
+
+
+def optiml(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "optiml_magic.cli", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a space in its name and a task in it."""
+    place = tmp_path / "a folder"
+    place.mkdir()
+    (place / "task.py").write_text(TASK)
+    return place
+
+
+def test_optimize_writes_the_contract_and_the_page(folder: Path) -> None:
+    done = optiml(
+        "optimize", "task.py", "--device", "emulated:h200", "--llm", "none", "--budget", "3",
+        "--seconds", "60", "--seed", "1", "--json", "out.json", "--html", "out.html", cwd=folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads((folder / "out.json").read_text())
+    assert outcome["task"] == "scale"
+    assert (outcome["device"], outcome["source"]) == ("emulated:h200", "estimated")
+    assert outcome["launch"] == "inferred"
+    assert outcome["baseline"]["verdict"] == "passed"
+    assert outcome["evaluations"] == len(outcome["steps"]) == 3
+    assert outcome["best"]["speedup"] >= 1.0
+    assert "#pragma optiml launch" in outcome["best"]["program"]
+    assert (folder / "out.html").read_text().startswith("<!doctype html>")
+
+
+def test_check_exits_1_on_a_wrong_kernel_and_says_where(folder: Path) -> None:
+    assert optiml("check", "task.py", cwd=folder).returncode == 0
+    (folder / "wrong.cu").write_text(
+        "#pragma optiml launch scale grid(cdiv(n, 64)) block(64)\n"
+        "__global__ void scale(const float* x, float* out, int n) {\n"
+        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "    if (i < n && i != 77) out[i] = 3.0f * x[i];\n}\n"
+    )
+    done = optiml("check", "task.py", "--kernel", "wrong.cu", "--json", "v.json", cwd=folder)
+    assert done.returncode == 1
+    verdict = json.loads((folder / "v.json").read_text())["verdict"]
+    assert verdict["outcome"] == "wrong"
+    (evidence,) = verdict["checks"]
+    assert (evidence["wrong"], evidence["unwritten"], evidence["first_index"]) == (1, 1, [77])
+
+
+def test_profile_writes_measurement_and_findings(folder: Path) -> None:
+    done = optiml("profile", "task.py", "--json", "p.json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads((folder / "p.json").read_text())
+    names = {m["name"]: m for m in outcome["measurement"]["metrics"]}
+    loads = names["l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"]
+    assert loads["source"] == "emulated"
+    assert 3.9 <= loads["value"] <= 4.0
+    assert outcome["measurement"]["source"] == "estimated"
+    assert isinstance(outcome["findings"], list)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["optimize", "missing.py"], "there is no file missing.py"),
+        (["optimize", "task.py", "--devcie", "x"], "did you mean --device?"),
+        (["optimise", "task.py"], "invalid choice"),
+        (["check", "task.py", "--device", "cuda"], "no device named 'cuda'"),
+        (["check", "task.py", "--kernel", "missing.cu"], "there is no file missing.cu"),
+        (["optimize", "task.py", "--resume", "missing"], "no journal"),
+    ],
+)
+def test_usage_errors_exit_2_with_a_fix(folder: Path, words: list[str], message: str) -> None:
+    done = optiml(*words, cwd=folder)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "fix:" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_kernel_that_does_not_compile_ends_the_search_with_exit_1(folder: Path) -> None:
+    (folder / "task.py").write_text(TASK.replace("3.0f * x[i]", "3.0f * y[i]"))
+    done = optiml("optimize", "task.py", "--json", "out.json", cwd=folder)
+    assert done.returncode == 1
+    assert "compile_error" in done.stdout
+    assert '"y" is undefined' in done.stdout
+
+
+def test_run_prints_the_outputs_and_doctor_the_machine(folder: Path) -> None:
+    assert "array(" in optiml("run", "task.py", cwd=folder).stdout
+    done = optiml("doctor", cwd=folder)
+    assert done.returncode == 0, done.stdout
+    assert "end to end" in done.stdout
+
+
+def test_a_pasted_program_with_a_main_works(folder: Path) -> None:
+    (folder / "task.py").write_text(
+        TASK.replace(
+            "'''\n__global__",
+            "'''\n#include <cstdio>\n#include <cuda_runtime.h>\n__global__",
+        ).replace(
+            "}\n''',",
+            "}\nint main() {\n    int n = 3000;\n    float *dx, *dout;\n"
+            "    cudaMalloc(&dx, n * 4);\n    cudaMalloc(&dout, n * 4);\n"
+            "    scale<<<(n + 255) / 256, 256>>>(dx, dout, n);\n    return 0;\n}\n''',",
+        )
+    )
+    done = optiml("check", "task.py", cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "main" in done.stdout

@@ -1,0 +1,164 @@
+"""The magics in a real IPython shell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+from optiml_magic.errors import OptimlError, UsageError
+from optiml_magic.result import Result
+
+TRANSPOSE = """\
+__global__ void transpose(const float* a, float* out, int rows, int cols) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && col < cols) out[col * rows + row] = a[row * cols + col];
+}
+"""
+SETUP = """\
+import numpy as np
+rows, cols = 1024, 512
+a = np.random.default_rng(0).random((rows, cols), dtype=np.float32)
+def transpose_ref(a): return a.T
+"""
+
+
+@pytest.fixture
+def shell() -> Iterator[InteractiveShell]:
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "optiml_magic")
+    shell.run_cell(SETUP)
+    yield shell
+    InteractiveShell.clear_instance()
+
+
+def cell(shell: InteractiveShell, line: str, body: str) -> Any:
+    """Run a cell as a user would; returns its value or raises its error."""
+    with capture_output():
+        outcome = shell.run_cell(f"%%optiml {line}\n{body}")
+    if outcome.error_in_exec is not None:
+        raise outcome.error_in_exec
+    assert outcome.error_before_exec is None
+    return outcome.result
+
+
+def test_optimize_binds_a_callable_result_to_the_kernels_name_and_to_underscore(
+    shell: InteractiveShell,
+) -> None:
+    result = cell(shell, "optimize --ref transpose_ref --budget 6", TRANSPOSE)
+    assert isinstance(result, Result)
+    assert shell.user_ns["transpose"] is result
+    assert shell.user_ns["_"] is result
+    assert result.speedup > 1.3
+    a = shell.user_ns["a"]
+    assert np.array_equal(result.best(a), a.T)
+    other = np.arange(60, dtype=np.float32).reshape(12, 5)
+    assert np.array_equal(result.best(other), other.T)
+    bundle = result._repr_mimebundle_()
+    assert bundle.keys() == {"text/plain", "text/html"}
+    for part in ("estimated", "Findings", "Diff", "Trajectory", "inferred"):
+        assert part in bundle["text/html"]
+
+
+def test_running_a_cell_again_after_calling_its_result_changes_nothing(
+    shell: InteractiveShell,
+) -> None:
+    first = cell(shell, "optimize --ref transpose_ref --budget 4", TRANSPOSE)
+    shell.run_cell("out = transpose(a)")
+    assert np.array_equal(shell.user_ns["out"], shell.user_ns["a"].T)
+    second = cell(shell, "optimize --ref transpose_ref --budget 4", TRANSPOSE)
+    assert second.program == first.program
+    steps = [[s.candidate for s in r.trajectory.steps] for r in (first, second)]
+    assert steps[0] == steps[1]
+
+
+def test_check_profile_and_run(shell: InteractiveShell) -> None:
+    assert cell(shell, "check --ref transpose_ref", TRANSPOSE).passed
+    profile = cell(shell, "profile --ref transpose_ref", TRANSPOSE)
+    assert "sector/request" in repr(profile)
+    assert "uncoalesced_access" in repr(profile)
+    out = cell(shell, "run --ref transpose_ref", TRANSPOSE)
+    assert np.array_equal(out, shell.user_ns["a"].T)
+
+
+def test_a_wrong_kernel_is_a_verdict_of_check_and_an_error_of_optimize(
+    shell: InteractiveShell,
+) -> None:
+    wrong = TRANSPOSE.replace("= a[", "= 2 * a[")
+    assert not cell(shell, "check --ref transpose_ref", wrong).passed
+    with pytest.raises(UsageError, match="the input kernel failed, wrong"):
+        cell(shell, "optimize --ref transpose_ref", wrong)
+
+
+def test_without_a_reference_the_kernel_is_its_own_oracle(shell: InteractiveShell) -> None:
+    result = cell(shell, "optimize --out out:f4[cols,rows] --budget 4", TRANSPOSE)
+    assert "the input kernel itself" in repr(result)
+    assert result.summary.verdicts["passed"] >= 2
+
+
+def test_braces_quotes_and_percents_in_a_cell_do_no_harm(shell: InteractiveShell) -> None:
+    body = (
+        "// it's {not} \"a\" %format {0} %s $HOME\n"
+        "__global__ void k(const float* a, float* out, int n) {\n"
+        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "    if (i < n) { float v[2] = {a[i], 1.0f}; out[i] = v[i % 2 ? 0 : 0]; }\n"
+        "}\n"
+    )
+    shell.run_cell("n = rows * cols\ndef flat(a): return a.ravel()")
+    assert cell(shell, "check --ref flat", body).passed
+
+
+BAD = {
+    "unknown flag": ("optimize --bugdet 3", TRANSPOSE, "did you mean --budget?", None),
+    "missing variable": ("check --ref transpose_ref", TRANSPOSE.replace("const float* a", "const float* b").replace("a[row", "b[row"), "no array named `b`", 2),
+    "float64 array": ("check --ref transpose_ref --inputs a=wide", TRANSPOSE, "`a` holds float64", 2),
+    "wrong argument count": ("check --ref transpose_ref --args a,out,rows", TRANSPOSE, "takes 4 arguments, the launch gives 3", None),
+    "unbalanced brace": ("optimize --ref transpose_ref", TRANSPOSE.rstrip()[:-1], "the input kernel failed, compile_error", 2),
+    "no kernel": ("optimize", "int x;\n", "there is no kernel here", None),
+    "empty cell": ("optimize", "\n", "there is no kernel in this cell", None),
+    "no reference": ("check --ref transpose_rf", TRANSPOSE, "did you mean", None),
+    "unknown device": ("check --ref transpose_ref --device emulated:h20", TRANSPOSE, "did you mean h200?", None),
+    "no launch": ("check --ref transpose_ref", TRANSPOSE.replace("if (row < rows && col < cols) ", ""), "#pragma optiml launch", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_a_short_error_that_names_the_line_and_the_fix(
+    shell: InteractiveShell, name: str
+) -> None:
+    line, body, message, at = BAD[name]
+    shell.run_cell("wide = a.astype('f8')")
+    with pytest.raises(OptimlError) as raised:
+        cell(shell, line, body)
+    shown = "\n".join(raised.value._render_traceback_())
+    assert message.lower() in shown.lower()
+    assert "fix:" in shown
+    assert len(shown.splitlines()) <= 6
+    assert "Traceback" not in shown
+    if at is not None:
+        assert raised.value.line == at
+        assert f"{at} | " in shown
+    # Nothing is lost: the next cell works.
+    assert cell(shell, "check --ref transpose_ref", TRANSPOSE).passed
+
+
+@pytest.mark.parametrize("line", ["help", "doctor", "best -h", "optimize -h"])
+def test_line_magics_print(shell: InteractiveShell, line: str) -> None:
+    with capture_output() as captured:
+        shell.run_line_magic("optiml", line)
+    assert captured.stdout.strip()
+
+
+def test_best_prints_the_last_program(shell: InteractiveShell) -> None:
+    with pytest.raises(UsageError, match="nothing was optimised yet"):
+        shell.run_line_magic("optiml", "best")
+    result = cell(shell, "optimize --ref transpose_ref --budget 3", TRANSPOSE)
+    with capture_output() as captured:
+        shell.run_line_magic("optiml", "best transpose")
+    assert captured.stdout.strip() == result.program.strip()
