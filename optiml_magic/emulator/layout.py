@@ -91,6 +91,7 @@ SITE = Record(
     wavefronts="i64",
     ideal="i64",
     lanes="i64",
+    lines="i64",
     lo="i64",  # the allocation that this site met last
     size="i64",
     host="i64",

@@ -62,7 +62,7 @@ def table_of(areas: Sequence[tuple[int, Bytes]]) -> tuple[Bytes, int]:
     sector = 0
     for row, (address, data) in zip(rows, areas, strict=False):
         row[:] = (address, data.nbytes, data.ctypes.data, sector)
-        sector += -(-data.nbytes // 32)
+        sector += -(-data.nbytes // 128) * 4  # a 128-byte line begins with every allocation
     return table.view(np.uint8), sector
 
 
@@ -116,8 +116,8 @@ class Worker:
 
     @property
     def sites(self) -> NDArray[np.int64]:
-        """Requests, sectors, wavefronts, ideal, lanes of each site record."""
-        return self._site_records.view(np.int64).reshape(-1, SITE.size // 8)[:, :5]
+        """Requests, sectors, wavefronts, ideal, lanes, lines of each site record."""
+        return self._site_records.view(np.int64).reshape(-1, SITE.size // 8)[:, :6]
 
 
 def zeros(nbytes: int) -> Bytes:

@@ -22,7 +22,7 @@ class Raw:
 
     blocks: Counts  # (basic blocks, 2): warps, lanes
     idle: Counts  # lanes that a predicate switched off, per predicated instruction
-    sites: Counts  # (site records, 5): requests, sectors, wavefronts, ideal, lanes
+    sites: Counts  # (site records, 6): requests, sectors, wavefronts, ideal, lanes, lines
     read: int
     written: int
     read_per_block: int
@@ -79,7 +79,7 @@ def _memory(lowered: Lowered, sites: Counts) -> tuple[MemoryCounters, ...]:
     rows = iter(sites.tolist())
     for site in lowered.sites:
         for space in site.spaces:
-            requests, sectors, wavefronts, ideal, lanes = next(rows)
+            requests, sectors, wavefronts, ideal, lanes, lines = next(rows)
             if requests and site.counted:
                 found.append(
                     MemoryCounters(
@@ -92,6 +92,7 @@ def _memory(lowered: Lowered, sites: Counts) -> tuple[MemoryCounters, ...]:
                         wavefronts=wavefronts,
                         ideal=ideal,
                         lanes=lanes,
+                        lines=lines,
                     )
                 )
     return tuple(found)

@@ -46,6 +46,7 @@ def by_line(memory: Iterable[MemoryCounters], space: Space) -> tuple[MemoryCount
             wavefronts=sum(s.wavefronts for s in sites),
             ideal=sum(s.ideal for s in sites),
             lanes=sum(s.lanes for s in sites),
+            lines=sum(s.lines for s in sites),
         )
         for (line, access, width), sites in groups.items()
     )

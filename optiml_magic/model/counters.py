@@ -32,6 +32,7 @@ class MemoryCounters:
     wavefronts: int  # l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum and its siblings
     ideal: int  # in sectors (global, local) or wavefronts (shared)
     lanes: int  # active lanes summed over the requests
+    lines: int  # distinct 128-byte lines of each request, the tag lookups of L1 (global, local)
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,12 @@ from optiml_magic.model.measurement import Bound
 from optiml_magic.profilers.occupancy import Occupancy
 
 RATIO_ERROR = 1.4
-"""A ratio of two estimates lies within this factor of the measured one, four times out of five."""
+"""A ratio of two estimates is claimed to lie within this factor of the measured one."""
 
 _LAUNCH_SECONDS = 2.5e-6
 _OVERLAP_LEAK = 0.15  # share of every other throughput term that is not hidden behind the longest
 _SCHEDULERS = 4  # warp instructions issued per clock and multiprocessor
 _BLOCK_CYCLES = 1.2  # of the whole chip, to start one block
-_SECTORS_PER_LINE = 4
 _DRAM_EFFICIENCY = 0.8  # of the published bandwidth, in a kernel that streams
 _PARTIAL_STORE = 3.5  # a store of part of a sector, in stores of whole ones
 _DRAM_CYCLES, _L2_CYCLES, _L1_CYCLES = 800.0, 270.0, 35.0  # latencies under load
@@ -94,29 +93,22 @@ def _throughput_cycles(chip: Chip, counters: KernelCounters) -> dict[str, float]
     """Cycles of one multiprocessor that each of its units would need for all the work."""
     classes = counters.by_class
     shared = sum(m.wavefronts for m in counters.memory if m.space == "shared")
+    global_ = [m for m in counters.memory if m.space != "shared"]
     return {
         "issue": counters.warp_instructions / _SCHEDULERS,
         "fp32": 32.0 * classes.get("fp32", 0) / chip.fp32_per_sm,
         "fp64": 32.0 * classes.get("fp64", 0) / chip.fp64_per_sm,
         "int": 32.0 * classes.get("int", 0) / chip.int32_per_sm,
         "sfu": 32.0 * classes.get("sfu", 0) / chip.sfu_per_sm,
-        "lsu": shared + sum(_lines(m) for m in counters.memory if m.space != "shared"),
+        # One tag lookup, of a 128-byte line, and one shared wavefront a cycle.
+        "lsu": shared + sum(max(m.requests, m.lines) for m in global_),
     }
 
 
-def _is_scattered(memory: MemoryCounters) -> bool:
-    """Whether the lanes touch sectors that lie apart: more than twice as many as they need."""
-    return memory.sectors > 2 * memory.ideal
-
-
-def _lines(memory: MemoryCounters) -> float:
-    """Tag lookups of L1, one 128-byte line a cycle: scattered sectors lie in lines of their own."""
-    lines = memory.sectors if _is_scattered(memory) else memory.sectors / _SECTORS_PER_LINE
-    return max(float(memory.requests), lines)
-
-
 def _store_cost(memory: MemoryCounters) -> float:
-    return memory.sectors * (_PARTIAL_STORE if _is_scattered(memory) else 1.0)
+    """Sectors of a store, those written only in part at what they cost the L2."""
+    partial = memory.sectors > 2 * memory.ideal
+    return memory.sectors * (_PARTIAL_STORE if partial else 1.0)
 
 
 def _latency_seconds(

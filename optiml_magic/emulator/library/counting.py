@@ -12,7 +12,8 @@ def count_sectors() -> str:
 
     ``kind`` has bit 0 for sectors that are read and bit 1 for sectors that are written.
     """
-    return expand("""
+    return expand(
+        """
 define internal void @om_count_sectors(
     ptr %w, ptr %site, <32 x i32> %s, i32 %mask, i64 %width, i32 %kind, i64 %scale
 ) noinline {
@@ -24,6 +25,9 @@ skip:
 begin:
   %sp = alloca <32 x i32>, align 64
   store <32 x i32> %s, ptr %sp
+  %lines = lshr <32 x i32> %s, """
+        + each([2] * 32, 32)
+        + """
   %stamps = get %w W.stamps
   %written = get %w W.written
   %block = get %w W.block
@@ -37,6 +41,7 @@ begin:
 loop:
   %rest = phi i32 [%mask, %begin], [%rest1, %next]
   %n = phi i64 [0, %begin], [%n1, %next]
+  %l = phi i64 [0, %begin], [%l1, %next]
   %k = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
   %kz = zext i32 %k to i64
   %spk = getelementptr i32, ptr %sp, i64 %kz
@@ -47,6 +52,16 @@ loop:
   %other = xor i32 %same, -1
   %rest1 = and i32 %rest, %other
   %n1 = add i64 %n, 1
+  %xl = lshr i32 %x, 2
+  %xls = splat i32 %xl
+  %eql = icmp eq <32 x i32> %lines, %xls
+  %samel = bitcast <32 x i1> %eql to i32
+  %done0 = xor i32 %rest, -1
+  %done1 = and i32 %mask, %done0
+  %met = and i32 %samel, %done1
+  %isnew = icmp eq i32 %met, 0
+  %newl = zext i1 %isnew to i64
+  %l1 = add i64 %l, %newl
   %xz = zext i32 %x to i64
   br i1 %reads, label %read, label %notread
 read:
@@ -79,8 +94,10 @@ done:
   count %site S.sectors %sectors
   count %site S.ideal %least
   count %site S.lanes %lanes
+  count %site S.lines %l1
   ret void
-}""")
+}"""
+    )
 
 
 @family("om_count_banks")

@@ -78,15 +78,16 @@ def test_naive_transpose_has_4_sectors_per_load_and_32_per_store(run):
 
 
 @pytest.mark.parametrize(
-    ("stride", "offset", "sectors"), [(1, 0, 4), (2, 0, 8), (1, 1, 5), (0, 3, 1), (8, 0, 32)]
+    ("stride", "offset", "sectors", "lines"),
+    [(1, 0, 4, 1), (2, 0, 8, 2), (1, 1, 5, 2), (0, 3, 1, 1), (8, 0, 32, 8)],
 )
 @pytest.mark.parametrize("threads", [1, 2])
-def test_sectors_of_strided_loads(run, stride, offset, sectors, threads):
+def test_sectors_and_lines_of_strided_loads(run, stride, offset, sectors, lines, threads):
     a, out = np.ones(2100, np.float32), np.zeros(256, np.float32)
     arguments = (a, out, np.int32(stride), np.int32(offset))
     counters = run(SOURCE, "strided", 4, 64, *arguments, threads=threads).counters
     load = of(counters, "global", "load")
-    assert (load.requests, load.sectors) == (8, 8 * sectors)
+    assert (load.requests, load.sectors, load.lines) == (8, 8 * sectors, 8 * lines)
     assert load.ideal == min(8 * sectors, 32)
     touched = {(4 * (i * stride + offset)) // 32 for i in range(256)}
     assert counters.read_sectors_unique == len(touched)
