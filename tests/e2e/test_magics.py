@@ -104,7 +104,7 @@ def test_without_a_reference_the_kernel_is_its_own_oracle(shell: InteractiveShel
 
 def test_braces_quotes_and_percents_in_a_cell_do_no_harm(shell: InteractiveShell) -> None:
     body = (
-        "// it's {not} \"a\" %format {0} %s $HOME\n"
+        '// it\'s {not} "a" %format {0} %s $HOME\n'
         "__global__ void k(const float* a, float* out, int n) {\n"
         "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
         "    if (i < n) { float v[2] = {a[i], 1.0f}; out[i] = v[i % 2 ? 0 : 0]; }\n"

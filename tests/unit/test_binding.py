@@ -70,7 +70,9 @@ def test_a_buffer_between_two_launches_is_scratch_and_no_part_of_the_interface()
     assert [(b.name, b.role) for b in found.buffers] == [("x", "input"), ("out", "output")]
     result = planned(parse_program(text), x=F4, n=4)
     assert [s.elements for s in result.scratch] == [4]
-    assert result.launches[0].arguments[1] == result.launches[1].arguments[0] == BufferArgument("part")
+    assert (
+        result.launches[0].arguments[1] == result.launches[1].arguments[0] == BufferArgument("part")
+    )
 
 
 def test_scalars_are_packed_by_the_type_of_their_parameter() -> None:

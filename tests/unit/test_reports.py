@@ -33,7 +33,9 @@ def step(number: int, parent: int | None, duration: float | None, program: str =
         measured(duration) if duration is not None else None,
         findings=(finding,),
     )
-    return Step(Candidate(number, parent, Proposal(f"{program} {number}", EVIL, "rules")), evaluation)
+    return Step(
+        Candidate(number, parent, Proposal(f"{program} {number}", EVIL, "rules")), evaluation
+    )
 
 
 def summary(*durations: float | None) -> Summary:

@@ -42,7 +42,9 @@ def failure(compiler: NvrtcCompiler, text: str) -> CompileFailure:
 
 def test_template_instances_have_their_own_names_and_resources(nvrtc: NvrtcCompiler) -> None:
     made = build(nvrtc, SCALE, "scale<float, 32>", "scale<double, 64>")
-    small, large = (made.resources[made.names[n]] for n in ("scale<float, 32>", "scale<double, 64>"))
+    small, large = (
+        made.resources[made.names[n]] for n in ("scale<float, 32>", "scale<double, 64>")
+    )
     reserved = large.shared_bytes - small.shared_bytes
     assert reserved == 64 * 8 - 32 * 4
     assert small.registers > 0

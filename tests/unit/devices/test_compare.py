@@ -25,9 +25,7 @@ def test_an_array_equals_itself(dtype: str, shape: tuple[int, ...], data: st.Dat
 
 
 @given(dtype=st.sampled_from(["f4", "f8", "i4", "u8"]), size=st.integers(1, 50), data=st.data())
-def test_one_wrong_element_is_found_where_it_is(
-    dtype: str, size: int, data: st.DataObject
-) -> None:
+def test_one_wrong_element_is_found_where_it_is(dtype: str, size: int, data: st.DataObject) -> None:
     wanted = np.arange(size).astype(dtype)
     at = data.draw(st.integers(0, size - 1))
     got = wanted.copy()

@@ -1,6 +1,6 @@
 """Loops staged in tiles and transposed copies: right on ragged sizes, refused where not certain."""
 
-# ruff: noqa: E501  kernels of one line each
+
 
 from __future__ import annotations
 

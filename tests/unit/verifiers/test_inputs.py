@@ -17,7 +17,9 @@ NUMBERS = st.sampled_from(["f2", "f4", "f8", "i1", "u1", "i4", "i8", "?"])
 def test_fresh_arrays_are_like_the_given(
     dtype: str, shape: tuple[int, ...], data: st.DataObject
 ) -> None:
-    array = data.draw(hnp.arrays(dtype, shape, elements={"allow_nan": False} if "f" in dtype else None))
+    array = data.draw(
+        hnp.arrays(dtype, shape, elements={"allow_nan": False} if "f" in dtype else None)
+    )
     fresh = like(array, np.random.default_rng(1))
     assert (fresh.dtype, fresh.shape) == (array.dtype, array.shape)
     if dtype != "?" and np.isfinite(array).all():

@@ -21,7 +21,7 @@ def test_float32_dot_products_pass_and_float16_ones_fail(length: int) -> None:
     for k in range(length):  # one term after the other, the way a simple kernel adds
         honest += a[:, k, None] * b[None, :, k]
     assert compare("c", honest, wanted, limits, None).passed
-    cheap = (a.astype(np.float16).astype(np.float32) @ b.astype(np.float16).T.astype(np.float32))
+    cheap = a.astype(np.float16).astype(np.float32) @ b.astype(np.float16).T.astype(np.float32)
     assert not compare("c", cheap, wanted, limits, None).passed
 
 
