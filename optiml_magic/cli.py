@@ -37,6 +37,8 @@ def _optimize(options: argparse.Namespace) -> int:
 
 
 def _demo(options: argparse.Namespace) -> int:
+    if options.budget is None:
+        options.budget = _DEMO_BUDGET
     return _optimize_all(options, [known_task(name) for name in DEMO], "optiml demo")
 
 
@@ -106,6 +108,8 @@ def _doctor(options: argparse.Namespace) -> int:
     _print(doctor.render(facts))
     return 0 if all(fact.well for fact in facts) else 1
 
+
+_DEMO_BUDGET = 16  # enough for these three
 
 _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "optimize": _optimize,

@@ -1,7 +1,5 @@
 """Loops staged in tiles and transposed copies: right on ragged sizes, refused where not certain."""
 
-
-
 from __future__ import annotations
 
 import numpy as np
