@@ -62,6 +62,12 @@ def cell_parser() -> argparse.ArgumentParser:
         _running(command)
         if verb == "optimize":
             _searching(command)
+            command.add_argument(
+                "--background", action="store_true", help="return a handle at once"
+            )
+            command.add_argument(
+                "--view", choices=("auto", "widget", "text"), default="auto", help="how to watch"
+            )
     best = verbs.add_parser("best", help="the best program of the last optimize")
     best.add_argument("name", nargs="?", help="of the result of this name")
     verbs.add_parser("doctor", help="what this machine can do")

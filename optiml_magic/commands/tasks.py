@@ -71,6 +71,12 @@ def from_cell(
     )
 
 
+def name_of(task: Task) -> str:
+    """The task's name, or that of its first kernel."""
+    found = kernels(task.text)
+    return task.name or (found[0].name if found else "kernel")
+
+
 def _reference(name: str | None, namespace: Mapping[str, Any]) -> Any:
     if name is None:
         return None

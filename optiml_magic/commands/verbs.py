@@ -30,11 +30,12 @@ def optimize(
     options: argparse.Namespace,
     *,
     progress: Callable[[Step], None] = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Result:
     """Search; the result may say that nothing better was found."""
     settings = settings_of(options)
     resume = _journal(options.resume, settings) if options.resume else None
-    return search(task, settings, resume=resume, progress=progress)
+    return search(task, settings, resume=resume, progress=progress, stop=stop)
 
 
 def check(task: Task, options: argparse.Namespace, program: str | None = None) -> CheckView:

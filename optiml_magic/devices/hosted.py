@@ -133,6 +133,10 @@ class _Child:
             answer = self._answers.get(timeout=seconds)
         except queue.Empty:
             raise TimeoutError from None
+        except KeyboardInterrupt:
+            # The answer still to come would be taken for that of the next request.
+            self.kill()
+            raise
         if answer is None:
             raise EOFError
         if isinstance(answer[0], wire.Failed):

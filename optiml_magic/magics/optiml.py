@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from IPython.display import display
 
+from optiml_magic.background import Handle
 from optiml_magic.commands import doctor, parsers, tasks, verbs
+from optiml_magic.devices.choice import choose
 from optiml_magic.errors import OptimlError, UsageError
-from optiml_magic.magics.progress import Progress
+from optiml_magic.model.evaluation import Step
+from optiml_magic.model.task import Task
 from optiml_magic.result import Result
+from optiml_magic.widgets.live import live_view, watched
+from optiml_magic.widgets.subject import Subject
 
 _CELL_VERBS = ("optimize", "check", "profile", "run")
 
@@ -55,13 +61,36 @@ class OptimlMagics(Magics):
         except OptimlError as error:
             raise error.quoting(text) from None
 
-    def _optimize(self, task: Any, options: Any) -> Result:
-        with Progress(verbs.settings_of(options).budget, display) as progress:
-            result = verbs.optimize(task, options, progress=progress)
-        verbs.require_passed(result.summary.root.evaluation.verdict)
-        self._last = result
-        self._namespace[options.name or result.summary.task] = result
-        return result
+    def _optimize(self, task: Task, options: Any) -> Result | Handle[Result]:
+        """Search in this cell or beside it; the result is bound to the name of the kernel."""
+        settings = verbs.settings_of(options)
+        name = options.name or tasks.name_of(task)
+        device = choose(settings.device)
+        subject = Subject(
+            name,
+            device.name,
+            device.reason,
+            settings.budget,
+            settings.seconds if settings.seconds < float("inf") else 0.0,
+            background=options.background,
+        )
+        view = live_view(subject, self.shell, display, mode=options.view)
+        search = watched(
+            view,
+            lambda progress, stop: verbs.optimize(task, options, progress=progress, stop=stop),
+            in_place=options.background,
+        )
+
+        def run(progress: Callable[[Step], None], stop: Callable[[], bool]) -> Result:
+            result = search(progress, stop)
+            verbs.require_passed(result.summary.root.evaluation.verdict)
+            self._last = self._namespace[name] = result
+            return result
+
+        if options.background:
+            view.show()
+            return Handle(run, name=name)
+        return run(lambda _: None, lambda: False)
 
     def _result(self, name: str | None) -> Result:
         found = self._namespace.get(name) if name else self._last

@@ -63,6 +63,8 @@ def run(
             steps += map(Step, candidates, evaluations)
             why = _ended(steps, budget, time.monotonic() - began, stop)
     except KeyboardInterrupt:
+        if not steps:
+            raise
         why = "interrupted"
     return Trajectory(tuple(steps), why)
 

@@ -57,3 +57,21 @@ class TestHostedDevice(DeviceContract):
         assert device.restarts == 1
         assert device.execute(good, self.job(good)).checks[0].passed
         device.close()
+
+    def test_an_interrupt_does_not_put_the_pipe_out_of_step(
+        self, device: HostedDevice, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        build = self.build()
+        device.put(self.case())
+        device.execute(build, self.job(build))
+        assert device._child is not None
+        with monkeypatch.context() as patch:
+
+            def interrupted(timeout: float) -> None:
+                raise KeyboardInterrupt
+
+            patch.setattr(device._child._answers, "get", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                device.execute(build, self.job(build, count=True))
+        assert device.execute(build, self.job(build)).counters == ()
+        assert device.execute(build, self.job(build, count=True)).counters != ()

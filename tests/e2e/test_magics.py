@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -162,3 +163,16 @@ def test_best_prints_the_last_program(shell: InteractiveShell) -> None:
     with capture_output() as captured:
         shell.run_line_magic("optiml", "best transpose")
     assert captured.stdout.strip() == result.program.strip()
+
+
+def test_a_search_beside_the_cells_returns_a_handle_at_once(shell: InteractiveShell) -> None:
+    handle = cell(shell, "optimize --ref transpose_ref --budget 500 --background", TRANSPOSE)
+    assert handle.state == "running"
+    while handle.evaluations < 2:
+        time.sleep(0.05)
+    handle.stop()
+    result = handle.result(timeout=60)
+    assert handle.state == "done"
+    assert result.trajectory.stopped == "stopped"
+    assert 2 <= len(result.trajectory.steps) < 500
+    assert shell.user_ns["transpose"] is result

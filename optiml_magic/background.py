@@ -1,0 +1,122 @@
+"""A search beside the notebook's cells: a thread, and a handle to ask, stop and collect it."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Generic, TypeVar
+
+from optiml_magic.model.evaluation import Step
+
+T = TypeVar("T")
+Progress = Callable[[Step], None]
+Stop = Callable[[], bool]
+
+_GRACE = 3.0  # seconds at the interpreter's exit; a notebook server kills its kernel after five
+
+
+class Handle(Generic[T]):
+    """A search that runs in a thread of its own and prints nothing.
+
+    ``run`` gets a function to call with each step and one that says whether to stop; what it
+    returns or raises is the handle's result. Closing the interpreter stops the search as ``stop``
+    does, and waits three seconds for it; its journal holds every finished evaluation either way.
+    """
+
+    def __init__(self, run: Callable[[Progress, Stop], T], *, name: str) -> None:
+        self.name = name
+        self._run = run
+        self._future: Future[T] = Future()
+        self._stop = threading.Event()
+        self._began = time.monotonic()
+        self._seconds: float | None = None
+        self._evaluations = 0
+        self._thread = threading.Thread(target=self._work, name=f"optiml-{name}", daemon=True)
+        _RUNNING.add(self)
+        self._thread.start()
+
+    @property
+    def done(self) -> bool:
+        """Whether there is a result, or an error to raise."""
+        return self._future.done()
+
+    @property
+    def state(self) -> str:
+        """``running``, ``stopping``, ``done`` or ``failed``."""
+        if not self.done:
+            return "stopping" if self._stop.is_set() else "running"
+        return "failed" if self._future.exception() else "done"
+
+    @property
+    def evaluations(self) -> int:
+        """How many are finished."""
+        return self._evaluations
+
+    @property
+    def seconds(self) -> float:
+        """How long it runs, or ran."""
+        return time.monotonic() - self._began if self._seconds is None else self._seconds
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait for the result; raises what the search raised, or TimeoutError.
+
+        Ctrl-C ends the waiting, not the search.
+        """
+        return self._future.result(timeout)
+
+    def stop(self) -> None:
+        """End the search after the evaluation in flight; ``result`` then has the best so far."""
+        self._stop.set()
+
+    def _work(self) -> None:
+        try:
+            result = self._run(self._count, self._stop.is_set)
+        except BaseException as error:  # noqa: BLE001  # whatever it is, it is the caller's
+            self._seconds = self.seconds
+            self._future.set_exception(error)
+        else:
+            self._seconds = self.seconds
+            self._future.set_result(result)
+        finally:
+            _RUNNING.discard(self)
+
+    def _count(self, _: Step) -> None:
+        self._evaluations += 1
+
+    def __repr__(self) -> str:
+        head = f"{self.name}: {self.state}"
+        tail = f"{self._evaluations} evaluations in {self.seconds:.1f} s"
+        error = self._future.exception() if self.done else None
+        if error is not None:
+            return f"{head}, {tail}: {type(error).__name__}: {error}"
+        use = ".result() has it" if self.done else ".result() waits for it, .stop() ends it"
+        return f"{head}, {tail}; {use}"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """The result's own views once there is one."""
+        if self.state == "done":
+            show = getattr(self.result(), "_repr_mimebundle_", None)
+            if show is not None:
+                bundle: dict[str, Any] = show(include=include, exclude=exclude)
+                return bundle
+        return {"text/plain": repr(self)}
+
+
+_RUNNING: weakref.WeakSet[Handle[Any]] = weakref.WeakSet()
+
+
+def _end_all() -> None:
+    """Stop every search, then give all of them together a few seconds to close what they hold."""
+    running = list(_RUNNING)
+    for handle in running:
+        handle.stop()
+    until = time.monotonic() + _GRACE
+    for handle in running:
+        handle._thread.join(max(0.0, until - time.monotonic()))  # noqa: SLF001  # this module's own
+
+
+atexit.register(_end_all)

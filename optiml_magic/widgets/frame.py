@@ -1,0 +1,125 @@
+"""The steps of a search so far as plain JSON data: all that a view shows, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from optiml_magic.model.evaluation import Step, Trajectory
+from optiml_magic.model.finding import Finding
+from optiml_magic.model.measurement import speedup_interval
+from optiml_magic.reports.summary import Summary, step_speedup
+from optiml_magic.widgets.subject import Subject
+
+Json = dict[str, Any]
+_DETAIL = 240  # characters of a verdict's sentence that go over the comm
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One state of the view. The fields are traits of ``SearchView`` by the same names.
+
+    ``best`` is the fastest verified step with its speed-up over the input kernel, where the figure
+    comes from, and whether it is ``significant``; ``program`` and ``diff`` are of the input kernel
+    until something significant was found.
+    """
+
+    evaluations: int = 0
+    best: Json = field(default_factory=dict)
+    program: str = ""
+    diff: str = ""
+    findings: list[Json] = field(default_factory=list)
+    verdicts: dict[str, int] = field(default_factory=dict)
+    steps: list[Json] = field(default_factory=list)
+
+
+class Board:
+    """Collects steps and draws frames of them. One thread at a time; its owner holds the lock."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._steps: list[Step] = []
+        self._rows: list[Json] = []
+        self._findings: list[Json] = []
+        self._diff: tuple[int, str] = (0, "")  # the winner's number, and its diff
+
+    @property
+    def count(self) -> int:
+        """How many steps there are."""
+        return len(self._steps)
+
+    def add(self, step: Step) -> None:
+        """One more step, the input kernel first."""
+        self._steps.append(step)
+        self._rows.append(_row(self._summary(), step))
+        if step.evaluation.findings:
+            number = step.candidate.number
+            self._findings = [_finding(number, found) for found in step.evaluation.findings]
+
+    def frame(self) -> Frame:
+        """What there is to show now."""
+        if not self._steps:
+            return Frame()
+        summary = self._summary()
+        number = summary.winner.candidate.number
+        if self._diff[0] != number:
+            self._diff = (number, summary.diff())
+        return Frame(
+            evaluations=len(self._steps),
+            best=_best(summary),
+            program=summary.winner.candidate.text,
+            diff=self._diff[1],
+            findings=self._findings,
+            verdicts=summary.verdicts,
+            steps=list(self._rows),
+        )
+
+    def _summary(self) -> Summary:
+        subject = self._subject
+        trajectory = Trajectory(tuple(self._steps), "")
+        return Summary(
+            subject.task, subject.device, subject.reason, "", "", (), trajectory, 0.0, None
+        )
+
+
+def _row(summary: Summary, step: Step) -> Json:
+    evaluation, proposal = step.evaluation, step.candidate.proposal
+    repeated = evaluation.duplicate_of
+    verdict = "duplicate" if repeated is not None else str(evaluation.verdict.outcome)
+    detail = f"same as #{repeated}" if repeated is not None else evaluation.verdict.summary
+    return {
+        "id": step.candidate.number,
+        "parent": step.candidate.parent,
+        "title": proposal.title,
+        "verdict": verdict,
+        "detail": detail[:_DETAIL],
+        "speedup": step_speedup(summary, step),
+    }
+
+
+def _best(summary: Summary) -> Json:
+    root, best = summary.root, summary.trajectory.best
+    before, after = root.evaluation.measurement, best.evaluation.measurement
+    gain = (1.0, 1.0, 1.0)
+    if before is not None and after is not None and best is not root:
+        gain = speedup_interval(before, after)
+    return {
+        "id": best.candidate.number,
+        "title": best.candidate.proposal.title,
+        "speedup": gain[0],
+        "low": gain[1],
+        "high": gain[2],
+        "source": summary.source,
+        "significant": summary.winner is not root,
+    }
+
+
+def _finding(number: int, finding: Finding) -> Json:
+    return {
+        "step": number,
+        "tool": finding.tool,
+        "severity": finding.severity,
+        "cause": finding.cause,
+        "advice": finding.actions[0].advice if finding.actions else "",
+        "gain": list(finding.gain),
+    }

@@ -1,0 +1,124 @@
+"""Which view a running search gets here, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self, TypeVar
+
+from optiml_magic.model.evaluation import Step
+from optiml_magic.reports.summary import Summary
+from optiml_magic.widgets.plain import DisplayLine, PlainView, TerminalLine
+from optiml_magic.widgets.subject import Subject
+
+Progress = Callable[[Step], None]
+Stop = Callable[[], bool]
+Mode = Literal["auto", "widget", "text"]
+DEAF = (
+    "While this cell runs, this kernel hears no button: end the search with the notebook's "
+    "interrupt (\u25a0, or Ctrl-C). What was found is kept."
+)
+
+
+class LiveView(Protocol):
+    """What a front end needs of a view. ``why`` says why it is this one."""
+
+    why: str
+
+    def show(self) -> None:
+        """Appear, in the output of the cell that runs now. ``with`` does it too."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def __call__(self, step: Step) -> None:
+        """One more step; from any thread."""
+
+    def stopped(self) -> bool:
+        """Whether the user asked the view to stop the search."""
+
+    def finish(self, summary: Summary, instead: object | None = None) -> None:
+        """The outcome; ``instead`` is shown in the view's place when it ends."""
+
+
+def live_view(
+    subject: Subject,
+    shell: Any,
+    display: Callable[..., Any],
+    *,
+    mode: Mode = "auto",
+    keep: bool = False,
+) -> LiveView:
+    """The widget where one can show, else a line of text; ``shell`` and ``display`` are IPython's.
+
+    ``mode`` overrules what ``auto`` finds out. ``keep`` leaves the widget where it is at the end.
+    """
+    kernel = getattr(shell, "kernel", None)
+    if kernel is None:
+        return PlainView(subject, TerminalLine(), "in a terminal")
+    lacking = _lacking(kernel, mode)
+    if lacking:
+        return PlainView(subject, DisplayLine(display), lacking)
+    from optiml_magic.widgets.window import Window
+
+    why = "asked for" if mode == "widget" else "a front end is there"
+    return Window(subject, display, hint=_hint(subject, kernel), why=why, keep=keep)
+
+
+class Summarized(Protocol):
+    """What a search returns, as far as its view cares: a ``Result``."""
+
+    @property
+    def summary(self) -> Summary:
+        """How it came out."""
+
+
+R = TypeVar("R", bound=Summarized)
+
+
+def watched(
+    view: LiveView, search: Callable[[Progress, Stop], R], *, in_place: bool = False
+) -> Callable[[Progress, Stop], R]:
+    """``search`` with its steps shown in ``view``, which may stop it too.
+
+    With ``in_place`` the result takes the view's place at the end: for a search in the background,
+    whose cell returned long ago.
+    """
+
+    def run(progress: Progress, stop: Stop) -> R:
+        def step(done: Step) -> None:
+            view(done)
+            progress(done)
+
+        with view:
+            result = search(step, lambda: stop() or view.stopped())
+            view.finish(result.summary, result if in_place else None)
+        return result
+
+    return run
+
+
+def _lacking(kernel: Any, mode: Mode) -> str:
+    """Why the widget cannot show, or ""."""
+    if mode == "text":
+        return "as text, as asked"
+    missing = [name for name in ("ipywidgets", "anywidget") if find_spec(name) is None]
+    if missing:
+        return f"no live view: {' and '.join(missing)} not installed"
+    # nbclient and nbconvert allow no input; a person's front end does.
+    if mode == "auto" and not getattr(kernel, "_allow_stdin", True):
+        return "no live view: executed without a front end"
+    return ""
+
+
+def _hint(subject: Subject, kernel: Any) -> str:
+    """Kernels without subshells, ipykernel 6 among them, take messages between cells only."""
+    heard = subject.background or getattr(kernel, "_supports_kernel_subshells", False)
+    return "" if heard else DEAF

@@ -1,0 +1,83 @@
+"""The widget as an output of a cell: shown at the start, and put away at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from optiml_magic.model.evaluation import Step
+from optiml_magic.reports.summary import Summary
+from optiml_magic.widgets.plain import Text
+from optiml_magic.widgets.search import Ending, SearchView
+from optiml_magic.widgets.subject import Subject
+
+_STOPPED = ("stopped", "interrupted")
+
+
+class Window:
+    """A ``SearchView`` in its place. ``display`` is IPython's.
+
+    At the end text stands in its place, since a stored widget without its kernel is an error
+    message in the notebook. With ``keep`` the widget stays, frozen, as long as the kernel lives.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        display: Callable[..., Any],
+        *,
+        hint: str,
+        why: str,
+        keep: bool = False,
+    ) -> None:
+        self.why = why
+        self.view = SearchView(subject, hint=hint)
+        self._display = display
+        self._keep = keep
+        self._handle: Any = None
+        self._instead: object | None = None
+        self._ended = ""
+
+    def show(self) -> None:
+        """Display the widget; once, and from the thread of the cell that it belongs to."""
+        if self._handle is None:
+            self._handle = self._display(self.view, display_id=True)
+            self.view.start()
+
+    def __enter__(self) -> Self:
+        self.show()
+        return self
+
+    def __call__(self, step: Step) -> None:
+        self.view.update(step)
+
+    def stopped(self) -> bool:
+        """Whether the Stop button was pressed."""
+        return self.view.stop.is_set()
+
+    def finish(self, summary: Summary, instead: object | None = None) -> None:
+        """Say how it ended; ``instead`` is shown in the widget's place."""
+        self._ended = summary.trajectory.stopped
+        self._instead = instead
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.view.finish(self._state(kind), self._ended or (kind.__name__ if kind else ""))
+        if self._handle is None or (self._keep and self._instead is None):
+            return
+        self._handle.update(self._last_words() if self._instead is None else self._instead)
+        self.view.close()
+
+    def _state(self, kind: type[BaseException] | None) -> Ending:
+        if self._ended in _STOPPED or (kind and issubclass(kind, KeyboardInterrupt)):
+            return "stopped"
+        return "failed" if kind else "done"
+
+    def _last_words(self) -> Text:
+        view = self.view
+        return Text(f"{view.evaluations} evaluations in {view.elapsed:.1f} s; {view.ended}")

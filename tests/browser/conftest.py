@@ -1,0 +1,64 @@
+"""A headless Chromium that talks to this machine alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from present import BROWSER
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as started:
+        context = started.chromium.launch_persistent_context(
+            str(tmp_path_factory.mktemp("chromium")),
+            executable_path=BROWSER,
+            args=list(FLAGS),
+            headless=True,
+            viewport={"width": 1100, "height": 900},
+        )
+        yield context
+        context.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A page; afterwards it must have asked nobody but this machine, and raised nothing."""
+    page = browser.new_page()
+    asked: list[str] = []
+    errors: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    page.close()
+    here = ("http://127.0.0.1:", "ws://127.0.0.1:", "http://localhost:", "data:", "blob:")
+    assert [url for url in asked if not url.startswith(here)] == []
+    assert errors == []
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Callable[[Any, str], None]:
+    """Keeps a screenshot, in OPTIML_SCREENSHOTS where that is set."""
+    folder = Path(os.environ.get("OPTIML_SCREENSHOTS", tmp_path))
+
+    def take(target: Any, name: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        target.screenshot(path=str(folder / f"{name}.png"))
+
+    return take

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from optiml_magic.widgets import live, plain
+from optiml_magic.widgets.live import live_view, watched
+from optiml_magic.widgets.plain import DisplayLine, PlainView, TerminalLine
+from optiml_magic.widgets.subject import Subject
+from tests.unit.widgets.steps import SUBJECT, Outcomes, search, some, summary
+
+
+class Displayed:
+    """Stands for IPython's display: keeps what one output showed, in order."""
+
+    def __init__(self) -> None:
+        self.shown: list[object] = []
+
+    def __call__(self, thing: object, *, display_id: bool) -> Displayed:
+        assert display_id
+        self.shown.append(thing)
+        return self
+
+    def update(self, thing: object) -> None:
+        self.shown.append(thing)
+
+
+def shell(*, stdin: bool = True, subshells: bool = True) -> Any:
+    kernel = SimpleNamespace(_allow_stdin=stdin, _supports_kernel_subshells=subshells)
+    return SimpleNamespace(kernel=kernel)
+
+
+def nothing(_: object) -> None:
+    pass
+
+
+def never() -> bool:
+    return False
+
+
+def test_a_terminal_gets_a_line() -> None:
+    view = live_view(SUBJECT, SimpleNamespace(), Displayed())
+    assert isinstance(view, PlainView)
+    assert view.why == "in a terminal"
+    assert live_view(SUBJECT, None, Displayed()).why == "in a terminal"
+
+
+def test_nbclient_gets_a_line_and_is_told_why() -> None:
+    displayed = Displayed()
+    view = live_view(SUBJECT, shell(stdin=False), displayed)
+    assert isinstance(view, PlainView)
+    view.show()
+    assert "executed without a front end" in repr(displayed.shown[0])
+
+
+@pytest.mark.parametrize("name", ["anywidget", "ipywidgets"])
+def test_a_missing_widget_library_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    found = live.find_spec
+    monkeypatch.setattr(live, "find_spec", lambda n: None if n == name else found(n))
+    view = live_view(SUBJECT, shell(), Displayed())
+    assert isinstance(view, PlainView)
+    assert view.why == f"no live view: {name} not installed"
+
+
+def test_text_can_be_asked_for() -> None:
+    assert isinstance(live_view(SUBJECT, shell(), Displayed(), mode="text"), PlainView)
+
+
+@pytest.fixture
+def widget() -> Any:
+    pytest.importorskip("anywidget", reason="anywidget is not installed")
+
+
+@pytest.mark.usefixtures("widget")
+class TestWindow:
+    def test_a_front_end_gets_the_widget(self) -> None:
+        displayed = Displayed()
+        view: Any = live_view(SUBJECT, shell(), displayed)
+        assert view.why == "a front end is there"
+        with view:
+            assert displayed.shown == [view.view]
+            view.show()
+        assert len(displayed.shown) == 2
+
+    def test_it_can_be_forced_where_nobody_seems_to_look(self) -> None:
+        assert not isinstance(
+            live_view(SUBJECT, shell(stdin=False), Displayed(), mode="widget"), PlainView
+        )
+
+    @pytest.mark.parametrize(
+        ("subshells", "background", "hint"),
+        [(True, False, ""), (False, False, live.DEAF), (False, True, ""), (True, True, "")],
+    )
+    def test_where_the_button_cannot_be_heard_it_says_so(
+        self, subshells: bool, background: bool, hint: str
+    ) -> None:
+        subject = Subject("t", "d", "r", 5, background=background)
+        view: Any = live_view(subject, shell(subshells=subshells), Displayed())
+        assert view.view.hint == hint
+
+    def test_at_the_end_text_stands_in_its_place(self) -> None:
+        displayed = Displayed()
+        view: Any = live_view(SUBJECT, shell(), displayed)
+        with view:
+            for one in some():
+                view(one)
+            view.finish(summary(some()))
+        assert repr(displayed.shown[-1]).startswith("5 evaluations in ")
+        assert repr(displayed.shown[-1]).endswith("budget of 5 evaluations spent")
+        assert (view.view.state, view.view.comm) == ("done", None)
+
+    def test_in_the_background_the_result_stands_in_its_place(self) -> None:
+        displayed = Displayed()
+        view = live_view(SUBJECT, shell(), displayed)
+        result = watched(view, search, in_place=True)(nothing, never)
+        assert displayed.shown[-1] is result
+
+    def test_it_can_be_kept(self) -> None:
+        displayed = Displayed()
+        view: Any = live_view(SUBJECT, shell(), displayed, keep=True)
+        with view:
+            view.finish(summary(some()))
+        assert displayed.shown == [view.view]
+        view.view.close()
+
+    def test_an_error_passes_through_and_fails_the_view(self) -> None:
+        view: Any = live_view(SUBJECT, shell(), Displayed())
+
+        def broken(progress: object, stop: object) -> Outcomes:
+            raise RuntimeError("no")
+
+        with pytest.raises(RuntimeError, match="no"):
+            watched(view, broken)(nothing, never)
+        assert (view.view.state, view.view.ended) == ("failed", "RuntimeError")
+
+    def test_an_interrupt_outside_the_loop_is_a_stop(self) -> None:
+        view: Any = live_view(SUBJECT, shell(), Displayed())
+        with pytest.raises(KeyboardInterrupt), view:
+            raise KeyboardInterrupt
+        assert view.view.state == "stopped"
+
+    def test_the_button_ends_a_search_with_what_it_found(self) -> None:
+        view: Any = live_view(SUBJECT, shell(), Displayed())
+        seen: list[object] = []
+
+        def progress(step: object) -> None:
+            seen.append(step)
+            if len(seen) == 3:
+                view.view._handle_custom_msg({"kind": "stop"}, [])
+
+        result = watched(view, search)(progress, never)
+        assert result.summary.trajectory.stopped == "stopped"
+        assert len(seen) == len(result.summary.trajectory.steps) == 3
+        assert view.view.state == "stopped"
+
+
+def test_the_line_of_a_cell_is_updated_and_ends_as_a_summary() -> None:
+    displayed = Displayed()
+    view = PlainView(SUBJECT, DisplayLine(displayed), "because")
+    with view:
+        for one in some():
+            view(one)
+        assert not view.stopped()
+        view.finish(summary(some()))
+    lines = [repr(thing) for thing in displayed.shown]
+    assert lines[0] == "evaluating the input kernel (because)"
+    assert lines[2] == "2 of 24, best 2x estimated: map threads along rows"
+    assert lines[-1].startswith("5 evaluations in ")
+    assert lines[-1].endswith("budget of 5 evaluations spent")
+
+
+def test_the_line_of_a_terminal_is_gone_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with PlainView(SUBJECT, TerminalLine(), "in a terminal") as view:
+        for one in some():
+            view(one)
+    written = capsys.readouterr().err
+    assert "3 of 24" in written
+    assert "\n" not in written
+    assert written.endswith("\r\033[K")
+
+
+def test_what_is_no_terminal_gets_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with PlainView(SUBJECT, TerminalLine(), "in a terminal") as view:
+        view(some()[0])
+    assert capsys.readouterr() == ("", "")
+
+
+def test_text_shows_itself_without_quotes() -> None:
+    assert repr(plain.Text("it's")) == "it's"

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("anywidget", reason="anywidget is not installed")
+
+import comm
+from comm.base_comm import BaseComm
+
+from optiml_magic.widgets.search import SearchView
+from tests.unit.widgets.steps import SUBJECT, some, step
+
+
+class RecordedComm(BaseComm):
+    """Keeps what a kernel would send."""
+
+    sent: list[tuple[str, Any]]
+
+    def publish_msg(self, msg_type: str, data: Any = None, **_: Any) -> None:
+        if not hasattr(self, "sent"):
+            self.sent = []
+        self.sent.append((msg_type, data))
+
+    def updates(self) -> list[dict[str, Any]]:
+        return [data["state"] for kind, data in self.sent if kind == "comm_msg"]
+
+
+@pytest.fixture
+def view(monkeypatch: pytest.MonkeyPatch) -> Iterator[SearchView]:
+    # What ipykernel does when it is imported, and what it may have done before in this process.
+    monkeypatch.setattr(comm, "create_comm", RecordedComm)
+    made = SearchView(SUBJECT)
+    made.start()
+    yield made
+    made._pace.close()
+    made.close()
+
+
+def soon(said: Callable[[], bool], seconds: float = 5.0) -> None:
+    until = time.monotonic() + seconds
+    while not said():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def press(view: SearchView) -> None:
+    view._handle_custom_msg({"kind": "stop"}, [])
+
+
+def test_it_says_what_is_searched_from_the_start(view: SearchView) -> None:
+    (_, opened) = view.comm.sent[0]
+    state = opened["state"]
+    assert state["task"] == "transpose"
+    assert state["device"] == "emulated:h200"
+    assert state["reason"] == "auto chose it"
+    assert (state["budget"], state["seconds"], state["state"]) == (24, 300.0, "running")
+    assert "textContent" in state["_esm"]
+    assert ".optiml-search" in state["_css"]
+
+
+def test_steps_become_traits_soon(view: SearchView) -> None:
+    for one in some():
+        view.update(one)
+    soon(lambda: view.evaluations == 5)
+    assert view.best["id"] == 3
+    assert [row["id"] for row in view.steps] == [0, 1, 2, 3, 4]
+    assert "+program 3" in view.diff
+
+
+def test_a_thousand_steps_do_not_flood_the_comm(view: SearchView) -> None:
+    for number in range(1000):
+        view.update(step(number))
+    view.finish("done", "budget spent")
+    updates = view.comm.updates()
+    assert len(updates) <= 4
+    assert len(updates[-1]["steps"]) == 1000
+
+
+def test_one_frame_is_one_message(view: SearchView) -> None:
+    view._pace.close()
+    for one in some():
+        view.update(one)
+    before = len(view.comm.updates())
+    view._draw()
+    assert len(view.comm.updates()) == before + 1
+    assert {"evaluations", "best", "steps", "diff"} <= view.comm.updates()[-1].keys()
+
+
+def test_the_last_frame_is_complete_however_late_the_last_step_came(view: SearchView) -> None:
+    for one in some():
+        view.update(one)
+    view.finish("stopped", "stopped")
+    assert (view.evaluations, view.state, view.ended) == (5, "stopped", "stopped")
+    assert view.comm.updates()[-1]["state"] == "stopped"
+
+
+def test_the_button_sets_an_event_and_is_acknowledged(view: SearchView) -> None:
+    assert not view.stop.is_set()
+    press(view)
+    assert view.stop.is_set()
+    assert view.stopping
+    assert view.comm.updates()[-1] == {"stopping": True}
+
+
+@pytest.mark.parametrize("content", [{"kind": "other"}, {}, "stop", None, ["kind", "stop"]])
+def test_other_messages_mean_nothing(view: SearchView, content: Any) -> None:
+    view._handle_custom_msg(content, [])
+    assert not view.stop.is_set()
+
+
+def test_steps_and_the_button_may_come_from_many_threads(view: SearchView) -> None:
+    def work(numbers: range) -> None:
+        for number in numbers:
+            view.update(step(number))
+            press(view)
+
+    view.update(step(0))
+    threads = [threading.Thread(target=work, args=(range(n, 400, 4),)) for n in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    view.finish("stopped", "stopped")
+    assert view.evaluations == 400
+    assert sorted(row["id"] for row in view.comm.updates()[-1]["steps"]) == list(range(400))
+    # Frames never shrink: no message carries less than an earlier one.
+    counts = [u["evaluations"] for u in view.comm.updates() if "evaluations" in u]
+    assert counts == sorted(counts)
+
+
+def test_a_comm_that_would_route_to_the_busy_shell_is_told_not_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Routing(RecordedComm):
+        def _reply_subshell_for(self, data: Any, default: Any) -> Any:
+            return None  # the main shell, as ipykernel 7.4 does after a send from it
+
+    monkeypatch.setattr(comm, "create_comm", Routing)
+    view = SearchView(SUBJECT)
+    assert view.comm._reply_subshell_for({}, "the front end's") == "the front end's"
+    view.close()
+
+
+def test_without_a_front_end_for_widgets_it_is_text_and_html(view: SearchView) -> None:
+    data, _ = view._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert data["text/plain"].startswith("transpose: running, 0 of 24 evaluations")
+    assert data["text/html"] == f"<pre>{data['text/plain']}</pre>"
