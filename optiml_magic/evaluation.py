@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from optiml_magic import binding, rewards
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions, Compiler
-from optiml_magic.devices.base import Device, Job
+from optiml_magic.devices.base import Device, Execution, Fault, Job
 from optiml_magic.errors import UsageError
 from optiml_magic.findings import Tool, diagnose
 from optiml_magic.model.build import Build, CompileFailure
@@ -18,9 +18,12 @@ from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.codec import to_json
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.launch import LaunchPlan
-from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.measurement import Measurement, Metric
 from optiml_magic.model.verdict import Outcome, Verdict
-from optiml_magic.profilers import emulated
+from optiml_magic.profilers.base import Profiler
+from optiml_magic.profilers.events import EventsProfiler
+from optiml_magic.profilers.ncu import NcuCounters as Counters
+from optiml_magic.profilers.ncu import Refused
 from optiml_magic.profilers.roofline import roofline_class
 from optiml_magic.source.program import Program, parse_program
 from optiml_magic.verifiers import oracle
@@ -36,8 +39,10 @@ class Tools:
     options: CompileOptions
     device: Device
     chip: Chip
+    profiler: Profiler
     findings: tuple[Tool, ...]
-    instructions: int  # budget of one launch
+    instructions: int  # budget of one launch, where the device can count
+    counters: Counters | None = None  # asked once for each batch
 
 
 @dataclass(frozen=True)
@@ -56,17 +61,46 @@ class Evaluator:
         self._instances = problem.instances
         self._root: Measurement | None = None
         self._seen: dict[str, Evaluation] = {}
+        self._fresh: dict[int, tuple[Build, Job]] = {}  # of this batch, to be counted
+        self.notes: tuple[str, ...] = ()
         for instance in self._instances:
             tools.device.put(instance.case)
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[Evaluation]:
-        return [self._timed(candidate) for candidate in candidates]
+        """Verify and time each, count what passed in one go, then say what it all means."""
+        self._fresh.clear()
+        evaluations = self._counted([self._timed(candidate) for candidate in candidates])
+        diagnosed = [self._diagnosed(evaluation) for evaluation in evaluations]
+        for evaluation in diagnosed:
+            if evaluation.identity and evaluation.duplicate_of is None:
+                self._seen[evaluation.identity] = evaluation
+        return diagnosed
+
+    def settle(self, candidates: Sequence[Candidate]) -> dict[int, Measurement]:
+        """The finalists timed once more against the input kernel, all in turn; by number.
+
+        Empty on a device whose times are estimated, or where a finalist faults this time.
+        """
+        profiler = self._tools.profiler
+        if not isinstance(profiler, EventsProfiler):
+            return {}
+        prepared = [self._prepare(candidate.text) for candidate in candidates]
+        runs = [(p.build, self._job(p)) for p in prepared if isinstance(p, _Prepared)]
+        settled = profiler.settle(runs)
+        if isinstance(settled, Fault) or len(runs) < len(candidates):
+            return {}
+        return dict(zip([0, *(c.number for c in candidates)], settled, strict=True))
 
     def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
         """Take in an evaluation made earlier, in a run that is resumed."""
         if candidate.number == 0:
             self._root = evaluation.measurement
             self._answer_from_kernel(candidate)
+            prepared, profiler = self._prepare(candidate.text), self._tools.profiler
+            if isinstance(profiler, EventsProfiler) and isinstance(prepared, _Prepared):
+                assert evaluation.measurement is not None
+                seconds = evaluation.measurement.seconds
+                profiler.remember(prepared.build, self._job(prepared), seconds)
         if evaluation.identity:
             self._seen.setdefault(evaluation.identity, evaluation)
 
@@ -98,7 +132,7 @@ class Evaluator:
         evaluation = Evaluation(number, prepared.identity, verdict)
         if verdict.passed:
             evaluation = self._measured(evaluation, prepared)
-        self._seen[prepared.identity] = evaluation
+        self._seen[prepared.identity] = evaluation  # its diagnosis follows with the batch
         return evaluation
 
     def _prepare(self, text: str) -> _Prepared | Verdict:
@@ -133,22 +167,42 @@ class Evaluator:
         )
 
     def _measured(self, evaluation: Evaluation, prepared: _Prepared) -> Evaluation:
-        """Count one more run of the first case, and say what the counts mean."""
-        tools, task = self._tools, self._problem.task
-        instance, plan = prepared.plans[0]
-        job = Job(instance.case.key, plan, 0, True, tools.instructions)
-        execution = tools.device.execute(prepared.build, job)
-        verdict = judge(execution, instance.seed)
-        if not verdict.passed:
+        """Measure the first case."""
+        job = self._job(prepared)
+        measured = self._tools.profiler.measure(prepared.build, job)
+        if isinstance(measured, Fault):
+            verdict = judge(Execution(measured), prepared.plans[0][0].seed)
             return replace(evaluation, verdict=verdict)
-        measured = emulated.measure(tools.chip, prepared.build, plan, execution.counters)
-        found = roofline_class(tools.chip, measured, flops=task.flops, bytes_=task.bytes)
+        self._fresh[evaluation.candidate] = (prepared.build, job)
+        resources = tuple(prepared.build.resources[x.kernel] for x in job.plan.launches)
+        return replace(evaluation, measurement=measured, resources=resources)
+
+    def _job(self, prepared: _Prepared) -> Job:
+        instance, plan = prepared.plans[0]
+        return Job(instance.case.key, plan, 0, False, self._tools.instructions)
+
+    def _counted(self, evaluations: list[Evaluation]) -> list[Evaluation]:
+        """The counters of the whole batch, where a tool gives them; said once where it refuses."""
+        counters = self._tools.counters
+        if counters is None or not self._fresh:
+            return evaluations
+        found = counters.count(list(self._fresh.values()))
+        if isinstance(found, Refused):
+            self.notes = (f"no hardware counters: {found.reason}",)
+            return evaluations
+        by_number = dict(zip(self._fresh, found, strict=True))
+        return [_with_metrics(e, by_number.get(e.candidate, ())) for e in evaluations]
+
+    def _diagnosed(self, evaluation: Evaluation) -> Evaluation:
+        """The roofline class, the findings and the reward of what was measured."""
+        tools, task, measured = self._tools, self._problem.task, evaluation.measurement
+        if measured is None or evaluation.duplicate_of is not None:
+            return evaluation
         if self._root is None:
             self._root = measured
+        found = roofline_class(tools.chip, measured, flops=task.flops, bytes_=task.bytes)
         return replace(
             evaluation,
-            measurement=measured,
-            resources=tuple(prepared.build.resources[x.kernel] for x in plan.launches),
             roofline=found,
             findings=diagnose(tools.findings, found, measured),
             reward=rewards.reward(self._root, measured),
@@ -182,6 +236,13 @@ class Evaluator:
         return tuple(
             (instance, plan) for instance, (_, plan) in zip(self._instances, plans, strict=True)
         )
+
+
+def _with_metrics(evaluation: Evaluation, metrics: tuple[Metric, ...]) -> Evaluation:
+    measured = evaluation.measurement
+    if measured is None or not metrics:
+        return evaluation
+    return replace(evaluation, measurement=replace(measured, metrics=(*metrics, *measured.metrics)))
 
 
 def _invalid(unfit: UsageError) -> Verdict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ def _facts(settings: Settings) -> Iterator[Fact]:
     yield Fact(True, "emulator", f"llvmlite {metadata.version('llvmlite')}")
     yield _tried("end to end", lambda: _end_to_end(settings))
     yield _driver()
+    yield _counters()
     choice = choose("auto")
     yield Fact(True, "device", f"auto means {choice.name}: {choice.reason}")
     yield Fact(True, "home", f"{settings.home} ({_size(settings.home)})")
@@ -82,8 +84,15 @@ def _driver() -> Fact:
     path = Path("/proc/driver/nvidia/version")
     if not path.exists():
         return Fact(True, "GPU", "no NVIDIA driver here; kernels run emulated")
-    version = path.read_text(encoding="utf-8").splitlines()[0]
-    return Fact(True, "GPU", f"{version}; this version does not use it yet")
+    return _tried("GPU", lambda: choose("cuda").reason)
+
+
+def _counters() -> Fact:
+    tool = shutil.which("ncu")
+    if tool is None:
+        remedy = "install Nsight Compute; without it findings on a GPU have no counters"
+        return Fact(True, "ncu", "not on the PATH", remedy)
+    return Fact(True, "ncu", tool)
 
 
 def _size(folder: Path) -> str:

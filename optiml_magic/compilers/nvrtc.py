@@ -6,6 +6,7 @@ Source: NVRTC documentation, "Basic Usage" and "Supported Compile Options".
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import sys
 from functools import lru_cache
@@ -94,11 +95,20 @@ class NvrtcCompiler:
 
 def include_folders() -> tuple[Path, ...]:
     """The header folders of the PyPI wheels, then our shims for what NVRTC lacks."""
-    import nvidia
-
+    try:
+        import nvidia
+    except ImportError:
+        return (*_toolkit(), _SHIMS)
     wheels = [folder for root in nvidia.__path__ for folder in Path(root).glob("*/include")]
     nested = [folder / "cccl" for folder in wheels if (folder / "cccl").is_dir()]
-    return (*wheels, *nested, _SHIMS)
+    return (*wheels, *nested, *_toolkit(), _SHIMS)
+
+
+def _toolkit() -> tuple[Path, ...]:
+    """The headers of an installed toolkit, behind those of the wheels, which may lack some."""
+    homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    found = [Path(home, "include") for home in homes if home]
+    return tuple(folder for folder in found if folder.is_dir())[:1]
 
 
 def _flags(chip: Chip, options: CompileOptions) -> list[str]:

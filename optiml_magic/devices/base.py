@@ -6,7 +6,8 @@ The same protocol is spoken twice: by a device inside the device host (a child p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
@@ -86,12 +87,11 @@ class Execution:
 
 
 @dataclass(frozen=True)
-class Abilities:
-    """What a device can tell. ``seconds`` names the source of its durations."""
+class Timing:
+    """Samples of one run of a launch plan, in seconds, each the mean of ``launches`` of them."""
 
-    seconds: Literal["estimated"]
-    counters: Literal["emulated"]
-    notes: tuple[str, ...] = field(default=())
+    samples: tuple[float, ...]
+    launches: int
 
 
 class Device(Protocol):
@@ -112,3 +112,10 @@ class Device(Protocol):
 
     def close(self) -> None:
         """Give everything back."""
+
+
+class TimedDevice(Device, Protocol):
+    """A device with a clock that can be believed."""
+
+    def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...] | Fault:
+        """Each run ``samples`` times, in turn, so that drift of the clock falls on all alike."""

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
-from optiml_magic.chips import DEFAULT_CHIP, Chip, chip
-from optiml_magic.errors import UsageError
+from optiml_magic.chips import CHIPS, DEFAULT_CHIP, Chip, chip
+from optiml_magic.errors import MachineError, UsageError
+
+_FIX = "devices: auto, cuda, cuda:INDEX, emulated, emulated:CHIP"
+# A card is asked in a process of its own: the parent must never hold a CUDA context.
+_ASK = """
+import json, cupy
+p = cupy.cuda.runtime.getDeviceProperties({index})
+keys = ("name major minor multiProcessorCount clockRate l2CacheSize sharedMemPerMultiprocessor "
+        "sharedMemPerBlockOptin reservedSharedMemPerBlock regsPerMultiprocessor "
+        "maxThreadsPerMultiProcessor maxBlocksPerMultiProcessor memoryClockRate memoryBusWidth")
+found = {{k: (p[k].decode() if k == "name" else int(p[k])) for k in keys.split() if k in p}}
+found["driver"] = cupy.cuda.runtime.driverGetVersion()
+print(json.dumps(found))
+"""
 
 
 @dataclass(frozen=True)
@@ -16,20 +35,80 @@ class Choice:
     chip: Chip
     reason: str
 
+    @property
+    def is_emulated(self) -> bool:
+        """Whether its times are estimates."""
+        return self.name.startswith("emulated:")
+
 
 def choose(asked: str) -> Choice:
-    """The device for ``auto``, ``emulated`` or ``emulated:CHIP``; UsageError for anything else."""
+    """The device for a name; UsageError where unknown, MachineError where it is not here."""
+    family, _, rest = asked.partition(":")
     if asked == "auto":
-        found = chip(DEFAULT_CHIP)
-        reason = (
-            f"auto chose it: this version runs kernels on the emulated device alone; "
-            f"times are estimated for an {found.title}"
-        )
-        return Choice(f"emulated:{found.name}", found, reason)
-    family, _, name = asked.partition(":")
+        return _automatic()
+    if family == "cuda" and (not rest or rest.isdigit()):
+        index = int(rest or 0)
+        found = _card(index)
+        return Choice(f"cuda:{index}", found, f"as asked: {found.title}")
     if family != "emulated":
-        raise UsageError(f"no device named {asked!r}", fix="devices: auto, emulated, emulated:CHIP")
-    found = chip(name or DEFAULT_CHIP)
-    return Choice(
-        f"emulated:{found.name}", found, f"as asked; times are estimated for an {found.title}"
+        raise UsageError(f"no device named {asked!r}", fix=_FIX)
+    found = chip(rest or DEFAULT_CHIP)
+    return _emulated(found, "as asked")
+
+
+def _automatic() -> Choice:
+    lacking = _no_gpu()
+    if not lacking:
+        found = _card(0)
+        return Choice("cuda:0", found, f"auto chose it: {found.title} answers")
+    return _emulated(chip(DEFAULT_CHIP), f"auto chose it: {lacking}")
+
+
+def _emulated(found: Chip, why: str) -> Choice:
+    return Choice(f"emulated:{found.name}", found, f"{why}; times are estimated for {found.title}")
+
+
+def _no_gpu() -> str:
+    """Why no GPU can be used here; empty where one can."""
+    if not Path("/proc/driver/nvidia/version").exists() and sys.platform != "win32":
+        return "no NVIDIA driver answers here"
+    try:
+        _card(0)
+    except MachineError as error:
+        return error.message
+    return ""
+
+
+@lru_cache(maxsize=8)
+def _card(index: int) -> Chip:
+    """The chip of a card: published rates where it is a known one, else what the driver says."""
+    command = [sys.executable, "-c", _ASK.format(index=index)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
+        raise MachineError(
+            f"cuda:{index} does not answer: {last[:200]}",
+            fix="pip install cupy-cuda13x (or cupy-cuda12x for older drivers); see optiml doctor",
+        )
+    return _from_properties(json.loads(done.stdout))
+
+
+def _from_properties(found: dict[str, Any]) -> Chip:
+    capability = (found["major"], found["minor"])
+    title = found["name"]
+    known = next((c for n, c in CHIPS.items() if n in title.lower().replace(" ", "")), None)
+    base = known or min(
+        CHIPS.values(),
+        key=lambda c: (c.capability != capability, abs(c.sms - found["multiProcessorCount"])),
+    )
+    return replace(
+        base,
+        name=known.name if known else title.lower().replace(" ", "-"),
+        title=title,
+        capability=capability,
+        sms=found["multiProcessorCount"],
+        l2_bytes=found["l2CacheSize"],
+        shared_bytes_per_sm=found["sharedMemPerMultiprocessor"],
+        shared_bytes_per_block=found["sharedMemPerBlockOptin"],
+        warps_per_sm=found["maxThreadsPerMultiProcessor"] // 32,
     )

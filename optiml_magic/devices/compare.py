@@ -1,6 +1,11 @@
-"""Fixed code that compares a buffer with the wanted one: statistics only, judged elsewhere."""
+"""Fixed code that compares a buffer with the wanted one: statistics only, judged elsewhere.
+
+The same code runs on NumPy and on CuPy arrays; ``xp`` names the library.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -10,8 +15,14 @@ from optiml_magic.model.verdict import OutputCheck
 _LARGEST = float(np.finfo(np.float64).max)
 
 
-def compare(
-    name: str, got: Array, expected: Array, tolerance: Tolerance, poison: Array | None
+def compare(  # the last one only names the array library
+    name: str,
+    got: Any,
+    expected: Any,
+    tolerance: Tolerance,
+    poison: Any | None,
+    *,
+    xp: Any = np,
 ) -> OutputCheck:
     """Compare element by element, failing closed: a NaN passes only where the oracle has one too.
 
@@ -21,29 +32,30 @@ def compare(
         expected: same shape, in the oracle's precision.
         tolerance: for floating point; integers and booleans must be equal.
         poison: what the buffer held before the launch, to tell unwritten elements.
+        xp: the array library of ``got``, ``expected`` and ``poison``.
     """
-    if got.dtype.kind in "fc":
-        wrong, nonfinite, difference, scale = _float_errors(got, expected, tolerance)
-    else:
-        wrong, nonfinite = got != expected, np.zeros(got.shape, bool)
-        difference = np.abs(got.astype(np.float64) - expected.astype(np.float64))
-        scale = np.abs(expected.astype(np.float64))
-    where = np.flatnonzero(wrong)
+    with np.errstate(all="ignore"):
+        if got.dtype.kind in "fc":
+            wrong, nonfinite, difference, scale = _float_errors(got, expected, tolerance, xp)
+        else:
+            wrong, nonfinite = got != expected, xp.zeros(got.shape, bool)
+            difference = xp.abs(got.astype(np.float64) - expected.astype(np.float64))
+            scale = xp.abs(expected.astype(np.float64))
+        norm = float(xp.sqrt(xp.sum(scale**2)))
+        error = float(xp.sqrt(xp.sum(difference**2)))
+    where = xp.flatnonzero(wrong)
     first = int(where[0]) if where.size else None
     unwritten = 0
     if poison is not None and where.size:
-        unwritten = int(np.count_nonzero(_same_bits(got, poison).reshape(-1)[where]))
-    with np.errstate(over="ignore"):
-        norm = float(np.sqrt(np.sum(scale**2)))
-        error = float(np.sqrt(np.sum(difference**2)))
+        unwritten = int(xp.count_nonzero(_same_bits(got, poison)[where]))
     return OutputCheck(
         name=name,
         elements=got.size,
         wrong=int(where.size),
         unwritten=unwritten,
-        nonfinite=int(np.count_nonzero(nonfinite)),
+        nonfinite=int(xp.count_nonzero(nonfinite)),
         error=_finite(error / norm if norm else error),
-        max_abs_error=_finite(float(difference.max(initial=0.0))),
+        max_abs_error=_finite(float(difference.max()) if difference.size else 0.0),
         rtol=tolerance.rtol,
         atol=tolerance.atol,
         first_index=() if first is None else tuple(map(int, np.unravel_index(first, got.shape))),
@@ -58,24 +70,24 @@ def _finite(value: float) -> float:
 
 
 def _float_errors(
-    got: Array, expected: Array, tolerance: Tolerance
-) -> tuple[Array, Array, Array, Array]:
+    got: Any, expected: Any, tolerance: Tolerance, xp: Any
+) -> tuple[Any, Any, Any, Any]:
     wide = np.complex128 if got.dtype.kind == "c" else np.float64
-    with np.errstate(all="ignore"):
-        have, want = got.astype(wide), expected.astype(wide)
-        finite = np.isfinite(have) & np.isfinite(want)
-        difference = np.where(finite, np.abs(have - want), 0.0)
-        scale = np.where(finite, np.abs(want), 0.0)
-        close = finite & (difference <= tolerance.atol + tolerance.rtol * scale)
-        same = ~finite & ((have == want) | (np.isnan(have) & np.isnan(want)))
-    nonfinite = ~np.isfinite(have) & np.isfinite(want)
+    have, want = got.astype(wide), expected.astype(wide)
+    finite = xp.isfinite(have) & xp.isfinite(want)
+    difference = xp.where(finite, xp.abs(have - want), 0.0)
+    scale = xp.where(finite, xp.abs(want), 0.0)
+    close = finite & (difference <= tolerance.atol + tolerance.rtol * scale)
+    same = ~finite & ((have == want) | (xp.isnan(have) & xp.isnan(want)))
+    nonfinite = ~xp.isfinite(have) & xp.isfinite(want)
     return ~(close | same), nonfinite, difference, scale
 
 
-def _same_bits(got: Array, poison: Array) -> Array:
-    raw = np.dtype((np.void, got.dtype.itemsize))
-    same: Array = np.ascontiguousarray(got).view(raw) == np.ascontiguousarray(poison).view(raw)
-    return same
+def _same_bits(got: Any, poison: Any) -> Any:
+    """Per element, flat: whether it still holds the very bits of the poison."""
+    size = got.dtype.itemsize
+    one, two = (a.reshape(-1).view(np.uint8).reshape(-1, size) for a in (got, poison))
+    return (one == two).all(axis=1)
 
 
 def poison_like(array: Array, seed: int) -> Array:

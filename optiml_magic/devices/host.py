@@ -12,12 +12,12 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 
 from optiml_magic.devices import wire
-from optiml_magic.devices.base import Array, Buffer, Case, Device
+from optiml_magic.devices.base import Array, Buffer, Case, Device, Fault, TimedDevice
 from optiml_magic.errors import MachineError
 
 
@@ -37,6 +37,10 @@ def open_device(name: str) -> Device:
         from optiml_magic.devices.emulated import EmulatedDevice
 
         return EmulatedDevice(rest)
+    if family == "cuda":
+        from optiml_magic.devices.cuda import CudaDevice
+
+        return CudaDevice(int(rest))
     raise MachineError(f"no device named {name!r}")
 
 
@@ -52,6 +56,8 @@ def serve(device: Device, requests: BinaryIO, answers: BinaryIO) -> None:
         except Exception:  # noqa: BLE001  # the parent must hear of it; the host lives on
             answer, blob = wire.Failed(traceback.format_exc()), b""
         wire.send(answers, answer, blob)
+        if getattr(device, "spoiled", False):
+            return  # the context is lost; the parent starts another host
 
 
 def _answer(device: Device, message: object) -> tuple[object, bytes]:
@@ -60,9 +66,18 @@ def _answer(device: Device, message: object) -> tuple[object, bytes]:
         return wire.Done(), b""
     if isinstance(message, wire.Execute):
         return device.execute(message.build, message.job), b""
+    if isinstance(message, wire.Time):
+        return _time(device, message), b""
     if isinstance(message, wire.Read):
         return wire.Done(), device.read(message.case, message.buffer).tobytes()
     raise ValueError(f"{type(message).__name__} is no request")
+
+
+def _time(device: Device, message: wire.Time) -> object:
+    timed = cast(TimedDevice, device).time(
+        list(zip(message.builds, message.jobs, strict=True)), message.samples
+    )
+    return timed if isinstance(timed, Fault) else wire.Timings(timed)
 
 
 def _case(put: wire.Put) -> Case:

@@ -15,14 +15,14 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from optiml_magic.devices import wire
-from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job
+from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job, Timing
 from optiml_magic.errors import InternalError
 from optiml_magic.model.build import Build
 from optiml_magic.model.verdict import Outcome
@@ -38,8 +38,9 @@ class HostedDevice:
     verdict ``timeout``. Cases are kept here as well, so that a restarted host gets them again.
     """
 
-    def __init__(self, name: str, *, seconds: float = 60.0) -> None:
+    def __init__(self, name: str, *, seconds: float = 60.0, prefix: tuple[str, ...] = ()) -> None:
         self.name = name
+        self._prefix = prefix  # a tool that wraps the host, such as ncu
         self.restarts = 0
         self._seconds = seconds
         self._cases: dict[str, Case] = {}
@@ -51,18 +52,37 @@ class HostedDevice:
             self._put(self._child, case)
 
     def execute(self, build: Build, job: Job) -> Execution:
-        request = wire.Execute(replace(build, cubin=b""), job)
+        answer = self._ask(wire.Execute(self._lean(build), job))
+        if isinstance(answer, Fault):
+            return Execution(answer)
+        if not isinstance(answer, Execution):
+            raise InternalError(f"the device host answered {answer}")
+        return answer
+
+    def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...] | Fault:
+        builds, jobs = tuple(self._lean(b) for b, _ in runs), tuple(j for _, j in runs)
+        answer = self._ask(wire.Time(builds, jobs, samples))
+        if isinstance(answer, Fault):
+            return answer
+        if not isinstance(answer, wire.Timings):
+            raise InternalError(f"the device host answered {answer}")
+        return answer.timings
+
+    def _lean(self, build: Build) -> Build:
+        """The build without what this device does not run."""
+        is_emulated = self.name.startswith("emulated:")
+        return replace(build, cubin=b"") if is_emulated else replace(build, ptx="")
+
+    def _ask(self, request: object) -> object:
         try:
             answer, _ = self._running().ask(request, self._seconds)
         except TimeoutError:
             self._kill()
             limit = f"no end within {self._seconds:g} s; the device host was killed"
-            return Execution(Fault(Outcome.TIMEOUT, limit))
+            return Fault(Outcome.TIMEOUT, limit)
         except EOFError:
             last = self._kill()
-            return Execution(Fault(Outcome.CRASHED, f"the device host died: {last}"))
-        if not isinstance(answer, Execution):
-            raise InternalError(f"the device host answered {answer}")
+            return Fault(Outcome.CRASHED, f"the device host died: {last}")
         return answer
 
     def read(self, case: str, buffer: str) -> Array:
@@ -70,15 +90,16 @@ class HostedDevice:
         _, blob = self._running().ask(wire.Read(case, buffer), self._seconds)
         return np.frombuffer(blob, like.dtype).reshape(like.shape).copy()
 
-    def close(self) -> None:
+    def close(self, *, seconds: float = 2.0) -> None:
+        """End the host; one that does not go within ``seconds`` is killed."""
         if self._child is not None:
-            self._child.close()
+            self._child.close(seconds)
             self._child = None
 
     def _running(self) -> _Child:
         if self._child is None or not self._child.alive:
             self._kill()
-            self._child = _Child(self.name)
+            self._child = _Child(self.name, self._prefix)
             for case in self._cases.values():
                 self._put(self._child, case)
         return self._child
@@ -100,9 +121,9 @@ class HostedDevice:
 class _Child:
     """The process and its pipes. A thread takes the answers, so that waiting can time out."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, prefix: tuple[str, ...]) -> None:
         self._process = subprocess.Popen(  # noqa: S603  # our own module under our own interpreter
-            [sys.executable, "-m", "optiml_magic.devices.host", device],
+            [*prefix, sys.executable, "-m", "optiml_magic.devices.host", device],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -152,12 +173,12 @@ class _Child:
         self._release()
         return self._printed[-1] if self._printed else f"exit status {status}"
 
-    def close(self) -> None:
+    def close(self, seconds: float) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
         try:
-            self._process.wait(timeout=2)
+            self._process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
             self.kill()
             return

@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from typing import BinaryIO, TypeVar
 
-from optiml_magic.devices.base import Execution, Job, Role, Tolerance
+from optiml_magic.devices.base import Execution, Fault, Job, Role, Timing, Tolerance
 from optiml_magic.model.build import Build
 from optiml_magic.model.codec import from_json, to_json
 
@@ -50,6 +50,22 @@ class Execute:
 
 
 @dataclass(frozen=True)
+class Time:
+    """Runs to be timed in turn, each ``samples`` times."""
+
+    builds: tuple[Build, ...]
+    jobs: tuple[Job, ...]
+    samples: int
+
+
+@dataclass(frozen=True)
+class Timings:
+    """The answer: one for each run."""
+
+    timings: tuple[Timing, ...]
+
+
+@dataclass(frozen=True)
 class Read:
     """Ask for a buffer; the answer's blob holds its bytes."""
 
@@ -70,7 +86,8 @@ class Failed:
 
 
 KINDS: dict[str, type] = {
-    kind.__name__: kind for kind in (Put, Execute, Read, Done, Failed, Execution)
+    kind.__name__: kind
+    for kind in (Put, Execute, Time, Timings, Read, Done, Failed, Execution, Fault)
 }
 
 

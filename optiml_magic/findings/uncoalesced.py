@@ -14,6 +14,10 @@ from optiml_magic.model.measurement import Measurement
 
 _RATIO = 1.5  # sectors over ideal from which an access is worth a word
 _SHARE = 0.10  # of all global sectors, below which it is not
+_ACTIONS = (
+    Action("Let threadIdx.x run along the contiguous dimension.", "coalesce_mapping"),
+    Action("Stage the data through a padded tile in shared memory.", "shared_tile"),
+)
 _SHORT = {"load": "ld", "store": "st", "atomic": "atom"}
 
 
@@ -26,6 +30,8 @@ class UncoalescedAccess:
     )
 
     def diagnose(self, measured: Measurement) -> Iterator[Finding]:
+        if not measured.kernels:
+            yield from _from_ratios(measured)
         for kernel in measured.kernels:
             accesses = by_line(kernel.memory, "global")
             total = sum(m.sectors for m in accesses)
@@ -33,6 +39,24 @@ class UncoalescedAccess:
                 wasteful = access.sectors > _RATIO * access.ideal
                 if wasteful and access.sectors > _SHARE * total:
                     yield _finding(access, total)
+
+
+def _from_ratios(measured: Measurement) -> Iterator[Finding]:
+    """Where counters came for the kernel as a whole: how much of each sector was asked for."""
+    for access, short in (("load", "ld"), ("store", "st")):
+        metric = f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{short}.pct"
+        used = measured.get(metric)
+        if used is None or used >= 100 / _RATIO:
+            continue
+        yield Finding(
+            tool=UncoalescedAccess.name,
+            severity="critical" if used < 50 else "warning",
+            cause=f"Only {used:.0f} % of the bytes of each sector that global {access}s touch were "
+            "asked for: neighbouring lanes are far apart in memory.",
+            evidence=(Evidence(metric, used, 100 / _RATIO, "%", "ncu"),),
+            actions=_ACTIONS,
+            gain=(1.0, 100 / max(used, 5.0)),
+        )
 
 
 def _finding(access: MemoryCounters, total: int) -> Finding:
@@ -55,9 +79,6 @@ def _finding(access: MemoryCounters, total: int) -> Finding:
                 access.line,
             ),
         ),
-        actions=(
-            Action("Let threadIdx.x run along the contiguous dimension.", "coalesce_mapping"),
-            Action("Stage the data through a padded tile in shared memory.", "shared_tile"),
-        ),
+        actions=_ACTIONS,
         gain=(1.0, 1.0 / max(1.0 - excess, 0.05)),
     )

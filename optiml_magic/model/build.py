@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,11 @@ class Resources:
 @dataclass(frozen=True)
 class Build:
     """A compiled program. ``names`` maps each kernel's name expression to its lowered name."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {
+        "ser_json_bytes": "base64",
+        "val_json_bytes": "base64",
+    }
 
     ptx: str
     cubin: bytes

@@ -7,7 +7,7 @@ from typing import Literal
 
 from optiml_magic.model.counters import KernelCounters
 
-Source = Literal["emulated", "estimated", "compiler"]
+Source = Literal["emulated", "estimated", "compiler", "events", "ncu"]
 
 
 @dataclass(frozen=True)

@@ -3,45 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from optiml_magic.chips import Chip
+from optiml_magic.devices.base import Device, Fault, Job
 from optiml_magic.model.build import Build
-from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Bound, Measurement, Metric
 from optiml_magic.profilers import metrics
 from optiml_magic.profilers.estimate import RATIO_ERROR, estimate
-from optiml_magic.profilers.occupancy import occupancy
+from optiml_magic.profilers.occupancy import Occupancy, occupancy
 
 
-def measure(
-    chip: Chip, build: Build, plan: LaunchPlan, counters: Sequence[KernelCounters]
-) -> Measurement:
-    """The measurement of one run: counters as counted, seconds as estimated for ``chip``."""
+class EmulatedProfiler:
+    """One more run with counters on; seconds are estimated for the chip."""
+
+    def __init__(self, device: Device, chip: Chip) -> None:
+        self._device = device
+        self._chip = chip
+
+    def measure(self, build: Build, job: Job) -> Measurement | Fault:
+        execution = self._device.execute(build, replace(job, count=True))
+        if execution.fault is not None:
+            return execution.fault
+        counters, chip = execution.counters, self._chip
+        fits = fitted(chip, build, job.plan)
+        estimates = [
+            estimate(chip, launch, counted, fit)
+            for launch, counted, fit in zip(job.plan.launches, counters, fits, strict=True)
+        ]
+        slowest = max(range(len(estimates)), key=lambda at: estimates[at].seconds)
+        dram = sum(e.dram_bytes for e in estimates)
+        flops = sum(sum(k.flops.values()) for k in counters)
+        return Measurement(
+            chip=chip.name,
+            source="estimated",
+            seconds=sum(e.seconds for e in estimates),
+            ratio_error=RATIO_ERROR,
+            metrics=(
+                *metrics.counted(counters, "emulated"),
+                Metric("dram__bytes.sum", dram, "byte", "estimated"),
+                Metric("flop_count.sum", flops, "flop", "emulated"),
+                *static(build, job.plan, fits[slowest]),
+            ),
+            bounds=_summed([e.bounds for e in estimates]),
+            kernels=counters,
+        )
+
+
+def fitted(chip: Chip, build: Build, plan: LaunchPlan) -> list[Occupancy]:
+    """The occupancy of each launch."""
+    return [occupancy(chip, launch, build.resources[launch.kernel]) for launch in plan.launches]
+
+
+def static(build: Build, plan: LaunchPlan, fit: Occupancy) -> list[Metric]:
+    """What is known without a run: the compiler's resources, and the occupancy they allow."""
     resources = [build.resources[launch.kernel] for launch in plan.launches]
-    fits = [occupancy(chip, *pair) for pair in zip(plan.launches, resources, strict=True)]
-    estimates = [
-        estimate(chip, launch, counted, fit)
-        for launch, counted, fit in zip(plan.launches, counters, fits, strict=True)
-    ]
-    slowest = max(range(len(estimates)), key=lambda at: estimates[at].seconds)
-    dram = sum(e.dram_bytes for e in estimates)
-    flops = sum(sum(k.flops.values()) for k in counters)
-    return Measurement(
-        chip=chip.name,
-        source="estimated",
-        seconds=sum(e.seconds for e in estimates),
-        ratio_error=RATIO_ERROR,
-        metrics=(
-            *metrics.counted(counters, "emulated"),
-            Metric("dram__bytes.sum", dram, "byte", "estimated"),
-            Metric("flop_count.sum", flops, "flop", "emulated"),
-            *metrics.compiled(resources, plan.launches),
-            *metrics.fitted(fits[slowest]),
-        ),
-        bounds=_summed([e.bounds for e in estimates]),
-        kernels=tuple(counters),
-    )
+    return [*metrics.compiled(resources, plan.launches), *metrics.fitted(fit)]
 
 
 def _summed(groups: Sequence[tuple[Bound, ...]]) -> tuple[Bound, ...]:

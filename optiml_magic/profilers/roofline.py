@@ -32,6 +32,8 @@ def roofline_class(
     chip: Chip, measured: Measurement, *, flops: int | None = None, bytes_: int | None = None
 ) -> RooflineClass:
     """The class of a measured kernel; ``flops`` and ``bytes_`` are the task's, where declared."""
+    if measured.source == "events":
+        return _theoretical(chip, measured, flops, bytes_) or "mixed"
     families: dict[RooflineClass, float] = {}
     for bound in measured.bounds:
         family = _FAMILY[bound.resource]

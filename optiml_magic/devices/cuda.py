@@ -1,0 +1,310 @@
+"""A real GPU through CuPy: cubins by RawModule, buffers between canaries, comparison on the card.
+
+Lives in the device host. A fault of a kernel is sticky: the context is lost, so the device says
+``spoiled`` and the host ends after its answer; the parent starts another.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job, Timing
+from optiml_magic.devices.compare import compare
+from optiml_magic.errors import InternalError, MachineError
+from optiml_magic.model.build import Build
+from optiml_magic.model.launch import Argument, BufferArgument, LaunchPlan
+from optiml_magic.model.verdict import Outcome, OutputCheck
+
+_GUARD = 512  # bytes of canary on each side of a buffer; keeps CuPy's alignment
+_MODULES = 8
+_BATCH_SECONDS = 1e-3  # between two events, so that their resolution does not show
+_MOST_LAUNCHES = 200
+
+# cudaError_t by name to what it means for a kernel. Source: CUDA Runtime API, "Data types".
+_FAULTS = {
+    "cudaErrorIllegalAddress": (Outcome.OUT_OF_BOUNDS, "an access outside of every allocation"),
+    "cudaErrorInvalidAddressSpace": (Outcome.OUT_OF_BOUNDS, "an access to the wrong memory space"),
+    "cudaErrorInvalidPc": (Outcome.OUT_OF_BOUNDS, "the program counter left the kernel"),
+    "cudaErrorMisalignedAddress": (Outcome.MISALIGNED, "an access that is not aligned"),
+    "cudaErrorHardwareStackError": (Outcome.TRAP, "the stack overflowed"),
+    "cudaErrorIllegalInstruction": (Outcome.TRAP, "an illegal instruction"),
+    "cudaErrorAssert": (Outcome.TRAP, "an assertion failed"),
+    "cudaErrorLaunchFailure": (Outcome.TRAP, "the kernel trapped"),
+    "cudaErrorLaunchTimeout": (Outcome.TIMEOUT, "the driver ended the kernel"),
+}
+
+
+@dataclass
+class _Memory:
+    """A buffer between two canaries; ``pristine`` is what an input must still hold afterwards."""
+
+    whole: Any
+    canary: Any
+    array: Any
+    pristine: Any = None
+    expected: Any = None
+
+
+class CudaDevice:
+    """One card by its index. Raises MachineError where CuPy or the card is missing."""
+
+    def __init__(self, index: int) -> None:
+        try:
+            import cupy
+        except ImportError as cause:
+            raise MachineError(
+                "CuPy is not installed", fix="pip install cupy-cuda13x (or cupy-cuda12x)"
+            ) from cause
+        self._cp = cupy
+        self.name = f"cuda:{index}"
+        self.spoiled = False
+        try:
+            cupy.cuda.Device(index).use()
+            self._stream = cupy.cuda.Stream(non_blocking=True)
+        except cupy.cuda.runtime.CUDARuntimeError as cause:
+            raise MachineError(
+                f"cuda:{index} does not answer: {cause}", fix="run optiml doctor"
+            ) from cause
+        self._cases: dict[str, tuple[Case, dict[str, _Memory]]] = {}
+        self._modules: dict[str, Any] = {}
+
+    def put(self, case: Case) -> None:
+        self._cases.pop(case.key, None)
+        memories = {buffer.name: self._allocate(buffer) for buffer in case.buffers}
+        self._cases[case.key] = (case, memories)
+        self._cp.cuda.Device().synchronize()
+
+    def execute(self, build: Build, job: Job) -> Execution:
+        case, memories = self._case(job.case)
+        try:
+            module = self._load(build)
+            poison = self._prepare(case, memories, job.plan, job.poison)
+            scratch = self._scratch(job)
+            self._synchronize()
+            self._profile(job.count, start=True)
+            self._launch(module, job.plan, {**memories, **scratch})
+            self._synchronize()
+            self._profile(job.count, start=False)
+        except self._errors() as error:
+            return Execution(self._fault(error))
+        broken = self._broken_guards({**memories, **scratch})
+        if broken:
+            message = f"the kernel wrote just outside of {', '.join(broken)}"
+            return Execution(Fault(Outcome.OUT_OF_BOUNDS, message))
+        return Execution(
+            checks=self._checks(case, memories, poison), modified_inputs=self._mended(memories)
+        )
+
+    def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...]:
+        """Seconds of each run, ``samples`` times in turn (A B A B), by events on the stream.
+
+        Short plans are launched several times between two events, so that an event's resolution and
+        the launch itself do not stand in the figure.
+        """
+        prepared = []
+        for build, job in runs:
+            case, memories = self._case(job.case)
+            self._prepare(case, memories, job.plan, job.poison)
+            prepared.append((self._load(build), job.plan, {**memories, **self._scratch(job)}))
+        self._synchronize()
+        counts = [self._calibrated(*run) for run in prepared]
+        seconds: list[list[float]] = [[] for _ in prepared]
+        for _ in range(samples):
+            for run, count, found in zip(prepared, counts, seconds, strict=True):
+                found.append(self._timed(*run, count))
+        return tuple(Timing(tuple(found), n) for found, n in zip(seconds, counts, strict=True))
+
+    def read(self, case: str, buffer: str) -> Array:
+        _, memories = self._case(case)
+        array: Array = memories[buffer].array.get(stream=self._stream)
+        return array
+
+    def close(self) -> None:
+        self._cases.clear()
+        self._modules.clear()
+        if not self.spoiled:
+            self._cp.get_default_memory_pool().free_all_blocks()
+
+    def _case(self, key: str) -> tuple[Case, dict[str, _Memory]]:
+        found = self._cases.get(key)
+        if found is None:
+            raise InternalError(f"case {key!r} is not on the device")
+        return found
+
+    def _allocate(self, buffer: Buffer) -> _Memory:
+        cp = self._cp
+        memory = self._guarded(buffer.array.nbytes, buffer.array.dtype, buffer.array.shape)
+        if buffer.role != "output":
+            memory.array[...] = cp.asarray(buffer.array)
+        if buffer.role == "input":
+            memory.pristine = memory.array.copy()
+        if buffer.expected is not None:
+            memory.expected = cp.asarray(buffer.expected)
+        return memory
+
+    def _guarded(self, nbytes: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> _Memory:
+        cp = self._cp
+        canary = cp.asarray(np.random.default_rng().integers(0, 256, 2 * _GUARD, np.uint8))
+        padded = -(-nbytes // 16) * 16
+        whole = cp.empty(_GUARD + padded + _GUARD, cp.uint8)
+        whole[:_GUARD] = canary[:_GUARD]
+        # The tail guard begins where the data ends, padding included: an off-by-one write is seen.
+        tail = whole[_GUARD + nbytes :]
+        tail[...] = cp.resize(canary[_GUARD:], tail.shape)
+        array = whole[_GUARD : _GUARD + nbytes].view(dtype).reshape(shape)
+        return _Memory(whole, canary, array)
+
+    def _load(self, build: Build) -> Any:
+        module = self._modules.get(build.digest)
+        if module is None:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "kernel.cubin"
+                path.write_bytes(build.cubin)
+                module = self._cp.RawModule(path=str(path))
+                module.compile()
+            while len(self._modules) >= _MODULES:
+                del self._modules[next(iter(self._modules))]
+            self._modules[build.digest] = module
+        return module
+
+    def _prepare(
+        self, case: Case, memories: dict[str, _Memory], plan: LaunchPlan, seed: int
+    ) -> dict[str, Any]:
+        """Fill every buffer that the program may write; returns the poison of the poisoned ones."""
+        cp, fills, poisons = self._cp, dict(plan.fills), {}
+        for at, buffer in enumerate(case.buffers):
+            array = memories[buffer.name].array
+            if buffer.role == "inout":
+                array[...] = cp.asarray(buffer.array)
+            elif buffer.role == "output" and buffer.name in fills:
+                array[...] = fills[buffer.name]
+            elif buffer.role == "output" and buffer.name not in plan.zeros:
+                poisons[buffer.name] = self._poison(array, seed + at)
+                array[...] = poisons[buffer.name]
+        return poisons
+
+    def _poison(self, like: Any, seed: int) -> Any:
+        rng = self._cp.random.default_rng(seed)
+        words = rng.integers(0, 2**32, -(-like.nbytes // 4), dtype=self._cp.uint32)
+        return words.view(self._cp.uint8)[: like.nbytes].view(like.dtype).reshape(like.shape)
+
+    def _scratch(self, job: Job) -> dict[str, _Memory]:
+        made = {}
+        for at, wanted in enumerate(job.plan.scratch):
+            dtype = np.dtype(wanted.dtype)
+            memory = self._guarded(wanted.elements * dtype.itemsize, dtype, (wanted.elements,))
+            memory.array[...] = self._poison(memory.array, job.poison + 1000 + at)
+            made[wanted.name] = memory
+        return made
+
+    def _launch(self, module: Any, plan: LaunchPlan, memories: dict[str, _Memory]) -> None:
+        with self._stream:
+            for name in plan.zeros:
+                memories[name].array.data.memset_async(0, memories[name].array.nbytes, self._stream)
+            for launch in plan.launches:
+                function = module.get_function(launch.kernel)
+                if launch.shared > 48 << 10:
+                    function.max_dynamic_shared_size_bytes = launch.shared
+                arguments = tuple(_argument(a, memories) for a in launch.arguments)
+                function(launch.grid, launch.block, arguments, shared_mem=launch.shared)
+
+    def _timed(self, module: Any, plan: LaunchPlan, memories: dict[str, _Memory], n: int) -> float:
+        cp = self._cp
+        begin, end = cp.cuda.Event(), cp.cuda.Event()
+        begin.record(self._stream)
+        for _ in range(n):
+            self._launch(module, plan, memories)
+        end.record(self._stream)
+        end.synchronize()
+        return float(cp.cuda.get_elapsed_time(begin, end)) / 1e3 / n
+
+    def _calibrated(self, module: Any, plan: LaunchPlan, memories: dict[str, _Memory]) -> int:
+        """How many launches between two events: enough for ``_BATCH_SECONDS``; warms up as well."""
+        self._timed(module, plan, memories, 1)
+        once = max(self._timed(module, plan, memories, 3), 1e-7)
+        return max(1, min(_MOST_LAUNCHES, int(_BATCH_SECONDS / once)))
+
+    def _profile(self, wanted: bool, *, start: bool) -> None:
+        """Under ncu with ``--profile-from-start off``, only what stands between the two is counted."""
+        if wanted:
+            profiler = self._cp.cuda.profiler
+            (profiler.start if start else profiler.stop)()
+
+    def _synchronize(self) -> None:
+        self._cp.cuda.Device().synchronize()
+
+    def _errors(self) -> tuple[type[Exception], ...]:
+        cuda = self._cp.cuda
+        return (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError)
+
+    def _fault(self, error: Exception) -> Fault:
+        text = str(error)
+        for name, (outcome, message) in _FAULTS.items():
+            if name in text or _driver_name(name) in text:
+                self.spoiled = True
+                return Fault(outcome, message)
+        return Fault(Outcome.LAUNCH_ERROR, text.splitlines()[0][:200])
+
+    def _broken_guards(self, memories: dict[str, _Memory]) -> tuple[str, ...]:
+        cp, broken = self._cp, []
+        for name, memory in memories.items():
+            tail = memory.whole[_GUARD + memory.array.nbytes :]
+            same = cp.array_equal(memory.whole[:_GUARD], memory.canary[:_GUARD])
+            same &= cp.array_equal(tail, cp.resize(memory.canary[_GUARD:], tail.shape))
+            if not bool(same):
+                broken.append(name)
+                memory.whole[:_GUARD] = memory.canary[:_GUARD]
+                tail[...] = cp.resize(memory.canary[_GUARD:], tail.shape)
+        return tuple(broken)
+
+    def _mended(self, memories: dict[str, _Memory]) -> tuple[str, ...]:
+        """The inputs that the run wrote to, by their bits; they hold their own values again."""
+        cp, modified = self._cp, []
+        for name, memory in memories.items():
+            if memory.pristine is None:
+                continue
+            if not bool(cp.array_equal(_bytes(memory.array), _bytes(memory.pristine))):
+                modified.append(name)
+                memory.array[...] = memory.pristine
+        return tuple(modified)
+
+    def _checks(
+        self, case: Case, memories: dict[str, _Memory], poison: dict[str, Any]
+    ) -> tuple[OutputCheck, ...]:
+        return tuple(
+            compare(
+                b.name,
+                memories[b.name].array,
+                memories[b.name].expected,
+                b.tolerance,
+                poison.get(b.name),
+                xp=self._cp,
+            )
+            for b in case.buffers
+            if b.expected is not None and b.tolerance is not None
+        )
+
+
+def _argument(argument: Argument, memories: dict[str, _Memory]) -> Any:
+    if isinstance(argument, BufferArgument):
+        return memories[argument.buffer].array
+    raw = bytes.fromhex(argument.raw)
+    # CuPy passes a NumPy array of one element by value, whatever its size.
+    return np.frombuffer(raw, np.dtype((np.void, len(raw))))[:1]
+
+
+def _bytes(array: Any) -> Any:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _driver_name(runtime_name: str) -> str:
+    """``cudaErrorIllegalAddress`` as the driver spells it: ``CUDA_ERROR_ILLEGAL_ADDRESS``."""
+    words = re.findall(r"[A-Z][a-z]*", runtime_name.removeprefix("cudaError"))
+    return "CUDA_ERROR_" + "_".join(words).upper()

@@ -1,0 +1,16 @@
+"""The profiler seam: how a verified candidate is measured on its device."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from optiml_magic.devices.base import Fault, Job
+from optiml_magic.model.build import Build
+from optiml_magic.model.measurement import Measurement
+
+
+class Profiler(Protocol):
+    """Measures builds on one device. The first one measured is the baseline of the others."""
+
+    def measure(self, build: Build, job: Job) -> Measurement | Fault:
+        """The measurement of one job's launch plan; a fault where it did not end by itself."""

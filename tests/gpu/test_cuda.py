@@ -1,0 +1,113 @@
+"""The CUDA device on a real card, through the same contract as the emulated one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from optiml_magic.devices.base import Fault
+from optiml_magic.devices.choice import choose
+from optiml_magic.devices.hosted import HostedDevice
+from optiml_magic.evaluation import Evaluator
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.task import Task
+from optiml_magic.model.verdict import Outcome
+from optiml_magic.optimize import evaluate_once, optimize, session
+from optiml_magic.settings import resolve
+from optiml_magic.testing.contracts import DeviceContract
+from optiml_magic.testing.kernels import NAMES, known_task
+from optiml_magic.verifiers.problem import prepare
+from tests.e2e.test_faults import GOOD
+
+pytestmark = pytest.mark.gpu
+LARGE = {"transpose_naive": {"rows": 4096, "cols": 4096}, "matmul_naive": {"m": 512, "n": 512, "k": 512},
+         "row_sum_naive": {"rows": 16384, "cols": 1024}}  # fmt: skip
+FAULTS = {
+    "infinite loop": ("while (((volatile float*)out)[0] != 12345.0f) {} ", Outcome.TIMEOUT),
+    "far out of bounds": ("out[i + (1ll << 40)] = 1.0f; ", Outcome.OUT_OF_BOUNDS),
+    "just out of bounds": ("if (i == n - 1) out[n] = 1.0f; ", Outcome.OUT_OF_BOUNDS),
+    "trap": ("if (i == 5) __trap(); ", Outcome.TRAP),
+    "misaligned": ("*(double*)(out + 1) = 1.0; ", Outcome.MISALIGNED),
+    "syntax": ("int 3x; ", Outcome.COMPILE_ERROR),
+    "writes its input": ("((float*)x)[i] = 0.0f; ", Outcome.INPUT_MODIFIED),
+}
+
+
+class TestCudaDevice(DeviceContract):
+    @pytest.fixture
+    def device(self) -> Iterator[HostedDevice]:
+        device = HostedDevice("cuda:0", seconds=60)
+        yield device
+        device.close()
+
+    def test_a_kernel_against_itself_takes_the_same_time(self, device: HostedDevice) -> None:
+        build = self.build()
+        device.put(self.case())
+        timed = device.time([(build, self.job(build))] * 2, 20)
+        assert not isinstance(timed, Fault)
+        one, two = (np.median(t.samples) for t in timed)
+        assert one > 0
+        assert 0.5 < one / two < 2
+
+
+def test_auto_takes_the_card_and_says_so() -> None:
+    choice = choose("auto")
+    assert choice.name == "cuda:0"
+    assert "answers" in choice.reason
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_known_kernels_are_right_and_measured_by_events(name: str) -> None:
+    evaluation = evaluate_once(known_task(name), resolve({"device": "cuda"})).evaluation
+    assert evaluation.verdict.passed, evaluation.verdict
+    assert evaluation.measurement is not None
+    assert evaluation.measurement.source == "events"
+
+
+@pytest.mark.skipif(shutil.which("ncu") is None, reason="no ncu on this machine")
+def test_ncu_counts_a_naive_transpose_like_the_emulator() -> None:
+    sectors = {}
+    for device in ("cuda", "emulated:h200"):
+        task = known_task("transpose_naive", rows=512, cols=512)
+        measured = evaluate_once(task, resolve({"device": device})).evaluation.measurement
+        assert measured is not None
+        stem = "l1tex__t_sectors_pipe_lsu_mem_global_op"
+        sectors[device] = [measured.get(f"{stem}_{op}.sum") for op in ("ld", "st")]
+    assert sectors["cuda"] == sectors["emulated:h200"] == [32768.0, 262144.0]
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_the_rules_make_naive_kernels_faster(name: str) -> None:
+    settings = resolve({"device": "cuda", "budget": 16})
+    result = optimize(known_task(name, **LARGE[name]), settings)
+    assert result.summary.source == "events"
+    assert result.speedup > 1.2
+    assert "estimated" not in result.summary.trajectory.steps[0].evaluation.measurement.source  # type: ignore[union-attr]
+    low, high = result.interval
+    assert 1.0 < low <= result.speedup <= high
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> Iterator[Evaluator]:
+    x = np.random.default_rng(0).uniform(-1, 1, 1000).astype(np.float32)
+    task = Task(GOOD, reference=lambda x: 2 * x, inputs={"x": x, "n": 1000})
+    problem = prepare(task, seeds=2)
+    with session(resolve({"device": "cuda", "run_seconds": 5.0})) as members:
+        yield Evaluator(problem, members.tools)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_a_verdict_and_the_next_candidate_passes(
+    evaluator: Evaluator, name: str
+) -> None:
+    fault, outcome = FAULTS[name]
+    number = 2 * list(FAULTS).index(name)
+    bad = GOOD.replace("if (i < n)", f"if (i < n) {{ {fault} }}\n    if (i < n)")
+    good = GOOD.replace("2.0f", f"(2.0f + {number}.0f * 0)") + f"// {number}\n"
+    (evaluation,) = evaluator([Candidate(number, None, Proposal(bad, "", "test"))])
+    assert evaluation.verdict.outcome is outcome, evaluation.verdict
+    (healthy,) = evaluator([Candidate(number + 1, None, Proposal(good, "", "test"))])
+    assert healthy.verdict.passed, healthy.verdict
