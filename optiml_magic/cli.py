@@ -23,6 +23,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     try:
         options = parsers.parse(parsers.line_parser(), sys.argv[1:] if words is None else words)
+        _check_outputs(options)
         return _VERBS[options.verb](options)
     except parsers.HelpShown as help_text:
         _print(str(help_text))
@@ -30,6 +31,14 @@ def main(words: Sequence[str] | None = None) -> int:
     except OptimlError as error:
         sys.stderr.write(f"optiml: {error}\n")
         return 2
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Nothing is computed that could not be written."""
+    for name in ("json", "html"):
+        path = getattr(options, name, None)
+        if path is not None and not Path(path).absolute().parent.is_dir():
+            raise UsageError(f"no folder for --{name} {path}", fix="make the folder first")
 
 
 def _optimize(options: argparse.Namespace) -> int:
@@ -131,7 +140,7 @@ def _program(options: argparse.Namespace) -> str | None:
     path = Path(options.kernel)
     if not path.is_file():
         raise UsageError(f"there is no file {path}", fix="give the path of a .cu file")
-    return path.read_text(encoding="utf-8")
+    return tasks.read_text(path)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import time
+import tokenize
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -313,6 +314,6 @@ def _inputs_digest(problem: Problem) -> str:
 def _source_digest(reference: Callable[..., Any]) -> str:
     try:
         source = inspect.getsource(reference)
-    except (OSError, TypeError):
-        return "unknown"
+    except (OSError, TypeError, SyntaxError, tokenize.TokenError):
+        return "unknown"  # typed where no source is kept, or a lambda that cannot be cut out
     return hashlib.sha256(source.encode()).hexdigest()[:16]

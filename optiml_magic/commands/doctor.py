@@ -46,7 +46,7 @@ def _facts(settings: Settings) -> Iterator[Fact]:
     yield Fact(
         True,
         "optiml",
-        f"{metadata.version('optiml-magic')} on Python {sys.version.split()[0]}, {here}",
+        f"{_version()} on Python {sys.version.split()[0]}, {here}",
     )
     yield _tried("compiler", _compiler)
     yield Fact(True, "emulator", f"llvmlite {metadata.version('llvmlite')}")
@@ -56,6 +56,13 @@ def _facts(settings: Settings) -> Iterator[Fact]:
     choice = choose("auto")
     yield Fact(True, "device", f"auto means {choice.name}: {choice.reason}")
     yield Fact(True, "home", f"{settings.home} ({_size(settings.home)})")
+
+
+def _version() -> str:
+    try:
+        return metadata.version("optiml-magic")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
 
 
 def _tried(what: str, look: Callable[[], str]) -> Fact:

@@ -40,6 +40,17 @@ def from_file(path: Path) -> list[Task]:
     return tasks
 
 
+def read_text(path: Path) -> str:
+    """A kernel file's text; UsageError where it is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as cause:
+        line = path.read_bytes()[: cause.start].count(b"\n") + 1
+        raise UsageError(
+            f"{path.name} is not UTF-8 text", fix="save it as UTF-8", line=line
+        ) from None
+
+
 def from_cell(
     cell: str, options: argparse.Namespace, namespace: Mapping[str, Any], name: str = ""
 ) -> Task:

@@ -31,6 +31,12 @@ class NvrtcCompiler:
         self._nvrtc = _bindings()
         major, minor = self._call("nvrtcVersion")
         self._version = f"nvrtc {major}.{minor} ({_wheel_version()})"
+        # Some versions keep machine code of their own accord, and then ptxas reports no resources.
+        self._uncached = ["--no-cache"]
+        if isinstance(
+            self._run("", (), ["--gpu-architecture=sm_80", "--no-cache"]), CompileFailure
+        ):
+            self._uncached = []
 
     @property
     def version(self) -> str:
@@ -40,7 +46,8 @@ class NvrtcCompiler:
         self, text: str, kernels: tuple[str, ...], chip: Chip, options: CompileOptions
     ) -> Build | CompileFailure:
         flags = _flags(chip, options)
-        first = self._run(text, kernels, [*flags, "-lineinfo", "--ptxas-options=-v"])
+        reporting = ["-lineinfo", "--ptxas-options=-v", *self._uncached]
+        first = self._run(text, kernels, [*flags, *reporting])
         if isinstance(first, CompileFailure):
             return first
         # Line information moves with every comment, so the identity comes from a build without it;
@@ -49,6 +56,8 @@ class NvrtcCompiler:
         if isinstance(plain, CompileFailure):
             raise InternalError("the text compiles with -lineinfo and not without it")
         ptx, cubin, names, log = first
+        if set(names.values()) - _resources(log).keys():
+            raise InternalError(f"ptxas reported no resources of a kernel:\n{log}")
         return Build(
             ptx=ptx,
             cubin=cubin,

@@ -56,13 +56,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a program on a case. ``poison`` seeds the pattern that outputs hold before it."""
+    """One run of a program on a case. ``poison`` seeds the pattern that outputs hold before it.
+
+    ``reverse`` asks for another order of the warps, where the device can choose one.
+    """
 
     case: str
     plan: LaunchPlan
     poison: int
     count: bool
     instructions: int  # budget of thread instructions for each launch
+    reverse: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class Fault:
     line: int = 0
     block: tuple[int, int, int] | None = None
     thread: tuple[int, int, int] | None = None
+    sticky: bool = False  # the device is lost with it, and its host has to be replaced
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A real GPU through CuPy: cubins by RawModule, buffers between canaries, comparison on the card.
 
-Lives in the device host. A fault of a kernel is sticky: the context is lost, so the device says
-``spoiled`` and the host ends after its answer; the parent starts another.
+Lives in the device host. Most faults of a kernel are sticky: the context is lost with them, and the
+parent replaces the host.
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ class CudaDevice:
             ) from cause
         self._cp = cupy
         self.name = f"cuda:{index}"
-        self.spoiled = False
         try:
             cupy.cuda.Device(index).use()
             self._stream = cupy.cuda.Stream(non_blocking=True)
@@ -129,8 +128,7 @@ class CudaDevice:
     def close(self) -> None:
         self._cases.clear()
         self._modules.clear()
-        if not self.spoiled:
-            self._cp.get_default_memory_pool().free_all_blocks()
+        self._cp.get_default_memory_pool().free_all_blocks()
 
     def _case(self, key: str) -> tuple[Case, dict[str, _Memory]]:
         found = self._cases.get(key)
@@ -232,7 +230,7 @@ class CudaDevice:
         return max(1, min(_MOST_LAUNCHES, int(_BATCH_SECONDS / once)))
 
     def _profile(self, wanted: bool, *, start: bool) -> None:
-        """Under ncu with ``--profile-from-start off``, only what stands between the two is counted."""
+        """Under ncu with ``--profile-from-start off``, what stands between the two is counted."""
         if wanted:
             profiler = self._cp.cuda.profiler
             (profiler.start if start else profiler.stop)()
@@ -248,8 +246,7 @@ class CudaDevice:
         text = str(error)
         for name, (outcome, message) in _FAULTS.items():
             if name in text or _driver_name(name) in text:
-                self.spoiled = True
-                return Fault(outcome, message)
+                return Fault(outcome, message, sticky=True)
         return Fault(Outcome.LAUNCH_ERROR, text.splitlines()[0][:200])
 
     def _broken_guards(self, memories: dict[str, _Memory]) -> tuple[str, ...]:

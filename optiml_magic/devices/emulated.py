@@ -150,7 +150,7 @@ def _launch(
         dynamic_shared=launch.shared,
         arguments=arguments,
         memory=resident.memory,
-        limits=emulator.Limits(instructions=job.instructions, threads=os.cpu_count() or 1),
+        limits=emulator.Limits(job.instructions, os.cpu_count() or 1, reverse=job.reverse),
         count=job.count,
     )
     if run.fault is not None:

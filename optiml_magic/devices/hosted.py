@@ -28,6 +28,7 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.verdict import Outcome
 
 _STDERR_LINES = 40
+_SHOWN_LINES = 3
 _ALIGN = 64
 
 
@@ -83,6 +84,9 @@ class HostedDevice:
         except EOFError:
             last = self._kill()
             return Fault(Outcome.CRASHED, f"the device host died: {last}")
+        fault = answer.fault if isinstance(answer, Execution) else answer
+        if isinstance(fault, Fault) and fault.sticky:
+            self._kill()
         return answer
 
     def read(self, case: str, buffer: str) -> Array:
@@ -171,7 +175,7 @@ class _Child:
         self._process.kill()
         status = self._process.wait()
         self._release()
-        return self._printed[-1] if self._printed else f"exit status {status}"
+        return " | ".join(list(self._printed)[-_SHOWN_LINES:]) or f"exit status {status}"
 
     def close(self, seconds: float) -> None:
         assert self._process.stdin is not None

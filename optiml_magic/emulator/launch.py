@@ -28,10 +28,15 @@ _MAX_SHARED = 227 * 1024  # bytes; the most that any chip of sm_75 to sm_90 give
 
 @dataclass(frozen=True)
 class Limits:
-    """``instructions``: thread instructions that one host thread may spend in loops."""
+    """``instructions``: thread instructions that one host thread may spend in loops.
+
+    ``reverse`` gives the warps of a block their turns from the last to the first: a kernel without
+    races cannot tell.
+    """
 
     instructions: int
     threads: int
+    reverse: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,7 @@ def launch(  # noqa: PLR0913  # a launch has this many parts
             control=control.address,
             stop=control.address + CONTROL.offset["stop"],
             count=int(count),
+            reverse=int(limits.reverse),
             written=written.ctypes.data,
         )
     _run(native, kernel, workers, control)
@@ -99,6 +105,7 @@ def _counters(kernel: Kernel, workers: Sequence[Worker], written: Bytes) -> Kern
         read=int(np.count_nonzero(_any([w.stamps for w in workers]))),
         written=int(np.count_nonzero(written)),
         read_per_block=sum(w.record.get("read_per_block") for w in workers),
+        memory_warps=sum(w.record.get("memory_warps") for w in workers),
     )
     return tally(kernel.name, kernel.lowered, raw)
 

@@ -90,6 +90,7 @@ class Worker:
         self._local = zeros(warps * 32 * kernel.local_bytes)
         self._states = _warps(lowered.warp_size, block, self._local, kernel.local_bytes)
         self._status = np.zeros(warps, np.int32)
+        self._warp_stamps = np.zeros(warps, np.uint32)
         self.record = Fields(
             WORKER,
             shared=self._shared.ctypes.data,
@@ -111,6 +112,7 @@ class Worker:
             blocks=self.blocks.ctypes.data,
             idle=self.idle.ctypes.data,
             stamps=self.stamps.ctypes.data,
+            warp_stamps=self._warp_stamps.ctypes.data,
             local_size=kernel.local_bytes,
         )
 

@@ -26,6 +26,7 @@ class Raw:
     read: int
     written: int
     read_per_block: int
+    memory_warps: int
 
 
 def tally(name: str, lowered: Lowered, raw: Raw) -> KernelCounters:
@@ -55,6 +56,7 @@ def tally(name: str, lowered: Lowered, raw: Raw) -> KernelCounters:
         read_sectors_unique=raw.read,
         write_sectors_unique=raw.written,
         read_sectors_per_block=raw.read_per_block,
+        memory_warps=raw.memory_warps,
     )
 
 

@@ -108,7 +108,7 @@ def _text(options: Any, cell: str | None) -> str:
         path = Path(options.file)
         if not path.is_file():
             raise UsageError(f"there is no file {path}", fix="give the path of a .cu file")
-        return path.read_text(encoding="utf-8")
+        return tasks.read_text(path)
     if cell is None or not cell.strip():
         raise UsageError(
             "there is no kernel in this cell", fix=f"write CUDA below %%optiml {options.verb}"

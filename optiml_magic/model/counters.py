@@ -61,6 +61,7 @@ class KernelCounters:
     read_sectors_unique: int  # distinct 32-byte global sectors read (the compulsory DRAM reads)
     write_sectors_unique: int  # distinct 32-byte global sectors written
     read_sectors_per_block: int  # distinct sectors read by each block, summed over the blocks
+    memory_warps: int  # warps that used global or local memory: those that had anything to do
 
     @property
     def active_lanes(self) -> float:

@@ -118,7 +118,9 @@ def _latency_seconds(
     warps = launch.blocks * -(-launch.block_threads // 32)
     if not warps or not fit.warps:
         return 0.0
-    per_warp = 1.0 / warps
+    # A launch may be padded with threads that leave at once; they hide no latency.
+    busy = counters.memory_warps or warps
+    per_warp = 1.0 / busy
     loads = sum(m.requests for m in _accesses(counters, "load")) * per_warp
     shared = [m for m in counters.memory if m.space == "shared" and m.access == "load"]
     chain = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,10 @@ def ask(reference: Callable[..., Any], values: Mapping[str, Any], outputs: Seque
     second = _call(reference, _copies(arguments, wide=wide))
     one, two = _named(first, outputs), _named(second, outputs)
     for name in outputs:
+        if one[name].dtype.kind not in "biufc":
+            raise OracleError(
+                f"the reference gave `{name}` as {one[name].dtype}", fix="return numbers"
+            )
         if not np.array_equal(one[name], two[name], equal_nan=one[name].dtype.kind in "fc"):
             raise OracleError(
                 f"the reference gave two different answers for `{name}`",
@@ -57,16 +62,23 @@ def _arguments(reference: Callable[..., Any], values: Mapping[str, Any]) -> dict
         return dict(values)
     wanted = {}
     for parameter in parameters:
+        plain = parameter.name.rstrip("_")  # `in_` stands for `in`, which Python keeps to itself
         if parameter.name in values:
             wanted[parameter.name] = values[parameter.name]
+        elif keyword.iskeyword(plain) and plain in values:
+            wanted[parameter.name] = values[plain]
         elif (
             parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
         ):
             raise OracleError(
                 f"the reference asks for `{parameter.name}`, which is no input",
-                fix=f"name its parameters after the inputs: {', '.join(values)}",
+                fix=f"name its parameters after the inputs: {', '.join(map(_spelled, values))}",
             )
     return wanted
+
+
+def _spelled(name: str) -> str:
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def _copies(values: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:

@@ -26,12 +26,13 @@ def tolerance(
 ) -> Tolerance:
     """The tolerance for an output of ``dtype``; a task's own ``rtol`` and ``atol`` win."""
     if dtype.kind not in "fc":
-        return Tolerance(0.0, 0.0)
+        return Tolerance(rtol or 0.0, atol or 0.0)
     size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
     relative = _RELATIVE[size] * (_NARROW_ORACLE if narrow_oracle else 1.0)
     relative = relative if rtol is None else rtol
     if atol is not None:
         return Tolerance(relative, atol)
-    finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
+    with np.errstate(invalid="ignore"):
+        finite = np.abs(expected[np.isfinite(expected)])
     scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
     return Tolerance(relative, relative * scale)

@@ -9,7 +9,7 @@ from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
-from optiml_magic.optimize import session
+from optiml_magic.optimize import evaluate_once, session
 from optiml_magic.settings import resolve
 from optiml_magic.verifiers.problem import prepare
 
@@ -75,3 +75,25 @@ def test_a_launch_that_cannot_be_is_invalid(evaluator) -> None:  # type: ignore[
     (evaluation,) = evaluator([candidate(100, GOOD.replace("block(128)", "block(2048)"))])
     assert evaluation.verdict.outcome is Outcome.INVALID
     assert evaluation.verdict.line == 1
+
+
+def test_a_race_that_one_order_of_the_warps_hides_shows_in_the_other() -> None:
+    racy = """\
+#pragma optiml launch shift grid(cdiv(n, 256)) block(256)
+__global__ void shift(const float* x, float* out, int n) {
+    __shared__ float s[256];
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) s[threadIdx.x] = x[i];
+    if (i < n) out[i] = threadIdx.x > 0 ? s[threadIdx.x - 1] : 0.0f;
+}
+"""
+    x = np.random.default_rng(0).random(1024, dtype=np.float32)
+
+    def shifted(x):  # type: ignore[no-untyped-def]
+        blocks = x.reshape(-1, 256)
+        return np.concatenate([np.zeros((len(blocks), 1)), blocks[:, :-1]], 1).ravel()
+
+    task = Task(racy, reference=shifted, inputs={"x": x, "n": 1024})
+    assert evaluate_once(task, resolve()).evaluation.verdict.outcome is Outcome.WRONG
+    mended = racy.replace("    if (i < n) out", "    __syncthreads();\n    if (i < n) out")
+    assert evaluate_once(task, resolve(), program=mended).evaluation.verdict.passed

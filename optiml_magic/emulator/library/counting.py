@@ -37,11 +37,21 @@ begin:
   %reads = icmp ne i32 %k0, 0
   %k1 = and i32 %kind, 2
   %writes = icmp ne i32 %k1, 0
+  %warp = get %w W.warp
+  %warpz = zext i32 %warp to i64
+  %awake = get %w W.warp_stamps
+  %ap = getelementptr i32, ptr %awake, i64 %warpz
+  %aold = load i32, ptr %ap
+  %known = icmp eq i32 %aold, %stamp
+  br i1 %known, label %loop, label %wakes
+wakes:
+  store i32 %stamp, ptr %ap
+  count %w W.memory_warps 1
   br label %loop
 loop:
-  %rest = phi i32 [%mask, %begin], [%rest1, %next]
-  %n = phi i64 [0, %begin], [%n1, %next]
-  %l = phi i64 [0, %begin], [%l1, %next]
+  %rest = phi i32 [%mask, %begin], [%mask, %wakes], [%rest1, %next]
+  %n = phi i64 [0, %begin], [0, %wakes], [%n1, %next]
+  %l = phi i64 [0, %begin], [0, %wakes], [%l1, %next]
   %k = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
   %kz = zext i32 %k to i64
   %spk = getelementptr i32, ptr %sp, i64 %kz

@@ -99,7 +99,12 @@ warp:
   %first = phi i32 [1, %round], [%first1, %after]
   %alike = phi i1 [true, %round], [%alike1, %after]
   %ready = phi i1 [false, %round], [%ready1, %after]
-  %iz = zext i32 %i to i64
+  %reverse = get %w W.reverse
+  %backwards = icmp ne i32 %reverse, 0
+  %above = sub i32 %warps, 1
+  %mirror = sub i32 %above, %i
+  %turn = select i1 %backwards, i32 %mirror, i32 %i
+  %iz = zext i32 %turn to i64
   %st = getelementptr i32, ptr %status, i64 %iz
   %old = load i32, ptr %st
   %runs = icmp eq i32 %old, 0
@@ -107,7 +112,7 @@ warp:
 call:
   %o = mul i64 %iz, %stride
   %state = getelementptr i8, ptr %states, i64 %o
-  set %w W.warp %i
+  set %w W.warp %turn
   %new = call i32 %kernel(ptr %w, ptr %state)
   store i32 %new, ptr %st
   %bad = icmp slt i32 %new, 0

@@ -61,7 +61,14 @@ def test_unwritten_elements_are_counted_by_their_bits() -> None:
 
 def test_integers_are_exact_beyond_what_a_double_can_tell() -> None:
     wanted = np.array([2**62], np.int64)
-    assert not compare("x", wanted + 1, wanted, LOOSE, None).passed
+    assert not compare("x", wanted + 1, wanted, EXACT, None).passed
+
+
+def test_integers_may_be_allowed_to_differ() -> None:
+    wanted = np.array([3, 200], np.uint8)
+    one = Tolerance(0.0, 1.0)
+    assert compare("x", wanted - 1, wanted, one, None).passed
+    assert compare("x", wanted - 2, wanted, one, None).wrong == 2
 
 
 def test_poison_differs_with_its_seed() -> None:

@@ -30,4 +30,5 @@ def test_a_tasks_own_limits_win() -> None:
 
 
 def test_integers_are_exact() -> None:
-    assert tolerance(np.ones(3), np.dtype("i4"), rtol=0.5) == Tolerance(0.0, 0.0)
+    assert tolerance(np.ones(3), np.dtype("i4")) == Tolerance(0.0, 0.0)
+    assert tolerance(np.ones(3), np.dtype("u1"), atol=1) == Tolerance(0.0, 1)
