@@ -9,7 +9,7 @@ import numpy as np
 
 from optiml_magic import binding
 from optiml_magic.devices.base import Array, Buffer, Case, Job
-from optiml_magic.errors import BindingError, UsageError
+from optiml_magic.errors import BindingError, KernelFailed
 from optiml_magic.evaluation import Tools
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.source.program import Program, parse_program
@@ -25,18 +25,22 @@ def call(problem: Problem, tools: Tools, text: str, values: Mapping[str, Any]) -
     """
     program = parse_program(text)
     complete = sized(problem, program, values)
-    buffers = tuple(_buffer(problem, bound, complete) for bound in problem.interface.buffers)
+    starts = {d.buffer: d.value for d in program.inits if isinstance(d.value, str)}
+    buffers = tuple(
+        _buffer(problem, bound, complete, starts.get(bound.name))
+        for bound in problem.interface.buffers
+    )
     build = tools.compiler.compile(
         program.compiled_text(), binding.kernel_names(program), tools.chip, tools.options
     )
     if isinstance(build, CompileFailure):
-        raise UsageError(build.errors[0].message, line=build.errors[0].line)
+        raise KernelFailed(build.errors[0].message, line=build.errors[0].line)
     shapes = {buffer.name: buffer.array.shape for buffer in buffers}
     plan = binding.plan(program, problem.interface, build.names, complete, shapes, tools.chip)
     tools.device.put(Case("call", buffers))
     verdict = judge(tools.device.execute(build, Job("call", plan, 0, False, tools.instructions)), 0)
     if not verdict.passed:
-        raise UsageError(f"{verdict.outcome}: {verdict.summary}", line=verdict.line)
+        raise KernelFailed(f"{verdict.outcome}: {verdict.summary}", line=verdict.line)
     return {b.name: tools.device.read("call", b.name) for b in buffers if b.role != "input"}
 
 
@@ -52,6 +56,12 @@ def sized(problem: Problem, program: Program, values: Mapping[str, Any]) -> dict
         if bound.name not in complete:
             raise BindingError(f"the input `{bound.name}` is missing", fix="pass it")
         binding.check_array(bound, complete[bound.name])
+        rank = len(first.shapes[bound.name])
+        if complete[bound.name].ndim != rank:
+            raise BindingError(
+                f"`{bound.name}` has {complete[bound.name].ndim} axes, in the task it had {rank}",
+                fix="pass an array of the same number of axes",
+            )
     shapes = {b.name: complete[b.name].shape for b in interface.named("input", "inout")}
     directives = {d.name: d.expression for d in program.sizes}
     for name in interface.scalars:
@@ -76,7 +86,8 @@ def _followed(first: Instance, name: str, shapes: Mapping[str, tuple[int, ...]])
         if extent == value
     ]
     moved = {shapes[array][axis] for array, axis in places if axis < len(shapes[array])}
-    if len(moved) == 1:
+    twins = [n for n, v in first.values.items() if isinstance(v, (int, np.integer)) and v == value]
+    if len(moved) == 1 and twins == [name]:
         return moved.pop()
     raise BindingError(
         f"`{name}` does not follow from the shapes of the inputs",
@@ -84,9 +95,14 @@ def _followed(first: Instance, name: str, shapes: Mapping[str, tuple[int, ...]])
     )
 
 
-def _buffer(problem: Problem, bound: binding.BoundBuffer, values: Mapping[str, Any]) -> Buffer:
+def _buffer(
+    problem: Problem, bound: binding.BoundBuffer, values: Mapping[str, Any], start: str | None
+) -> Buffer:
     if bound.role != "output":
         return Buffer(bound.name, bound.role, values[bound.name])
+    if start is not None:
+        known = {**problem.instances[0].values, **values}
+        return Buffer(bound.name, "inout", known[start])
     first = problem.instances[0]
     before = first.shapes[bound.name]
     names = [b.name for b in problem.interface.named("input", "inout")]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from optiml_magic.commands import doctor, parsers, tasks, verbs
-from optiml_magic.errors import OptimlError, UsageError
+from optiml_magic.errors import KernelFailed, OptimlError, UsageError
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.task import Task
 from optiml_magic.reports import contract, html
@@ -30,7 +30,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
     except OptimlError as error:
         sys.stderr.write(f"optiml: {error}\n")
-        return 2
+        return 1 if isinstance(error, KernelFailed) else 2
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
@@ -59,7 +59,7 @@ def _optimize_all(options: argparse.Namespace, found: Sequence[Task], title: str
         _end_progress()
         _print(repr(result) + "\n")
         summaries.append(result.summary)
-    _write_json(options, [contract.optimized(summary) for summary in summaries])
+        _write_json(options, [contract.optimized(summary) for summary in summaries])
     if options.html:
         Path(options.html).write_text(html.page(summaries, title), encoding="utf-8")
         _print(f"report: {options.html}")

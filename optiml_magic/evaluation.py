@@ -11,7 +11,7 @@ from optiml_magic import binding, rewards
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.devices.base import Device, Execution, Fault, Job
-from optiml_magic.errors import UsageError
+from optiml_magic.errors import KernelFailed, SourceError, UsageError
 from optiml_magic.findings import Tool, diagnose
 from optiml_magic.model.build import Build, CompileFailure
 from optiml_magic.model.candidate import Candidate
@@ -88,6 +88,7 @@ class Evaluator:
         runs = [(p.build, self._job(p)) for p in prepared if isinstance(p, _Prepared)]
         settled = profiler.settle(runs)
         if isinstance(settled, Fault) or len(runs) < len(candidates):
+            self.notes = (*self.notes, "the finalists could not be timed once more")
             return {}
         return dict(zip([0, *(c.number for c in candidates)], settled, strict=True))
 
@@ -95,12 +96,14 @@ class Evaluator:
         """Take in an evaluation made earlier, in a run that is resumed."""
         if candidate.number == 0:
             self._root = evaluation.measurement
-            self._answer_from_kernel(candidate)
+            if self._root is None:
+                return
+            refused = self._answer_from_kernel(candidate)
+            if refused is not None:
+                raise KernelFailed(f"the input kernel passed before, and now: {refused.summary}")
             prepared, profiler = self._prepare(candidate.text), self._tools.profiler
             if isinstance(profiler, EventsProfiler) and isinstance(prepared, _Prepared):
-                assert evaluation.measurement is not None
-                seconds = evaluation.measurement.seconds
-                profiler.remember(prepared.build, self._job(prepared), seconds)
+                profiler.remember(prepared.build, self._job(prepared), self._root.seconds)
         if evaluation.identity:
             self._seen.setdefault(evaluation.identity, evaluation)
 
@@ -139,6 +142,11 @@ class Evaluator:
         """Parse, compile and bind; a program of the search that does not fit is only invalid."""
         try:
             program = parse_program(text)
+            if program.inits != self._problem.program.inits:
+                raise SourceError(
+                    "what the outputs hold before the launch belongs to the task",
+                    fix="keep the init directives of the input kernel",
+                )
             names = binding.kernel_names(program)
             source = program.compiled_text()
         except UsageError as unfit:

@@ -192,6 +192,11 @@ def _read(path: Path) -> tuple[list[_Line], int]:
         try:
             lines.append(from_json(_Line, raw[good:end]))
         except ValueError:
+            if lines:
+                raise UsageError(
+                    f"line {len(lines) + 1} of {path.name} cannot be read",
+                    fix="mend or remove that line by hand; nothing was changed",
+                ) from None
             break
         good = end + 1
     return lines, good

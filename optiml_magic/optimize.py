@@ -200,7 +200,8 @@ def evaluate_once(task: Task, settings: Settings, *, program: str | None = None)
         evaluator = Evaluator(problem, members.tools)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (evaluation,) = evaluator([root])
-        if program is not None:
+        answered = task.reference is not None or evaluation.verdict.passed
+        if program is not None and answered:
             other = Candidate(1, 0, Proposal(program, "another program", "user"))
             (evaluation,) = evaluator([other])
     return Checked(problem, members.choice, evaluation)
@@ -257,7 +258,8 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     if not fast:
         return trajectory
     settled = evaluator.settle([step.candidate for step in fast])
-    return replace(trajectory, steps=tuple(_retimed(step, settled) for step in trajectory.steps))
+    steps = tuple(_retimed(step, settled) for step in trajectory.steps)
+    return replace(trajectory, steps=steps, finalists=tuple(number for number in settled if number))
 
 
 def _retimed(step: Step, settled: Mapping[int, Measurement]) -> Step:
@@ -288,7 +290,7 @@ def _header(
         run=f"{problem.name}-{uuid.uuid4().hex[:8]}",
         task=problem.name,
         program=problem.program.text,
-        inputs_digest=_inputs_digest(problem),
+        inputs_digest=_inputs_digest(problem, settings),
         reference=getattr(reference, "__qualname__", "") if reference else "",
         reference_digest=_source_digest(reference) if reference else "",
         device=members.choice.name,
@@ -299,15 +301,20 @@ def _header(
     )
 
 
-def _inputs_digest(problem: Problem) -> str:
+def _inputs_digest(problem: Problem, settings: Settings) -> str:
+    """Of everything that a verdict depends on beside the program: data, answers, limits."""
     digest = hashlib.sha256()
     for instance in problem.instances:
         for name, value in sorted(instance.values.items()):
-            digest.update(name.encode())
-            is_array = isinstance(value, np.ndarray)
-            digest.update(
-                np.ascontiguousarray(value).tobytes() if is_array else repr(value).encode()
-            )
+            if not isinstance(value, np.ndarray):
+                digest.update(f"{name}={value!r};".encode())
+        for buffer in instance.case.buffers:
+            shape = f"{buffer.name} {buffer.role} {buffer.array.dtype} {buffer.array.shape}"
+            digest.update(f"{shape} {buffer.tolerance};".encode())
+            contents = [] if buffer.role == "output" else [buffer.array]
+            for array in (*contents, *([] if buffer.expected is None else [buffer.expected])):
+                digest.update(np.ascontiguousarray(array).tobytes())
+    digest.update(f"{settings.instructions} {settings.run_seconds}".encode())
     return digest.hexdigest()[:16]
 
 

@@ -52,6 +52,9 @@ def resolve(flags: dict[str, Any] | None = None) -> Settings:
         elif raw:
             values[field.name] = _converted(field.name, raw, type(field.default))
     settings = Settings(**values)
+    for name in ("budget", "seconds", "verify_seeds", "run_seconds", "instructions", "llm_seconds"):
+        if not getattr(settings, name) > 0:
+            raise UsageError(f"{name} is {getattr(settings, name)}", fix="it must be above zero")
     return Settings(**{**settings.__dict__, "home": Path(settings.home).expanduser()})
 
 

@@ -91,7 +91,13 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
             buffers[name] = BoundBuffer(
                 name, role, element_dtype(parameter, name), parameter.lanes, parameter.line
             )
-    return Interface(tuple(buffers.values()), tuple(scalars))
+    found = Interface(tuple(buffers.values()), tuple(scalars))
+    if not found.named("output", "inout"):
+        raise BindingError(
+            "the kernel writes to none of its parameters, so there is nothing to check",
+            fix="write the result to a pointer parameter, or say --out NAME",
+        )
+    return found
 
 
 def check_values(found: Interface, values: Mapping[str, Any]) -> None:

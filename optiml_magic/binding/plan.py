@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 _LARGEST_GRID = (2**31 - 1, 65535, 65535)
 _LARGEST_BLOCK = (1024, 1024, 64)
 _MOST_ROUNDS = 10_000
+_MOST_SCRATCH = 2 << 30  # bytes
 
 
 def plan(
@@ -66,15 +68,11 @@ def plan(
                 fix="choose sizes for which it does, or a program without it",
                 line=requirement.line,
             )
-    scratch = tuple(
-        Scratch(d.name, d.dtype, d.count.evaluate(integers, shapes)) for d in program.scratch
-    )
+    scratch = tuple(_scratch(program, integers, shapes))
     buffers = {buffer.name: buffer for buffer in found.buffers}
     known: dict[str, BoundBuffer | Scratch] = {**buffers, **{s.name: s for s in scratch}}
-    launches = [
-        _launch(launch, kernel, names, known, values, integers, shapes)
-        for launch, kernel in launched(program)
-    ]
+    env = _Environment(values, integers, shapes, chip, known)
+    launches = [_launch(x, kernel, names, env) for x, kernel in launched(program)]
     zeros = tuple(d.buffer for d in program.zeros)
     for name, line in [(d.buffer, d.line) for d in (*program.zeros, *program.inits)]:  # type: ignore[attr-defined]
         if name not in known:
@@ -83,8 +81,39 @@ def plan(
                 fix=nearest(name, known) or f"buffers here: {', '.join(known)}",
                 line=line,
             )
-    fills = tuple((d.buffer, float(d.value)) for d in program.inits if not isinstance(d.value, str))
-    return LaunchPlan(tuple(_repeated(program, launches, integers, shapes)), scratch, zeros, fills)
+        found_buffer = buffers.get(name)
+        if name in zeros and found_buffer is not None and found_buffer.role != "output":
+            raise BindingError(
+                f"`{name}` is an {found_buffer.role} of the task and cannot be cleared",
+                fix=f"take `zero({name})` away",
+                line=line,
+            )
+    fills = tuple(
+        (d.buffer, repr(float(d.value))) for d in program.inits if not isinstance(d.value, str)
+    )
+    zeroed = sum(_bytes(known[name], shapes) for name in zeros)
+    rounds = tuple(_repeated(program, launches, integers, shapes))
+    return LaunchPlan(rounds, scratch, zeros, fills, zeroed)
+
+
+def _bytes(buffer: BoundBuffer | Scratch, shapes: Shapes) -> int:
+    elements = buffer.elements if isinstance(buffer, Scratch) else math.prod(shapes[buffer.name])
+    return elements * np.dtype(buffer.dtype).itemsize
+
+
+def _scratch(program: Program, integers: Mapping[str, int], shapes: Shapes) -> Iterator[Scratch]:
+    """The temporaries, within what a program may ask for."""
+    total = 0
+    for directive in program.scratch:
+        elements = directive.count.evaluate(integers, shapes)
+        total += elements * np.dtype(directive.dtype).itemsize
+        if elements < 1 or total > _MOST_SCRATCH:
+            raise BindingError(
+                f"scratch {directive.name} of {elements} elements",
+                fix=f"ask for at least one, and for {_MOST_SCRATCH >> 30} GB in all at most",
+                line=directive.line,
+            )
+        yield Scratch(directive.name, directive.dtype, elements)
 
 
 def kernel_names(program: Program) -> tuple[str, ...]:
@@ -93,51 +122,61 @@ def kernel_names(program: Program) -> tuple[str, ...]:
 
 
 def _integers(values: Mapping[str, Any], program: Program, chip: Chip) -> dict[str, int]:
-    integers = {
-        name: int(value) for name, value in values.items() if isinstance(value, (int, np.integer))
-    }
+    integers = {name: int(value) for name, value in values.items() if _is_integer(value)}
     return {**integers, **program.values, "sm_count": chip.sms}
 
 
+def _is_integer(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim == 0 and value.dtype.kind in "iu"
+    return isinstance(value, (int, np.integer))
+
+
+@dataclass(frozen=True)
+class _Environment:
+    """What the expressions of a program may read, and what the chip allows."""
+
+    values: Mapping[str, Any]
+    integers: Mapping[str, int]
+    shapes: Shapes
+    chip: Chip
+    known: Mapping[str, BoundBuffer | Scratch]
+
+    def evaluate(self, expression: Expression) -> int:
+        return expression.evaluate(self.integers, self.shapes)
+
+
 def _launch(
-    directive: LaunchDirective,
-    kernel: Kernel,
-    names: Mapping[str, str],
-    known: Mapping[str, BoundBuffer | Scratch],
-    values: Mapping[str, Any],
-    integers: Mapping[str, int],
-    shapes: Shapes,
+    directive: LaunchDirective, kernel: Kernel, names: Mapping[str, str], env: _Environment
 ) -> Launch:
-    grid = _extent("grid", directive.grid, integers, shapes, directive.line, _LARGEST_GRID)
-    block = _extent("block", directive.block, integers, shapes, directive.line, _LARGEST_BLOCK)
+    # Arguments first: a scalar of the wrong type is named as such, not as a name that is unknown.
+    arguments = tuple(_argument(p, e, env) for p, e in pairs(directive, kernel))
+    grid = _extent("grid", directive.grid, env, directive.line, _LARGEST_GRID)
+    block = _extent("block", directive.block, env, directive.line, _LARGEST_BLOCK)
     if block[0] * block[1] * block[2] > 1024:
         raise BindingError(
             f"a block of {block[0]} x {block[1]} x {block[2]} threads",
             fix="a block holds 1024 threads at most",
             line=directive.line,
         )
-    shared = directive.shared.evaluate(integers, shapes) if directive.shared else 0
-    return Launch(
-        names[_expression_of(directive, kernel)],
-        grid,
-        block,
-        shared,
-        tuple(
-            _argument(parameter, expression, known, values, integers, shapes)
-            for parameter, expression in pairs(directive, kernel)
-        ),
-    )
+    shared = env.evaluate(directive.shared) if directive.shared else 0
+    if not 0 <= shared <= env.chip.shared_bytes_per_block:
+        raise BindingError(
+            f"shared({shared})",
+            fix=f"a block of this chip has {env.chip.shared_bytes_per_block} bytes",
+            line=directive.line or None,
+        )
+    return Launch(names[_expression_of(directive, kernel)], grid, block, shared, arguments)
 
 
 def _extent(
     what: str,
     expressions: Sequence[Expression],
-    integers: Mapping[str, int],
-    shapes: Shapes,
+    env: _Environment,
     line: int,
     largest: tuple[int, int, int],
 ) -> tuple[int, int, int]:
-    axes = [expression.evaluate(integers, shapes) for expression in expressions]
+    axes = [env.evaluate(expression) for expression in expressions]
     axes += [1] * (3 - len(axes))
     for value, limit, axis in zip(axes, largest, "xyz", strict=True):
         if not 1 <= value <= limit:
@@ -149,21 +188,14 @@ def _extent(
     return axes[0], axes[1], axes[2]
 
 
-def _argument(
-    parameter: Parameter,
-    expression: Expression,
-    known: Mapping[str, BoundBuffer | Scratch],
-    values: Mapping[str, Any],
-    integers: Mapping[str, int],
-    shapes: Shapes,
-) -> Argument:
+def _argument(parameter: Parameter, expression: Expression, env: _Environment) -> Argument:
     if parameter.pointer:
         name = expression.text
-        buffer = known.get(name)
+        buffer = env.known.get(name)
         if buffer is None:
             raise BindingError(
                 f"the kernel asks for a buffer `{name}` that the task does not have",
-                fix=nearest(name, known) or f"declare it: #pragma optiml scratch {name} f4[n]",
+                fix=nearest(name, env.known) or f"declare it: #pragma optiml scratch {name} f4[n]",
                 line=parameter.line,
             )
         if buffer.dtype != element_dtype(parameter, name):
@@ -173,9 +205,9 @@ def _argument(
                 line=parameter.line,
             )
         return BufferArgument(name)
-    value = values.get(expression.text)
-    if value is None or isinstance(value, (bool, int, np.integer)):
-        value = expression.evaluate(integers, shapes) if value is None else value
+    value = env.values.get(expression.text)
+    if value is None:
+        value = env.evaluate(expression)
     return ScalarArgument(pack(parameter, value).hex())
 
 
@@ -197,6 +229,12 @@ def pack(parameter: Parameter, value: Any) -> bytes:
             line=parameter.line,
         )
     number = value.item() if hasattr(value, "item") else value
+    if dtype.kind in "iu" and isinstance(number, float):
+        raise BindingError(
+            f"`{parameter.name}` is the float {number!r}, and the kernel wants a {dtype.name}",
+            fix=f"pass int({parameter.name})",
+            line=parameter.line,
+        )
     if not isinstance(number, (bool, int, float, complex)):
         raise BindingError(
             f"`{parameter.name}` is a {dtype.name}, and was given a {type(value).__name__}",

@@ -34,6 +34,9 @@ def compare(  # the last one only names the array library
         poison: what the buffer held before the launch, to tell unwritten elements.
         xp: the array library of ``got``, ``expected`` and ``poison``.
     """
+    if got.dtype.kind == "b":  # any other byte than 0 and 1 is no bool, however true it looks
+        got, expected = got.view(np.uint8), expected.astype(np.uint8)
+        poison = None if poison is None else poison.view(np.uint8)
     with np.errstate(all="ignore"):
         if got.dtype.kind in "fc":
             wrong, nonfinite, difference, scale = _float_errors(got, expected, tolerance, xp)
@@ -95,5 +98,7 @@ def _same_bits(got: Any, poison: Any) -> Any:
 
 def poison_like(array: Array, seed: int) -> Array:
     """Random bits in the shape and dtype of ``array``: what an output holds before a launch."""
-    rng = np.random.default_rng(seed)
-    return np.frombuffer(rng.bytes(array.nbytes), dtype=array.dtype).reshape(array.shape).copy()
+    raw = np.frombuffer(np.random.default_rng(seed).bytes(array.nbytes), np.uint8).copy()
+    if array.dtype.kind == "b":
+        raw |= 0x80  # neither false nor true
+    return raw.view(array.dtype).reshape(array.shape)

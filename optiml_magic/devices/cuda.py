@@ -182,7 +182,7 @@ class CudaDevice:
             if buffer.role == "inout":
                 array[...] = cp.asarray(buffer.array)
             elif buffer.role == "output" and buffer.name in fills:
-                array[...] = fills[buffer.name]
+                array[...] = float(fills[buffer.name])
             elif buffer.role == "output" and buffer.name not in plan.zeros:
                 poisons[buffer.name] = self._poison(array, seed + at)
                 array[...] = poisons[buffer.name]

@@ -65,7 +65,10 @@ class EmulatedDevice:
         except emulator.UnsupportedPtx as unsupported:
             return Execution(Fault(Outcome.UNSUPPORTED, unsupported.message, unsupported.line))
         poison = _prepare(resident, job)
-        scratch = _scratch(resident, job)
+        try:
+            scratch = _scratch(resident, job)
+        except MemoryError:
+            return Execution(Fault(Outcome.LAUNCH_ERROR, "there is no memory for the scratch"))
         try:
             counters = []
             for launch in job.plan.launches:
@@ -114,7 +117,7 @@ def _prepare(resident: _Resident, job: Job) -> dict[str, Array]:
         elif buffer.role == "output" and buffer.name in job.plan.zeros:
             view[:] = 0
         elif buffer.role == "output" and buffer.name in fills:
-            view[:] = _raw(np.full_like(buffer.array, fills[buffer.name]))
+            view[:] = _raw(np.full_like(buffer.array, float(fills[buffer.name])))
         elif buffer.role == "output":
             poisoned[buffer.name] = poison_like(buffer.array, job.poison + at)
             view[:] = _raw(poisoned[buffer.name])

@@ -23,7 +23,7 @@ import numpy as np
 
 from optiml_magic.devices import wire
 from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job, Timing
-from optiml_magic.errors import InternalError
+from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.verdict import Outcome
 
@@ -56,18 +56,18 @@ class HostedDevice:
         answer = self._ask(wire.Execute(self._lean(build), job))
         if isinstance(answer, Fault):
             return Execution(answer)
-        if not isinstance(answer, Execution):
-            raise InternalError(f"the device host answered {answer}")
-        return answer
+        if isinstance(answer, Execution):
+            return answer
+        raise InternalError(f"the device host answered {answer}")
 
     def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...] | Fault:
         builds, jobs = tuple(self._lean(b) for b, _ in runs), tuple(j for _, j in runs)
         answer = self._ask(wire.Time(builds, jobs, samples))
         if isinstance(answer, Fault):
             return answer
-        if not isinstance(answer, wire.Timings):
-            raise InternalError(f"the device host answered {answer}")
-        return answer.timings
+        if isinstance(answer, wire.Timings):
+            return answer.timings
+        raise InternalError(f"the device host answered {answer}")
 
     def _lean(self, build: Build) -> Build:
         """The build without what this device does not run."""
@@ -91,7 +91,10 @@ class HostedDevice:
 
     def read(self, case: str, buffer: str) -> Array:
         like = next(b.array for b in self._cases[case].buffers if b.name == buffer)
-        _, blob = self._running().ask(wire.Read(case, buffer), self._seconds)
+        try:
+            _, blob = self._running().ask(wire.Read(case, buffer), self._seconds)
+        except (TimeoutError, EOFError) as lost:
+            raise MachineError("the device host was lost", fix="run it again") from lost
         return np.frombuffer(blob, like.dtype).reshape(like.shape).copy()
 
     def close(self, *, seconds: float = 2.0) -> None:
@@ -109,8 +112,18 @@ class HostedDevice:
         return self._child
 
     def _put(self, child: _Child, case: Case) -> None:
-        with _shared_file() as path:
-            child.ask(_write(case, path), self._seconds)
+        try:
+            with _shared_file() as path:
+                child.ask(_write(case, path), self._seconds)
+        except (TimeoutError, EOFError) as lost:
+            raise MachineError(
+                "the device host did not take the inputs", fix="run it again"
+            ) from lost
+        except OSError as full:
+            raise MachineError(
+                f"the inputs do not fit into shared memory: {full}",
+                fix="make /dev/shm larger, or the inputs smaller",
+            ) from full
 
     def _kill(self) -> str:
         """End the child; returns the last line that it printed."""
@@ -127,7 +140,7 @@ class _Child:
 
     def __init__(self, device: str, prefix: tuple[str, ...]) -> None:
         self._process = subprocess.Popen(  # noqa: S603  # our own module under our own interpreter
-            [*prefix, sys.executable, "-m", "optiml_magic.devices.host", device],
+            [*prefix, sys.executable, "-P", "-m", "optiml_magic.devices.host", device],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -135,6 +148,7 @@ class _Child:
             cwd=tempfile.gettempdir(),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
+        self.last_words = ""
         self._answers: queue.Queue[tuple[object, bytes] | None] = queue.Queue()
         self._printed: deque[str] = deque(maxlen=_STDERR_LINES)
         self._threads = [
@@ -152,15 +166,14 @@ class _Child:
         assert self._process.stdin is not None
         try:
             wire.send(self._process.stdin, request)  # type: ignore[arg-type]  # IO[bytes] is enough
-        except OSError as broken:
-            raise EOFError from broken
-        try:
             answer = self._answers.get(timeout=seconds)
-        except queue.Empty:
-            raise TimeoutError from None
-        except KeyboardInterrupt:
-            # The answer still to come would be taken for that of the next request.
-            self.kill()
+        except BaseException as broken:
+            # Half a frame, or an answer still to come that the next request would take for its own.
+            self.last_words = self.kill()
+            if isinstance(broken, queue.Empty):
+                raise TimeoutError from None
+            if isinstance(broken, OSError):
+                raise EOFError from broken
             raise
         if answer is None:
             raise EOFError

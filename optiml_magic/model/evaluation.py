@@ -42,10 +42,15 @@ class Step:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Every step of a run in order of evaluation; step 0 is the input kernel."""
+    """Every step of a run in order of evaluation; step 0 is the input kernel.
+
+    ``finalists`` are the numbers of the steps that were timed once more at the end; where there are
+    any, only they and the input kernel may win.
+    """
 
     steps: tuple[Step, ...]
     stopped: str  # why the search ended
+    finalists: tuple[int, ...] = ()
 
     @property
     def root(self) -> Step:
@@ -58,7 +63,9 @@ class Trajectory:
         verified = [
             step
             for step in self.steps
-            if step.evaluation.verdict.outcome is Outcome.PASSED and step.evaluation.measurement
+            if step.evaluation.verdict.outcome is Outcome.PASSED
+            and step.evaluation.measurement
+            and (not self.finalists or step.candidate.number in (0, *self.finalists))
         ]
         return min(verified, key=_seconds, default=self.root)
 

@@ -73,4 +73,5 @@ class LaunchPlan:
     launches: tuple[Launch, ...]
     scratch: tuple[Scratch, ...] = ()
     zeros: tuple[str, ...] = ()
-    fills: tuple[tuple[str, float], ...] = ()
+    fills: tuple[tuple[str, str], ...] = ()  # a number as Python prints it: inf and nan as well
+    zeroed_bytes: int = 0

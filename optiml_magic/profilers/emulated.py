@@ -11,7 +11,7 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Bound, Measurement, Metric
 from optiml_magic.profilers import metrics
-from optiml_magic.profilers.estimate import RATIO_ERROR, estimate
+from optiml_magic.profilers.estimate import RATIO_ERROR, estimate, zeroing
 from optiml_magic.profilers.occupancy import Occupancy, occupancy
 
 
@@ -33,12 +33,12 @@ class EmulatedProfiler:
             for launch, counted, fit in zip(job.plan.launches, counters, fits, strict=True)
         ]
         slowest = max(range(len(estimates)), key=lambda at: estimates[at].seconds)
-        dram = sum(e.dram_bytes for e in estimates)
+        dram = sum(e.dram_bytes for e in estimates) + job.plan.zeroed_bytes
         flops = sum(sum(k.flops.values()) for k in counters)
         return Measurement(
             chip=chip.name,
             source="estimated",
-            seconds=sum(e.seconds for e in estimates),
+            seconds=sum(e.seconds for e in estimates) + zeroing(chip, job.plan),
             ratio_error=RATIO_ERROR,
             metrics=(
                 *metrics.counted(counters, "emulated"),

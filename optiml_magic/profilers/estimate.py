@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from optiml_magic.chips import Chip
 from optiml_magic.model.counters import KernelCounters, MemoryCounters
-from optiml_magic.model.launch import Launch
+from optiml_magic.model.launch import Launch, LaunchPlan
 from optiml_magic.model.measurement import Bound
 from optiml_magic.profilers.occupancy import Occupancy
 
@@ -62,6 +62,12 @@ def estimate(chip: Chip, launch: Launch, counters: KernelCounters, fit: Occupanc
     return Estimate(
         seconds, tuple(sorted(everything, key=lambda b: -b.seconds)), traffic.dram_bytes
     )
+
+
+def zeroing(chip: Chip, plan: LaunchPlan) -> float:
+    """Seconds to clear the buffers that a plan wants cleared: a launch and its bytes each."""
+    bandwidth = _DRAM_EFFICIENCY * chip.dram_bandwidth
+    return len(plan.zeros) * _LAUNCH_SECONDS + plan.zeroed_bytes / bandwidth
 
 
 @dataclass(frozen=True)

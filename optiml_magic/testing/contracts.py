@@ -102,7 +102,7 @@ class DeviceContract:
         job = self.job(build)
         for plan, value in (
             (LaunchPlan(job.plan.launches, zeros=("out",)), 0.0),
-            (LaunchPlan(job.plan.launches, fills=(("out", 2.5),)), 2.5),
+            (LaunchPlan(job.plan.launches, fills=(("out", "2.5"),)), 2.5),
         ):
             device.execute(build, Job("one", plan, 1, False, job.instructions))
             assert np.all(device.read("one", "out") == value)

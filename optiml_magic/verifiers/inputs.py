@@ -17,7 +17,8 @@ Values = Mapping[str, Any]
 def draw(task: Task, seed: int) -> dict[str, Any]:
     """The inputs by name for one seed; seed 0 gives plain arrays as the user gave them.
 
-    Fresh arrays keep dtype, shape, the range of their values, and sortedness; scalars stay.
+    Fresh arrays keep dtype, shape, the range of their values, and sortedness; permutations stay
+    permutations; scalars stay.
     """
     if callable(task.inputs):
         return _called(task, seed)
@@ -33,9 +34,12 @@ def draw(task: Task, seed: int) -> dict[str, Any]:
 
 def like(array: Array, rng: np.random.Generator) -> Array:
     """A fresh array like ``array``."""
+    if _is_permutation(array):
+        return rng.permutation(array.size).astype(array.dtype)
     fresh = _fresh(array, rng)
     if array.ndim == 1 and array.size > 2 and array.dtype.kind in "iuf" and _is_sorted(array):
         fresh.sort()
+        fresh[0], fresh[-1] = array[0], array[-1]  # row offsets begin and end where the data does
     return fresh
 
 
@@ -73,6 +77,12 @@ def _fresh(array: Array, rng: np.random.Generator) -> Array:
     low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
     share = rng.random(shape)  # a mean of the two ends, since high - low may overflow
     return np.clip(low * (1 - share) + high * share, low, high).astype(dtype)
+
+
+def _is_permutation(array: Array) -> bool:
+    if array.ndim != 1 or array.dtype.kind not in "iu" or array.size < 3:
+        return False
+    return bool(np.array_equal(np.sort(array), np.arange(array.size)))
 
 
 def _is_sorted(array: Array) -> bool:

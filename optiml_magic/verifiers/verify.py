@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optiml_magic.devices.base import Device, Execution, Job
+from optiml_magic.errors import InternalError
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict
@@ -25,12 +26,17 @@ def verify(
     by an earlier run cannot pass for a new one.
     """
     checks: tuple[OutputCheck, ...] = ()
+    if not plans:
+        raise InternalError("a verification without a case would pass anything")
     for instance, plan in plans:
         reverse = instance.seed % 2 == 1
         job = Job(instance.case.key, plan, _poison(instance.seed), False, instructions, reverse)
         verdict = judge(device.execute(build, job), instance.seed)
         if not verdict.passed:
             return verdict
+        written = [buffer.name for buffer in instance.case.buffers if buffer.role != "input"]
+        if not written or [check.name for check in verdict.checks] != written:
+            raise InternalError(f"outputs {written} were not all compared: {verdict.checks}")
         checks = _worst(checks, verdict.checks)
     elements = sum(check.elements for check in checks)
     summary = f"{elements} output elements right on {len(plans)} sets of inputs"

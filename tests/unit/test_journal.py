@@ -103,3 +103,14 @@ def test_anything_else_is_no_journal(tmp_path: Path, content: bytes) -> None:
     for look in (read_header, partial(Journal.resume, header=HEADER)):
         with pytest.raises(UsageError, match="not a journal"):
             look(path)
+
+
+def test_a_line_that_cannot_be_read_costs_no_other_line(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    search(Journal.create(path, HEADER), [])
+    lines = path.read_bytes().splitlines(keepends=True)
+    broken = b"".join([*lines[:3], b"garbage\n", *lines[4:]])
+    path.write_bytes(broken)
+    with pytest.raises(UsageError, match="line 4"):
+        Journal.resume(path, HEADER)
+    assert path.read_bytes() == broken
