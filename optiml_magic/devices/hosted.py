@@ -148,7 +148,6 @@ class _Child:
             cwd=tempfile.gettempdir(),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
-        self.last_words = ""
         self._answers: queue.Queue[tuple[object, bytes] | None] = queue.Queue()
         self._printed: deque[str] = deque(maxlen=_STDERR_LINES)
         self._threads = [
@@ -167,13 +166,15 @@ class _Child:
         try:
             wire.send(self._process.stdin, request)  # type: ignore[arg-type]  # IO[bytes] is enough
             answer = self._answers.get(timeout=seconds)
-        except BaseException as broken:
+        except queue.Empty:
+            self.kill()
+            raise TimeoutError from None
+        except OSError as broken:
+            self.kill()
+            raise EOFError from broken
+        except BaseException:
             # Half a frame, or an answer still to come that the next request would take for its own.
-            self.last_words = self.kill()
-            if isinstance(broken, queue.Empty):
-                raise TimeoutError from None
-            if isinstance(broken, OSError):
-                raise EOFError from broken
+            self.kill()
             raise
         if answer is None:
             raise EOFError
