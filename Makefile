@@ -3,8 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+comma := ,
 
-.PHONY: demo test soak check clean
+# CuPy only where an NVIDIA driver answers; the compiler of CUDA 13 needs a driver that knows CUDA 13.
+CUDA := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9]*\).*/\1/p')
+EXTRAS := dev$(if $(CUDA),$(if $(filter-out 9 10 11 12,$(CUDA)),$(comma)gpu13))
+
+.PHONY: demo test soak check lab clean
 
 demo: $(STAMP)
 	"$(BIN)/optiml" demo --html report.html
@@ -26,8 +31,11 @@ $(STAMP): pyproject.toml
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "optiml-magic needs Python 3.11 or later; name one: make PYTHON=python3.12"; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
-	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]"
 	@touch $(STAMP)
+
+lab: $(STAMP)
+	"$(BIN)/jupyter" lab notebooks/00_quickstart.ipynb
 
 clean:
 	rm -rf $(VENV) build dist report.html

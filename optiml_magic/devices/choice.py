@@ -88,7 +88,7 @@ def _card(index: int) -> Chip:
         last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
         raise MachineError(
             f"cuda:{index} does not answer: {last[:200]}",
-            fix="pip install cupy-cuda13x (or cupy-cuda12x for older drivers); see optiml doctor",
+            fix='pip install "optiml-magic[gpu13]", with a driver for CUDA 13; see optiml doctor',
         )
     return _from_properties(json.loads(done.stdout))
 

@@ -60,7 +60,7 @@ class CudaDevice:
             import cupy
         except ImportError as cause:
             raise MachineError(
-                "CuPy is not installed", fix="pip install cupy-cuda13x (or cupy-cuda12x)"
+                "CuPy is not installed", fix='pip install "optiml-magic[gpu13]"'
             ) from cause
         self._cp = cupy
         self.name = f"cuda:{index}"
