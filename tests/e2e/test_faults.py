@@ -60,9 +60,11 @@ def test_a_fault_is_a_verdict_and_the_next_candidate_passes(evaluator, name: str
     assert evaluation.verdict.outcome is outcome, evaluation.verdict
     assert evaluation.verdict.line == line
     assert evaluation.verdict.summary
-    good = GOOD.replace("2.0f * x[i]", f"(2.0f + 0 * {number}) * x[i]") + f"// {number}\n"
+    # Machine code of its own, or the evidence of an earlier candidate would be repeated.
+    good = GOOD.replace("x[i];", f"x[i] + (i == -{number + 1} ? 1.0f : 0.0f);")
     (healthy,) = evaluator([candidate(number + 1, good)])
     assert healthy.verdict.passed, healthy.verdict
+    assert healthy.duplicate_of is None
 
 
 def test_unwritten_elements_are_told_apart(evaluator) -> None:  # type: ignore[no-untyped-def]

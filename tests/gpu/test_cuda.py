@@ -106,8 +106,9 @@ def test_a_fault_is_a_verdict_and_the_next_candidate_passes(
     fault, outcome = FAULTS[name]
     number = 2 * list(FAULTS).index(name)
     bad = GOOD.replace("if (i < n)", f"if (i < n) {{ {fault} }}\n    if (i < n)")
-    good = GOOD.replace("2.0f", f"(2.0f + {number}.0f * 0)") + f"// {number}\n"
+    good = GOOD.replace("x[i];", f"x[i] + (i == -{number + 1} ? 1.0f : 0.0f);")
     (evaluation,) = evaluator([Candidate(number, None, Proposal(bad, "", "test"))])
     assert evaluation.verdict.outcome is outcome, evaluation.verdict
     (healthy,) = evaluator([Candidate(number + 1, None, Proposal(good, "", "test"))])
     assert healthy.verdict.passed, healthy.verdict
+    assert healthy.duplicate_of is None
