@@ -93,6 +93,8 @@ class _Inference:
 
     def bound_grid(self) -> None:
         """Read what bounds each grid axis in every store, and the block sizes that are fixed."""
+        for axis in self.axes - axes_used(self.body, ("threadIdx", "blockDim")):
+            self.fixed[axis] = "1"  # no thread knows its place there: more would only repeat
         for index in self.indices.found.values():
             self.fix_block(index)
         if set(range(self.rank)) != self.axes:

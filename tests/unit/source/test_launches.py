@@ -182,3 +182,17 @@ def test_known_kernels(name, launch):
             infer(text)
     else:
         assert infer(text, ("TILE",)) == launch
+
+
+def test_an_axis_that_only_blocks_know_has_one_thread():
+    text = """__global__ void bt(const float* src, float* out, int batch, int rows, int cols) {
+    int b = blockIdx.z; int c = blockIdx.x*16+threadIdx.x; int r = blockIdx.y*16+threadIdx.y;
+    if (b >= batch || r >= rows || c >= cols) return;
+    out[(b*cols+c)*rows+r] = src[(b*rows+r)*cols+c];
+}
+"""
+    syntax = parse(text)
+    launch = infer_launch(kernels(syntax)[0], syntax)
+    assert str(launch) == (
+        "#pragma optiml launch bt grid(cdiv(cols, 16), cdiv(rows, 16), batch) block(16, 16, 1)"
+    )
