@@ -84,7 +84,7 @@ def _float_errors(
     difference = xp.where(finite, xp.abs(have - want), 0.0)
     scale = xp.where(finite, xp.abs(want), 0.0)
     close = finite & (difference <= tolerance.atol + tolerance.rtol * scale)
-    same = ~finite & ((have == want) | (xp.isnan(have) & xp.isnan(want)))
+    same = (have == want) | (xp.isnan(have) & xp.isnan(want))
     nonfinite = ~xp.isfinite(have) & xp.isfinite(want)
     return ~(close | same), nonfinite, difference, scale
 

@@ -86,4 +86,4 @@ def _is_permutation(array: Array) -> bool:
 
 
 def _is_sorted(array: Array) -> bool:
-    return bool(np.all(np.diff(array.astype(np.float64)) >= 0) and array[0] != array[-1])
+    return bool(np.all(np.less_equal(array[:-1], array[1:])) and array[0] != array[-1])

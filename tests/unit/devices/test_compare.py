@@ -42,6 +42,11 @@ def test_nan_and_infinity_fail_closed() -> None:
     assert (check.wrong, check.nonfinite, check.first_index) == (3, 3, (1,))
 
 
+def test_the_largest_complex_number_equals_itself() -> None:
+    largest = np.array([1.27e308 * (1 + 1j)])
+    assert compare("x", largest.copy(), largest, EXACT, None).passed
+
+
 def test_nan_passes_only_where_the_oracle_has_one() -> None:
     wanted = np.array([np.nan, np.inf, 1.0, -np.inf])
     same = wanted.astype(np.float32)

@@ -27,6 +27,10 @@ def test_fresh_arrays_are_like_the_given(
         assert fresh.max() <= array.max()
 
 
+def test_infinities_are_no_order() -> None:
+    assert like(np.full(3, np.inf, np.float16), np.random.default_rng(0)).shape == (3,)
+
+
 def test_sorted_arrays_stay_sorted() -> None:
     offsets = np.array([0, 3, 3, 10, 40], np.int32)
     fresh = like(offsets, np.random.default_rng(2))
