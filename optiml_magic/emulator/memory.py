@@ -25,11 +25,10 @@ class Allocation:
 class Memory:
     """Global memory. Addresses are never reused, so a stale pointer faults.
 
-    ``capacity_hint`` is accepted for symmetry with real devices; pages are committed on first use.
+    Pages are committed on first use.
     """
 
-    def __init__(self, capacity_hint: int = 0) -> None:
-        self.capacity_hint = capacity_hint
+    def __init__(self) -> None:
         self._allocations: dict[int, Allocation] = {}
         self._next = _FIRST
 
