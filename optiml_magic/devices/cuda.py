@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job, Timing
-from optiml_magic.devices.compare import compare
+from optiml_magic.devices.compare import compare, unlikely
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
+from optiml_magic.model.dtypes import BFLOAT16, DType
 from optiml_magic.model.launch import Argument, BufferArgument, LaunchPlan
 from optiml_magic.model.verdict import Outcome, OutputCheck
 
@@ -43,11 +44,15 @@ _FAULTS = {
 
 @dataclass
 class _Memory:
-    """A buffer between two canaries; ``pristine`` is what an input must still hold afterwards."""
+    """A buffer between two canaries; ``pristine`` is what an input must still hold afterwards.
+
+    ``array`` holds ``dtype`` as a type that CuPy knows: see ``_stored``.
+    """
 
     whole: Any
     canary: Any
     array: Any
+    dtype: DType
     pristine: Any = None
     expected: Any = None
 
@@ -121,8 +126,9 @@ class CudaDevice:
         return tuple(Timing(tuple(found), n) for found, n in zip(seconds, counts, strict=True))
 
     def read(self, case: str, buffer: str) -> Array:
-        _, memories = self._case(case)
-        array: Array = memories[buffer].array.get(stream=self._stream)
+        found, memories = self._case(case)
+        memory, like = memories[buffer], next(b.array for b in found.buffers if b.name == buffer)
+        array: Array = memory.array.get(stream=self._stream).view(memory.dtype).reshape(like.shape)
         return array
 
     def close(self) -> None:
@@ -140,11 +146,11 @@ class CudaDevice:
         cp = self._cp
         memory = self._guarded(buffer.array.nbytes, buffer.array.dtype, buffer.array.shape)
         if buffer.role != "output":
-            memory.array[...] = cp.asarray(buffer.array)
+            memory.array[...] = cp.asarray(_stored(buffer.array))
         if buffer.role == "input":
             memory.pristine = memory.array.copy()
         if buffer.expected is not None:
-            memory.expected = cp.asarray(buffer.expected)
+            memory.expected = cp.asarray(_stored(buffer.expected))
         return memory
 
     def _guarded(self, nbytes: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> _Memory:
@@ -156,8 +162,10 @@ class CudaDevice:
         # The tail guard begins where the data ends, padding included: an off-by-one write is seen.
         tail = whole[_GUARD + nbytes :]
         tail[...] = cp.resize(canary[_GUARD:], tail.shape)
-        array = whole[_GUARD : _GUARD + nbytes].view(dtype).reshape(shape)
-        return _Memory(whole, canary, array)
+        like = _stored(np.empty(1, dtype))
+        shape = shape + like.shape[1:]
+        array = whole[_GUARD : _GUARD + nbytes].view(like.dtype).reshape(shape)
+        return _Memory(whole, canary, array, dtype)
 
     def _load(self, build: Build) -> Any:
         module = self._modules.get(build.digest)
@@ -180,25 +188,29 @@ class CudaDevice:
         for at, buffer in enumerate(case.buffers):
             array = memories[buffer.name].array
             if buffer.role == "inout":
-                array[...] = cp.asarray(buffer.array)
+                array[...] = cp.asarray(_stored(buffer.array))
             elif buffer.role == "output" and buffer.name in fills:
-                array[...] = float(fills[buffer.name])
+                one = np.full(1, float(fills[buffer.name]), buffer.array.dtype)
+                array[...] = cp.asarray(_stored(one))[0]
             elif buffer.role == "output" and buffer.name not in plan.zeros:
-                poisons[buffer.name] = self._poison(array, seed + at)
-                array[...] = poisons[buffer.name]
+                poisons[buffer.name] = self._poison(memories[buffer.name], seed + at)
+                _bytes(array)[...] = _bytes(poisons[buffer.name])
         return poisons
 
-    def _poison(self, like: Any, seed: int) -> Any:
-        rng = self._cp.random.default_rng(seed)
-        words = rng.integers(0, 2**32, -(-like.nbytes // 4), dtype=self._cp.uint32)
-        return words.view(self._cp.uint8)[: like.nbytes].view(like.dtype).reshape(like.shape)
+    def _poison(self, memory: _Memory, seed: int) -> Any:
+        cp, like = self._cp, memory.array
+        rng = cp.random.default_rng(seed)
+        raw = rng.integers(0, 2**32, -(-like.nbytes // 4), dtype=cp.uint32).view(cp.uint8)
+        raw = raw[: like.nbytes]
+        unlikely(raw, memory.dtype)
+        return raw.view(like.dtype).reshape(like.shape)
 
     def _scratch(self, job: Job) -> dict[str, _Memory]:
         made = {}
         for at, wanted in enumerate(job.plan.scratch):
             dtype = np.dtype(wanted.dtype)
             memory = self._guarded(wanted.elements * dtype.itemsize, dtype, (wanted.elements,))
-            memory.array[...] = self._poison(memory.array, job.poison + 1000 + at)
+            memory.array[...] = self._poison(memory, job.poison + 1000 + at)
             made[wanted.name] = memory
         return made
 
@@ -283,6 +295,7 @@ class CudaDevice:
                 b.tolerance,
                 poison.get(b.name),
                 xp=self._cp,
+                dtypes=(b.array.dtype, b.expected.dtype),
             )
             for b in case.buffers
             if b.expected is not None and b.tolerance is not None
@@ -299,6 +312,14 @@ def _argument(argument: Argument, memories: dict[str, _Memory]) -> Any:
 
 def _bytes(array: Any) -> Any:
     return array.reshape(-1).view(np.uint8)
+
+
+def _stored(array: Array) -> Array:
+    """An array in a type of CuPy's: bfloat16 as uint16, a struct as one more axis of its bytes."""
+    if array.dtype.names is not None:
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        return raw.reshape(*array.shape, array.dtype.itemsize)
+    return array.view(np.uint16) if array.dtype == BFLOAT16 else array
 
 
 def _driver_name(runtime_name: str) -> str:

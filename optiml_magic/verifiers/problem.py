@@ -12,6 +12,7 @@ import numpy as np
 from optiml_magic import binding
 from optiml_magic.devices.base import Array, Buffer, Case
 from optiml_magic.errors import BindingError, OracleError, UsageError
+from optiml_magic.model.dtypes import kind, title, widened
 from optiml_magic.model.task import Task
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.prepared import with_launches
@@ -170,7 +171,7 @@ def _start(bound: binding.BoundBuffer, start: str, values: Mapping[str, Any]) ->
 def _empty_output(
     task: Task, bound: binding.BoundBuffer, values: Mapping[str, Any], wanted: Array | None
 ) -> Array:
-    dtype = np.dtype(bound.dtype)
+    dtype = bound.dtype
     if task.outputs.get(bound.name):
         return np.empty(_shape(bound, task.outputs[bound.name], values), dtype)
     given = values.get(bound.name)
@@ -181,23 +182,24 @@ def _empty_output(
         return np.empty(wanted.shape, dtype)
     raise BindingError(
         f"the shape of the output `{bound.name}` is not known",
-        fix=f"give a reference, an array of that name, or --out {bound.name}:{dtype.str[1:]}[n]",
+        fix=f"give a reference, an array of that name, or --out {bound.name}:{title(dtype)}[n]",
         line=bound.line,
     )
 
 
 def _shape(bound: binding.BoundBuffer, spec: str, values: Mapping[str, Any]) -> tuple[int, ...]:
     match = _OUTPUT_SPEC.fullmatch(spec)
-    fix = f"write it like {bound.dtype[1:]}[rows, cols]"
+    fix = f"write it like {title(bound.dtype)}[rows, cols]"
     if match is None:
         raise UsageError(f"`{spec}` is no output specification", fix=fix)
     try:
         given = np.dtype(match["dtype"])
     except TypeError:
         raise UsageError(f"`{match['dtype']}` in `{spec}` is no dtype", fix=fix) from None
-    if given != np.dtype(bound.dtype):
+    if given != bound.dtype:
         raise BindingError(
-            f"`{bound.name}` is declared {given.name}; the kernel's pointer is to {bound.dtype}",
+            f"`{bound.name}` is declared {given.name}; the kernel's pointer is to "
+            f"{title(bound.dtype)}",
             fix=fix,
             line=bound.line,
         )
@@ -220,16 +222,31 @@ def _split_axes(text: str) -> list[str]:
 
 def _fitting(wanted: Array, dtype: np.dtype[Any]) -> Array:
     """The oracle's answer in a precision that the comparison can use."""
-    if dtype.kind != "c" and wanted.dtype.kind == "c":
-        raise OracleError(f"the reference is complex, the output {dtype.name}", fix="return reals")
-    if dtype.kind == "f":
-        return wanted.astype(np.float64)
-    if dtype.kind == "c":
-        return wanted.astype(np.complex128)
-    exact: Array = wanted.astype(dtype)
-    if not np.array_equal(exact, wanted):
+    if dtype.names is not None:
+        return _fitting_structs(wanted, dtype)
+    name = title(dtype)
+    if wanted.dtype.names is not None:
         raise OracleError(
-            f"the reference gives {wanted.dtype} values that a {dtype.name} output cannot hold",
-            fix=f"make it return {dtype.name}",
+            f"the reference gives structs, the output holds {name}", fix="return numbers"
         )
+    if kind(dtype) != "c" and wanted.dtype.kind == "c":
+        raise OracleError(f"the reference is complex, the output {name}", fix="return reals")
+    exact: Array = wanted.astype(widened(dtype))
+    if kind(dtype) not in "fc" and not np.array_equal(exact, wanted):
+        raise OracleError(
+            f"the reference gives {title(wanted.dtype)} values that a {name} output cannot hold",
+            fix=f"make it return {name}",
+        )
+    return exact
+
+
+def _fitting_structs(wanted: Array, dtype: np.dtype[Any]) -> Array:
+    if wanted.dtype.names != dtype.names:
+        raise OracleError(
+            f"the reference gives {title(wanted.dtype)}, the output holds {title(dtype)}",
+            fix="return a structured array with these fields, np.zeros(n, p.dtype) for one",
+        )
+    exact = np.zeros(wanted.shape, widened(dtype))
+    for name in dtype.names or ():
+        exact[name] = _fitting(wanted[name], dtype[name].base)
     return exact
