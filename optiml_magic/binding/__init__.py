@@ -11,6 +11,7 @@ from optiml_magic.binding.interface import (
     interface,
     launched,
 )
+from optiml_magic.binding.layout import checked_text, misfit
 from optiml_magic.binding.plan import name_expressions, pack, plan
 
 __all__ = [
@@ -18,9 +19,11 @@ __all__ = [
     "Interface",
     "check_array",
     "check_values",
+    "checked_text",
     "content",
     "interface",
     "launched",
+    "misfit",
     "name_expressions",
     "pack",
     "plan",

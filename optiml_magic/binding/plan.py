@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from optiml_magic.binding.elements import element_dtype, is_row_of, wanted
 from optiml_magic.binding.interface import (
     BoundBuffer,
     Interface,
-    element_dtype,
     launched,
     pairs,
 )
 from optiml_magic.chips import Chip
 from optiml_magic.errors import BindingError, SourceError
 from optiml_magic.model.build import Build
+from optiml_magic.model.dtypes import DType, kind, title
 from optiml_magic.model.launch import (
     Argument,
     BufferArgument,
@@ -73,7 +74,7 @@ def plan(
     scratch = tuple(_scratch(program, integers, shapes))
     buffers = {buffer.name: buffer for buffer in found.buffers}
     known: dict[str, BoundBuffer | Scratch] = {**buffers, **{s.name: s for s in scratch}}
-    env = _Environment(values, integers, shapes, chip, known)
+    env = _Environment(values, integers, shapes, chip, known, found.structs)
     launches = [_launch(x, kernel, build.names, env) for x, kernel in launched(program)]
     zeros = tuple(d.buffer for d in program.zeros)
     for name, line in [(d.buffer, d.line) for d in (*program.zeros, *program.inits)]:  # type: ignore[attr-defined]
@@ -133,9 +134,9 @@ def _bound_variables(
                     line=variable.line,
                 )
             continue
-        if variable.dtype != bound.dtype or variable.lanes != bound.lanes:
+        if variable.dtype is None or variable.dtype != bound.dtype or variable.lanes != bound.lanes:
             raise BindingError(
-                f"`{bound.name}` holds {np.dtype(bound.dtype).name}, and this variable is of "
+                f"`{bound.name}` holds {title(bound.dtype)}, and this variable is of "
                 f"{variable.ctype}",
                 fix="keep the types of the task's variables",
                 line=variable.line,
@@ -190,6 +191,7 @@ class _Environment:
     shapes: Shapes
     chip: Chip
     known: Mapping[str, BoundBuffer | Scratch]
+    structs: Mapping[str, DType]
 
     def evaluate(self, expression: Expression) -> int:
         return expression.evaluate(self.integers, self.shapes)
@@ -247,9 +249,10 @@ def _argument(parameter: Parameter, expression: Expression, env: _Environment) -
                 fix=nearest(name, env.known) or f"declare it: #pragma optiml scratch {name} f4[n]",
                 line=parameter.line,
             )
-        if buffer.dtype != element_dtype(parameter, name):
+        held, own = np.dtype(buffer.dtype), element_dtype(parameter)
+        if held != own and (held.names is None or own is not None):
             raise BindingError(
-                f"`{name}` holds {buffer.dtype}, and this kernel's pointer is to {parameter.ctype}",
+                f"`{name}` holds {title(held)}, and this kernel's pointer is to {parameter.ctype}",
                 fix="keep the types of the task's buffers",
                 line=parameter.line,
             )
@@ -257,57 +260,92 @@ def _argument(parameter: Parameter, expression: Expression, env: _Environment) -
     value = env.values.get(expression.text)
     if value is None:
         value = env.evaluate(expression)
+    layout = env.structs.get(expression.text)
+    if layout is not None and getattr(value, "dtype", None) != layout:
+        raise BindingError(
+            f"`{parameter.name}` is {wanted(parameter)}, which the task gave as {title(layout)}",
+            fix="pass a structured scalar of that dtype",
+            line=parameter.line,
+        )
     return ScalarArgument(pack(parameter, value).hex())
 
 
 def pack(parameter: Parameter, value: Any) -> bytes:
     """The little-endian bytes of a by-value parameter; BindingError where it does not fit."""
-    if isinstance(value, np.void):
-        return value.tobytes()
-    if parameter.dtype is None or parameter.dtype == "bfloat16" or parameter.lanes > 1:
-        raise BindingError(
-            f"`{parameter.name}` is a `{parameter.ctype}`, and was given a {type(value).__name__}",
-            fix="pass a NumPy structured scalar of the same layout",
-            line=parameter.line,
-        )
-    dtype = np.dtype(parameter.dtype)
+    dtype = element_dtype(parameter)
+    if dtype is None or parameter.lanes > 1:
+        return _pack_several(parameter, value)
     if isinstance(value, np.ndarray) and value.ndim:
         raise BindingError(
-            f"`{parameter.name}` is a {dtype.name}, and was given an array",
+            f"`{parameter.name}` is {wanted(parameter)}, and was given an array",
             fix="pass one number",
             line=parameter.line,
         )
     number = value.item() if hasattr(value, "item") else value
-    if dtype.kind in "iu" and isinstance(number, float):
-        raise BindingError(
-            f"`{parameter.name}` is the float {number!r}, and the kernel wants a {dtype.name}",
-            fix=f"pass int({parameter.name})",
-            line=parameter.line,
-        )
+    letter = kind(dtype)
     if not isinstance(number, (bool, int, float, complex)):
         raise BindingError(
-            f"`{parameter.name}` is a {dtype.name}, and was given a {type(value).__name__}",
+            f"`{parameter.name}` is {wanted(parameter)}, and was given a {type(value).__name__}",
             fix="pass a number",
             line=parameter.line,
         )
-    if dtype.kind in "iu" and (
-        number != int(number.real) or not _in_range(int(number.real), dtype)
-    ):
+    if letter in "iu" and isinstance(number, float):
         raise BindingError(
-            f"`{parameter.name}` is {number!r}, which a {dtype.name} cannot hold",
-            fix="pass an integer in its range, or change the parameter's type",
+            f"`{parameter.name}` is the float {number!r}, and the kernel wants {wanted(parameter)}",
+            fix=f"pass int({parameter.name})",
             line=parameter.line,
         )
-    if dtype.kind == "f" and isinstance(number, complex):
+    if letter != "c" and isinstance(number, complex):
         raise BindingError(
-            f"`{parameter.name}` is complex, and the kernel wants a {dtype.name}",
+            f"`{parameter.name}` is complex, and the kernel wants {wanted(parameter)}",
             fix="pass a real number",
             line=parameter.line,
         )
-    return np.asarray(number).astype(dtype).tobytes()
+    with np.errstate(over="ignore"):
+        packed = np.asarray(number).astype(dtype) if letter not in "iu" else None
+    if not _holds(dtype, number) or (packed is not None and _overflowed(number, packed)):
+        raise BindingError(
+            f"`{parameter.name}` is {number!r}, which {wanted(parameter)} cannot hold",
+            fix="pass a value in its range, or change the parameter's type",
+            line=parameter.line,
+        )
+    return (np.asarray(number, dtype) if packed is None else packed).tobytes()
 
 
-def _in_range(value: int, dtype: np.dtype[Any]) -> bool:
+def _pack_several(parameter: Parameter, value: Any) -> bytes:
+    """The bytes of a struct, or of the lanes of a vector type."""
+    lane = element_dtype(parameter)
+    if isinstance(value, (np.ndarray, np.void)):
+        struct = value.dtype.names is not None and value.ndim == 0
+        if lane is None and struct:
+            return value.tobytes()  # its layout is for the compiler to confirm
+        size = 0 if lane is None else lane.itemsize * parameter.lanes
+        row = value.shape == (parameter.lanes,) and value.dtype == lane
+        packed = struct and lane is not None and is_row_of(value.dtype, lane)
+        if (row or packed) and value.nbytes == size:
+            return value.tobytes()
+    fix = "pass a NumPy structured scalar with the fields of the struct: an_array[0]"
+    if lane is not None:
+        zeros = ", ".join("0" * parameter.lanes)
+        fix = f"pass an array of its lanes: np.array([{zeros}], {title(lane)!r})"
+    raise BindingError(
+        f"`{parameter.name}` is {wanted(parameter)}, and was given a {type(value).__name__}",
+        fix=fix,
+        line=parameter.line,
+    )
+
+
+def _holds(dtype: DType, number: Any) -> bool:
+    if kind(dtype) == "b":
+        return number in (0, 1)
+    return kind(dtype) not in "iu" or _in_range(int(number), dtype)
+
+
+def _overflowed(number: Any, packed: np.ndarray[Any, DType]) -> bool:
+    return bool(np.isfinite(number)) and not bool(np.isfinite(packed))
+
+
+def _in_range(value: int, dtype: DType) -> bool:
     limits = np.iinfo(dtype)
     return int(limits.min) <= value <= int(limits.max)
 

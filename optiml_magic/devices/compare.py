@@ -1,8 +1,8 @@
 """Fixed code that compares a buffer with the wanted one: statistics only, judged elsewhere.
 
-The same code runs on NumPy and on CuPy arrays; ``xp`` names the library. It looks at bytes and reads
-each number of an element by itself, so a struct needs no support of the library, nor does bfloat16,
-which is widened to float32 by a shift.
+The same code runs on NumPy and on CuPy arrays; ``xp`` names the library. It looks at bytes and
+reads each number of an element by itself, so a struct needs no support of the library, nor does
+bfloat16, which is widened to float32 by a shift.
 """
 
 from __future__ import annotations
