@@ -12,7 +12,7 @@ import numpy as np
 from optiml_magic.model.task import Task
 
 FP16, BF16, COMPLEX = "#include <cuda_fp16.h>", "#include <cuda_bf16.h>", "#include <cuComplex.h>"
-STD = "#include <cuda/std/complex>\n#include <cuda/std/cstdint>"
+STD = "#include <cuda/std/complex>"
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Row:
         dtype = np.dtype(self.dtype)
         rng = np.random.default_rng(len(self.ctype))
         shape = (count, self.lanes) if self.lanes > 1 else (count,)
-        x = rng.integers(0, 2 if dtype == bool else 50, shape).astype(np.float64)
+        x = rng.integers(0, 2 if dtype.kind == "b" else 50, shape).astype(np.float64)
         if dtype.kind == "c":
             x = x + 1j * rng.integers(0, 50, shape)
-        one = np.ones(self.lanes) if dtype == bool else np.arange(3, 3 + self.lanes)
+        one = np.ones(self.lanes) if dtype.kind == "b" else np.arange(3, 3 + self.lanes)
         b = one.astype(dtype)
         return x.astype(dtype), b if self.lanes > 1 else b[0]
 
@@ -70,19 +70,20 @@ def _integers() -> Iterator[Row]:
 
 
 def _vectors() -> Iterator[Row]:
-    lanes = {"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4",
-             "uint": "u4", "long": "i8", "ulong": "u8", "longlong": "i8", "ulonglong": "u8",
-             "float": "f4", "double": "f8"}  # fmt: skip
-    for stem, dtype in lanes.items():
-        for count in (1, 2, 3, 4) if stem in ("float", "int", "double", "uchar") else (2, 4):
-            wide = "_16a" if count == 4 and np.dtype(dtype).itemsize == 8 else ""
-            name = f"{stem}{count}{wide}"
-            parts = ", ".join(f"a.{axis} + b.{axis}" for axis in "xyzw"[:count])
-            cast = f"make_{name}({parts})"
-            if np.dtype(dtype).itemsize < 4:  # no narrowing in braces
-                cast = f"make_{name}({', '.join(f'({stem})(a.{c} + b.{c})' for c in 'xyzw'[:count])})"
-                cast = cast.replace("(uchar)", "(unsigned char)").replace("(ushort)", "(unsigned short)")
-            yield Row(name, dtype, count, cast)
+    stems = {"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4",
+             "long": "i8", "ulong": "u8", "longlong": "i8", "ulonglong": "u8", "float": "f4",
+             "double": "f8"}  # fmt: skip
+    counts = {"float": (1, 2, 3, 4), "double": (2, 3), "int": (2, 3, 4), "uchar": (3, 4)}
+    for stem, dtype in stems.items():
+        for count in counts.get(stem, (2,)):
+            yield _vector(f"{stem}{count}", dtype, count)
+    yield _vector("double4_16a", "f8", 4)
+    yield _vector("longlong4_32a", "i8", 4)
+
+
+def _vector(ctype: str, dtype: str, lanes: int) -> Row:
+    sums = ", ".join(f"(decltype(a.{c}))(a.{c} + b.{c})" for c in "xyzw"[:lanes])
+    return Row(ctype, dtype, lanes, f"{ctype}{{{sums}}}")
 
 
 TYPES = (
@@ -97,9 +98,6 @@ TYPES = (
     Row("cuFloatComplex", "c8", add="cuCaddf(a, b)", include=COMPLEX),
     Row("cuDoubleComplex", "c16", add="cuCadd(a, b)", include=COMPLEX),
     Row("cuda::std::complex<float>", "c8", include=STD),
-    Row("cuda::std::complex<double>", "c16", include=STD),
-    Row("thrust::complex<float>", "c8", include="#include <thrust/complex.h>"),
-    Row("cuda::std::uint32_t", "u4", include=STD),
     *_vectors(),
     Row("half2", "f2", 2, include=FP16),
     Row("__half2", "f2", 2, include=FP16),

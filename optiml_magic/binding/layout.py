@@ -28,10 +28,10 @@ template <int I, class R, class A, class... B> struct optiml_parameter<I, R (*)(
 template <class T> struct optiml_bare { using type = T; };
 template <class T> struct optiml_bare<const T> : optiml_bare<T> {};
 template <class T> struct optiml_bare<T*> : optiml_bare<T> {};
-template <unsigned long long compiler, unsigned long long array> struct optiml_layout { static_assert(compiler == array, "layout"); };
+template <int line, unsigned long long compiler, unsigned long long array> struct optiml_layout { static_assert(compiler == array, "layout"); };
 """  # noqa: E501
 _ERROR = re.compile(r"\((?P<line>\d+)\): error[^:\n]*: (?P<text>.*)")
-_INSTANCE = re.compile(r"\[with compiler=(?P<compiler>\d+)\w*, .*?\] at line (?P<line>\d+)", re.DOTALL)
+_INSTANCE = re.compile(r"\[with line=(?P<line>\d+), compiler=(?P<compiler>\d+)")
 
 
 @dataclass(frozen=True)
@@ -107,4 +107,4 @@ def _asserted(struct: str, function: str, at: int, dtype: DType) -> Iterator[tup
 
 
 def _equal(compiler: str, array: int) -> str:
-    return f"template struct optiml_layout<{compiler}, {array}>;"
+    return f"template struct optiml_layout<__LINE__, {compiler}, {array}>;"

@@ -180,9 +180,10 @@ def _empty_output(
         return np.empty(given.shape, dtype)
     if wanted is not None:
         return np.empty(wanted.shape, dtype)
+    declared = "" if dtype.names else f", or --out {bound.name}:{title(dtype)}[n]"
     raise BindingError(
         f"the shape of the output `{bound.name}` is not known",
-        fix=f"give a reference, an array of that name, or --out {bound.name}:{title(dtype)}[n]",
+        fix=f"give a reference, an array of that name{declared}",
         line=bound.line,
     )
 
