@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,17 @@ from optiml_magic.devices.base import Array
 from optiml_magic.errors import UsageError
 from optiml_magic.model.dtypes import kind
 from optiml_magic.model.task import Task
+from optiml_magic.verifiers.libraries import Home, homes, in_numpy
 
 Values = Mapping[str, Any]
+
+
+def at_border(task: Task) -> tuple[Task, dict[str, Home]]:
+    """The task with the arrays of other libraries as NumPy's, and where each of them came from."""
+    given = _called(task, 0) if callable(task.inputs) else task.inputs
+    if not callable(task.inputs):
+        task = replace(task, inputs=in_numpy(given))
+    return task, homes(given)
 
 
 def draw(task: Task, seed: int) -> dict[str, Any]:
@@ -22,7 +32,7 @@ def draw(task: Task, seed: int) -> dict[str, Any]:
     permutations; scalars stay.
     """
     if callable(task.inputs):
-        return _called(task, seed)
+        return in_numpy(_called(task, seed))
     values = dict(task.inputs)
     if seed == 0:
         return values

@@ -18,6 +18,7 @@ from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.prepared import with_launches
 from optiml_magic.source.program import Program
 from optiml_magic.verifiers import inputs, reference
+from optiml_magic.verifiers.libraries import Home
 from optiml_magic.verifiers.tolerance import tolerance
 
 _OUTPUT_SPEC = re.compile(r"\s*(?P<dtype>[a-zA-Z]\w*)\s*(?:\[(?P<shape>.*)\])?\s*")
@@ -54,13 +55,14 @@ def prepare(task: Task, *, seeds: int) -> Problem:
     """
     prepared = with_launches(task.text)
     program = _with_arguments(prepared.program, task)
+    task, homes = inputs.at_border(task)
     values = _with_sizes(program, inputs.draw(task, 0))
     found = binding.interface(program, task, values)
     instances, wide = [], True
     for seed in range(seeds):
         drawn = _with_sizes(program, inputs.draw(task, seed))
         binding.check_values(found, drawn)
-        instance, is_wide = _instance(task, program, found, drawn, seed)
+        instance, is_wide = _instance(task, homes, program, found, drawn, seed)
         instances.append(instance)
         wide = wide and is_wide
     oracle = "the input kernel itself"
@@ -108,7 +110,12 @@ def _with_sizes(program: Program, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _instance(
-    task: Task, program: Program, found: binding.Interface, values: Mapping[str, Any], seed: int
+    task: Task,
+    homes: Mapping[str, Home],
+    program: Program,
+    found: binding.Interface,
+    values: Mapping[str, Any],
+    seed: int,
 ) -> tuple[Instance, bool]:
     written = [buffer.name for buffer in found.named("output", "inout")]
     wanted: dict[str, Array] = {}
@@ -117,7 +124,7 @@ def _instance(
         asked = {
             n: v for n, v in values.items() if n not in {b.name for b in found.named("output")}
         }
-        answer = reference.ask(task.reference, asked, written)
+        answer = reference.ask(task.reference, asked, written, homes)
         wanted, wide = answer.outputs, answer.wide
     starts = {d.buffer: d.value for d in program.inits if isinstance(d.value, str)}
     buffers = tuple(

@@ -6,6 +6,7 @@ import inspect
 import keyword
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from optiml_magic.devices.base import Array
 from optiml_magic.errors import OracleError
 from optiml_magic.model.dtypes import kind, numbers, part, title, widened
+from optiml_magic.verifiers.libraries import Home, to_numpy
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,15 @@ class Answer:
     wide: bool
 
 
-def ask(reference: Callable[..., Any], values: Mapping[str, Any], outputs: Sequence[str]) -> Answer:
+def ask(
+    reference: Callable[..., Any],
+    values: Mapping[str, Any],
+    outputs: Sequence[str],
+    homes: Mapping[str, Home] = MappingProxyType({}),
+) -> Answer:
     """The answer of a reference for inputs by name; ``outputs`` are in the kernel's order.
+
+    Inputs that came from another library, see ``homes``, are handed to it as arrays of that.
 
     Raises OracleError where it fails, differs when called twice, or returns the wrong number of
     things.
@@ -32,11 +41,11 @@ def ask(reference: Callable[..., Any], values: Mapping[str, Any], outputs: Seque
     arguments = _arguments(reference, values)
     wide = True
     try:
-        first = reference(**_copies(arguments, wide=True))
+        first = reference(**_copies(arguments, homes, wide=True))
     except Exception:  # noqa: BLE001  # any failure means that float64 is not to its taste
         wide = False
-        first = _call(reference, _copies(arguments, wide=False))
-    second = _call(reference, _copies(arguments, wide=wide))
+        first = _call(reference, _copies(arguments, homes, wide=False))
+    second = _call(reference, _copies(arguments, homes, wide=wide))
     one, two = _named(first, outputs), _named(second, outputs)
     for name in outputs:
         if not numbers(one[name].dtype):
@@ -90,14 +99,15 @@ def _spelled(name: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
-def _copies(values: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
-    return {name: _copy(value, wide=wide) for name, value in values.items()}
+def _copies(values: Mapping[str, Any], homes: Mapping[str, Home], *, wide: bool) -> dict[str, Any]:
+    return {name: _copy(value, homes.get(name), wide=wide) for name, value in values.items()}
 
 
-def _copy(value: Any, *, wide: bool) -> Any:
+def _copy(value: Any, home: Home | None, *, wide: bool) -> Any:
     if not isinstance(value, np.ndarray):
         return value
-    return value.astype(widened(value.dtype)) if wide else value.copy()
+    copy = value.astype(widened(value.dtype)) if wide else value.copy()
+    return home.array(copy) if home else copy
 
 
 def _call(reference: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
@@ -118,7 +128,7 @@ def _named(answer: Any, outputs: Sequence[str]) -> dict[str, Array]:
                 f"the reference's dict lacks `{missing[0]}`",
                 fix=f"return all of {', '.join(outputs)}",
             )
-        return {name: np.asarray(answer[name]) for name in outputs}
+        return {name: np.asarray(to_numpy(answer[name])) for name in outputs}
     several = list(answer) if isinstance(answer, tuple) else [answer]
     if len(several) != len(outputs) or any(value is None for value in several):
         got = "nothing" if several == [None] else f"{len(several)} value(s)"
@@ -126,4 +136,4 @@ def _named(answer: Any, outputs: Sequence[str]) -> dict[str, Array]:
             f"the reference returned {got}; the kernel writes {', '.join(outputs) or 'nothing'}",
             fix="return one array for each output, in the order of the kernel's parameters",
         )
-    return {name: np.asarray(value) for name, value in zip(outputs, several, strict=True)}
+    return {name: np.asarray(to_numpy(value)) for name, value in zip(outputs, several, strict=True)}
