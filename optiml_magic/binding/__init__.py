@@ -12,7 +12,7 @@ from optiml_magic.binding.interface import (
     launched,
 )
 from optiml_magic.binding.layout import checked_text, misfit
-from optiml_magic.binding.plan import name_expressions, pack, plan
+from optiml_magic.binding.plan import name_expressions, pack, plan, told
 
 __all__ = [
     "BoundBuffer",
@@ -27,4 +27,5 @@ __all__ = [
     "name_expressions",
     "pack",
     "plan",
+    "told",
 ]

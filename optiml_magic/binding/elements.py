@@ -26,8 +26,15 @@ def struct_dtype(
 ) -> DType:
     """The dtype of a struct, by its C++ name; a BindingError for any other type without one."""
     refuse(program, parameter, name)
-    if parameter.ctype in layouts:
-        return layouts[parameter.ctype]
+    dtype = layouts.get(parameter.ctype)
+    if dtype is not None and not numbers(dtype):
+        raise BindingError(
+            f"`{name}` holds {title(dtype)}, of which a member is no number of a kernel's",
+            fix=f"make it an array of {suggested(program, parameter.ctype)}",
+            line=parameter.line,
+        )
+    if dtype is not None:
+        return dtype
     if members(program.text, parameter.ctype):
         raise BindingError(
             f"`{name}` is a struct `{parameter.ctype}`, and no array tells its layout",

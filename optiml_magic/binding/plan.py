@@ -157,11 +157,18 @@ def _scratch(program: Program, integers: Mapping[str, int], shapes: Shapes) -> I
         total += elements * np.dtype(directive.dtype).itemsize
         if elements < 1 or total > _MOST_SCRATCH:
             raise BindingError(
-                f"scratch {directive.name} of {elements} elements",
+                f"scratch {directive.name} of {elements} elements{told(directive.count, integers)}",
                 fix=f"ask for at least one, and for {_MOST_SCRATCH >> 30} GB in all at most",
                 line=directive.line,
             )
         yield Scratch(directive.name, directive.dtype, elements)
+
+
+def told(expression: Expression, integers: Mapping[str, int]) -> str:
+    """Where a size comes from: its expression, and the values of the names in it."""
+    names = sorted(expression.names & integers.keys())
+    values = " and ".join(f"{name} = {integers[name]}" for name in names)
+    return f", from `{expression}` with {values}" if names else ""
 
 
 def name_expressions(program: Program, found: Interface) -> tuple[str, ...]:
@@ -231,8 +238,9 @@ def _extent(
     axes += [1] * (3 - len(axes))
     for value, limit, axis in zip(axes, largest, "xyz", strict=True):
         if not 1 <= value <= limit:
+            source = told(expressions["xyz".index(axis)], env.integers)
             raise BindingError(
-                f"{what}.{axis} is {value}",
+                f"{what}.{axis} is {value}{source}",
                 fix=f"it must lie between 1 and {limit}",
                 line=line or None,
             )

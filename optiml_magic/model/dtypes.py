@@ -37,7 +37,8 @@ def kind(dtype: DType) -> str:
     """NumPy's letter for a number: ``f`` for bfloat16 too; ``V`` for a struct, or what we lack."""
     if dtype == BFLOAT16:
         return "f"
-    return dtype.kind if dtype.itemsize in _SIZES.get(dtype.kind, ()) else "V"
+    known = dtype.isnative and dtype.itemsize in _SIZES.get(dtype.kind, ())
+    return dtype.kind if known else "V"
 
 
 def numbers(dtype: DType) -> tuple[Number, ...]:
@@ -91,7 +92,7 @@ def title(dtype: DType) -> str:
         return f"struct {{{members}}}"
     if dtype.subdtype is not None:
         return f"{title(dtype.subdtype[0])}[{', '.join(map(str, dtype.subdtype[1]))}]"
-    return str(dtype.name)
+    return str(dtype.name) if dtype.isnative else f"byte-swapped {dtype.name}"
 
 
 def spelled(dtype: DType) -> str:

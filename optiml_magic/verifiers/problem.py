@@ -17,7 +17,7 @@ from optiml_magic.model.task import Task
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.prepared import with_launches
 from optiml_magic.source.program import Program
-from optiml_magic.verifiers import inputs, reference
+from optiml_magic.verifiers import inputs, reference, shapes
 from optiml_magic.verifiers.libraries import Home
 from optiml_magic.verifiers.tolerance import tolerance
 
@@ -131,8 +131,8 @@ def _instance(
         _buffer(task, buffer, values, wanted.get(buffer.name), starts.get(buffer.name), wide=wide)
         for buffer in found.buffers
     )
-    shapes = {buffer.name: buffer.array.shape for buffer in buffers}
-    return Instance(seed, values, shapes, Case(f"seed-{seed}", buffers)), wide
+    extents = {buffer.name: buffer.array.shape for buffer in buffers}
+    return Instance(seed, values, extents, Case(f"seed-{seed}", buffers)), wide
 
 
 def _buffer(
@@ -152,12 +152,18 @@ def _buffer(
         array = _start(bound, start, values)
     else:
         array = _empty_output(task, bound, values, wanted)
+    if not array.size:
+        raise BindingError(
+            f"the output `{bound.name}` has the shape {array.shape}: there is nothing to check",
+            fix="give it at least one element",
+            line=bound.line,
+        )
     if wanted is None:
         return Buffer(bound.name, bound.role, array)
     if wanted.shape != array.shape:
         raise BindingError(
             f"the reference gives `{bound.name}` the shape {wanted.shape}, not {array.shape}",
-            fix="make the two agree",
+            fix=shapes.advice(wanted.shape, array.shape),
             line=bound.line,
         )
     limits = tolerance(wanted, array.dtype, rtol=task.rtol, atol=task.atol, narrow_oracle=not wide)
@@ -212,10 +218,18 @@ def _shape(bound: binding.BoundBuffer, spec: str, values: Mapping[str, Any]) -> 
             line=bound.line,
         )
     integers = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
-    shapes = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
+    known = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
     # The grammar has no lists, so the axes ride through it as the arguments of a call would.
-    parts = _split_axes(match["shape"] or "")
-    return tuple(parse_expression(part).evaluate(integers, shapes) for part in parts)
+    axes = [parse_expression(part) for part in _split_axes(match["shape"] or "")]
+    shape = tuple(axis.evaluate(integers, known) for axis in axes)
+    for axis, extent in zip(axes, shape, strict=True):
+        if extent < 1:
+            raise BindingError(
+                f"an axis of `{bound.name}` is {extent}{binding.told(axis, integers)}",
+                fix="give it at least one element",
+                line=bound.line,
+            )
+    return shape
 
 
 def _split_axes(text: str) -> list[str]:
