@@ -196,6 +196,7 @@ class Checked:
     problem: Problem
     choice: Choice
     evaluation: Evaluation
+    notes: tuple[str, ...] = ()
 
 
 def evaluate_once(task: Task, settings: Settings, *, program: str | None = None) -> Checked:
@@ -210,7 +211,8 @@ def evaluate_once(task: Task, settings: Settings, *, program: str | None = None)
         if program is not None and answered:
             other = Candidate(1, 0, Proposal(program, "another program", "user"))
             (evaluation,) = evaluator([other])
-    return Checked(problem, members.choice, evaluation)
+    notes = (*problem.notes, *evaluator.notes)
+    return Checked(problem, members.choice, evaluation, notes)
 
 
 def run_once(task: Task, settings: Settings, *, program: str | None = None) -> dict[str, Any]:
