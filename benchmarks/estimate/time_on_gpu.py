@@ -3,7 +3,8 @@
     python benchmarks/estimate/time_on_gpu.py bundle.json samples.json
 
 Events around ten runs of each launch plan, each on buffers of its own, the L2 overwritten before
-them; 3 warm-ups, 30 samples, the programs of one task in turn so that drift cancels. Inputs are random; nothing is verified here: the emulated device did.
+them; 3 warm-ups, 30 samples, the programs of one task in turn so that drift cancels. Inputs are
+random; nothing is verified here: the emulated device did.
 """
 
 from __future__ import annotations
