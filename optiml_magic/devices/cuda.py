@@ -240,7 +240,7 @@ class CudaDevice:
         for at, wanted in enumerate(job.plan.scratch):
             dtype = np.dtype(wanted.dtype)
             memory = self._guarded(wanted.elements * dtype.itemsize, dtype, (wanted.elements,))
-            memory.array[...] = self._poison(memory, job.poison + 1000 + at)
+            _bytes(memory.array)[...] = _bytes(self._poison(memory, job.poison + 1000 + at))
             made[wanted.name] = memory
         return made
 
@@ -248,10 +248,7 @@ class CudaDevice:
         """Further buffer sets: until all are twice the L2 together, or each launch has its own."""
         footprint = max(1, sum(memory.array.nbytes for memory in own.values()))
         wanted = min(count, -(-self._flushing // footprint))
-        return [
-            {n: _Memory(a, None, a) for n, a in ((n, m.array.copy()) for n, m in own.items())}
-            for _ in range(wanted - 1)
-        ]
+        return [{name: _copied(memory) for name, memory in own.items()} for _ in range(wanted - 1)]
 
     def _timed(self, run: _Run) -> float:
         cp = self._cp
@@ -340,6 +337,11 @@ def _contents(plan: LaunchPlan, memories: Mapping[str, _Memory]) -> dict[str, An
 
 def _places(memories: Mapping[str, _Memory]) -> dict[str, Place]:
     return {n: Place(m.array.data.ptr, m.array.nbytes) for n, m in memories.items()}
+
+
+def _copied(memory: _Memory) -> _Memory:
+    array = memory.array.copy()
+    return _Memory(array, None, array, memory.dtype)
 
 
 def _bytes(array: Any) -> Any:
