@@ -12,6 +12,14 @@ import numpy as np
 from optiml_magic.model.task import Task
 
 FP16, BF16, COMPLEX = "#include <cuda_fp16.h>", "#include <cuda_bf16.h>", "#include <cuComplex.h>"
+BITS = (
+    BF16
+    + """
+__device__ float wide(__nv_bfloat16 v) { return __uint_as_float(__bfloat16_as_ushort(v) << 16); }
+__device__ __nv_bfloat16 add(__nv_bfloat16 a, __nv_bfloat16 b) {
+    return __ushort_as_bfloat16(__float_as_uint(wide(a) + wide(b)) >> 16);  // exact sums only
+}"""
+)
 STD = "#include <cuda/std/complex>"
 
 
@@ -93,13 +101,18 @@ TYPES = (
     Row("double", "f8"),
     Row("half", "f2", include=FP16),
     Row("__half", "f2", include=FP16),
-    Row("__nv_bfloat16", ml_dtypes.bfloat16, include=BF16),
-    Row("nv_bfloat16", ml_dtypes.bfloat16, include=BF16),
+    Row("__nv_bfloat16", ml_dtypes.bfloat16, add="add(a, b)", include=BITS),
+    Row("nv_bfloat16", ml_dtypes.bfloat16, add="add(a, b)", include=BITS),
     Row("cuFloatComplex", "c8", add="cuCaddf(a, b)", include=COMPLEX),
     Row("cuDoubleComplex", "c16", add="cuCadd(a, b)", include=COMPLEX),
     Row("cuda::std::complex<float>", "c8", include=STD),
     *_vectors(),
     Row("half2", "f2", 2, include=FP16),
     Row("__half2", "f2", 2, include=FP16),
-    Row("__nv_bfloat162", ml_dtypes.bfloat16, 2, include=BF16),
+    Row("__nv_bfloat162", ml_dtypes.bfloat16, 2, "{add(a.x, b.x), add(a.y, b.y)}", BITS),
+)
+# With the arithmetic of the hardware, add.bf16 and add.bf16x2.
+BFLOAT16 = (
+    Row("nv_bfloat16", ml_dtypes.bfloat16, include=BF16),
+    Row("nv_bfloat162", ml_dtypes.bfloat16, 2, include=BF16),
 )

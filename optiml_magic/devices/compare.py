@@ -44,7 +44,7 @@ def compare(  # the last two only name the array library and what the bytes mean
     rows, wanted_rows = _rows(got, dtype), _rows(expected, wide)
     wrong = nonfinite = xp.zeros(len(rows), bool)
     error = largest = 0.0
-    limits = tolerance.fields or (tolerance,)
+    limits = tolerance.fields or (tolerance,) * len(numbers(dtype))
     for have, want, limit in zip(numbers(dtype), numbers(wide), limits, strict=True):
         found = _errors(_read(rows, have, xp), _read(wanted_rows, want, xp), limit, xp)
         wrong, nonfinite = wrong | found[0].any(axis=1), nonfinite | found[1].any(axis=1)

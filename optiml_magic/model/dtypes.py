@@ -120,9 +120,10 @@ def _described(dtype: DType) -> Any:
 
 
 def _understood(described: Any) -> DType:
+    form: Any = described
     if isinstance(described, dict):
-        formats = [_understood(inner) for inner in described["formats"]]
-        return np.dtype({**described, "formats": formats})
-    if isinstance(described, list):
-        return np.dtype((_understood(described[0]), tuple(described[1])))
-    return np.dtype(described)
+        form = {**described, "formats": [_understood(inner) for inner in described["formats"]]}
+    elif isinstance(described, list):
+        form = (_understood(described[0]), tuple(described[1]))
+    dtype: DType = np.dtype(form)
+    return dtype

@@ -46,10 +46,12 @@ def draw(task: Task, seed: int) -> dict[str, Any]:
 def like(array: Array, rng: np.random.Generator) -> Array:
     """A fresh array like ``array``; of structs, field by field."""
     if array.dtype.names is not None:
-        structs = array.copy()
+        given: Any = array
+        structs = given.copy()
         for name in array.dtype.names:
-            structs[name] = like(array[name], rng)
-        return structs
+            structs[name] = like(given[name], rng)
+        fresh: Array = structs
+        return fresh
     if _is_permutation(array):
         return rng.permutation(array.size).astype(array.dtype)
     fresh = _fresh(array, rng)

@@ -262,7 +262,7 @@ def _fitting(wanted: Array, dtype: np.dtype[Any]) -> Array:
     return exact
 
 
-def _fitting_structs(wanted: Array, dtype: np.dtype[Any]) -> Array:
+def _fitting_structs(wanted: Any, dtype: np.dtype[Any]) -> Array:
     if wanted.dtype.names != dtype.names:
         raise OracleError(
             f"the reference gives {title(wanted.dtype)}, the output holds {title(dtype)}",

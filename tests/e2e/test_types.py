@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from typetable import TYPES, Row
+from typetable import STD, TYPES, Row
 
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
@@ -27,13 +27,11 @@ def members() -> Iterator[Session]:
 @pytest.mark.parametrize("row", TYPES, ids=str)
 def test_a_type_is_passed_computed_with_and_compared(members: Session, row: Row) -> None:
     evaluator = Evaluator(prepare(row.task(), seeds=2), members.tools)
-    wrong = replace(row, add="a").text
-    right, bad = evaluator(
-        [
-            Candidate(0, None, Proposal(row.text, "", "test")),
-            Candidate(1, 0, Proposal(wrong, "", "test")),
-        ]
-    )
+    (right,) = evaluator([Candidate(0, None, Proposal(row.text, "", "test"))])
     assert right.verdict.passed, right.verdict
     assert right.verdict.checks[0].elements == row.values()[0].size
+    if row.include == STD:  # seconds of headers, for a dtype that another row has
+        return
+    wrong = replace(row, add="a").text
+    (bad,) = evaluator([Candidate(1, 0, Proposal(wrong, "", "test"))])
     assert bad.verdict.outcome is Outcome.WRONG, bad.verdict
