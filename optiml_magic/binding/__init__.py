@@ -12,7 +12,8 @@ from optiml_magic.binding.interface import (
     launched,
 )
 from optiml_magic.binding.layout import checked_text, misfit
-from optiml_magic.binding.plan import name_expressions, pack, plan, told
+from optiml_magic.binding.packing import pack
+from optiml_magic.binding.plan import name_expressions, plan, told
 
 __all__ = [
     "BoundBuffer",
