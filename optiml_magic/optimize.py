@@ -18,18 +18,23 @@ import numpy as np
 
 from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
-from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.compilers.cached import CachedCompiler
+from optiml_magic.compilers.headers import fingerprint
+from optiml_magic.compilers.nvcc import NvccCompiler
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
+from optiml_magic.compilers.options import options_of
 from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice, choose
+from optiml_magic.devices.driver import advice
 from optiml_magic.devices.hosted import HostedDevice
-from optiml_magic.errors import KernelFailed, SourceError
+from optiml_magic.errors import KernelFailed, MachineError, SourceError
 from optiml_magic.evaluation import Evaluator, Tools
 from optiml_magic.findings import TOOLS
 from optiml_magic.journal import SCHEMA, Journal, RunHeader
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.codec import to_json
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
@@ -66,10 +71,17 @@ class Session:
 
 
 @contextmanager
-def session(settings: Settings, cases: Sequence[Case] = ()) -> Iterator[Session]:
-    """Compiler, device host and tools for the length of one command; ncu counts on ``cases``."""
+def session(
+    settings: Settings, cases: Sequence[Case] = (), *, task: Task | None = None
+) -> Iterator[Session]:
+    """Compiler, device host and tools for the length of one command.
+
+    ncu counts on ``cases``; programs are compiled with what ``task`` and the settings ask for.
+    """
+    options = options_of(task or Task(""), settings)
     choice = choose(settings.device)
-    compiler = CachedCompiler(NvrtcCompiler(), settings.cache)
+    compiler = CachedCompiler(_compiler(settings), settings.cache)
+    require_driver(compiler, choice)
     device = HostedDevice(choice.name, seconds=settings.run_seconds)
     emulated = choice.is_emulated
     profiler: Profiler = (
@@ -78,7 +90,7 @@ def session(settings: Settings, cases: Sequence[Case] = ()) -> Iterator[Session]
     try:
         tools = Tools(
             compiler=compiler,
-            options=CompileOptions(),
+            options=options,
             device=device,
             chip=choice.chip,
             profiler=profiler,
@@ -91,17 +103,32 @@ def session(settings: Settings, cases: Sequence[Case] = ()) -> Iterator[Session]
         device.close()
 
 
+def _compiler(settings: Settings) -> Compiler:
+    return NvccCompiler() if settings.compiler == "nvcc" else NvrtcCompiler()
+
+
+def require_driver(compiler: Compiler, choice: Choice) -> None:
+    """MachineError where the card's driver is too old for the cubins of this compiler."""
+    if not choice.is_emulated and 0 < choice.driver < compiler.major:
+        raise MachineError(
+            f"{compiler.version} makes cubins of CUDA {compiler.major}, and the driver of "
+            f"{choice.name} knows CUDA {choice.driver}",
+            fix=advice(choice.driver),
+        )
+
+
 def prepared(task: Task, settings: Settings) -> Problem:
     """The task made concrete; for a text that does not even compile, the compiler's own words."""
     try:
         return prepare(task, seeds=settings.verify_seeds)
     except SourceError as unreadable:
         try:
-            program = parse_program(drop_host_code(task.text)[0])
+            program = parse_program(drop_host_code(task.text, task.constants)[0])
             source = program.compiled_text()
         except SourceError:
             raise unreadable from None
-        failure = NvrtcCompiler().compile(source, (), chip(DEFAULT_CHIP), CompileOptions())
+        options = options_of(task, settings)
+        failure = _compiler(settings).compile(source, (), chip(DEFAULT_CHIP), options)
         if isinstance(failure, CompileFailure):
             raise KernelFailed(
                 f"the input kernel failed, compile_error: {failure.errors[0].message}",
@@ -123,7 +150,7 @@ def optimize(
     began = time.monotonic()
     problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
-    with session(settings, cases) as members, _model(settings) as model:
+    with session(settings, cases, task=task) as members, _model(settings) as model:
         proposers: tuple[Proposer, ...] = (RuleProposer(), *([model] if model else []))
         header = _header(problem, members, settings, proposers)
         path = resume or settings.runs / f"{header.run}.jsonl"
@@ -196,7 +223,7 @@ def evaluate_once(task: Task, settings: Settings, *, program: str | None = None)
     """Compile, verify and measure the task's kernel, or ``program`` in its place."""
     problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
-    with session(settings, cases) as members:
+    with session(settings, cases, task=task) as members:
         evaluator = Evaluator(problem, members.tools)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (evaluation,) = evaluator([root])
@@ -214,7 +241,7 @@ def run_once(task: Task, settings: Settings, *, program: str | None = None) -> d
     is compared; raises UsageError where the kernel does not compile or faults.
     """
     problem = prepared(task, replace(settings, verify_seeds=1))
-    with session(settings) as members:
+    with session(settings, task=task) as members:
         text = program or problem.program.text
         return call(problem, members.tools, text, problem.instances[0].values)
 
@@ -235,7 +262,7 @@ def kernel(problem: Problem, settings: Settings, text: str) -> Kernel:
 def _run_kernel(
     problem: Problem, settings: Settings, program: str, values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    with session(settings) as members:
+    with session(settings, task=problem.task) as members:
         return call(problem, members.tools, program, values)
 
 
@@ -298,7 +325,14 @@ def _header(
         seed=settings.seed,
         batch=_batch(members),
         proposers=tuple(proposer.name for proposer in proposers),
+        options_digest=_options_digest(members.tools.options, problem.program.text),
     )
+
+
+def _options_digest(options: CompileOptions, text: str) -> str:
+    """Of the options and the headers that ``text`` reaches; its own where that cannot be told."""
+    reached = fingerprint(text, options) or uuid.uuid4().hex
+    return hashlib.sha256(f"{to_json(CompileOptions, options)} {reached}".encode()).hexdigest()[:16]
 
 
 def _inputs_digest(problem: Problem, settings: Settings) -> str:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from optiml_magic.binding import kernel_names
-from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.launch import BufferArgument, Launch
 from optiml_magic.optimize import optimize, session
@@ -44,7 +43,7 @@ def main(out: Path) -> None:
     for name, sizes in TASKS.items():
         result = optimize(known_task(name, **sizes), settings)
         problem = prepare(known_task(name, **sizes), seeds=1)
-        with session(settings, CompileOptions()) as members:
+        with session(settings) as members:
             evaluator = Evaluator(problem, members.tools)
             for step in result.trajectory.steps:
                 evaluation = step.evaluation

@@ -11,7 +11,7 @@ import numpy as np
 
 from optiml_magic import binding
 from optiml_magic.devices.base import Array, Buffer, Case
-from optiml_magic.errors import BindingError, OracleError, UsageError
+from optiml_magic.errors import BindingError, OracleError, SourceError, UsageError
 from optiml_magic.model.task import Task
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.prepared import with_launches
@@ -51,8 +51,15 @@ def prepare(task: Task, *, seeds: int) -> Problem:
 
     Raises a UsageError where the kernel, a directive, an input or the reference does not fit.
     """
-    prepared = with_launches(task.text)
+    prepared = with_launches(task.text, task.constants)
     program = _with_arguments(prepared.program, task)
+    for tune in program.tunes:
+        if tune.name in task.defines:
+            raise SourceError(
+                f"`{tune.name}` is tuned, and defined from outside as well",
+                fix=f"take -D {tune.name} away; the tune directive gives the value",
+                line=tune.line,
+            )
     values = _with_sizes(program, inputs.draw(task, 0))
     found = binding.interface(program, task, values)
     instances, wide = [], True
