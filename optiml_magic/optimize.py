@@ -26,9 +26,9 @@ from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.compilers.options import options_of
 from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice, choose
-from optiml_magic.devices.driver import advice
+from optiml_magic.devices.driver import require_release
 from optiml_magic.devices.hosted import HostedDevice
-from optiml_magic.errors import KernelFailed, MachineError, SourceError
+from optiml_magic.errors import KernelFailed, SourceError
 from optiml_magic.evaluation import Evaluator, Tools
 from optiml_magic.findings import TOOLS
 from optiml_magic.journal import SCHEMA, Journal, RunHeader
@@ -81,7 +81,8 @@ def session(
     options = options_of(task or Task(""), settings)
     choice = choose(settings.device)
     compiler = CachedCompiler(_compiler(settings), settings.cache)
-    require_driver(compiler, choice)
+    if not choice.is_emulated:
+        require_release(compiler.version, compiler.major, choice.driver)
     device = HostedDevice(choice.name, seconds=settings.run_seconds)
     emulated = choice.is_emulated
     profiler: Profiler = (
@@ -105,16 +106,6 @@ def session(
 
 def _compiler(settings: Settings) -> Compiler:
     return NvccCompiler() if settings.compiler == "nvcc" else NvrtcCompiler()
-
-
-def require_driver(compiler: Compiler, choice: Choice) -> None:
-    """MachineError where the card's driver is too old for the cubins of this compiler."""
-    if not choice.is_emulated and 0 < choice.driver < compiler.major:
-        raise MachineError(
-            f"{compiler.version} makes cubins of CUDA {compiler.major}, and the driver of "
-            f"{choice.name} knows CUDA {choice.driver}",
-            fix=advice(choice.driver),
-        )
 
 
 def prepared(task: Task, settings: Settings) -> Problem:

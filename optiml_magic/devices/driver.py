@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import sys
 
+from optiml_magic.errors import MachineError
+
 
 def driver_release() -> int:
     """The major version of CUDA that the driver knows; 0 where there is no driver.
@@ -18,6 +20,18 @@ def driver_release() -> int:
     except (OSError, AttributeError):
         return 0
     return 0 if status else version.value // 1000
+
+
+def require_release(compiler: str, major: int, release: int) -> None:
+    """MachineError where a driver of CUDA ``release`` is too old for a compiler of ``major``.
+
+    A driver runs cubins of its own release and of earlier ones; 0 stands for no driver.
+    """
+    if 0 < release < major:
+        raise MachineError(
+            f"{compiler} makes cubins of CUDA {major}, and the driver knows CUDA {release}",
+            fix=advice(release),
+        )
 
 
 def advice(release: int) -> str:
