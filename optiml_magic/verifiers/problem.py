@@ -11,7 +11,7 @@ import numpy as np
 
 from optiml_magic import binding
 from optiml_magic.devices.base import Array, Buffer, Case
-from optiml_magic.errors import BindingError, OracleError, SourceError, UsageError
+from optiml_magic.errors import BindingError, OracleError, UsageError
 from optiml_magic.model.task import Task
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.prepared import with_launches
@@ -55,7 +55,7 @@ def prepare(task: Task, *, seeds: int) -> Problem:
     program = _with_arguments(prepared.program, task)
     for tune in program.tunes:
         if tune.name in task.defines:
-            raise SourceError(
+            raise UsageError(
                 f"`{tune.name}` is tuned, and defined from outside as well",
                 fix=f"take -D {tune.name} away; the tune directive gives the value",
                 line=tune.line,
