@@ -53,7 +53,7 @@ def _defines(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
                 f"-D {name}: a macro cannot be called that",
                 fix="write -D NAME or -D NAME=VALUE; a macro with parameters belongs in a header",
             )
-        yield name, " ".join(str(value).split())
+        yield name, re.sub(r"[\r\n]+", " ", str(value))
 
 
 def _folders(task: Task) -> Iterator[Path]:
@@ -71,7 +71,8 @@ def _arguments(text: str) -> tuple[str, ...]:
     except ValueError as cause:
         raise UsageError(f"{cause} in --nvcc-args `{text}`", fix="close the quote") from None
     for word in words:
-        if _OURS.fullmatch(word):
+        # Also what a list passes on: -Xcompiler=-O2,-I/usr/include
+        if any(_OURS.fullmatch(part) for part in re.split("[=,]", word)) or word.startswith("@"):
             raise UsageError(
                 f"--nvcc-args cannot hold {word}",
                 fix="use -I, -D, --std, --device and #include; how it compiles is up to nvcc",

@@ -184,6 +184,8 @@ def test_the_options_of_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         (Task(""), {"compiler": "nvcc", "nvcc_args": "-I/usr/include"}, "cannot hold -I"),
         (Task(""), {"compiler": "nvcc", "nvcc_args": "-include x.h"}, "cannot hold -include"),
         (Task(""), {"compiler": "nvcc", "nvcc_args": "-arch=sm_80"}, "cannot hold -arch"),
+        (Task(""), {"compiler": "nvcc", "nvcc_args": "-Xcompiler=-O2,-I/x"}, "cannot hold -Xcom"),
+        (Task(""), {"compiler": "nvcc", "nvcc_args": "-Xcompiler @f"}, "cannot hold @f"),
     ],
 )
 def test_options_that_cannot_be(task: Task, settings: dict[str, str], message: str) -> None:
