@@ -52,6 +52,7 @@ class Interface:
     buffers: tuple[BoundBuffer, ...]
     scalars: tuple[str, ...]
     structs: Mapping[str, DType] = field(default_factory=dict)
+    constants: Mapping[str, int] = field(default_factory=dict)  # macros from outside of the text
 
     def named(self, *roles: BufferRole) -> tuple[BoundBuffer, ...]:
         """The buffers of these roles, in the order of the parameters."""
@@ -63,7 +64,8 @@ def launched(program: Program) -> tuple[tuple[LaunchDirective, Kernel], ...]:
     known = kernels(program.text)
     if not known:
         raise SourceError(
-            "there is no kernel here", fix="write a `__global__ void name(...)` function"
+            "there is no kernel here",
+            fix="write a `__global__ void name(...)` function; one in a header is not seen",
         )
     return tuple((launch, select(known, launch)) for launch in program.launches)
 
@@ -95,7 +97,7 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
         if parameter.dtype is None and expression.text not in temporary:
             structs[expression.text] = struct_dtype(program, parameter, expression.text, known)
         if not parameter.pointer:
-            scalars.update(dict.fromkeys(sorted(expression.names)))
+            scalars.update(dict.fromkeys(sorted(expression.names - task.constants.keys())))
             continue
         name = expression.text
         if name in temporary:
@@ -115,7 +117,7 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
         )
     for variable in _filled(program, values):
         buffers.setdefault(variable.name, variable)
-    found = Interface(tuple(buffers.values()), tuple(scalars), structs)
+    found = Interface(tuple(buffers.values()), tuple(scalars), structs, task.constants)
     if not found.named("output", "inout"):
         raise BindingError(
             "the kernel writes to none of its parameters, so there is nothing to check",
