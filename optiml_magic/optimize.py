@@ -7,10 +7,11 @@ import inspect
 import time
 import tokenize
 import uuid
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.errors import KernelFailed, SourceError
 from optiml_magic.evaluation import Evaluator, Tools
 from optiml_magic.findings import TOOLS
+from optiml_magic.inprocess import InProcess, library_of
 from optiml_magic.journal import SCHEMA, Journal, RunHeader
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
@@ -216,27 +218,52 @@ def run_once(task: Task, settings: Settings, *, program: str | None = None) -> d
     problem = prepared(task, replace(settings, verify_seeds=1))
     with session(settings) as members:
         text = program or problem.program.text
-        return call(problem, members.tools, text, problem.instances[0].values)
+        outputs = {bound.name for bound in problem.interface.named("output")}
+        values = problem.instances[0].values
+        return call(
+            problem, members.tools, text, {n: v for n, v in values.items() if n not in outputs}
+        )
 
 
 def kernel(problem: Problem, settings: Settings, text: str) -> Kernel:
-    """A program of a problem as a callable on the user's arrays."""
+    """A program of a problem as a callable on the user's arrays.
+
+    NumPy arrays run in a device host that stays for the next call, arrays on a GPU in this process.
+    """
     choice = choose(settings.device)
     parameters = [b.name for b in problem.interface.named("input", "inout")]
     scalars = [s for s in problem.interface.scalars if s not in parse_program(text).values]
     return Kernel(
         parse_program(text),
         [*parameters, *scalars],
+        [bound.name for bound in problem.interface.named("output")],
         choice.name,
-        partial(_run_kernel, problem, settings),
+        _Calls(problem, settings),
     )
 
 
-def _run_kernel(
-    problem: Problem, settings: Settings, program: str, values: Mapping[str, Any]
-) -> dict[str, Any]:
-    with session(settings) as members:
-        return call(problem, members.tools, program, values)
+class _Calls:
+    """Calls of one kernel: what they need is opened with the first, and closed with this."""
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        self._problem = problem
+        self._settings = settings
+        self._opened = ExitStack()
+        self._finalizer = weakref.finalize(self, self._opened.close)
+
+    def __call__(self, program: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        if any(library_of(value) for value in values.values()):
+            return self._in_process(program, values)
+        return call(self._problem, self._members.tools, program, values)
+
+    @cached_property
+    def _members(self) -> Session:
+        return self._opened.enter_context(session(self._settings))
+
+    @cached_property
+    def _in_process(self) -> InProcess:
+        compiler = CachedCompiler(NvrtcCompiler(), self._settings.cache)
+        return InProcess(self._problem, compiler, CompileOptions())
 
 
 def _batch(members: Session) -> int:
