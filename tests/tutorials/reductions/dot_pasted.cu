@@ -1,4 +1,3 @@
-#include "../common/book.h"
 #include <stdio.h>
 #include <stdlib.h>
 
