@@ -32,7 +32,9 @@ def smooth(in_, weight):
 def rotated(points, angle):
     p, k = points.reshape(-1, 3), np.array([1, 2, 2]) / 3
     along = (p @ k)[:, None] * k
-    return (p * np.cos(angle) + np.cross(k, p) * np.sin(angle) + along * (1 - np.cos(angle))).ravel()
+    return (
+        p * np.cos(angle) + np.cross(k, p) * np.sin(angle) + along * (1 - np.cos(angle))
+    ).ravel()
 
 
 PARTICLE = np.dtype([("position", f4, 3), ("velocity", f4, 3), ("mass", f4)])

@@ -20,7 +20,14 @@ def square(rng, n):
 
 def tridiagonal(rng, n=12, systems=40):
     a, c, d = (rng.uniform(-1, 1, (n, systems)) for _ in range(3))
-    return {"a": a, "b": rng.uniform(3, 4, (n, systems)), "c": c, "d": d, "n": n, "systems": systems}
+    return {
+        "a": a,
+        "b": rng.uniform(3, 4, (n, systems)),
+        "c": c,
+        "d": d,
+        "n": n,
+        "systems": systems,
+    }
 
 
 def thomas(a, b, c, d):
@@ -50,7 +57,9 @@ tasks = [
             **{"m": 50, "n": 40, "k": 30},
         },
     ),
-    Task(HERE / "matmul_guide.cu", reference=lambda a, b: a @ b, inputs=lambda rng: square(rng, 64)),
+    Task(
+        HERE / "matmul_guide.cu", reference=lambda a, b: a @ b, inputs=lambda rng: square(rng, 64)
+    ),
     Task(
         HERE / "matmul_ragged.cu",
         reference=lambda a, b: a @ b,

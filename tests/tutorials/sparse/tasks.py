@@ -12,7 +12,9 @@ f4, i4 = np.float32, np.int32
 
 def rows_of(rng, rows, cols, most):
     """Row offsets and column indices of a sparse pattern."""
-    picks = [np.sort(rng.choice(cols, rng.integers(1, most + 1), replace=False)) for _ in range(rows)]
+    picks = [
+        np.sort(rng.choice(cols, rng.integers(1, most + 1), replace=False)) for _ in range(rows)
+    ]
     offsets = np.concatenate([[0], np.cumsum([len(p) for p in picks])]).astype(i4)
     return offsets, np.concatenate(picks).astype(i4)
 
