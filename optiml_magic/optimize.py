@@ -30,6 +30,8 @@ from optiml_magic.evaluation import Evaluator, Tools
 from optiml_magic.findings import TOOLS
 from optiml_magic.inprocess import InProcess, library_of
 from optiml_magic.journal import SCHEMA, Journal, RunHeader
+from optiml_magic.llms.choice import ModelChoice
+from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
@@ -125,7 +127,8 @@ def optimize(
     began = time.monotonic()
     problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
-    with session(settings, cases) as members, _model(settings) as model:
+    chosen = choose_model(settings.llm, settings.llm_url)
+    with session(settings, cases) as members, _model(chosen, settings) as model:
         proposers: tuple[Proposer, ...] = (RuleProposer(), *([model] if model else []))
         header = _header(problem, members, settings, proposers)
         path = resume or settings.runs / f"{header.run}.jsonl"
@@ -156,20 +159,21 @@ def optimize(
         trajectory=trajectory,
         wall_seconds=time.monotonic() - began,
         journal=path,
+        model=chosen.reason,
     )
     return Result(summary, partial(kernel, problem, settings))
 
 
 @contextmanager
-def _model(settings: Settings) -> Iterator[LlmProposer | None]:
-    """The language model as proposer, where one is asked for by name."""
-    if settings.llm == "none":
+def _model(chosen: ModelChoice, settings: Settings) -> Iterator[LlmProposer | None]:
+    """The language model as proposer, where there is one."""
+    if not chosen.name:
         yield None
         return
     from optiml_magic.llms.openai import OpenAILLM
     from optiml_magic.proposers.llm import LlmProposer
 
-    llm = OpenAILLM(settings.llm, settings.llm_url or None, timeout=settings.llm_seconds)
+    llm = OpenAILLM(chosen.name, settings.llm_url or None, timeout=settings.llm_seconds)
     try:
         yield LlmProposer(llm, seed=settings.seed, max_tokens=settings.llm_tokens)
     finally:
@@ -192,6 +196,7 @@ class Checked:
     problem: Problem
     choice: Choice
     evaluation: Evaluation
+    notes: tuple[str, ...] = ()
 
 
 def evaluate_once(task: Task, settings: Settings, *, program: str | None = None) -> Checked:
@@ -206,7 +211,8 @@ def evaluate_once(task: Task, settings: Settings, *, program: str | None = None)
         if program is not None and answered:
             other = Candidate(1, 0, Proposal(program, "another program", "user"))
             (evaluation,) = evaluator([other])
-    return Checked(problem, members.choice, evaluation)
+    notes = (*problem.notes, *evaluator.notes)
+    return Checked(problem, members.choice, evaluation, notes)
 
 
 def run_once(task: Task, settings: Settings, *, program: str | None = None) -> dict[str, Any]:
