@@ -111,7 +111,13 @@ tasks = [
         reference=seven_points,
         inputs=lambda rng: {
             "in": uniform(rng, 9, 20, 37),
-            **{"c0": 0.5, "c1": 0.1, "nx": 37, "ny": 20, "nz": 9, "TX_": 16, "TY_": 8},
+            "c0": 0.5,
+            "c1": 0.1,
+            "nx": 37,
+            "ny": 20,
+            "nz": 9,
+            "TX_": 16,
+            "TY_": 8,
         },
     ),
     Task(
@@ -125,7 +131,8 @@ tasks = [
         inputs=lambda rng: {
             "image": rng.integers(0, 100, (40, 50), i4),
             "mask": rng.integers(-9, 9, 25, i4),
-            **{"width": 50, "height": 40},
+            "width": 50,
+            "height": 40,
         },
     ),
     Task(
@@ -172,7 +179,10 @@ tasks = [
         reference=resized,
         inputs=lambda rng: {
             "src": uniform(rng, 20, 30),
-            **{"src_w": 30, "src_h": 20, "dst_w": 77, "dst_h": 41},
+            "src_w": 30,
+            "src_h": 20,
+            "dst_w": 77,
+            "dst_h": 41,
         },
     ),
     Task(
@@ -180,7 +190,8 @@ tasks = [
         reference=median,
         inputs=lambda rng: {
             "in": rng.integers(0, 65536, (20, 45), np.uint16),
-            **{"w": 45, "h": 20},
+            "w": 45,
+            "h": 20,
         },
     ),
 ]

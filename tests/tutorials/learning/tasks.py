@@ -67,8 +67,13 @@ def pooled(in_, channels, h, w):
 
 
 STEP = {
-    **{"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.95, "beta1_correction": 0.19},
-    **{"beta2_correction": 0.0975, "eps": 1e-8, "weight_decay": 0.1},
+    "learning_rate": 1e-3,
+    "beta1": 0.9,
+    "beta2": 0.95,
+    "beta1_correction": 0.19,
+    "beta2_correction": 0.0975,
+    "eps": 1e-8,
+    "weight_decay": 0.1,
 }
 
 
@@ -103,7 +108,8 @@ tasks = [
             "inp": normal(rng, 10, 100),
             "weight": normal(rng, 100),
             "bias": normal(rng, 100),
-            **{"N": 10, "C": 100},
+            "N": 10,
+            "C": 100,
         },
     ),
     Task(
@@ -112,7 +118,9 @@ tasks = [
         inputs=lambda rng: {
             "x": normal(rng, 6, 320).astype(np.float16),
             "gain": normal(rng, 320).astype(np.float16),
-            **{"eps": 1e-5, "tokens": 6, "dim": 320},
+            "eps": 1e-5,
+            "tokens": 6,
+            "dim": 320,
         },
     ),
     Task(
@@ -129,7 +137,8 @@ tasks = [
         inputs=lambda rng: {
             "x": normal(rng, 12, 48),
             "positions": rng.integers(0, 64, 12, i4),
-            **{"tokens": 12, "half_dim": 24},
+            "tokens": 12,
+            "half_dim": 24,
         },
         rtol=1e-4,  # powf and the angle are both float32
     ),
@@ -140,7 +149,9 @@ tasks = [
             "inp": rng.integers(0, 50, (3, 10), i4),
             "wte": normal(rng, 50, 32),
             "wpe": normal(rng, 10, 32),
-            **{"B": 3, "T": 10, "C4": 8},
+            "B": 3,
+            "T": 10,
+            "C4": 8,
         },
     ),
     Task(
@@ -149,7 +160,8 @@ tasks = [
         inputs=lambda rng: {
             "logits": normal(rng, 8, 300),
             "target": rng.integers(0, 300, 8, i4),
-            **{"rows": 8, "classes": 300},
+            "rows": 8,
+            "classes": 300,
         },
     ),
     Task(
@@ -163,7 +175,9 @@ tasks = [
         inputs=lambda rng: {
             "a": rng.integers(-128, 128, (20, 64), i1),
             "b": rng.integers(-128, 128, (45, 64), i1),
-            **{"m": 20, "n": 45, "k4": 16},
+            "m": 20,
+            "n": 45,
+            "k4": 16,
         },
     ),
     Task(
@@ -178,7 +192,8 @@ tasks = [
         inputs=lambda rng: {
             "dy": normal(rng, 70, 50),
             "y": normal(rng, 70, 50),
-            **{"rows": 70, "cols": 50},
+            "rows": 70,
+            "cols": 50,
         },
     ),
 ]

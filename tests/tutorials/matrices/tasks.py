@@ -54,7 +54,9 @@ tasks = [
         inputs=lambda rng: {
             "a": rng.integers(0, 1024, (50, 40), i4),
             "b": rng.integers(0, 1024, (40, 30), i4),
-            **{"m": 50, "n": 40, "k": 30},
+            "m": 50,
+            "n": 40,
+            "k": 30,
         },
     ),
     Task(
@@ -66,7 +68,9 @@ tasks = [
         inputs=lambda rng: {
             "a": rng.normal(size=(33, 21)),
             "b": rng.normal(size=(21, 45)),
-            **{"m": 33, "n": 45, "k": 21},
+            "m": 33,
+            "n": 45,
+            "k": 21,
         },
     ),
     Task(
@@ -76,7 +80,11 @@ tasks = [
             "A": uniform(rng, 64, 40),
             "B": uniform(rng, 40, 96),
             "C": uniform(rng, 64, 96),
-            **{"alpha": 1.5, "beta": -0.5, "m": 64, "n": 96, "k": 40},
+            "alpha": 1.5,
+            "beta": -0.5,
+            "m": 64,
+            "n": 96,
+            "k": 40,
         },
     ),
     Task(
@@ -85,7 +93,9 @@ tasks = [
         inputs=lambda rng: {
             "A": uniform(rng, 32, 48),
             "B": uniform(rng, 48, 64),
-            **{"m": 32, "n": 64, "k": 48},
+            "m": 32,
+            "n": 64,
+            "k": 48,
         },
     ),
     Task(
@@ -99,7 +109,8 @@ tasks = [
         inputs=lambda rng: {
             "A": uniform(rng, 37, 100),
             "x": uniform(rng, 100),
-            **{"rows": 37, "cols": 100},
+            "rows": 37,
+            "cols": 100,
         },
     ),
     Task(
@@ -108,7 +119,8 @@ tasks = [
         inputs=lambda rng: {
             "A": rng.normal(size=(40, 300)),
             "x": rng.normal(size=40),
-            **{"rows": 40, "cols": 300},
+            "rows": 40,
+            "cols": 300,
         },
     ),
     Task(

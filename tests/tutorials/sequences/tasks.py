@@ -113,7 +113,8 @@ tasks = [
         inputs=lambda rng: {
             "words": letters(rng, 90, 12).astype(np.uint8),
             "others": letters(rng, 90, 12).astype(np.uint8),
-            **{"pairs": 90, "length": 12},
+            "pairs": 90,
+            "length": 12,
         },
     ),
     Task(
@@ -139,7 +140,8 @@ tasks = [
         reference=fnv1a,
         inputs=lambda rng: {
             "keys": rng.integers(0, 256, (200, 11), np.uint8),
-            **{"key_length": 11, "count": 200},
+            "key_length": 11,
+            "count": 200,
         },
     ),
     Task(
@@ -147,7 +149,9 @@ tasks = [
         reference=murmur3,
         inputs=lambda rng: {
             "blocks": rng.integers(0, 2**32, (150, 5), u4),
-            **{"seed": 42, "words": 5, "count": 150},
+            "seed": 42,
+            "words": 5,
+            "count": 150,
         },
     ),
     Task(
@@ -156,7 +160,9 @@ tasks = [
         inputs=lambda rng: {
             "in": rng.integers(0, 200, 700, u4),
             "queries": np.arange(250, dtype=u4),
-            **{"capacity": 512, "n": 700, "m": 250},
+            "capacity": 512,
+            "n": 700,
+            "m": 250,
         },
     ),
     Task(
@@ -170,7 +176,8 @@ tasks = [
         reference=fibonacci,
         inputs=lambda rng: {
             "indices": rng.integers(0, 5000, 100, np.int64),
-            **{"modulus": 1_000_000_007, "n": 100},
+            "modulus": 1_000_000_007,
+            "n": 100,
         },
     ),
 ]

@@ -116,7 +116,9 @@ def options(rng, n=500):
         "price": uniform(rng, n, low=5, high=30),
         "strike": uniform(rng, n, low=5, high=30),
         "years": uniform(rng, n, low=0.25, high=5),
-        **{"riskfree": 0.02, "volatility": 0.3, "optN": n},
+        "riskfree": 0.02,
+        "volatility": 0.3,
+        "optN": n,
     }
 
 

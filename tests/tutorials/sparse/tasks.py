@@ -1,5 +1,6 @@
 """Sparse matrices, graphs, clustering."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ def csr(rng, rows=200, cols=150, most=12):
 
 
 def csr_product(num_rows, ptr, indices, data, x):
-    return np.array([data[a:b] @ x[indices[a:b]] for a, b in zip(ptr, ptr[1:], strict=False)])
+    return np.array([data[a:b] @ x[indices[a:b]] for a, b in pairwise(ptr)])
 
 
 def ell(rng, rows=130, entries=6):
@@ -109,7 +110,7 @@ def components(from_, to, n):
 
 
 def propagated(offsets, neighbours, labels):
-    ends = zip(offsets, offsets[1:], strict=False)
+    ends = pairwise(offsets)
     out = [min(labels[v], *labels[neighbours[a:b]]) for v, (a, b) in enumerate(ends)]
     return np.array(out, i4), np.array([int(np.any(out != labels))], i4)
 
@@ -166,7 +167,8 @@ tasks = [
         inputs=lambda rng: {
             "from": rng.integers(0, 300, 260, i4),
             "to": rng.integers(0, 300, 260, i4),
-            **{"n": 300, "edges": 260},
+            "n": 300,
+            "edges": 260,
         },
     ),
     Task(HERE / "label_step.cu", reference=propagated, inputs=neighbourhoods),
@@ -176,7 +178,8 @@ tasks = [
         inputs=lambda rng: {
             "points": rng.uniform(0.5, 1.5, (500, 3)).astype(f4),
             "centres": rng.uniform(0.5, 1.5, (7, 3)).astype(f4),
-            **{"n": 500, "k": 7},
+            "n": 500,
+            "k": 7,
         },
     ),
     Task(HERE / "pagerank.cu", reference=pagerank, inputs=web),
