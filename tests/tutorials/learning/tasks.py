@@ -19,6 +19,11 @@ def softmax(x):
     return e / e.sum(-1, keepdims=True)
 
 
+def rows_and_weights(rng, n=10, c=100):
+    names = {"inp": (n, c), "weight": (c,), "bias": (c,)}
+    return {**{name: normal(rng, *shape) for name, shape in names.items()}, "N": n, "C": c}
+
+
 def layernorm(inp, weight, bias):
     mean, rstd = inp.mean(1), 1 / np.sqrt(inp.var(1) + 1e-5)
     return (inp - mean[:, None]) * rstd[:, None] * weight + bias, mean, rstd
@@ -102,16 +107,13 @@ tasks = [
         inputs=lambda rng: {"x": 4 * normal(rng, 9, 150), "rows": 9, "cols": 150},
     ),
     Task(
-        HERE / "layernorm.cu",
-        reference=layernorm,
-        inputs=lambda rng: {
-            "inp": normal(rng, 10, 100),
-            "weight": normal(rng, 100),
-            "bias": normal(rng, 100),
-            "N": 10,
-            "C": 100,
-        },
+        HERE / "softmax_naive.cu",
+        reference=lambda inp: softmax(inp),
+        inputs=lambda rng: {"inp": 4 * normal(rng, 30, 50), "N": 30, "C": 50},
+        outputs={"out": ""},
     ),
+    Task(HERE / "layernorm.cu", reference=layernorm, inputs=rows_and_weights),
+    Task(HERE / "layernorm_naive.cu", reference=layernorm, inputs=rows_and_weights),
     Task(
         HERE / "rmsnorm_half.cu",
         reference=rmsnorm,
