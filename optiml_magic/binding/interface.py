@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
@@ -98,8 +99,7 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
             structs[expression.text] = struct_dtype(program, parameter, expression.text, known)
         if not parameter.pointer:
             scalars.update(dict.fromkeys(sorted(expression.names - task.constants.keys())))
-            continue
-        name = expression.text
+    for parameter, name in _uses(program):
         if name in temporary:
             continue
         role = _role(parameter, name, task, set_before, values)
@@ -107,6 +107,8 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
         if earlier is not None and earlier.role != role:
             # A later launch reads what an earlier one wrote, or the other way round.
             role = earlier.role if earlier.role == "output" else "inout"
+        if role == "output":
+            set_before.add(name)
         dtype = element_dtype(parameter)
         buffers[name] = BoundBuffer(
             name,
@@ -124,6 +126,21 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
             fix="write the result to a pointer parameter, or say --out NAME",
         )
     return found
+
+
+def _uses(program: Program) -> Iterator[tuple[Parameter, str]]:
+    """The buffers that each launch is given, in order; a round that swaps comes again, swapped."""
+    for _, group in groupby(launched(program), key=lambda pair: id(pair[0].repeat)):
+        launches = list(group)
+        repeat = launches[0][0].repeat
+        names: dict[str, str] = {}
+        for _ in range(len(repeat.swaps) + 1 if repeat else 1):
+            for launch, kernel in launches:
+                for parameter, expression in pairs(launch, kernel):
+                    if parameter.pointer:
+                        yield parameter, names.get(expression.text, expression.text)
+            for one, two in repeat.swaps if repeat else ():
+                names[one], names[two] = names.get(two, two), names.get(one, one)
 
 
 def _filled(program: Program, values: Mapping[str, Any]) -> Iterator[BoundBuffer]:

@@ -57,6 +57,30 @@ def test_roles_come_from_the_code_and_never_from_the_namespace(
     assert bound(text, out=F4, **values).buffers[0].role == role
 
 
+STEP = "__global__ void step(const float* from, float* to) { to[0] = from[0]; }\n"
+MORE = "__global__ void more(float* to) { to[0] += 1; }\n"
+
+
+def test_what_an_earlier_launch_wrote_may_be_read_and_written() -> None:
+    text = (
+        "#pragma optiml launch step grid(1) block(1)\n#pragma optiml launch more grid(1) block(1)\n"
+    )
+    roles = {b.name: b.role for b in bound(text + STEP + MORE, **{"from": F4}).buffers}
+    assert roles == {"from": "input", "to": "output"}
+    later = "".join(reversed(text.splitlines(keepends=True)))
+    with pytest.raises(BindingError, match="`to` is read and written"):
+        bound(later + STEP + MORE, **{"from": F4})
+
+
+def test_buffers_that_are_swapped_share_their_roles() -> None:
+    swap = "launch step grid(1) block(1) repeat(2) swap(from, to)\n"
+    roles = {b.name: b.role for b in bound(f"#pragma optiml {swap}{STEP}", **{"from": F4}).buffers}
+    assert roles == {"from": "inout", "to": "output"}
+    text = f"#pragma optiml scratch to f4[8]\n#pragma optiml {swap}{STEP}"
+    roles = {b.name: b.role for b in bound(text, **{"from": F4}).buffers}
+    assert roles == {"from": "inout"}
+
+
 def test_a_zeroed_accumulator_is_an_output() -> None:
     text = (
         "#pragma optiml zero(p)\n#pragma optiml launch grid(1) block(1)\n"
