@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import standins
 
+from optiml_magic.commands.parsers import cell_parser, parse, split
+from optiml_magic.commands.tasks import from_cell
 from optiml_magic.errors import BindingError
 from optiml_magic.model.task import Task
 from optiml_magic.verifiers.problem import Problem, prepare
@@ -186,3 +188,12 @@ def test_other_producers_are_read_through_dlpack_or_array() -> None:
     assert np.array_equal(found["x"].array, X)
     with pytest.raises(BindingError, match=r"`x`, a Unreadable, cannot be read as a NumPy array"):
         prepare(task(Unreadable()), seeds=1)
+
+
+def test_names_in_a_notebook_may_be_lists_and_tensors(torch: ModuleType) -> None:
+    options = parse(cell_parser(), split("check"))
+    names = {"x": torch.from_numpy(X.copy()), "s": 2.0, "n": 64, "out": X}
+    found = buffers(prepare(from_cell(TEXT, options, names), seeds=1))
+    assert np.array_equal(found["x"].array, X)
+    with pytest.raises(BindingError, match=r"`x` is a list.*\n.*np.asarray\(x, np.float32\)"):
+        prepare(from_cell(TEXT, options, {**names, "x": [1.0] * 64}), seeds=1)
