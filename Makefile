@@ -9,7 +9,7 @@ comma := ,
 CUDA := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9]*\).*/\1/p')
 EXTRAS := dev$(if $(CUDA),$(if $(filter-out 9 10 11 12,$(CUDA)),$(comma)gpu13))
 
-.PHONY: demo test soak check lab clean
+.PHONY: demo test soak check lab notebooks ipykernel6 clean
 
 demo: $(STAMP)
 	"$(BIN)/optiml" demo --html report.html
@@ -37,5 +37,18 @@ $(STAMP): pyproject.toml
 lab: $(STAMP)
 	"$(BIN)/jupyter" lab notebooks/00_quickstart.ipynb
 
+# Run the notebooks and store their outputs, as a reader on GitHub sees them.
+notebooks: $(STAMP)
+	"$(BIN)/python" notebooks/execute.py
+
+# What a notebook needs of its kernel, under the older ipykernel as well: it has no subshells.
+ipykernel6:
+	"$(PYTHON)" -m venv $(VENV)-ipykernel6
+	"$(VENV)-ipykernel6/bin/python" -m pip install --quiet --disable-pip-version-check \
+	  -e ".[dev]" "ipykernel<7"
+	"$(VENV)-ipykernel6/bin/python" -m pytest tests/unit/widgets tests/unit/test_background.py \
+	  tests/e2e/test_magics.py tests/e2e/test_notebooks.py
+	"$(VENV)-ipykernel6/bin/python" -m pytest --nbval-lax notebooks
+
 clean:
-	rm -rf $(VENV) build dist report.html
+	rm -rf $(VENV) $(VENV)-ipykernel6 build dist report.html

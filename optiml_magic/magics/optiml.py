@@ -113,4 +113,4 @@ def _text(options: Any, cell: str | None) -> str:
         raise UsageError(
             "there is no kernel in this cell", fix=f"write CUDA below %%optiml {options.verb}"
         )
-    return "\n" + cell
+    return "\n" + cell.removeprefix("\ufeff")  # pasted from a file that begins with a mark
