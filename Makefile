@@ -9,6 +9,9 @@ comma := ,
 CUDA := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9]*\).*/\1/p')
 EXTRAS := dev$(if $(CUDA),$(if $(filter-out 9 10 11 12,$(CUDA)),$(comma)gpu13))
 
+# IPython warns of an activated environment that is not its own.
+unexport VIRTUAL_ENV
+
 .PHONY: demo test soak check lab notebooks ipykernel6 clean
 
 demo: $(STAMP)

@@ -40,7 +40,7 @@ class OptimlMagics(Magics):
         if options.verb in _CELL_VERBS:
             return self._on_kernel(options, cell)
         if options.verb == "best":
-            return print(self._result(options.name).program)  # noqa: T201
+            return print(self._result(options.name).program.rstrip())  # noqa: T201
         if options.verb == "doctor":
             return print(doctor.render(doctor.examine(verbs.settings_of(options))))  # noqa: T201
         return print(parsers.HELP)  # noqa: T201

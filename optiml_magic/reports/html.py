@@ -53,7 +53,7 @@ def fragment(summary: Summary) -> Markup:
 def verdict(task: str, found: Verdict, facts: Sequence[tuple[str, str]]) -> Markup:
     """What ``check`` says of one kernel; ``facts`` stand below it."""
     where = f"line {found.line}: " if found.line else ""
-    rows = [("", where + found.summary), *([("fix", found.fix)] if found.fix else []), *facts]
+    rows = [("why", where + found.summary), *([("fix", found.fix)] if found.fix else []), *facts]
     return element("div", element("h3", f"{task}: {found.outcome}"), _table([], rows))
 
 

@@ -85,10 +85,12 @@ class Notebook:
         found: str = self.outputs(number).text_content()
         return found
 
-    def look_at(self, selector: str) -> None:
-        """Scroll the first such element to the middle of the page."""
-        show = "e => e.scrollIntoView({block: 'center', behavior: 'instant'})"
-        self.page.locator(selector).first.evaluate(show)
+    def look_at(self, number: int) -> None:
+        """Scroll that cell's outputs to the top of the page, and let it settle."""
+        show = "e => e.scrollIntoView({block: 'start', behavior: 'instant'})"
+        for _ in range(2):  # cells off the screen get their height when they come near it
+            self.outputs(number).first.evaluate(show)
+            self.page.wait_for_timeout(300)
 
     def until_ran(self, number: int, seconds: float = 60) -> None:
         """Wait for the number in that cell's prompt."""
@@ -117,6 +119,7 @@ class Notebook:
         self.page.wait_for_function(
             "is => (document.body.dataset.jpThemeLight == 'false') == is", arg=is_dark
         )
+        self.page.locator("#jupyterlab-splash").wait_for(state="detached", timeout=20_000)
 
 
 @contextmanager

@@ -90,6 +90,7 @@ def test_the_stored_quickstart_shows_outcomes_diffs_and_findings() -> None:
     assert_outcomes("".join(parts))
 
 
+@pytest.mark.timeout(600)
 def test_executed_and_turned_into_a_page_it_shows_the_same(tmp_path: Path) -> None:
     subprocess.run(
         [
@@ -97,7 +98,7 @@ def test_executed_and_turned_into_a_page_it_shows_the_same(tmp_path: Path) -> No
             *("--output-dir", str(tmp_path), "--log-level", "ERROR"),
         ],
         check=True,
-        timeout=110,
+        timeout=590,
     )
     page = (tmp_path / "00_quickstart.html").read_text()
     assert "application/vnd.jupyter.widget-view+json" not in page
