@@ -107,9 +107,9 @@ class SearchView(anywidget.AnyWidget):
             setattr(self, field.name, getattr(frame, field.name))
 
     def __repr__(self) -> str:
-        if self.state == "running":  # shown where no widget can, and not drawn anew as it goes on
+        if self.state == "running":  # seen where no widget can show, and never drawn anew
             return (
-                f"{self.task}: a search of at most {self.budget} evaluations; its view is a widget"
+                f"{self.task}: searching, at most {self.budget} evaluations; the view is a widget"
             )
         return f"{self.task}: {self.state}, {self.evaluations} of {self.budget} evaluations"
 
