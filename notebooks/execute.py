@@ -1,11 +1,13 @@
 """Run the notebooks and store what they show, for readers who do not run them.
 
-Kept is what any machine would show: the static HTML of each outcome, without the text beside it,
-which tells how long the search took here, and without the line of progress.
+Stored is what any machine would show: outcomes on the emulated device without a model, as static
+HTML, without the text beside it, which tells how long the search took here, and without the line
+of progress.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import nbclient
@@ -13,6 +15,7 @@ import nbformat
 
 FOLDER = Path(__file__).parent
 HTML = "text/html"
+SETTINGS = {"OPTIML_DEVICE": "emulated:h200", "OPTIML_LLM": "none"}
 
 
 def kept(output: nbformat.NotebookNode) -> bool:
@@ -20,6 +23,7 @@ def kept(output: nbformat.NotebookNode) -> bool:
     return output.output_type != "display_data" or HTML in output.data
 
 
+os.environ.update(SETTINGS)
 for path in sorted(FOLDER.glob("*.ipynb")):
     notebook = nbformat.read(path, as_version=4)
     nbclient.NotebookClient(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import platform
 import re
 import subprocess
@@ -99,6 +100,7 @@ def test_executed_and_turned_into_a_page_it_shows_the_same(tmp_path: Path) -> No
         ],
         check=True,
         timeout=590,
+        env={**os.environ, "OPTIML_DEVICE": "emulated:h200", "OPTIML_LLM": "none"},
     )
     page = (tmp_path / "00_quickstart.html").read_text()
     assert "application/vnd.jupyter.widget-view+json" not in page
