@@ -106,7 +106,20 @@ class _Torch:
     def stream(self, index: int) -> Any:
         import cupy
 
-        return cupy.cuda.ExternalStream(self._torch.cuda.current_stream(index).cuda_stream, index)
+        current = self._torch.cuda.current_stream(index).cuda_stream
+        if hasattr(cupy.cuda.Stream, "from_external"):  # CuPy 14; deprecates the other
+            return cupy.cuda.Stream.from_external(_Stream(current))
+        return cupy.cuda.ExternalStream(current, index)
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """A stream for whoever speaks the protocol of CUDA Python."""
+
+    address: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.address
 
 
 _LIBRARIES: dict[str, type[_Library]] = {"cupy": _Cupy, "torch": _Torch}

@@ -24,8 +24,8 @@ TWO_PASS = """\
 #pragma optiml launch sums grid(cdiv(n, 256)) block(256) shared(65536)
 #pragma optiml launch total grid(1) block(1) args(part, out, cdiv(n, 256))
 __global__ void sums(const float* x, float* part, int n) {
-    extern __shared__ float all[];
-    float* mine = all + 8192;  // beyond the 48 KB that a launch gets without asking
+    extern __shared__ float pool[];
+    float* mine = pool + 8192;  // beyond the 48 KB that a launch gets without asking
     int i = blockIdx.x * 256 + threadIdx.x;
     mine[threadIdx.x] = i < n ? x[i] : 0.0f;
     for (int s = 128; s; s /= 2) {
