@@ -26,6 +26,7 @@ from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.errors import KernelFailed, SourceError
 from optiml_magic.evaluation import Evaluator, Tools
+from optiml_magic.exports import Exportable
 from optiml_magic.findings import TOOLS
 from optiml_magic.journal import SCHEMA, Journal, RunHeader
 from optiml_magic.model.build import CompileFailure
@@ -40,6 +41,7 @@ from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import mixed
 from optiml_magic.proposers.rules import RuleProposer
+from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, run
@@ -155,7 +157,7 @@ def optimize(
         wall_seconds=time.monotonic() - began,
         journal=path,
     )
-    return Result(summary, partial(kernel, problem, settings))
+    return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))
 
 
 @contextmanager
@@ -219,13 +221,25 @@ def run_once(task: Task, settings: Settings, *, program: str | None = None) -> d
         return call(problem, members.tools, text, problem.instances[0].values)
 
 
-def kernel(problem: Problem, settings: Settings, text: str) -> Kernel:
-    """A program of a problem as a callable on the user's arrays."""
+def kernel(
+    problem: Problem, settings: Settings, text: str, *, about: tuple[str, ...] = ()
+) -> Kernel:
+    """A program of a problem as a callable on the user's arrays; ``about`` goes into exports."""
     choice = choose(settings.device)
     parameters = [b.name for b in problem.interface.named("input", "inout")]
     scalars = [s for s in problem.interface.scalars if s not in parse_program(text).values]
-    return Kernel(
+    first = problem.instances[0]
+    exportable = Exportable(
+        problem.name,
         parse_program(text),
+        problem.interface,
+        first.shapes,
+        first.values,
+        problem.task.outputs,
+        about,
+    )
+    return Kernel(
+        exportable,
         [*parameters, *scalars],
         choice.name,
         partial(_run_kernel, problem, settings),
