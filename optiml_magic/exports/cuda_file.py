@@ -246,8 +246,8 @@ class _Launcher:
             return f"static_cast<{parameter.ctype}>({value})"
         if kind in ("i", "u"):
             self._spell.used.add("fits")
-            value = f"(long long){name}" if name in self._scalar_types else None
-            value = value or self._spell.text(expression)
+            spelled = f"(long long){name}" if name in self._scalar_types else ""
+            value = spelled or self._spell.text(expression)
             return f"{self._functions['fits']}<{parameter.ctype}>({value}, {self._invalid})"
         return f"static_cast<{parameter.ctype}>({self._spell.text(expression)})"
 
@@ -362,9 +362,8 @@ class _Launcher:
                 place = None if axis is None else constant_axis(array, axis, what.program.values)
                 wanted[array, place] = None
         own = {b.name for b in what.interface.buffers}
-        for directive in (*what.program.zeros, *what.program.inits):
-            if directive.buffer in own:
-                wanted[directive.buffer, None] = None
+        set_before = [d.buffer for d in what.program.zeros] + [d.buffer for d in what.program.inits]
+        wanted |= {(name, None): None for name in set_before if name in own}
         for array, place in wanted:
             suffix = "size" if place is None else f"shape{place}"
             yield (array, place), self._fresh(f"{array}_{suffix}")

@@ -99,8 +99,9 @@ class _Module:
         yield ""
         yield f"    {', '.join(results)} = {self._name}({', '.join(arrays)})"
         yield ""
-        yield "Arrays are CuPy arrays or torch tensors on the GPU, contiguous; inputs are not changed."
-        yield "Results are CuPy arrays, made on CuPy's current stream; torch.from_dlpack takes them."
+        yield "Arrays are CuPy arrays or torch tensors on the GPU, contiguous; inputs stay as they"
+        yield "are. Results are CuPy arrays, made on CuPy's current stream; torch.from_dlpack"
+        yield "takes them."
         yield '"""'
 
     def _constants(self) -> Iterator[str]:

@@ -38,7 +38,7 @@ inline int shift(long long bits, bool& invalid) {
 template <typename T>
 T fits(long long value, bool& invalid) {
     const T narrow = (T)value;
-    if ((long long)narrow != value || (narrow < 0) != (value < 0)) invalid = true;
+    if ((long long)narrow != value || (narrow > 0) != (value > 0)) invalid = true;
     return narrow;
 }
 """,

@@ -75,8 +75,7 @@ def _wants_space(node: Node) -> bool:
 def _is_prototype(declarator: Node) -> bool:
     """Whether it declares a function; a pointer to one, ``float (*f)(float)``, is data."""
     while declarator.type in ("pointer_declarator", "reference_declarator"):
-        inner = declarator.child_by_field_name("declarator") or declarator.named_children[-1]
-        declarator = inner
+        declarator = declarator.child_by_field_name("declarator") or declarator.named_children[-1]
     inner = declarator.child_by_field_name("declarator")
     return (
         declarator.type == "function_declarator"
