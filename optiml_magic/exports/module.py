@@ -8,11 +8,9 @@ FUNCTIONS = {
     "_array": '''\
 def _array(name, value, dtype, ndim, lanes=1):
     """`value` as a CuPy array without a copy; refused where the kernel could not read it."""
-    if isinstance(value, np.ndarray):
-        raise TypeError(f"{name} is a NumPy array: pass cupy.asarray({name})")
     if not isinstance(value, cp.ndarray):
-        if not hasattr(value, "__dlpack__"):
-            raise TypeError(f"{name} is a {type(value).__name__}: pass a CuPy array")
+        if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
+            raise TypeError(f"{name} is {type(value)}: pass a CuPy array, cupy.asarray({name})")
         value = cp.from_dlpack(value)
     if value.dtype != dtype:
         raise TypeError(f"{name} holds {value.dtype}, the kernel wants {np.dtype(dtype).name}")

@@ -62,8 +62,10 @@ class PythonExpressions:
                 return _Text(str(value))
             case Name(name):
                 return _Text(self.names[name])
-            case Unary("!", _) | Binary("&&" | "||", _, _):
+            case Unary("!", _):
                 return _Text(f"int({self._truth(node).text})")
+            case Binary("&&" | "||", _, _):
+                return _Text(f"int(bool({self._truth(node).text}))")
             case Unary(op, operand):
                 return _Text(op + self._value(operand).at(_UNARY), _UNARY)
             case Binary(op, _, _) if op in _COMPARISONS:
