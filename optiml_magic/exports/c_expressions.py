@@ -70,7 +70,7 @@ class CExpressions:
             case Unary("!", operand):
                 return _Text(f"!{self._spelled(operand).at(_TOP)}", wide=False, level=_TOP - 1)
             case Unary(op, operand):
-                inner = self._operand(operand, safe=self._constant(node) in _INT)
+                inner = self._operand(operand, safe=self._is_int(node))
                 return _Text(f"{op}{inner.at(_TOP)}", inner.wide, _TOP - 1)
             case Binary("<<" | ">>", _, _):
                 return self._shift(node)
@@ -104,7 +104,7 @@ class CExpressions:
                 b = self._call("nonzero", b.text, self.flag)
         if op in _LOGICAL:
             return _Text(f"{a.at(inside)} {op} {b.at(max(inside, level + 1))}", False, level)
-        if not a.wide and not b.wide and self._constant(whole) not in _INT:
+        if not a.wide and not b.wide and not self._is_int(whole):
             a = _widened(a)
         text = f"{a.at(inside)} {op} {b.at(level + 1)}"
         return _Text(text, a.wide or b.wide, level)
@@ -112,7 +112,7 @@ class CExpressions:
     def _shift(self, node: Binary) -> _Text:
         level = BINARY[node.op]
         count = self._constant(node.right)
-        narrow = self._constant(node) in _INT and count is not None and count < 32
+        narrow = self._is_int(node) and count is not None and count < 32
         a = self._operand(node.left, safe=narrow)
         b = self._spelled(node.right)
         if count is None or not 0 <= count < 64:
@@ -126,6 +126,11 @@ class CExpressions:
     def _call(self, function: str, *arguments: str) -> _Text:
         self.used.add(function)
         return _Text(f"{self.functions[function]}({', '.join(arguments)})", wide=True)
+
+    def _is_int(self, node: Node) -> bool:
+        """Whether it is constant and fits C's ``int``."""
+        value = self._constant(node)
+        return value is not None and value in _INT
 
     def _constant(self, node: Node) -> int | None:
         """Its value, where it follows from the tuned names alone."""

@@ -17,7 +17,7 @@ from optiml_magic.model.launch import BufferArgument, LaunchPlan
 
 HERE = Path(__file__).parent
 _CTYPES = {"int": ctypes.c_int, "long long": ctypes.c_longlong, "float": ctypes.c_float,
-           "unsigned char": ctypes.c_ubyte, "cudaStream_t": ctypes.c_void_p}  # fmt: skip
+           "unsigned char": ctypes.c_ubyte}  # fmt: skip
 STREAM = 0x5757
 
 
@@ -32,21 +32,62 @@ class Run:
         return [line[1:] for line in self.log if line[0] == word]
 
 
-class Launcher:
-    def __init__(self, text: str, folder: Path) -> None:
-        source, library = folder / "exported.cpp", folder / "exported.so"
-        source.write_text(text)
-        subprocess.run(
-            ["g++", "-std=c++17", "-shared", "-fPIC", "-w", f"-I{HERE}", "-include", "cuda_runtime.h", "-o", library, source],
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        self._library = ctypes.CDLL(str(library))
-        self._library.stub_read.restype = ctypes.c_char_p
+class Signature:
+    """The launcher that a ``.cu`` text declares: ``parameters`` are pairs of type and name."""
+
+    def __init__(self, text: str) -> None:
         found = re.search(r'extern "C" cudaError_t (\w+)\((.*)\) \{', text)
         assert found is not None
         self.name = found[1]
         parts = [re.fullmatch(r"(.*?)(\w+)", part.strip()) for part in found[2].split(",")]
         self.parameters = [(p[1].strip(), p[2]) for p in parts if p]
+
+    def arguments(
+        self,
+        values: Mapping[str, Any],
+        shapes: Mapping[str, tuple[int, ...]],
+        *,
+        addresses: Mapping[str, int],
+        stream: int,
+    ) -> list[Any]:
+        """What ctypes passes, in order."""
+        return [
+            self._argument(kind, name, values, shapes, {**addresses, "stream": stream})
+            for kind, name in self.parameters
+        ]
+
+    def _argument(
+        self,
+        kind: str,
+        name: str,
+        values: Mapping[str, Any],
+        shapes: Mapping[str, tuple[int, ...]],
+        addresses: Mapping[str, int],
+    ) -> Any:
+        if kind.endswith("*") or kind == "cudaStream_t":
+            return ctypes.c_void_p(addresses[name])
+        if name in values:
+            value = values[name]
+            return _CTYPES[kind](value.item() if hasattr(value, "item") else value)
+        array, _, what = name.rpartition("_")
+        shape = shapes[array]
+        return _CTYPES[kind](int(np.prod(shape)) if what == "size" else shape[int(what[5:])])
+
+
+class Launcher:
+    """A launcher that can be called here."""
+
+    def __init__(self, text: str, folder: Path) -> None:
+        source, library = folder / "exported.cpp", folder / "exported.so"
+        source.write_text(text)
+        command = ["g++", "-std=c++17", "-shared", "-fPIC", "-w", f"-I{HERE}"]
+        subprocess.run(
+            [*command, "-include", "cuda_runtime.h", "-o", library, source],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        self._library = ctypes.CDLL(str(library))
+        self._library.stub_read.restype = ctypes.c_char_p
+        self.signature = Signature(text)
 
     def __call__(
         self,
@@ -56,27 +97,13 @@ class Launcher:
         sms: int = 132,
         fail_after: int = 1 << 30,
     ) -> Run:
-        function = getattr(self._library, self.name)
-        arguments = [self._argument(kind, n, values, shapes) for kind, n in self.parameters]
+        signature = self.signature
+        addresses = {name: address(name) for _, name in signature.parameters}
+        arguments = signature.arguments(values, shapes, addresses=addresses, stream=STREAM)
         self._library.stub_reset(sms, fail_after)
-        status = function(*arguments)
+        status = getattr(self._library, signature.name)(*arguments)
         text = self._library.stub_read().decode()
         return Run(status, tuple(tuple(line.split()) for line in text.splitlines()))
-
-    def _argument(
-        self, kind: str, name: str, values: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
-    ) -> Any:
-        if kind.endswith("*"):
-            return ctypes.c_void_p(address(name))
-        if kind == "cudaStream_t":
-            return ctypes.c_void_p(STREAM)
-        if name in values:
-            return _CTYPES[kind](
-                values[name].item() if hasattr(values[name], "item") else values[name]
-            )
-        array, _, what = name.rpartition("_")
-        shape = shapes[array]
-        return _CTYPES[kind](int(np.prod(shape)) if what == "size" else shape[int(what[5:])])
 
 
 def address(name: str) -> int:

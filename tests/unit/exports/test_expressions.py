@@ -62,7 +62,7 @@ def _random(random: Random, depth: int) -> str:
     return f"{parts[0]} ? {parts[1]} : {parts[2]}"
 
 
-def wanted(expression: Expression, env: dict[str, int]) -> int | None | SourceError:
+def wanted(expression: Expression, env: dict[str, int]) -> int | SourceError | None:
     """The value; None beyond 64 bits, where the two may differ."""
     try:
         return expression.evaluate({**env, **TUNED, "sm_count": 132}, SHAPES)
