@@ -58,6 +58,8 @@ def test_the_launcher_does_what_the_plan_says(name: str, data: st.DataObject, la
     sizes = {size: data.draw(st.integers(1, most), size) for size in SIZES[name]}
     if name == "rounds":
         sizes["cols"] *= 4
+    if name == "two passes" and sizes["n"] % 5:
+        sizes["n"] *= 4  # one in five is left to be refused
     launcher = launchers(name)
     try:
         wanted = drawn(name, **sizes)

@@ -76,6 +76,8 @@ def test_the_module_does_what_the_plan_says(
     drawn_sizes = {size: data.draw(st.integers(1, most), size) for size in SIZES[name]}
     if name == "rounds":
         drawn_sizes["cols"] *= 4
+    if name == "two passes" and drawn_sizes["n"] % 5:
+        drawn_sizes["n"] *= 4  # one in five is left to be refused
     module = exported(name, monkeypatch)
     more = {"rounds": {"steps": drawn_sizes.get("steps")}, "started": {"low": 255}}.get(name, {})
     try:
