@@ -77,7 +77,9 @@ def session(settings: Settings, cases: Sequence[Case] = ()) -> Iterator[Session]
     device = HostedDevice(choice.name, seconds=settings.run_seconds)
     emulated = choice.is_emulated
     profiler: Profiler = (
-        EmulatedProfiler(device, choice.chip) if emulated else EventsProfiler(device, choice.chip)
+        EmulatedProfiler(device, choice.chip, sample=settings.count_instructions)
+        if emulated
+        else EventsProfiler(device, choice.chip)
     )
     try:
         tools = Tools(

@@ -28,6 +28,7 @@ class Settings:
     verify_seeds: int = 3  # OPTIML_VERIFY_SEEDS: sets of inputs that each candidate is checked on
     run_seconds: float = 30.0  # OPTIML_RUN_SECONDS: of one execution, then the host is killed
     instructions: int = 20_000_000_000  # OPTIML_INSTRUCTIONS: per emulated launch
+    count_instructions: int = 5_000_000_000  # OPTIML_COUNT_INSTRUCTIONS: larger ones are sampled
     home: Path = Path("~/.cache/optiml")  # OPTIML_HOME
 
     @property
@@ -46,6 +47,12 @@ class Settings:
         return self.home / "runs"
 
 
+_POSITIVE = (
+    "budget", "seconds", "verify_seeds", "run_seconds", "instructions", "count_instructions",
+    "llm_seconds",
+)  # fmt: skip
+
+
 def resolve(flags: dict[str, Any] | None = None) -> Settings:
     """The settings for one command; ``flags`` that are None were not given."""
     given = {name: value for name, value in (flags or {}).items() if value is not None}
@@ -57,7 +64,7 @@ def resolve(flags: dict[str, Any] | None = None) -> Settings:
         elif raw:
             values[field.name] = _converted(field.name, raw, type(field.default))
     settings = Settings(**values)
-    for name in ("budget", "seconds", "verify_seeds", "run_seconds", "instructions", "llm_seconds"):
+    for name in _POSITIVE:
         if not getattr(settings, name) > 0:
             raise UsageError(f"{name} is {getattr(settings, name)}", fix="it must be above zero")
     return Settings(**{**settings.__dict__, "home": Path(settings.home).expanduser()})

@@ -77,7 +77,8 @@ class EmulatedDevice:
         try:
             counters = []
             for launch in job.plan.launches:
-                run = _launch(module, variables, launch, resident, scratch, job)
+                limits = _limits(job, last=launch is job.plan.launches[-1])
+                run = _launch(module, variables, launch, resident, scratch, job, limits)
                 if isinstance(run, Fault):
                     _mended(resident)
                     return Execution(run)
@@ -85,8 +86,9 @@ class EmulatedDevice:
         finally:
             for address in scratch.values():
                 resident.memory.free(address)
+        whole = not any(c.sampled for c in counters)
         return Execution(
-            checks=_checks(resident, poison),
+            checks=_checks(resident, poison) if whole else (),
             modified_inputs=_mended(resident),
             counters=tuple(counters),
             unwritten=tuple(
@@ -153,6 +155,13 @@ def _scratch(resident: _Resident, job: Job) -> dict[str, int]:
     return addresses
 
 
+def _limits(job: Job, *, last: bool) -> emulator.Limits:
+    sample = emulator.Sample(job.sample, complete=not last) if job.sample else None
+    return emulator.Limits(
+        job.instructions, os.cpu_count() or 1, reverse=job.reverse, sample=sample
+    )
+
+
 def _launch(
     module: emulator.Module,
     variables: dict[str, NDArray[np.uint8]],
@@ -160,6 +169,7 @@ def _launch(
     resident: _Resident,
     scratch: dict[str, int],
     job: Job,
+    limits: emulator.Limits,
 ) -> KernelCounters | Fault | None:
     addresses = {**resident.addresses, **scratch}
     arguments = [
@@ -175,7 +185,7 @@ def _launch(
         dynamic_shared=launch.shared,
         arguments=arguments,
         memory=resident.memory,
-        limits=emulator.Limits(job.instructions, os.cpu_count() or 1, reverse=job.reverse),
+        limits=limits,
         count=job.count,
         variables=variables,
     )

@@ -84,7 +84,13 @@ WORKER = Record(
     sink1="i64",
 )
 
-CONTROL = Record(64, next="i64", total="i64", stop="i32")
+CONTROL = Record(
+    64,
+    next="i64",  # the place in the order that is taken next
+    total="i64",  # where the order ends
+    stop="i32",
+    order="ptr",  # linear indices of blocks (i64), or null: the grid's own order
+)
 
 ALLOCATION = Record(32, lo="i64", size="i64", host="i64", sector="i64")
 

@@ -12,12 +12,18 @@ Source = Literal["emulated", "estimated", "compiler", "events", "ncu"]
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure. ``name`` is Nsight Compute's where it has one."""
+    """One figure. ``name`` is Nsight Compute's where it has one; ``note`` qualifies the source."""
 
     name: str
     value: float
     unit: str
     source: Source
+    note: str = ""
+
+    @property
+    def origin(self) -> str:
+        """The source with what is to be known of it: ``emulated, sampled 512 of 65536 blocks``."""
+        return f"{self.source}, {self.note}" if self.note else self.source
 
 
 @dataclass(frozen=True)

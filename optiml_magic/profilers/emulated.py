@@ -8,6 +8,7 @@ from dataclasses import replace
 from optiml_magic.chips import Chip
 from optiml_magic.devices.base import Device, Fault, Job
 from optiml_magic.model.build import Build
+from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Bound, Measurement, Metric
 from optiml_magic.profilers import metrics
@@ -16,14 +17,21 @@ from optiml_magic.profilers.occupancy import Occupancy, occupancy
 
 
 class EmulatedProfiler:
-    """One more run with counters on; seconds are estimated for the chip."""
+    """One more run with counters on; seconds are estimated for the chip.
 
-    def __init__(self, device: Device, chip: Chip) -> None:
+    A launch of more than ``sample`` thread instructions is counted on some of its blocks (0: all).
+    """
+
+    def __init__(self, device: Device, chip: Chip, *, sample: int = 0) -> None:
         self._device = device
         self._chip = chip
+        self._sample = sample
 
     def measure(self, build: Build, job: Job) -> Measurement | Fault:
-        execution = self._device.execute(build, replace(job, count=True))
+        execution = self._device.execute(build, replace(job, count=True, sample=self._sample))
+        if execution.fault is not None and self._sample:
+            # Blocks that wait for others need them all: only a whole grid says what is a fault.
+            execution = self._device.execute(build, replace(job, count=True))
         if execution.fault is not None:
             return execution.fault
         counters, chip = execution.counters, self._chip
@@ -35,20 +43,25 @@ class EmulatedProfiler:
         slowest = max(range(len(estimates)), key=lambda at: estimates[at].seconds)
         dram = sum(e.dram_bytes for e in estimates) + job.plan.zeroed_bytes
         flops = sum(sum(k.flops.values()) for k in counters)
+        note = "; ".join(dict.fromkeys(str(k.sampled) for k in counters if k.sampled))
         return Measurement(
             chip=chip.name,
             source="estimated",
             seconds=sum(e.seconds for e in estimates) + zeroing(chip, job.plan),
-            ratio_error=RATIO_ERROR,
+            ratio_error=RATIO_ERROR * (1 + _sampling_error(counters)),
             metrics=(
-                *metrics.counted(counters, "emulated"),
+                *(replace(m, note=note) for m in metrics.counted(counters, "emulated")),
                 Metric("dram__bytes.sum", dram, "byte", "estimated"),
-                Metric("flop_count.sum", flops, "flop", "emulated"),
+                Metric("flop_count.sum", flops, "flop", "emulated", note),
                 *static(build, job.plan, fits[slowest]),
             ),
             bounds=_summed([e.bounds for e in estimates]),
             kernels=counters,
         )
+
+
+def _sampling_error(counters: Sequence[KernelCounters]) -> float:
+    return max((k.sampled.error for k in counters if k.sampled), default=0.0)
 
 
 def fitted(chip: Chip, build: Build, plan: LaunchPlan) -> list[Occupancy]:
