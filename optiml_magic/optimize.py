@@ -22,6 +22,7 @@ from optiml_magic.chips import DEFAULT_CHIP, chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
+from optiml_magic.compilers.sass import disassemble
 from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.devices.hosted import HostedDevice
@@ -70,14 +71,22 @@ class Session:
 
 
 @contextmanager
-def session(settings: Settings, cases: Sequence[Case] = ()) -> Iterator[Session]:
-    """Compiler, device host and tools for the length of one command; ncu counts on ``cases``."""
+def session(
+    settings: Settings, cases: Sequence[Case] = (), *, machine: bool = False
+) -> Iterator[Session]:
+    """Compiler, device host and tools for the length of one command; ncu counts on ``cases``.
+
+    ``machine``: emulated counts are weighted by the machine code as well; half a second a build.
+    """
     choice = choose(settings.device)
     compiler = CachedCompiler(NvrtcCompiler(), settings.cache)
     device = HostedDevice(choice.name, seconds=settings.run_seconds)
     emulated = choice.is_emulated
     profiler: Profiler = (
-        EmulatedProfiler(device, choice.chip, sample=settings.count_instructions)
+        EmulatedProfiler(
+            device, choice.chip, sample=settings.count_instructions,
+            disassemble=disassemble if machine else None,
+        )
         if emulated
         else EventsProfiler(device, choice.chip)
     )
@@ -205,7 +214,7 @@ def evaluate_once(task: Task, settings: Settings, *, program: str | None = None)
     """Compile, verify and measure the task's kernel, or ``program`` in its place."""
     problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
-    with session(settings, cases) as members:
+    with session(settings, cases, machine=True) as members:
         evaluator = Evaluator(problem, members.tools)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (evaluation,) = evaluator([root])

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 from optiml_magic.emulator.instructions.traits import flops, is_barrier, kind
 from optiml_magic.emulator.lower import Lowered
 from optiml_magic.emulator.ptx import Instruction
-from optiml_magic.model.counters import KernelCounters, LineCounters, MemoryCounters
+from optiml_magic.model.counters import (
+    BlockCounters,
+    KernelCounters,
+    LineCounters,
+    MemoryCounters,
+)
 
 Counts = NDArray[np.int64]
 
@@ -52,10 +57,12 @@ def tally(name: str, lowered: Lowered, raw: Raw, read: int, written: int) -> Ker
     """
     total = _Totals()
     barriers = 0
+    executed = []
     for block, (warps, lanes) in zip(lowered.graph.blocks, raw.blocks.tolist(), strict=True):
-        for instruction in block.every:
-            if instruction.counted:
-                total.add(instruction, warps, lanes)
+        own = [instruction for instruction in block.every if instruction.counted]
+        for instruction in own:
+            total.add(instruction, warps, lanes)
+        executed.append(BlockCounters(tuple(i.ptx_line for i in own), warps))
         if block.end is not None and is_barrier(block.end):
             barriers += warps
     for instruction, off in zip(lowered.idle, raw.idle.tolist(), strict=False):
@@ -73,6 +80,7 @@ def tally(name: str, lowered: Lowered, raw: Raw, read: int, written: int) -> Ker
         write_sectors_unique=written,
         read_sectors_per_block=raw.read_per_block,
         memory_warps=raw.memory_warps,
+        blocks=tuple(executed),
     )
 
 

@@ -44,11 +44,20 @@ class LineCounters:
     warp_instructions: int  # inst_executed
     thread_instructions: int  # thread_inst_executed
     by_class: dict[str, int] = field(default_factory=dict)  # warp instructions
+    machine_instructions: int | None = None  # weighted by the cubin's code; None where unknown
 
     @property
     def active_lanes(self) -> float:
         """Mean active lanes per executed warp instruction of the line, 0 to 32."""
         return self.thread_instructions / self.warp_instructions if self.warp_instructions else 0.0
+
+
+@dataclass(frozen=True)
+class BlockCounters:
+    """A basic block of the PTX: the lines of its instructions there, and how often warps ran it."""
+
+    ptx_lines: tuple[int, ...]
+    warp_executions: int
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,8 @@ class KernelCounters:
     write_sectors_unique: int  # distinct 32-byte global sectors written
     read_sectors_per_block: int  # distinct sectors read by each block, summed over the blocks
     memory_warps: int  # warps that used global or local memory: those that had anything to do
-    sampled: Sampled | None = None  # None: every block was counted
+    sampled: Sampled | None = None  # None: every block of the grid was counted
+    blocks: tuple[BlockCounters, ...] = ()
 
     @property
     def active_lanes(self) -> float:

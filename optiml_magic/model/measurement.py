@@ -7,7 +7,7 @@ from typing import Literal
 
 from optiml_magic.model.counters import KernelCounters
 
-Source = Literal["emulated", "estimated", "compiler", "events", "ncu"]
+Source = Literal["emulated", "modelled", "sass", "estimated", "compiler", "events", "ncu"]
 
 
 @dataclass(frozen=True)
