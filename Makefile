@@ -5,9 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 comma := ,
 
-# CuPy only where an NVIDIA driver answers; the compiler of CUDA 13 needs a driver that knows CUDA 13.
+# CuPy only where an NVIDIA driver answers, and with it the compiler of the CUDA that the driver knows.
 CUDA := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9]*\).*/\1/p')
-EXTRAS := dev$(if $(CUDA),$(if $(filter-out 9 10 11 12,$(CUDA)),$(comma)gpu13))
+EXTRAS := dev$(if $(CUDA),$(comma)gpu$(if $(filter 9 10 11 12,$(CUDA)),12,13))
 
 .PHONY: demo test soak check lab clean
 

@@ -7,7 +7,7 @@ the parameter, its line and the change to make.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -46,6 +46,7 @@ class Interface:
 
     buffers: tuple[BoundBuffer, ...]
     scalars: tuple[str, ...]
+    constants: Mapping[str, int] = field(default_factory=dict)  # macros from outside of the text
 
     def named(self, *roles: BufferRole) -> tuple[BoundBuffer, ...]:
         """The buffers of these roles, in the order of the parameters."""
@@ -57,7 +58,8 @@ def launched(program: Program) -> tuple[tuple[LaunchDirective, Kernel], ...]:
     known = kernels(program.text)
     if not known:
         raise SourceError(
-            "there is no kernel here", fix="write a `__global__ void name(...)` function"
+            "there is no kernel here",
+            fix="write a `__global__ void name(...)` function; one in a header is not seen",
         )
     return tuple((launch, select(known, launch)) for launch in program.launches)
 
@@ -85,7 +87,7 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
     for launch, kernel in launched(program):
         for parameter, expression in pairs(launch, kernel):
             if not parameter.pointer:
-                scalars.update(dict.fromkeys(sorted(expression.names)))
+                scalars.update(dict.fromkeys(sorted(expression.names - task.constants.keys())))
                 continue
             name = expression.text
             if name in temporary:
@@ -100,7 +102,7 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
             )
     for variable in _filled(program, values):
         buffers.setdefault(variable.name, variable)
-    found = Interface(tuple(buffers.values()), tuple(scalars))
+    found = Interface(tuple(buffers.values()), tuple(scalars), task.constants)
     if not found.named("output", "inout"):
         raise BindingError(
             "the kernel writes to none of its parameters, so there is nothing to check",

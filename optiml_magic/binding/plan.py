@@ -62,7 +62,7 @@ def plan(
         BindingError: a name that the task does not have, a size that is out of range.
         SourceError: an expression that cannot be evaluated, a ``require`` that does not hold.
     """
-    integers = _integers(values, program, chip)
+    integers = {**found.constants, **_integers(values, program, chip)}
     for requirement in program.requires:
         if not requirement.condition.evaluate(integers, shapes):
             raise SourceError(

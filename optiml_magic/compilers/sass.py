@@ -50,7 +50,9 @@ def nvdisasm() -> Path | None:
         pass
     else:
         names = ("nvdisasm", "nvdisasm.exe")
-        found = [p for root in nvidia.__path__ for n in names for p in Path(root).glob(f"*/bin/{n}")]
+        found = [
+            p for root in nvidia.__path__ for n in names for p in Path(root).glob(f"*/bin/{n}")
+        ]
         if found:
             return found[0]
     on_path = shutil.which("nvdisasm")

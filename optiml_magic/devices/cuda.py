@@ -15,6 +15,7 @@ import numpy as np
 
 from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job, Timing
 from optiml_magic.devices.compare import compare, same_bits
+from optiml_magic.devices.driver import advice, driver_release
 from optiml_magic.devices.module import CudaModule, Place
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
@@ -69,9 +70,7 @@ class CudaDevice:
         try:
             import cupy
         except ImportError as cause:
-            raise MachineError(
-                "CuPy is not installed", fix='pip install "optiml-magic[gpu13]"'
-            ) from cause
+            raise MachineError("CuPy is not installed", fix=advice(driver_release())) from cause
         self._cp = cupy
         self.name = f"cuda:{index}"
         try:

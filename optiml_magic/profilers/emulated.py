@@ -21,7 +21,6 @@ from optiml_magic.profilers.machine import (
 )
 from optiml_magic.profilers.occupancy import Occupancy, occupancy
 
-
 Disassemble = Callable[[bytes], Mapping[str, Sequence[MachineInstruction]] | None]
 
 
@@ -76,9 +75,7 @@ class EmulatedProfiler:
                 *static(build, job.plan, fits[slowest]),
             ),
             bounds=_summed([e.bounds for e in estimates]),
-            kernels=tuple(
-                with_machine_lines(k, w) for k, w in zip(counters, weights, strict=True)
-            )
+            kernels=tuple(with_machine_lines(k, w) for k, w in zip(counters, weights, strict=True))
             if weights
             else counters,
         )

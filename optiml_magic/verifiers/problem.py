@@ -51,8 +51,15 @@ def prepare(task: Task, *, seeds: int) -> Problem:
 
     Raises a UsageError where the kernel, a directive, an input or the reference does not fit.
     """
-    prepared = with_launches(task.text)
+    prepared = with_launches(task.text, task.constants)
     program = _with_arguments(prepared.program, task)
+    for tune in program.tunes:
+        if tune.name in task.defines:
+            raise UsageError(
+                f"`{tune.name}` is tuned, and defined from outside as well",
+                fix=f"take -D {tune.name} away; the tune directive gives the value",
+                line=tune.line,
+            )
     values = _with_sizes(program, inputs.draw(task, 0))
     found = binding.interface(program, task, values)
     instances, wide = [], True

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,7 +89,7 @@ def test_a_brace_left_open_is_named_by_its_line(nvrtc: NvrtcCompiler) -> None:
 def test_an_error_in_a_header_names_the_header(nvrtc: NvrtcCompiler) -> None:
     (error, *_) = failure(nvrtc, "#include <cub/cub.cuh>\n__global__ void k() {}\n").errors
     assert error.line == 0
-    assert "cub.cuh" in error.message
+    assert re.search(r"\(in \w+\.cuh:\d+\)$", error.message)
 
 
 def test_line_information_does_not_change_the_machine_code(nvrtc: NvrtcCompiler) -> None:
