@@ -97,7 +97,8 @@ class _Parser:
         self._line = 0  # of the PTX
 
     def module(self) -> PtxModule:
-        for statement, self._line in self._statements:
+        for statement, line in self._statements:
+            self._line = line
             if self._function is None:
                 self._outside(statement)
             else:
