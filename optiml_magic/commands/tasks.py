@@ -128,7 +128,7 @@ def _reference(name: str | None, namespace: Mapping[str, Any]) -> Any:
 
 
 def _is_value(value: Any) -> bool:
-    return isinstance(value, (np.ndarray, Number, np.generic)) or hasattr(value, "dtype")
+    return isinstance(value, (np.ndarray, Number, np.generic, list)) or hasattr(value, "dtype")
 
 
 def _names(text: str | None) -> list[str]:

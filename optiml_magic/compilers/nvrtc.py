@@ -24,6 +24,8 @@ from optiml_magic.errors import InternalError, MachineError, UsageError
 from optiml_magic.model.build import Build, CompileFailure
 
 _SHIMS = Path(__file__).parent / "shims"
+# _GLOBAL__N__00000000_7_cell_cu_ef30682a_31231, with the length of it all before it.
+_ACCIDENT = re.compile(r"(?:\d+)?((?:_GLOBAL__N_|_INTERNAL)_\w*?_cell_cu_)[0-9a-f]{8}_\d+")
 _LAST_OF_SEPARATE_WHEELS = 12
 _UNUSED_PRAGMA = 161  # our directives are pragmas unknown to the compiler
 
@@ -75,7 +77,7 @@ class NvrtcCompiler:
             resources=resources(log),
             variables=module_variables(ptx),
             warnings=tuple(d for d in parse_log(log) if d.severity == "warning"),
-            digest=hashlib.sha256(plain[0].encode() + plain[1]).hexdigest()[:16],
+            digest=_digest(plain[0], plain[1]),
         )
 
     def _run(
@@ -121,6 +123,16 @@ class NvrtcCompiler:
         if status != self._nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise InternalError(f"{function} failed: {status.name}")
         return values[0] if len(values) == 1 else tuple(values)
+
+
+def _digest(ptx: str, cubin: bytes) -> str:
+    """Of PTX and cubin; of the PTX alone, less the accident, where names hold time and process.
+
+    NVRTC spells names of internal linkage anew in every second and process. The cubin's symbols
+    hold them too, and its code follows from the PTX.
+    """
+    lasting, accidents = _ACCIDENT.subn(r"\g<1>", ptx)
+    return hashlib.sha256(lasting.encode() + (b"" if accidents else cubin)).hexdigest()[:16]
 
 
 def include_folders(major: int) -> tuple[Path, ...]:

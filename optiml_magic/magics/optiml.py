@@ -48,7 +48,7 @@ class OptimlMagics(Magics):
         if options.verb == "header":
             return print(self._header(options.name, cell))  # noqa: T201
         if options.verb == "best":
-            return print(self._result(options.name).program)  # noqa: T201
+            return print(self._result(options.name).program.rstrip())  # noqa: T201
         if options.verb == "doctor":
             return print(doctor.render(doctor.examine(verbs.settings_of(options))))  # noqa: T201
         return print(parsers.HELP)  # noqa: T201
@@ -136,4 +136,4 @@ def _text(options: Any, cell: str | None) -> str:
         raise UsageError(
             "there is no kernel in this cell", fix=f"write CUDA below %%optiml {options.verb}"
         )
-    return "\n" + cell
+    return "\n" + cell.removeprefix("\ufeff")  # pasted from a file that begins with a mark

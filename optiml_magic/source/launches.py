@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
+from optiml_magic.source.definitions import definitions
 from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.formals import declared, formals, text_of
@@ -63,9 +64,9 @@ class _Inference:
         self.body = body
         self.formals = formals(node)
         scalars = [p.name for p in kernel.parameters if not p.pointer and p.dtype]
-        known = {**defines, **constants(syntax)}
+        known, functions = {**defines, **constants(syntax)}, definitions(syntax)
         self.constants = {k: v for k, v in known.items() if k not in tuned}
-        self.values = Values(body, [*scalars, *tuned], self.constants)
+        self.values = Values(body, [*scalars, *tuned], self.constants, functions=functions)
         self.indices = Indices(body, self.values)
         self.device_variables = device_variables(syntax)
         self.axes = axes_used(body)

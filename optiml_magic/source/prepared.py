@@ -47,6 +47,11 @@ def with_launches(text: str, defines: Mapping[str, int] | None = None) -> Prepar
             f"#pragma optiml launch {known[0].name} grid(...) block(...)",
             line=known[0].line,
         )
-    launch = infer_launch(known[0], syntax, [tune.name for tune in program.tunes], defines)
+    try:
+        launch = infer_launch(known[0], syntax, [tune.name for tune in program.tunes], defines)
+    except SourceError as unclear:
+        unread = [note for note in notes if note.startswith("the launch of")]
+        reasons = "; ".join([*unread, unclear.message])
+        raise SourceError(reasons, fix=unclear.fix, line=unclear.line) from None
     note = f"launch inferred: {launch}"
     return PreparedProgram(program.with_launches([launch]), "inferred", (*notes, note))

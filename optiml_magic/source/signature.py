@@ -48,9 +48,12 @@ class Parameter:
 
 @dataclass(frozen=True)
 class TemplateParameter:
+    """A pack takes all the arguments that are left."""
+
     name: str
     is_type: bool
     default: str | None = None
+    is_pack: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,14 +93,16 @@ class Kernel:
             if parameter.default is None:
                 break
             given.append(parameter.default)
-        if len(given) > len(self.template_parameters):
+        pack = any(parameter.is_pack for parameter in self.template_parameters)
+        if len(given) > len(self.template_parameters) and not pack:
             raise SourceError(
                 f"`{self.name}` takes {len(self.template_parameters)} template arguments, "
                 f"not {len(given)}",
                 fix="Drop the others from the launch.",
                 line=self.line,
             )
-        types = {p.name: text for p, text in zip(self.template_parameters, given, strict=False)}
+        pairs = zip(self.template_parameters, given, strict=False)
+        types = {p.name: text for p, text in pairs if not p.is_pack}
         aliases = dict(self.aliases)
         return replace(
             self,
@@ -229,7 +234,8 @@ def _template_parameters(function: Node) -> tuple[TemplateParameter, ...]:
             name = text_of(next((c for c in node.children if c.type == "type_identifier"), None))
         else:
             name = declared(node.child_by_field_name("declarator")).name
-        found.append(TemplateParameter(name, is_type, text_of(default) or None))
+        pack = node.type.startswith("variadic")
+        found.append(TemplateParameter(name, is_type, text_of(default) or None, pack))
     return tuple(found)
 
 

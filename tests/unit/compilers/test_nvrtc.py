@@ -172,3 +172,24 @@ def _code(cubin: bytes) -> dict[str, bytes]:
             found[text] = cubin[start : start + length]
     assert any(name.startswith(".text.") for name in found)
     return found
+
+
+def test_the_digest_is_that_of_another_process() -> None:
+    """A text with no name of external linkage: NVRTC spells its kernel with the process's number."""
+    program = (
+        "from optiml_magic.chips import chip\n"
+        "from optiml_magic.compilers.base import CompileOptions\n"
+        "from optiml_magic.compilers.nvrtc import NvrtcCompiler\n"
+        "text = 'namespace { __global__ void k(int* p) { p[0] = %d; } }'\n"
+        "for number in (1, 2):\n"
+        "    made = NvrtcCompiler().compile(text % number, ('k',), chip('h200'), CompileOptions())\n"
+        "    print(made.names['k'], made.digest)\n"
+    )
+    command = [sys.executable, "-c", program]
+    told = [
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    ]
+    assert told[0][0] != told[1][0]
+    assert told[0][1::2] == told[1][1::2]
+    assert told[0][1] != told[0][3]

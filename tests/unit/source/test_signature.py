@@ -192,6 +192,30 @@ def test_namespaces_templates_attributes_and_spans():
         kernel.instantiate(["1", "2", "3", "4"])
 
 
+def test_a_parameter_pack_takes_what_is_left():
+    kernel = only("template <class T, int... Ns> __global__ void k(T* p) { p[0] = 1; }")
+    for given in (["float"], ["float", "1"], ["float", "1", "2", "3"]):
+        assert kernel.instantiate(given).parameters[0].dtype == "<f4"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "cuda::atomic_ref<int, cuda::thread_scope_device> a(*p); a.fetch_add(1);",
+        "cuda::std::atomic_ref a{p[3]}; a = 1;",
+        "Keeps k(p[1]); k.x = 2;",
+    ],
+)
+def test_an_object_may_keep_a_reference(body):
+    keeps = "struct Keeps { int& x; __device__ Keeps(int& y) : x(y) {} };\n"
+    kernel = only(f"{keeps}__global__ void k(int* p, int* q) {{ {body} q[0] = 1; }}")
+    assert [p.certain for p in kernel.parameters] == [False, True]
+    kernel = only(
+        "struct V { int x; }; __global__ void k(int* p, int* q) { V v{p[0]}; q[0] = v.x; }"
+    )
+    assert all(p.certain for p in kernel.parameters)
+
+
 def test_a_template_parameter_that_is_a_pointer():
     made = only("template <class P> __global__ void k(P p) { p[0] = 1; }").instantiate(["float*"])
     (p,) = made.parameters
