@@ -90,7 +90,7 @@ def _ptx_bytes(row: str) -> int:
 
 
 def _machine_bytes(opcode: str) -> int:
-    if opcode.split(".")[0] not in _OPERATIONS:
+    if opcode.split(".", maxsplit=1)[0] not in _OPERATIONS:
         return 0
     bits = _MACHINE_BITS.search(opcode)
     return int(bits[1]) // 8 if bits else 4
