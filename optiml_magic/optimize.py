@@ -25,6 +25,7 @@ from optiml_magic.compilers.headers import fingerprint
 from optiml_magic.compilers.nvcc import NvccCompiler
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.compilers.options import options_of
+from optiml_magic.compilers.sass import disassemble
 from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.devices.driver import require_release
@@ -78,11 +79,16 @@ class Session:
 
 @contextmanager
 def session(
-    settings: Settings, cases: Sequence[Case] = (), *, task: Task | None = None
+    settings: Settings,
+    cases: Sequence[Case] = (),
+    *,
+    task: Task | None = None,
+    machine: bool = False,
 ) -> Iterator[Session]:
     """Compiler, device host and tools for the length of one command.
 
     ncu counts on ``cases``; programs are compiled with what ``task`` and the settings ask for.
+    ``machine``: emulated counts are weighted by the machine code as well; half a second a build.
     """
     options = options_of(task or Task(""), settings)
     choice = choose(settings.device)
@@ -92,7 +98,14 @@ def session(
     device = HostedDevice(choice.name, seconds=settings.run_seconds)
     emulated = choice.is_emulated
     profiler: Profiler = (
-        EmulatedProfiler(device, choice.chip) if emulated else EventsProfiler(device, choice.chip)
+        EmulatedProfiler(
+            device,
+            choice.chip,
+            sample=settings.count_instructions,
+            disassemble=disassemble if machine else None,
+        )
+        if emulated
+        else EventsProfiler(device, choice.chip)
     )
     try:
         tools = Tools(
@@ -223,7 +236,7 @@ def evaluate_once(task: Task, settings: Settings, *, program: str | None = None)
     """Compile, verify and measure the task's kernel, or ``program`` in its place."""
     problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
-    with session(settings, cases, task=task) as members:
+    with session(settings, cases, task=task, machine=True) as members:
         evaluator = Evaluator(problem, members.tools)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (evaluation,) = evaluator([root])

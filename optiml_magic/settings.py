@@ -15,7 +15,7 @@ from optiml_magic.errors import UsageError
 
 @dataclass(frozen=True)
 class Settings:
-    """Values in force. ``home`` holds the compile cache and the journals of runs."""
+    """Values in force. ``home`` holds the caches and the journals of runs."""
 
     device: str = "auto"  # OPTIML_DEVICE
     llm: str = "auto"  # OPTIML_LLM: a model's name, none, or auto; its key is in OPENAI_API_KEY
@@ -28,6 +28,7 @@ class Settings:
     verify_seeds: int = 3  # OPTIML_VERIFY_SEEDS: sets of inputs that each candidate is checked on
     run_seconds: float = 30.0  # OPTIML_RUN_SECONDS: of one execution, then the host is killed
     instructions: int = 20_000_000_000  # OPTIML_INSTRUCTIONS: per emulated launch
+    count_instructions: int = 5_000_000_000  # OPTIML_COUNT_INSTRUCTIONS: larger ones are sampled
     std: str = "c++17"  # OPTIML_STD: the language standard
     fast_math: bool = False  # OPTIML_FAST_MATH: 1 or 0
     compiler: str = "nvrtc"  # OPTIML_COMPILER: nvrtc or nvcc
@@ -40,11 +41,20 @@ class Settings:
         return self.home / "compiled"
 
     @property
+    def objects(self) -> Path:
+        """The folder of the emulated device's object code."""
+        return self.home / "objects"
+
+    @property
     def runs(self) -> Path:
         """The folder of the journals."""
         return self.home / "runs"
 
 
+_POSITIVE = (
+    "budget", "seconds", "verify_seeds", "run_seconds", "instructions", "count_instructions",
+    "llm_seconds",
+)  # fmt: skip
 _CHOICES = {"std": ("c++11", "c++14", "c++17", "c++20"), "compiler": ("nvrtc", "nvcc")}
 _SWITCHES = {"0": False, "1": True, "false": False, "true": True}
 
@@ -60,7 +70,7 @@ def resolve(flags: dict[str, Any] | None = None) -> Settings:
         elif raw:
             values[field.name] = _converted(field.name, raw, type(field.default))
     settings = Settings(**values)
-    for name in ("budget", "seconds", "verify_seeds", "run_seconds", "instructions", "llm_seconds"):
+    for name in _POSITIVE:
         if not getattr(settings, name) > 0:
             raise UsageError(f"{name} is {getattr(settings, name)}", fix="it must be above zero")
     for name, allowed in _CHOICES.items():

@@ -62,7 +62,9 @@ class Case:
 class Job:
     """One run of a program on a case. ``poison`` seeds the pattern that outputs hold before it.
 
-    ``reverse`` asks for another order of the warps, where the device can choose one.
+    ``reverse`` asks for another order of the warps, where the device can choose one. ``sample``
+    lets a device count some blocks alone of a launch with more thread instructions than that (0:
+    never); the outputs of the last launch are then unfinished, and not compared.
     """
 
     case: str
@@ -71,6 +73,7 @@ class Job:
     count: bool
     instructions: int  # budget of thread instructions for each launch
     reverse: bool = False
+    sample: int = 0
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ bfloat16, which is widened to float32 by a shift.
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from optiml_magic.devices.base import Array, Tolerance
 from optiml_magic.model.dtypes import BFLOAT16, DType, Number, numbers
 from optiml_magic.model.verdict import OutputCheck
 
+_PART = 1 << 16  # elements compared at a time in host memory
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -42,13 +45,22 @@ def compare(  # the last two only name the array library and what the bytes mean
     dtype, wide = dtypes or (got.dtype, expected.dtype)
     shape = got.shape[: got.ndim - 1] if dtype.names and got.dtype != dtype else got.shape
     rows, wanted_rows = _rows(got, dtype), _rows(expected, wide)
-    wrong = nonfinite = xp.zeros(len(rows), bool)
+    wrong, nonfinite = xp.zeros(len(rows), bool), xp.zeros(len(rows), bool)
     error = largest = 0.0
+    part = _PART if xp is np else max(len(rows), 1)  # temporaries would outgrow the arrays
     limits = tolerance.fields or (tolerance,) * len(numbers(dtype))
     for have, want, limit in zip(numbers(dtype), numbers(wide), limits, strict=True):
-        found = _errors(_read(rows, have, xp), _read(wanted_rows, want, xp), limit, xp)
-        wrong, nonfinite = wrong | found[0].any(axis=1), nonfinite | found[1].any(axis=1)
-        error, largest = max(error, found[2]), max(largest, found[3])
+        squares = scales = 0.0
+        for start in range(0, len(rows), part):
+            here = slice(start, start + part)
+            found = _errors(
+                _read(rows[here], have, xp), _read(wanted_rows[here], want, xp), limit, xp
+            )
+            wrong[here] |= found.wrong.any(axis=1)
+            nonfinite[here] |= found.nonfinite.any(axis=1)
+            squares, scales = squares + found.squares, scales + found.scales
+            largest = max(largest, found.largest)
+        error = max(error, math.sqrt(squares / scales) if scales else math.sqrt(squares))
     where = xp.flatnonzero(wrong)
     first = int(where[0]) if where.size else None
     unwritten = 0
@@ -99,10 +111,16 @@ def _finite(value: float) -> float:
     return min(_LARGEST, value)
 
 
-def _errors(
-    got: Any, expected: Any, tolerance: Tolerance, xp: Any
-) -> tuple[Any, Any, float, float]:
-    """What is wrong, what is not finite and should be, the relative error and the largest one."""
+@dataclass(frozen=True)
+class _Errors:
+    wrong: Any  # per number
+    nonfinite: Any  # where it should not be
+    squares: float  # of the differences, summed
+    scales: float  # of the wanted values
+    largest: float  # difference
+
+
+def _errors(got: Any, expected: Any, tolerance: Tolerance, xp: Any) -> _Errors:
     with np.errstate(all="ignore"):
         if got.dtype.kind in "fc":
             wrong, nonfinite, difference, scale = _float_errors(got, expected, tolerance, xp)
@@ -113,10 +131,9 @@ def _errors(
             allowed = tolerance.atol + tolerance.rtol * scale
             # Equal bits or an allowance the user asked for: a double cannot tell large integers.
             wrong = (got != expected) & ((allowed == 0) | (difference > allowed))
-        norm = float(xp.sqrt(xp.sum(scale**2)))
-        error = float(xp.sqrt(xp.sum(difference**2)))
+        squares, scales = float(xp.sum(difference**2)), float(xp.sum(scale**2))
     largest = float(difference.max()) if difference.size else 0.0
-    return wrong, nonfinite, error / norm if norm else error, largest
+    return _Errors(wrong, nonfinite, squares, scales, largest)
 
 
 def _float_errors(
@@ -141,7 +158,9 @@ def same_bits(got: Any, poison: Any, dtype: DType) -> Any:
 
 def poison_like(array: Array, seed: int) -> Array:
     """Random bits in the shape and dtype of ``array``: what an output holds before a launch."""
-    raw = np.frombuffer(np.random.default_rng(seed).bytes(array.nbytes), np.uint8).copy()
+    rng = np.random.default_rng(seed)
+    words = rng.integers(0, 1 << 32, -(-array.nbytes // 4), dtype=np.uint32)
+    raw = words.view(np.uint8)[: array.nbytes]
     unlikely(raw, array.dtype)
     return raw.view(array.dtype).reshape(array.shape)
 

@@ -17,6 +17,7 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.launch import BufferArgument, Launch
 from optiml_magic.model.verdict import Outcome, OutputCheck
+from optiml_magic.settings import resolve
 
 _OUTCOMES = {
     "out_of_bounds": Outcome.OUT_OF_BOUNDS,
@@ -76,7 +77,8 @@ class EmulatedDevice:
         try:
             counters = []
             for launch in job.plan.launches:
-                run = _launch(module, variables, launch, resident, scratch, job)
+                limits = _limits(job, last=launch is job.plan.launches[-1])
+                run = _launch(module, variables, launch, resident, scratch, job, limits)
                 if isinstance(run, Fault):
                     _mended(resident)
                     return Execution(run)
@@ -84,8 +86,9 @@ class EmulatedDevice:
         finally:
             for address in scratch.values():
                 resident.memory.free(address)
+        whole = not any(c.sampled for c in counters)
         return Execution(
-            checks=_checks(resident, poison),
+            checks=_checks(resident, poison) if whole else (),
             modified_inputs=_mended(resident),
             counters=tuple(counters),
             unwritten=tuple(
@@ -117,7 +120,7 @@ class EmulatedDevice:
         """Translation and JIT dominate a run, so the last few modules stay loaded."""
         module = self._modules.get(build.digest)
         if module is None:
-            module = emulator.load(build.ptx)
+            module = emulator.load(build.ptx, objects=resolve().objects)
             while len(self._modules) >= 4:
                 del self._modules[next(iter(self._modules))]
             self._modules[build.digest] = module
@@ -154,6 +157,13 @@ def _scratch(resident: _Resident, job: Job) -> dict[str, int]:
     return addresses
 
 
+def _limits(job: Job, *, last: bool) -> emulator.Limits:
+    sample = emulator.Sample(job.sample, complete=not last) if job.sample else None
+    return emulator.Limits(
+        job.instructions, os.cpu_count() or 1, reverse=job.reverse, sample=sample
+    )
+
+
 def _launch(
     module: emulator.Module,
     variables: dict[str, NDArray[np.uint8]],
@@ -161,6 +171,7 @@ def _launch(
     resident: _Resident,
     scratch: dict[str, int],
     job: Job,
+    limits: emulator.Limits,
 ) -> KernelCounters | Fault | None:
     addresses = {**resident.addresses, **scratch}
     arguments = [
@@ -176,7 +187,7 @@ def _launch(
         dynamic_shared=launch.shared,
         arguments=arguments,
         memory=resident.memory,
-        limits=emulator.Limits(job.instructions, os.cpu_count() or 1, reverse=job.reverse),
+        limits=limits,
         count=job.count,
         variables=variables,
     )

@@ -1,21 +1,20 @@
-"""One grid on this machine's threads: set up the records, run the workers, read the outcome."""
+"""One grid on this machine's threads: set up the records, run the crew, read the outcome."""
 
 from __future__ import annotations
 
-import ctypes
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optiml_magic.emulator.crew import Crew
 from optiml_magic.emulator.faults import KINDS, Fault
-from optiml_magic.emulator.layout import CONTROL
 from optiml_magic.emulator.memory import Bytes, Memory
-from optiml_magic.emulator.records import Fields, Kernel, Worker, table_of
-from optiml_magic.emulator.tally import Raw, tally
+from optiml_magic.emulator.records import Fields, Kernel, Worker
+from optiml_magic.emulator.sampling import FEW, MOST, Stopped, count_some
+from optiml_magic.emulator.tally import tally
 from optiml_magic.model.counters import KernelCounters
 
 if TYPE_CHECKING:
@@ -27,16 +26,28 @@ _MAX_SHARED = 227 * 1024  # bytes; the most that any chip of sm_75 to sm_90 give
 
 
 @dataclass(frozen=True)
+class Sample:
+    """Count only some blocks of a grid that executes more thread instructions than these.
+
+    ``complete``: run the others as well, uncounted. Otherwise the outputs are left unfinished.
+    """
+
+    instructions: int
+    complete: bool
+
+
+@dataclass(frozen=True)
 class Limits:
     """``instructions``: thread instructions that one host thread may spend in loops.
 
     ``reverse`` gives the warps of a block their turns from the last to the first: a kernel without
-    races cannot tell.
+    races cannot tell. ``sample`` is for launches that are counted.
     """
 
     instructions: int
     threads: int
     reverse: bool = False
+    sample: Sample | None = None
 
 
 @dataclass(frozen=True)
@@ -69,53 +80,40 @@ def launch(  # noqa: PLR0913  # a launch has this many parts
         (kernel.parameter_address, packed),
         *((a.address, a.bytes) for a in memory.allocations),
     ]
-    table, sectors = table_of(areas)
     total = grid[0] * grid[1] * grid[2]
-    control = Fields(CONTROL, total=total)
-    written = np.zeros(sectors if count else 1, np.uint8)
     workers = [
-        Worker(kernel, grid, block, dynamic_shared, limits.instructions, sectors if count else 0)
+        Worker(kernel, grid, block, dynamic_shared, limits.instructions)
         for _ in range(max(1, min(limits.threads, total)))
     ]
     for worker in workers:
-        worker.record.set(
-            params=packed.ctypes.data,
-            table=table.ctypes.data,
-            table_count=len(areas),
-            control=control.address,
-            stop=control.address + CONTROL.offset["stop"],
-            count=int(count),
-            reverse=int(limits.reverse),
-            written=written.ctypes.data,
-        )
-    _run(native, kernel, workers, control)
-    faults = [w for w in workers if w.record.get("fault_kind")]
-    if faults:
-        first = min(faults, key=lambda w: w.record.get("fault_block"))
-        return Run(_fault(first.record, grid, block, areas), None)
-    return Run(None, _counters(kernel, workers, written) if count else None)
+        worker.record.set(reverse=int(limits.reverse))
+    crew = Crew(native, kernel, workers, packed, areas, count=count)
+    try:
+        counters = _counted(crew, kernel, grid, limits) if count else _uncounted(crew, total)
+    except Stopped as stopped:
+        return Run(_fault(stopped.fault, grid, block, areas), None)
+    return Run(None, counters)
 
 
-def _counters(kernel: Kernel, workers: Sequence[Worker], written: Bytes) -> KernelCounters:
-    """What all workers counted together."""
-    raw = Raw(
-        blocks=np.sum([w.blocks for w in workers], axis=0),
-        idle=np.sum([w.idle for w in workers], axis=0),
-        sites=np.sum([w.sites for w in workers], axis=0),
-        read=int(np.count_nonzero(_any([w.stamps for w in workers]))),
-        written=int(np.count_nonzero(written)),
-        read_per_block=sum(w.record.get("read_per_block") for w in workers),
-        memory_warps=sum(w.record.get("memory_warps") for w in workers),
-    )
-    return tally(kernel.name, kernel.lowered, raw)
+def _uncounted(crew: Crew, total: int) -> None:
+    fault = crew.run(0, total, count=False)
+    if fault is not None:
+        raise Stopped(fault)
 
 
-def _any(stamps: list[NDArray[np.uint32]]) -> NDArray[np.uint32]:
-    """Where any worker left a stamp; overwrites the first."""
-    merged = stamps[0]
-    for other in stamps[1:]:
-        np.bitwise_or(merged, other, out=merged)
-    return merged
+def _counted(
+    crew: Crew, kernel: Kernel, grid: tuple[int, int, int], limits: Limits
+) -> KernelCounters:
+    total = grid[0] * grid[1] * grid[2]
+    sample = limits.sample
+    if sample and total > FEW and not (sample.complete and total > MOST):
+        found = partial(tally, kernel.name, kernel.lowered)
+        return count_some(crew, grid, sample.instructions, found, complete=sample.complete)
+    fault = crew.run(0, total, count=True)
+    if fault is not None:
+        raise Stopped(fault)
+    read, written = (int(sectors.sum()) for sectors in crew.touched())
+    return tally(kernel.name, kernel.lowered, crew.counted(), read, written)
 
 
 def _invalid(grid: tuple[int, int, int], block: tuple[int, int, int], shared: int) -> str:
@@ -132,27 +130,6 @@ def _invalid(grid: tuple[int, int, int], block: tuple[int, int, int], shared: in
             f"the block needs {shared} bytes of shared memory; at most {_MAX_SHARED} are possible"
         )
     return ""
-
-
-def _run(native: Native, kernel: Kernel, workers: Sequence[Worker], control: Fields) -> None:
-    """Ctypes releases the interpreter's lock, so the workers run side by side."""
-    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
-    work = prototype(native.address("om_worker"))
-    code = native.address(kernel.symbol)
-    threads = [
-        threading.Thread(target=work, args=(worker.record.address, code), daemon=True)
-        for worker in workers
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        for thread in threads:
-            thread.join()
-    except BaseException:
-        control.set(stop=1)
-        for thread in threads:
-            thread.join()
-        raise
 
 
 def _fault(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optiml_magic.emulator.layout import ALLOCATION, SITE, SLICE, TID, WARP, WORKER, Record
+from optiml_magic.emulator.layout import ALLOCATION, COUNTS, SITE, SLICE, TID, WARP, WORKER, Record
 from optiml_magic.emulator.lower import Lowered
 from optiml_magic.emulator.memory import Bytes
 
@@ -76,7 +76,6 @@ class Worker:
         block: tuple[int, int, int],
         dynamic_shared: int,
         instructions: int,
-        sectors: int,
     ) -> None:
         lowered = kernel.lowered
         threads = block[0] * block[1] * block[2]
@@ -85,11 +84,11 @@ class Worker:
         self.blocks = np.zeros((len(lowered.graph.blocks), 2), np.int64)
         self.idle = np.zeros(max(len(lowered.idle), 1), np.int64)
         self._site_records = _sites(lowered)
-        self.stamps = np.zeros(max(sectors, 1), np.uint32)
         self._shared = zeros(shared_size)
         self._local = zeros(warps * 32 * kernel.local_bytes)
         self._states = _warps(lowered.warp_size, block, self._local, kernel.local_bytes)
         self._status = np.zeros(warps, np.int32)
+        self._marks = zeros(shared_size // 4 + 1)
         self._warp_stamps = np.zeros(warps, np.uint32)
         self.record = Fields(
             WORKER,
@@ -111,15 +110,20 @@ class Worker:
             sites=self._site_records.ctypes.data,
             blocks=self.blocks.ctypes.data,
             idle=self.idle.ctypes.data,
-            stamps=self.stamps.ctypes.data,
             warp_stamps=self._warp_stamps.ctypes.data,
+            marks=self._marks.ctypes.data,
             local_size=kernel.local_bytes,
         )
 
+    def track(self, sectors: int) -> None:
+        """Make room for a stamp on each sector of the allocation table."""
+        self.stamps = np.zeros(max(sectors, 1), np.uint32)
+        self.record.set(stamps=self.stamps.ctypes.data)
+
     @property
     def sites(self) -> NDArray[np.int64]:
-        """Requests, sectors, wavefronts, ideal, lanes, lines of each site record."""
-        return self._site_records.view(np.int64).reshape(-1, SITE.size // 8)[:, :6]
+        """Of each site record the counts, in the order of the fields of SITE."""
+        return self._site_records.view(np.int64).reshape(-1, SITE.size // 8)[:, :COUNTS]
 
 
 def zeros(nbytes: int) -> Bytes:

@@ -5,7 +5,7 @@ Names and definitions follow Nsight Compute where it has one; the ncu name stand
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Space = Literal["global", "shared", "local"]
@@ -20,7 +20,7 @@ class MemoryCounters:
     distinct 32-byte sectors each request touched (global and local). ``wavefronts`` counts the
     passes over the 32 banks of 4 bytes that each request needed (shared), so ``wavefronts - ideal``
     are the bank conflicts. ``ideal`` is the least number of sectors (or wavefronts) that the bytes
-    asked for need.
+    asked for need. Atomics that meet at one address are no bank conflict: ``contention`` has them.
     """
 
     line: int  # 1-based line of the compiled text; 0 when unknown
@@ -33,6 +33,7 @@ class MemoryCounters:
     ideal: int  # in sectors (global, local) or wavefronts (shared)
     lanes: int  # active lanes summed over the requests
     lines: int  # distinct 128-byte lines of each request, the tag lookups of L1 (global, local)
+    contention: int = 0  # atomics: turns beyond the first, where lanes of a request meet at a word
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,37 @@ class LineCounters:
     line: int
     warp_instructions: int  # inst_executed
     thread_instructions: int  # thread_inst_executed
+    by_class: dict[str, int] = field(default_factory=dict)  # warp instructions
+    machine_instructions: int | None = None  # weighted by the cubin's code; None where unknown
+
+    @property
+    def active_lanes(self) -> float:
+        """Mean active lanes per executed warp instruction of the line, 0 to 32."""
+        return self.thread_instructions / self.warp_instructions if self.warp_instructions else 0.0
+
+
+@dataclass(frozen=True)
+class BlockCounters:
+    """A basic block of the PTX: the lines of its instructions there, and how often warps ran it."""
+
+    ptx_lines: tuple[int, ...]
+    warp_executions: int
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """The counts are estimates from some blocks of the grid.
+
+    ``error`` is half the 95 % interval over the total, of the quantity that is known worst among
+    instructions, sectors and wavefronts. Distinct sectors are extrapolated; it does not cover them.
+    """
+
+    blocks: int
+    of: int
+    error: float
+
+    def __str__(self) -> str:
+        return f"sampled {self.blocks} of {self.of} blocks, +-{100 * self.error:.1f} %"
 
 
 @dataclass(frozen=True)
@@ -62,6 +94,8 @@ class KernelCounters:
     write_sectors_unique: int  # distinct 32-byte global sectors written
     read_sectors_per_block: int  # distinct sectors read by each block, summed over the blocks
     memory_warps: int  # warps that used global or local memory: those that had anything to do
+    sampled: Sampled | None = None  # None: every block of the grid was counted
+    blocks: tuple[BlockCounters, ...] = ()
 
     @property
     def active_lanes(self) -> float:

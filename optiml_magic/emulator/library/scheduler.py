@@ -27,10 +27,19 @@ again:
   %halt = icmp ne i32 %stopped, 0
   br i1 %halt, label %done, label %take
 take:
-  %block = atomicrmw add ptr %next, i64 1 monotonic
-  %over = icmp uge i64 %block, %total
-  br i1 %over, label %done, label %run
+  %place = atomicrmw add ptr %next, i64 1 monotonic
+  %over = icmp uge i64 %place, %total
+  br i1 %over, label %done, label %find
+find:
+  %order = get %control C.order
+  %plain = icmp eq ptr %order, null
+  br i1 %plain, label %run, label %listed
+listed:
+  %listed_at = getelementptr i64, ptr %order, i64 %place
+  %named = load i64, ptr %listed_at
+  br label %run
 run:
+  %block = phi i64 [%place, %find], [%named, %listed]
   set %w W.block %block
   %nx = get %w W.nctaid_x
   %ny = get %w W.nctaid_y
