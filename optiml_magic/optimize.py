@@ -244,8 +244,8 @@ def evaluate_once(task: Task, settings: Settings, *, program: str | None = None)
         if program is not None and answered:
             other = Candidate(1, 0, Proposal(program, "another program", "user"))
             (evaluation,) = evaluator([other])
-    notes = (*problem.notes, *evaluator.notes)
-    return Checked(problem, members.choice, evaluation, notes)
+    notes = dict.fromkeys((*problem.notes, *evaluator.notes, *evaluation.verdict.notes))
+    return Checked(problem, members.choice, evaluation, tuple(notes))
 
 
 def run_once(task: Task, settings: Settings, *, program: str | None = None) -> dict[str, Any]:

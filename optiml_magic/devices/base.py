@@ -101,6 +101,7 @@ class Execution:
     modified_inputs: tuple[str, ...] = ()
     counters: tuple[KernelCounters, ...] = ()
     unwritten: tuple[tuple[str, int], ...] = ()  # outputs without a wanted answer: name, elements
+    printed: str = ""  # by the kernels, the first few thousand characters
 
 
 @dataclass(frozen=True)

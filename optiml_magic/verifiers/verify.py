@@ -26,6 +26,7 @@ def verify(
     by an earlier run cannot pass for a new one.
     """
     checks: tuple[OutputCheck, ...] = ()
+    printed: tuple[str, ...] = ()
     if not plans:
         raise InternalError("a verification without a case would pass anything")
     for instance, plan in plans:
@@ -34,32 +35,36 @@ def verify(
         verdict = judge(device.execute(build, job), instance.seed)
         if not verdict.passed:
             return verdict
+        printed = printed or verdict.notes
         written = [buffer.name for buffer in instance.case.buffers if buffer.role != "input"]
         if not written or [check.name for check in verdict.checks] != written:
             raise InternalError(f"outputs {written} were not all compared: {verdict.checks}")
         checks = _worst(checks, verdict.checks)
     elements = sum(check.elements for check in checks)
     summary = f"{elements} output elements right on {len(plans)} sets of inputs"
-    return Verdict(Outcome.PASSED, summary, checks=checks, notes=tuple(notes))
+    return Verdict(Outcome.PASSED, summary, checks=checks, notes=(*notes, *printed))
 
 
 def judge(execution: Execution, seed: int) -> Verdict:
-    """The verdict on one execution."""
+    """The verdict on one execution; what the kernel printed is among its notes."""
     fault = execution.fault
+    notes = (f"the kernel printed: {execution.printed}",) if execution.printed else ()
     if fault is not None:
         where = f" in block {fault.block}, thread {fault.thread}" if fault.block else ""
-        return Verdict(fault.outcome, f"{fault.message}{where}", line=fault.line)
+        return Verdict(fault.outcome, f"{fault.message}{where}", line=fault.line, notes=notes)
     if execution.modified_inputs:
         names = ", ".join(execution.modified_inputs)
         return Verdict(
             Outcome.INPUT_MODIFIED,
             f"the kernel wrote to its input {names}",
             fix="write to the outputs alone, or declare the buffer in-out",
+            notes=notes,
         )
     for check in execution.checks:
         if not check.passed:
-            return Verdict(Outcome.WRONG, _describe(check, seed), checks=execution.checks)
-    return Verdict(Outcome.PASSED, "", checks=execution.checks)
+            summary = _describe(check, seed)
+            return Verdict(Outcome.WRONG, summary, checks=execution.checks, notes=notes)
+    return Verdict(Outcome.PASSED, "", checks=execution.checks, notes=notes)
 
 
 def _describe(check: OutputCheck, seed: int) -> str:
