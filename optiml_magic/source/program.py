@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_LONGEST = 1_000_000  # characters
+_ODD = re.compile("[\0\ud800-\udfff]")
 _CONDITIONALS = frozenset({"if", "elif", "ifdef", "ifndef", "elifdef", "elifndef"})
 _INT32 = range(-(2**31), 2**31)
 _D = TypeVar("_D", bound=Directive)
@@ -248,7 +250,11 @@ class Program:
 
 @lru_cache(maxsize=512)
 def parse_program(text: str) -> Program:
-    """The program that ``text`` holds, or a SourceError at the line of a wrong directive."""
+    """The program that ``text`` holds, or a SourceError at the line of a wrong directive.
+
+    A text that no file could hold, or no person would read, is one as well.
+    """
+    _check_text(text)
     lexed = lex(text)
     directives: list[Directive] = []
     repeat: RepeatDirective | None = None
@@ -265,6 +271,23 @@ def parse_program(text: str) -> Program:
     program = Program(text, tuple(directives), lexed)
     _check_tunes(program)
     return program
+
+
+def _check_text(text: str) -> None:
+    if len(text) > _LONGEST:
+        raise SourceError(
+            f"a text of {len(text) / 1e6:.1f} million characters",
+            fix=f"Keep a program below {_LONGEST // 1_000_000} million characters.",
+        )
+    odd = _ODD.search(text)
+    if odd:
+        raise SourceError(
+            "a character that no file can hold"
+            if odd[0] != "\0"
+            else "a null byte, which ends a text for a compiler",
+            fix="Remove it.",
+            line=text.count("\n", 0, odd.start()) + 1,
+        )
 
 
 def _check_unique(directives: Iterable[Directive]) -> None:

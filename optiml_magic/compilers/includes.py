@@ -1,0 +1,98 @@
+"""Which files a text may name: those of the toolkit and of the task, never another's.
+
+A scan of the text, which also sees what a comment or an ``#if`` turns off: a text that names a file
+elsewhere is refused before any compiler, or any cache, could open it. What only macros that are
+pasted together could name is left to the confinement of the compiler's process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.model.build import Diagnostic
+
+_SPLICE = re.compile(r"(?:\\|\?\?/)[ \t]*\r?\n")
+_GAP = r"(?:[^\S\n]|/\*.*?\*/)*"
+_HASH = rf"(?:\#|%:|\?\?=){_GAP}"
+_FILE = rf"(?:{_GAP}(?:\"(?P<quoted>[^\"\n]*)\"|<(?P<angled>[^>\n]*)>|(?P<macro>\w+)))?"
+_NAMED = re.compile(
+    rf"{_HASH}(?P<directive>include(?:_next)?|import|embed)\b{_FILE}(?P<more>[^\n]*)", re.DOTALL
+)
+_ASKED = re.compile(rf"\b__has_(?:include|embed)\w*{_GAP}\(?{_FILE}", re.DOTALL)
+_TESTED = re.compile(
+    rf"(?:{_HASH}(?:el)?ifn?def\b|\bdefined\b){_GAP}\(?{_GAP}__has_(?:include|embed)\w*", re.DOTALL
+)
+_LINE = re.compile(
+    rf"(?:^|\*/){_GAP}{_HASH}(?:line\b{_GAP}\d*|\d+){_GAP}(?:\"|[A-Za-z_])",
+    re.DOTALL | re.MULTILINE,
+)
+_DEFINED = re.compile(rf"{_HASH}define{_GAP}(?P<name>\w+)(?P<value>[^\n]*)", re.DOTALL)
+_LITERAL = re.compile(r"\s*(?:\"([^\"\n]*)\"|<([^>\n]*)>)\s*(?:/[/*].*)?")
+_CELL_FOLDER = Path("/")  # the cell is called /cell.cu, and NVRTC looks beside it
+
+
+def refused(text: str, options: CompileOptions) -> Diagnostic | None:
+    """Why this text may not be compiled, with the line; None where nothing is wrong."""
+    for at, complaint in _complaints(_SPLICE.sub("", text), options):
+        return Diagnostic(_line(text, at), "error", complaint)
+    return None
+
+
+def _complaints(text: str, options: CompileOptions) -> Iterator[tuple[int, str]]:
+    memory = {name for name, _ in options.headers}
+    for match in _NAMED.finditer(text):
+        directive = f"#{match['directive']}"
+        for name in _names(match, text, options):
+            if name is None:
+                yield match.start(), f"{directive} of a macro: write the name of the header itself"
+            elif name not in memory and _is_elsewhere(name):
+                yield match.start(), f"{directive} of a file outside of the toolkit and the task"
+    tested = [range(*match.span()) for match in _TESTED.finditer(text)]
+    for match in _ASKED.finditer(text):
+        if any(match.start() in span for span in tested):
+            continue
+        for name in _names(match, text, options):
+            if name is None or (name not in memory and _is_elsewhere(name)):
+                yield match.start(), "a question for a file outside of the toolkit and the task"
+    for match in _LINE.finditer(text):
+        yield match.start(), "a line directive that names a file"
+
+
+def _names(match: re.Match[str], text: str, options: CompileOptions) -> Iterator[str | None]:
+    """The files that an include may mean; None for one that cannot be told."""
+    name = match["quoted"] if match["quoted"] is not None else match["angled"]
+    if name is not None:
+        yield name
+        return
+    macro = match["macro"]
+    if not macro:
+        yield None
+        return
+    values = [value for other, value in options.defines if other == macro]
+    values += [x["value"] for x in _DEFINED.finditer(text) if x["name"] == macro]
+    literals = [_LITERAL.fullmatch(value) for value in values]
+    yield from ((found[1] or found[2] or "") if found else None for found in literals or [None])
+
+
+def _is_elsewhere(name: str) -> bool:
+    """Whether a name leaves the folders that are searched, or lies beside the cell's own name."""
+    plain = os.path.normpath(name.strip().replace("\\", "/"))
+    if plain.startswith(("/", "..", "~")) or ":" in plain or "\0" in plain:
+        return True
+    try:
+        return (_CELL_FOLDER / plain).is_file()
+    except OSError:
+        return False
+
+
+def _line(text: str, at: int) -> int:
+    """The 1-based line of an offset into the text without its splices."""
+    for match in _SPLICE.finditer(text):
+        if match.start() > at:
+            break
+        at += match.end() - match.start()
+    return text.count("\n", 0, at) + 1
