@@ -15,23 +15,27 @@ from pathlib import Path
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.model.build import Diagnostic
 
-_SPLICE = re.compile(r"(?:\\|\?\?/)[ \t]*\r?\n")
-_GAP = r"(?:[^\S\n]|/\*.*?\*/)*"
+# Blanks and comments. Every repetition is bounded, so that the scan takes time in proportion to the
+# text; what is longer than that is refused. ``??`` begins a trigraph.
+_SPLICE = re.compile(r"(?:\\|\?\?/)[ \t]{0,100}\r?\n")
+_GAP = r"(?>(?:[^\S\n]|/\*(?>(?:[^*]|\*(?!/)){0,300})\*/){0,300})"
+_MORE = r"(?=/\*|[^\S\n])"
 _HASH = rf"(?:\#|%:|\?\?=){_GAP}"
-_FILE = rf"(?:{_GAP}(?:\"(?P<quoted>[^\"\n]*)\"|<(?P<angled>[^>\n]*)>|(?P<macro>\w+)))?"
-_NAMED = re.compile(
-    rf"{_HASH}(?P<directive>include(?:_next)?|import|embed)\b{_FILE}(?P<more>[^\n]*)", re.DOTALL
+_FILE = (
+    rf"(?:{_GAP}(?:\"(?P<quoted>[^\"\n]{{0,1000}})\"|<(?P<angled>[^>\n]{{0,1000}})>"
+    r"|(?P<macro>\w{1,200})))?"
 )
-_ASKED = re.compile(rf"\b__has_(?:include|embed)\w*{_GAP}\(?{_FILE}", re.DOTALL)
+_FAR = re.compile(_HASH + _MORE)
+_NAMED = re.compile(rf"{_HASH}(?P<directive>include(?:_next)?|import|embed)\b{_FILE}")
+_ASKED = re.compile(rf"\b(?P<word>__has_(?:include|embed))\w{{0,20}}{_GAP}\(?{_FILE}")
 _TESTED = re.compile(
-    rf"(?:{_HASH}(?:el)?ifn?def\b|\bdefined\b){_GAP}\(?{_GAP}__has_(?:include|embed)\w*", re.DOTALL
+    rf"(?:{_HASH}(?:el)?ifn?def\b|\bdefined\b){_GAP}\(?{_GAP}(?P<word>__has_(?:include|embed))"
 )
 _LINE = re.compile(
-    rf"(?:^|\*/){_GAP}{_HASH}(?:line\b{_GAP}\d*|\d+){_GAP}(?:\"|[A-Za-z_])",
-    re.DOTALL | re.MULTILINE,
+    rf"{_HASH}(?:line\b{_GAP}\d{{0,20}}+{_GAP}(?:[\"\w]|{_MORE})|\d{{1,20}}{_GAP}\")"
 )
-_DEFINED = re.compile(rf"{_HASH}define{_GAP}(?P<name>\w+)(?P<value>[^\n]*)", re.DOTALL)
-_LITERAL = re.compile(r"\s*(?:\"([^\"\n]*)\"|<([^>\n]*)>)\s*(?:/[/*].*)?")
+_DEFINED = re.compile(rf"{_HASH}define{_GAP}(?P<name>\w{{1,200}})(?P<value>[^\n]*)")
+_LITERAL = re.compile(r"\s*(?:\"([^\"\n]*)\"|<([^>\n]*)>)\s*(?:/[/*].*)?", re.DOTALL)
 _CELL_FOLDER = Path("/")  # the cell is called /cell.cu, and NVRTC looks beside it
 
 
@@ -43,39 +47,41 @@ def refused(text: str, options: CompileOptions) -> Diagnostic | None:
 
 
 def _complaints(text: str, options: CompileOptions) -> Iterator[tuple[int, str]]:
-    memory = {name for name, _ in options.headers}
+    typed = {name for name, _ in options.headers}
+    macros: dict[str, list[str]] = {name: [value] for name, value in options.defines}
+    for match in _DEFINED.finditer(text):
+        macros.setdefault(match["name"], []).append(match["value"])
+    for match in _FAR.finditer(text):
+        yield match.start(), "a directive too far behind its #"
     for match in _NAMED.finditer(text):
         directive = f"#{match['directive']}"
-        for name in _names(match, text, options):
+        for name in _names(match, macros):
             if name is None:
                 yield match.start(), f"{directive} of a macro: write the name of the header itself"
-            elif name not in memory and _is_elsewhere(name):
+            elif name not in typed and _is_elsewhere(name):
                 yield match.start(), f"{directive} of a file outside of the toolkit and the task"
-    tested = [range(*match.span()) for match in _TESTED.finditer(text)]
+    tested = {match.start("word") for match in _TESTED.finditer(text)}
     for match in _ASKED.finditer(text):
-        if any(match.start() in span for span in tested):
+        if match.start("word") in tested:
             continue
-        for name in _names(match, text, options):
-            if name is None or (name not in memory and _is_elsewhere(name)):
+        for name in _names(match, macros):
+            if name is None or (name not in typed and _is_elsewhere(name)):
                 yield match.start(), "a question for a file outside of the toolkit and the task"
     for match in _LINE.finditer(text):
         yield match.start(), "a line directive that names a file"
 
 
-def _names(match: re.Match[str], text: str, options: CompileOptions) -> Iterator[str | None]:
+def _names(match: re.Match[str], macros: dict[str, list[str]]) -> Iterator[str | None]:
     """The files that an include may mean; None for one that cannot be told."""
     name = match["quoted"] if match["quoted"] is not None else match["angled"]
     if name is not None:
         yield name
         return
-    macro = match["macro"]
-    if not macro:
-        yield None
-        return
-    values = [value for other, value in options.defines if other == macro]
-    values += [x["value"] for x in _DEFINED.finditer(text) if x["name"] == macro]
-    literals = [_LITERAL.fullmatch(value) for value in values]
-    yield from ((found[1] or found[2] or "") if found else None for found in literals or [None])
+    macro = match["macro"] or ""
+    values, macros[macro] = macros.get(macro, [""]), []  # the next include of it says nothing new
+    for value in values:
+        literal = _LITERAL.fullmatch(value)
+        yield (literal[1] or literal[2] or "") if literal else None
 
 
 def _is_elsewhere(name: str) -> bool:
