@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optiml_magic.emulator.caches import ROOM, misses
 from optiml_magic.emulator.crew import Crew
 from optiml_magic.emulator.faults import KINDS, Fault
 from optiml_magic.emulator.memory import Bytes, Memory
@@ -41,13 +42,15 @@ class Limits:
     """``instructions``: thread instructions that one host thread may spend in loops.
 
     ``reverse`` gives the warps of a block their turns from the last to the first: a kernel without
-    races cannot tell. ``sample`` is for launches that are counted.
+    races cannot tell. ``sample`` is for launches that are counted,
+    and so is ``l2_bytes``, the cache that ``dram_read_sectors`` assumes (0: no figure).
     """
 
     instructions: int
     threads: int
     reverse: bool = False
     sample: Sample | None = None
+    l2_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,15 +91,34 @@ def launch(  # noqa: PLR0913  # a launch has this many parts
     for worker in workers:
         worker.record.set(reverse=int(limits.reverse))
     crew = Crew(native, kernel, workers, packed, areas, count=count)
+    sectors = int(crew.spans[-1])
+    if count and 32 * sectors > limits.l2_bytes > 0:
+        for worker in workers:
+            worker.keep_log(ROOM // len(workers))
     try:
-        counters = _counted(crew, kernel, grid, limits) if count else _uncounted(crew, total)
+        if not count:
+            _run_whole(crew, total, count=False)
+            return Run(None, None)
+        counters = _counted(crew, kernel, grid, limits)
     except Stopped as stopped:
         return Run(_fault(stopped.fault, grid, block, areas), None)
-    return Run(None, counters)
+    return Run(None, _with_dram(counters, native, workers, sectors, limits.l2_bytes))
 
 
-def _uncounted(crew: Crew, total: int) -> None:
-    fault = crew.run(0, total, count=False)
+def _with_dram(
+    counters: KernelCounters, native: Native, workers: Sequence[Worker], sectors: int, l2: int
+) -> KernelCounters:
+    """The model of the L2, where all blocks ran in its sight or their data fit into it."""
+    touched = counters.read_sectors_unique + counters.write_sectors_unique
+    if 32 * touched <= l2:
+        return replace(counters, dram_read_sectors=counters.read_sectors_unique)
+    if not l2 or counters.sampled:
+        return counters
+    return replace(counters, dram_read_sectors=misses(native, workers, sectors, l2 // 32))
+
+
+def _run_whole(crew: Crew, total: int, *, count: bool) -> None:
+    fault = crew.run(0, total, count=count)
     if fault is not None:
         raise Stopped(fault)
 
@@ -109,9 +131,7 @@ def _counted(
     if sample and total > FEW and not (sample.complete and total > MOST):
         found = partial(tally, kernel.name, kernel.lowered)
         return count_some(crew, grid, sample.instructions, found, complete=sample.complete)
-    fault = crew.run(0, total, count=True)
-    if fault is not None:
-        raise Stopped(fault)
+    _run_whole(crew, total, count=True)
     read, written = (int(sectors.sum()) for sectors in crew.touched())
     return tally(kernel.name, kernel.lowered, crew.counted(), read, written)
 

@@ -31,7 +31,7 @@ class Record:
 
 
 WORKER = Record(
-    512,
+    576,
     params="ptr",
     shared="ptr",
     shared_size="i64",
@@ -71,6 +71,10 @@ WORKER = Record(
     read_per_block="i64",
     warp_stamps="ptr",  # per warp: 1 + the last block in which it used global memory (u32)
     memory_warps="i64",
+    log="ptr",  # runs of sectors (first, count: u32 each) in the order of the blocks' first reads
+    log_used="i64",  # runs in it
+    log_room="i64",  # 0: nothing is logged
+    log_block="i64",  # 1 + the block that the last run belongs to
     marks="ptr",  # for the count of bank conflicts: a zero byte for each 4 of shared memory
     reverse="i32",  # 1: the warps of a block take their turns from the last to the first
     warp="i32",  # index of the running warp
@@ -110,6 +114,7 @@ SITE = Record(
     line="i32",
 )
 
+BLOCK_MARK = 0xFFFFFFFF  # in place of a first sector: the block whose runs follow
 COUNTS = 7  # fields at the head of a site that count
 
 WARP = Record(64, live="i32", top="i32", initial="i32", index="i32", local="ptr")
