@@ -32,6 +32,7 @@ from optiml_magic.devices.driver import require_release
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.errors import KernelFailed, SourceError
 from optiml_magic.evaluation import Evaluator, Tools
+from optiml_magic.exports import Exportable
 from optiml_magic.findings import TOOLS
 from optiml_magic.inprocess import InProcess, library_of
 from optiml_magic.journal import SCHEMA, Journal, RunHeader
@@ -50,6 +51,7 @@ from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import mixed
 from optiml_magic.proposers.rules import RuleProposer
+from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, run
@@ -192,7 +194,7 @@ def optimize(
         journal=path,
         model=chosen.reason,
     )
-    return Result(summary, partial(kernel, problem, settings))
+    return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))
 
 
 @contextmanager
@@ -262,16 +264,28 @@ def run_once(task: Task, settings: Settings, *, program: str | None = None) -> d
         )
 
 
-def kernel(problem: Problem, settings: Settings, text: str) -> Kernel:
-    """A program of a problem as a callable on the user's arrays.
+def kernel(
+    problem: Problem, settings: Settings, text: str, *, about: tuple[str, ...] = ()
+) -> Kernel:
+    """A program of a problem as a callable on the user's arrays; ``about`` goes into exports.
 
     NumPy arrays run in a device host that stays for the next call, arrays on a GPU in this process.
     """
     choice = choose(settings.device)
     parameters = [b.name for b in problem.interface.named("input", "inout")]
     scalars = [s for s in problem.interface.scalars if s not in parse_program(text).values]
-    return Kernel(
+    first = problem.instances[0]
+    exportable = Exportable(
+        problem.name,
         parse_program(text),
+        problem.interface,
+        first.shapes,
+        first.values,
+        problem.task.outputs,
+        about,
+    )
+    return Kernel(
+        exportable,
         [*parameters, *scalars],
         [bound.name for bound in problem.interface.named("output")],
         choice.name,

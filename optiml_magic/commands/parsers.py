@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Never
 
 from optiml_magic.errors import UsageError
+from optiml_magic.exports import FORMATS
 
 HELP = """\
 %%optiml optimize   search for a faster kernel: verified, measured, explained
@@ -17,9 +18,13 @@ HELP = """\
 %%optiml run        run it once and return its outputs
 %%optiml header     keep shared device code for #include; %optiml header lists it
 %optiml  best       the best program of the last optimize
+%optiml  export     write it to FILE.cu or FILE.py, which stand alone
 %optiml  doctor     what this machine can do, and what is missing
 %optiml  help       this page; COMMAND -h tells the options of a command
 """
+
+
+_SUFFIXES = ", ".join(f"{form.suffix} for {form.form}" for form in FORMATS)
 
 
 class HelpShown(Exception):  # noqa: N818  # not an error: the user asked for it
@@ -74,6 +79,11 @@ def cell_parser() -> argparse.ArgumentParser:
     header.add_argument("name", nargs="?", help="what an #include calls it")
     best = verbs.add_parser("best", help="the best program of the last optimize")
     best.add_argument("name", nargs="?", help="of the result of this name")
+    summary = "write the best program to a file that stands alone"
+    export = verbs.add_parser("export", help=summary, description=summary)
+    export.add_argument("name", nargs="?", help="of the result of this name, else of the last")
+    export.add_argument("file", help=f"its suffix names the format: {_SUFFIXES}")
+    export.add_argument("--force", action="store_true", help="replace the file if it is there")
     verbs.add_parser("doctor", help="what this machine can do")
     verbs.add_parser("help", help="all commands")
     return parser
@@ -99,6 +109,12 @@ def line_parser() -> argparse.ArgumentParser:
         _including(command)
         if verb == "optimize":
             command.add_argument("--html", metavar="OUT", help="write a report to this file")
+            command.add_argument(
+                "--export", metavar="OUT", help=f"write the best program to this file: {_SUFFIXES}"
+            )
+            command.add_argument(
+                "--force", action="store_true", help="replace that file if it is there"
+            )
             _searching(command)
     demo = verbs.add_parser("demo", help="optimise three naive kernels that come with the package")
     demo.add_argument("--html", metavar="OUT", help="write a report to this file")

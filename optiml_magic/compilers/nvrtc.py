@@ -214,7 +214,7 @@ def _load_library_of_bindings() -> None:
     for folder in _wheel_folders("lib"):
         library = folder / f"libnvrtc.so.{major}"
         if _is_of(folder.parent, major) and library.is_file():
-            ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+            ctypes.CDLL(str(library))
             return
 
 

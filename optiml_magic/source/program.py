@@ -122,8 +122,11 @@ class Program:
 
         yield from extend(0)
 
-    def compiled_text(self) -> str:
-        """The text for the compiler: tuned values defined after the includes, line numbers kept."""
+    def compiled_text(self, *, numbered: bool = True) -> str:
+        """The text for the compiler: tuned values defined after the includes.
+
+        ``numbered`` keeps the line numbers of this text in the compiler's messages.
+        """
         for tune in self.tunes:
             if tune.value is None:
                 raise SourceError(
@@ -141,7 +144,8 @@ class Program:
         lines = [_definition(name, value, macro=name in preprocessed)
                  for name, value in values.items()]  # fmt: skip
         opening = newline if self.text[:at] and not self.text[:at].endswith("\n") else ""
-        lines.append(f"#line {self.lexed.line_at(at) + bool(opening)}")
+        if numbered:
+            lines.append(f"#line {self.lexed.line_at(at) + bool(opening)}")
         return _splice(self.text, [(at, at, opening + "".join(line + newline for line in lines))])
 
     def with_directive(self, directive: Directive | str) -> Program:
