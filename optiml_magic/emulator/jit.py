@@ -20,23 +20,24 @@ _ARGUMENT = re.compile(r"<\d+ x \w+>|\w+")
 class Native:
     """Compiled functions by name; the code lives as long as this object."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, worker: str) -> None:
         with _LOCK:
             machine = _machine()
-            module = llvm.parse_assembly(complete(text), _context())
+            module = llvm.parse_assembly(complete(text, worker), _context())
             module.triple = machine.triple
             module.data_layout = str(machine.target_data)
             _optimise(module, machine)
             self._engine = llvm.create_mcjit_compiler(module, machine)
             self._engine.finalize_object()
+        self.worker = self.address(worker)
 
     def address(self, function: str) -> int:
         return int(self._engine.get_function_address(function))
 
 
-def complete(text: str) -> str:
+def complete(text: str, worker: str) -> str:
     """The kernels' text with the library functions that it uses, and all declarations."""
-    whole = "\n".join([text, *closure(text + "\n@om_worker(")])
+    whole = "\n".join([text, *closure(f"{text}\n@{worker}(")])
     declared: dict[str, str] = {}
     for result, name, arguments in _CALL.findall(whole):
         if not name.startswith("om_"):

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import ctypes
+import random
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optiml_magic.emulator.faults import KINDS, Fault
-from optiml_magic.emulator.layout import CONTROL
+from optiml_magic.emulator.layout import ALLOCATION, CONTROL, GLOBAL_BASE, WINDOW
 from optiml_magic.emulator.memory import Bytes, Memory
+from optiml_magic.emulator.places import Area, element, holding, miss
 from optiml_magic.emulator.records import Fields, Kernel, Worker, table_of
+from optiml_magic.emulator.shadow import MOST_BYTES, Geometry, Shadow, shadow_bytes
 from optiml_magic.emulator.tally import Raw, tally
 from optiml_magic.model.counters import KernelCounters
+from optiml_magic.model.hazard import Hazard
 
 if TYPE_CHECKING:
     from optiml_magic.emulator.jit import Native
@@ -26,31 +31,35 @@ _MAX_THREADS = 1024
 _MAX_SHARED = 227 * 1024  # bytes; the most that any chip of sm_75 to sm_90 gives a block
 
 
+Order = Literal["forward", "reverse"] | int
+
+
 @dataclass(frozen=True)
 class Limits:
     """``instructions``: thread instructions that one host thread may spend in loops.
 
-    ``reverse`` gives the warps of a block their turns from the last to the first: a kernel without
-    races cannot tell.
+    ``order`` is that of the blocks, and of the warps in each: a kernel without races cannot tell.
+    A number seeds a random one.
     """
 
     instructions: int
     threads: int
-    reverse: bool = False
+    order: Order = "forward"
 
 
 @dataclass(frozen=True)
 class Run:
-    """A fault, or the counters if they were asked for."""
+    """A fault, or the counters if they were asked for; of a checked module the hazards as well."""
 
     fault: Fault | None
     counters: KernelCounters | None
+    hazards: tuple[Hazard, ...] = ()
 
 
 def launch(  # noqa: PLR0913  # a launch has this many parts
     kernel: Kernel,
     native: Native,
-    variables: Sequence[tuple[int, Bytes]],
+    variables: Sequence[Area],
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
     *,
@@ -60,40 +69,75 @@ def launch(  # noqa: PLR0913  # a launch has this many parts
     limits: Limits,
     count: bool,
 ) -> Run:
-    """See ``Module.launch``. ``variables`` are (address, bytes) of the module's own."""
+    """See ``Module.launch``. ``variables`` are the module's own."""
     if complaint := _invalid(grid, block, kernel.shared_bytes + dynamic_shared):
         return Run(Fault("invalid_launch", complaint), None)
     packed = np.frombuffer(parameters, np.uint8).copy()
-    areas = [
+    arrays = [
         *variables,
-        (kernel.parameter_address, packed),
-        *((a.address, a.bytes) for a in memory.allocations),
+        *(Area(a.address, a.bytes.nbytes, a.name, a.itemsize, a.bytes) for a in memory.allocations),
     ]
-    table, sectors = table_of(areas)
+    areas = [(a.address, a.data) for a in arrays if a.data is not None]
+    table, sectors = table_of([*areas, (kernel.parameter_address, packed)])
+    checked = kernel.lowered.watch is not None
+    if checked and (needed := shadow_bytes(kernel, sectors)) > MOST_BYTES:
+        text = f"the checks of these arrays need {needed >> 20} MB; make them smaller"
+        return Run(Fault("too_large", text), None)
     total = grid[0] * grid[1] * grid[2]
     control = Fields(CONTROL, total=total)
     written = np.zeros(sectors if count else 1, np.uint8)
     workers = [
         Worker(kernel, grid, block, dynamic_shared, limits.instructions, sectors if count else 0)
-        for _ in range(max(1, min(limits.threads, total)))
+        for _ in range(1 if checked else max(1, min(limits.threads, total)))
     ]
+    turns = {"block": total, "warp": workers[0].record.get("warps")}
+    steps = {name: _stride(limits.order, count) for name, count in turns.items()}
     for worker in workers:
         worker.record.set(
             params=packed.ctypes.data,
             table=table.ctypes.data,
-            table_count=len(areas),
+            table_count=len(areas) + 1,
             control=control.address,
             stop=control.address + CONTROL.offset["stop"],
             count=int(count),
-            reverse=int(limits.reverse),
             written=written.ctypes.data,
+            **{f"{name}_step": step for name, (step, _) in steps.items()},
+            **{f"{name}_first": first for name, (_, first) in steps.items()},
         )
+    shadow = (
+        Shadow(kernel, workers[0], total, sectors, _undefined(memory, table)) if checked else None
+    )
     _run(native, kernel, workers, control)
+    run = Geometry(grid, block, steps["block"], arrays, kernel.shared, workers[0].record)
+    hazards = shadow.hazards(run) if shadow else ()
     faults = [w for w in workers if w.record.get("fault_kind")]
     if faults:
         first = min(faults, key=lambda w: w.record.get("fault_block"))
-        return Run(_fault(first.record, grid, block, areas), None)
-    return Run(None, _counters(kernel, workers, written) if count else None)
+        waiting = shadow.waiting() if shadow else ()
+        return Run(_fault(first.record, kernel, run, waiting), None, hazards)
+    if shadow:
+        shadow.keep()
+    return Run(None, _counters(kernel, workers, written) if count else None, hazards)
+
+
+def _stride(order: Order, count: int) -> tuple[int, int]:
+    """Step and first of an order: the n-th is (n * step + first) modulo ``count``."""
+    if order == "forward" or count < 2:
+        return 1, 0
+    if order == "reverse":
+        return count - 1, count - 1
+    rng = random.Random(order)  # noqa: S311  # an order, no secret
+    step = rng.randrange(1, count)
+    while gcd(step, count) > 1:
+        step = rng.randrange(1, count)
+    return step, rng.randrange(count)
+
+
+def _undefined(memory: Memory, table: Bytes) -> list[tuple[int, Bytes]]:
+    """The first byte, among those of all allocations, and the validity of what nobody filled."""
+    rows = table.view(np.int64).reshape(-1, ALLOCATION.size // 8)
+    first = {int(row[0]): 32 * int(row[3]) for row in rows}
+    return [(first[a.address], a.valid) for a in memory.allocations if a.valid is not None]
 
 
 def _counters(kernel: Kernel, workers: Sequence[Worker], written: Bytes) -> KernelCounters:
@@ -137,7 +181,7 @@ def _invalid(grid: tuple[int, int, int], block: tuple[int, int, int], shared: in
 def _run(native: Native, kernel: Kernel, workers: Sequence[Worker], control: Fields) -> None:
     """Ctypes releases the interpreter's lock, so the workers run side by side."""
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
-    work = prototype(native.address("om_worker"))
+    work = prototype(native.worker)
     code = native.address(kernel.symbol)
     threads = [
         threading.Thread(target=work, args=(worker.record.address, code), daemon=True)
@@ -155,53 +199,65 @@ def _run(native: Native, kernel: Kernel, workers: Sequence[Worker], control: Fie
         raise
 
 
-def _fault(
-    record: Fields,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    areas: Sequence[tuple[int, Bytes]],
-) -> Fault:
+def _fault(record: Fields, kernel: Kernel, run: Geometry, waiting: Sequence[int]) -> Fault:
     kind = KINDS[record.get("fault_kind")]
     assert kind is not None
-    linear = record.get("fault_warp") * 32 + record.get("fault_lane")
-    address: int | None = record.get("fault_address")
+    address, line = record.get("fault_address"), record.get("fault_line")
     message = _MESSAGES[kind]
-    if kind == "assertion":
-        message += _text_at(areas, address or 0)
-    if kind not in ("out_of_bounds", "misaligned"):
-        address = None
-    else:
-        message = message.format(address=address)
+    if kind == "out_of_bounds":
+        message = _missed(kernel, run, address, line)
+    elif kind == "misaligned":
+        place = element(run.areas, address)
+        message = message.format(place=f"{place}, address {address:#x}," if place else hex(address))
+    elif kind == "assertion":
+        message += _text_at(run.areas, address)
+    elif kind == "deadlock" and waiting:
+        line = waiting[-1]
+        message += f": those of line {' and '.join(map(str, waiting))}"
     located = kind != "deadlock"
     return Fault(
         kind,
         message,
-        record.get("fault_line"),
-        _unravel(record.get("fault_block"), grid),
-        _unravel(linear, block) if located else None,
-        address,
+        line,
+        run.block(record.get("fault_block")),
+        run.thread(record.get("fault_warp"), record.get("fault_lane")) if located else None,
+        address if kind in ("out_of_bounds", "misaligned") else None,
     )
 
 
-def _unravel(index: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:
-    return index % extent[0], index // extent[0] % extent[1], index // (extent[0] * extent[1])
+def _missed(kernel: Kernel, run: Geometry, address: int, line: int) -> str:
+    """An address beyond every array; an offset of a small space is told by the line's accesses."""
+    if address >= GLOBAL_BASE or address < 0:
+        return miss(run.areas, address)
+    spaces = {space for site in kernel.lowered.sites if site.line == line for space in site.spaces}
+    if "global" in spaces and address < WINDOW and len(spaces) == 1:
+        return miss(run.areas, address)
+    if "shared" in spaces:
+        size = run.shared_size
+        dynamic = [a for a in run.shared if not a.size]
+        known = [a for a in run.shared if a.size] + [
+            replace(a, size=size - a.address) for a in dynamic if size > a.address
+        ]
+        return miss(known, address, window="shared") + f" of {size} bytes"
+    return miss([Area(0, kernel.local_bytes, "the stack")], address, window="local")
 
 
-def _text_at(areas: Sequence[tuple[int, Bytes]], address: int) -> str:
-    for start, data in areas:
-        if start <= address < start + data.nbytes:
-            text = data[address - start :].tobytes().split(b"\0")[0].decode(errors="replace")
-            return f": {text}"
-    return ""
+def _text_at(areas: Sequence[Area], address: int) -> str:
+    area = holding(areas, address)
+    if area is None or area.data is None:
+        return ""
+    raw = area.data[address - area.address :].tobytes().split(b"\0")[0]
+    return f": {raw.decode(errors='replace')}"
 
 
 _MESSAGES = {
-    "out_of_bounds": "address {address:#x} is in no allocation",
-    "misaligned": "address {address:#x} is not a multiple of the access width",
+    "out_of_bounds": "",
+    "misaligned": "{place} is not a multiple of the access width",
     "trap": "the kernel executed a trap",
     "assertion": "an assertion failed",
     "barrier_divergence": "some lanes of a warp reached a barrier while others were elsewhere",
     "deadlock": "warps wait at barriers that the others never reach",
     "instruction_limit": "the kernel ran longer than its instruction budget (an endless loop?)",
     "invalid_launch": "",
+    "too_large": "",
 }
