@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
+from optiml_magic.model.hazard import Hazard
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, OutputCheck
 
 Role = Literal["input", "output", "inout"]
+Order = Literal["forward", "reverse"] | int  # a number seeds a random order
 Array = NDArray[np.generic]
 
 
@@ -58,7 +60,8 @@ class Case:
 class Job:
     """One run of a program on a case. ``poison`` seeds the pattern that outputs hold before it.
 
-    ``reverse`` asks for another order of the warps, where the device can choose one.
+    ``order`` is that of the blocks and warps, and ``checks`` asks for hazards, which costs time;
+    both only where the device can do so.
     """
 
     case: str
@@ -66,7 +69,8 @@ class Job:
     poison: int
     count: bool
     instructions: int  # budget of thread instructions for each launch
-    reverse: bool = False
+    order: Order = "forward"
+    checks: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,12 +87,13 @@ class Fault:
 
 @dataclass(frozen=True)
 class Execution:
-    """What one run did. With a fault, nothing else is filled in."""
+    """What one run did. With a fault, nothing is filled in but the hazards up to it."""
 
     fault: Fault | None = None
     checks: tuple[OutputCheck, ...] = ()
     modified_inputs: tuple[str, ...] = ()
     counters: tuple[KernelCounters, ...] = ()
+    hazards: tuple[Hazard, ...] = ()
 
 
 @dataclass(frozen=True)

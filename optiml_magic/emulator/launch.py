@@ -18,7 +18,7 @@ from optiml_magic.emulator.layout import ALLOCATION, CONTROL, GLOBAL_BASE, WINDO
 from optiml_magic.emulator.memory import Bytes, Memory
 from optiml_magic.emulator.places import Area, element, holding, miss
 from optiml_magic.emulator.records import Fields, Kernel, Worker, table_of
-from optiml_magic.emulator.shadow import MOST_BYTES, Geometry, Shadow, shadow_bytes
+from optiml_magic.emulator.shadow import MOST_BYTES, Geometry, Shadow, ended, shadow_bytes
 from optiml_magic.emulator.tally import Raw, tally
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.hazard import Hazard
@@ -114,7 +114,10 @@ def launch(  # noqa: PLR0913  # a launch has this many parts
     if faults:
         first = min(faults, key=lambda w: w.record.get("fault_block"))
         waiting = shadow.waiting() if shadow else ()
-        return Run(_fault(first.record, kernel, run, waiting), None, hazards)
+        fault = _fault(first.record, kernel, run, waiting)
+        if shadow:
+            hazards = (*hazards, ended(fault, waiting))
+        return Run(fault, None, hazards)
     if shadow:
         shadow.keep()
     return Run(None, _counters(kernel, workers, written) if count else None, hazards)

@@ -69,7 +69,8 @@ def miss(areas: Sequence[Area], address: int, *, window: str = "") -> str:
         text = f"{name}[{index}] lies {nearest.address - address} bytes before its start"
     elif nearest.itemsize > 1:
         far = index - count + 1
-        text = f"{name}[{index}] lies {_count(far, 'element')} ({far * nearest.itemsize} bytes) past its last"
+        past = f"{_count(far, 'element')} ({far * nearest.itemsize} bytes)"
+        text = f"{name}[{index}] lies {past} past its last"
     else:
         text = f"{name} at byte {index} lies {gap} bytes past its end"
     return f"{text}; it has {unit} ({where}{f' of {within}' if within else ''})"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optiml_magic.emulator.faults import Fault
 from optiml_magic.emulator.layout import (
     ACQUIRED,
     CELL,
@@ -287,8 +288,8 @@ def _gone(_case: _Case) -> Words:
     return (
         "threads had exited before this barrier, which then waits for the others alone",
         (
-            "legal from sm_70 on; to be sure, let every thread reach the barrier and guard the work "
-            "instead of returning early"
+            "legal from sm_70 on; to be sure, let every thread reach the barrier, and guard the "
+            "work instead of returning early"
         ),
         "exited_lanes",
     )
@@ -310,6 +311,29 @@ _WORDS = {
     GONE: _gone,
     SPLIT: _split,
 }
+
+
+_FIXES: dict[str, str] = {
+    "out_of_bounds": "compare the index with the size of the array before the access",
+    "misaligned": "start at a multiple of the access's width, or use narrower accesses",
+    "barrier_divergence": "move the barrier out of the branch: every thread must reach it",
+    "deadlock": "let all warps pass the same barriers in the same order, with the same counts",
+    "instruction_limit": "see that the loop ends for every thread, or raise the budget",
+}
+
+
+def ended(fault: Fault, waiting: Sequence[int] = ()) -> Hazard:
+    """A fault as the last of a run's hazards; ``waiting`` are the lines where warps wait."""
+    kind = fault.kind if fault.kind in _FIXES else "trap"
+    return Hazard(
+        kind=kind,  # type: ignore[arg-type]  # a key of _FIXES
+        message=fault.message,
+        fix=_FIXES.get(kind, ""),
+        line=fault.line,
+        other_line=waiting[0] if len(waiting) > 1 else 0,
+        block=fault.block,
+        thread=fault.thread,
+    )
 
 
 def _merged(found: Sequence[Hazard]) -> list[Hazard]:

@@ -1,8 +1,8 @@
 """What a checked kernel is given beside its own code: calls of ``library/checking``, and taint.
 
-Undefined values are followed as Valgrind does: loading one is no error, using it is, where it decides
-a branch, an address or a global store. A register's taint is one bit for each lane, and the point
-that the undefined value came from.
+Undefined values are followed as Valgrind does: loading one is no error, using it is, where it
+decides a branch, an address or a global store. A register's taint is one bit for each lane, and the
+point that the undefined value came from.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from optiml_magic.emulator.instructions.traits import defined, has_result, registers
 from optiml_magic.emulator.ir import Code, integers, vector
-from optiml_magic.emulator.layout import POINT_BITS
+from optiml_magic.emulator.layout import POINT_BITS, WATCH, WORKER
 from optiml_magic.emulator.library.checking import ATOMIC, VOLATILE
 from optiml_magic.emulator.ptx import Address, Instruction, Operand, Register, Vector, bits
 
@@ -105,16 +105,16 @@ class Watch:
         width = bits(i.type) // 8
         point = self._point(i, "store")
         taint = self._get(k, item) if isinstance(item, Register) else None
-        undefined = "0"
+        undefined = origin = "0"
         if taint is not None:
             if _space(i) == "global":
                 self._used(k, point, taint)
             else:
-                undefined = taint[0]
+                undefined, origin = taint
         self._code.do(
             f"call void @om_watch_store_{width}(ptr %w, ptr %warp, i32 {point}, "
             f"{integers(64)} {hosts}, {integers(8 * width)} {value}, i32 {k.mask()}, "
-            f"i32 {_strength(i)}, i32 {undefined})"
+            f"i32 {_strength(i)}, i32 {undefined}, i32 {origin})"
         )
         if self._publishes and _strength(i):
             self._each(k, "publish", hosts)
@@ -161,7 +161,7 @@ class Watch:
                 f"{integers(64)} {hosts}, i32 {k.mask()}, i32 {_strength(i)})"
             )
             if isinstance(item, Register):
-                self._set(k, item, (undefined, str(point)))
+                self._set(k, item, (undefined, self._origin()))
         if self._publishes and _strength(i):
             self._each(k, "acquire", k.hosts)
 
@@ -173,13 +173,18 @@ class Watch:
             f"call i32 @om_watch_atomic_{width}(ptr %w, ptr %warp, i32 {point}, "
             f"{integers(64)} {k.hosts}, i32 {k.mask()}, i32 {ATOMIC})"
         )
-        self._used(k, point, (undefined, str(point)))
+        self._used(k, point, (undefined, self._origin()))
         if self._publishes:
             if i.base == "atom":
                 self._each(k, "acquire", k.hosts)
             self._each(k, "publish", k.hosts)
         for register in defined(i):
             self._set(k, register, None)
+
+    def _origin(self) -> str:
+        """The point that the checks named last as the source of an undefined value."""
+        watch = self._code.get("%w", WORKER, "watch")
+        return self._code.let(f"trunc i64 {self._code.get(watch, WATCH, 'origin')} to i32")
 
     def _collective(self, k: Lanes, i: Instruction) -> None:
         """Member masks are checked before; the lanes of a warp barrier meet in it."""

@@ -14,7 +14,8 @@ HazardKind = Literal[
     "out_of_bounds",
     "misaligned",
     "deadlock",
-    "other",
+    "instruction_limit",
+    "trap",
 ]
 Severity = Literal["error", "warning"]  # a warning is legal on the chips that run this
 Index = tuple[int, int, int]
@@ -42,5 +43,6 @@ class Hazard:
 
     @property
     def lines(self) -> tuple[int, ...]:
-        """The lines that it names, in the order of the text."""
-        return tuple(sorted({self.line, self.other_line} - {0}))
+        """The lines at fault, in the order of the text: where a value is only used, is not one."""
+        uses = self.kind in ("uninitialised", "invalid_lane")
+        return tuple(sorted({self.line, 0 if uses else self.other_line} - {0}))

@@ -1,10 +1,10 @@
 """What a checked kernel calls: shadow cells of memory, and who is ordered before whom.
 
-Every access leaves a record (time, strength, point, warp, lane) in the cells that it covers: one for
-the last write, three for reads. Two accesses conflict if one writes and nothing orders them. The
-clock ticks at each act of synchronisation; knowledge of other lanes, warps and blocks is the time up
-to which their accesses come first (FastTrack, Flanagan and Freund 2009, over the scopes of HiRace).
-Blocks run one after the other on one host thread, so a time names its block too.
+Every access leaves a record (time, strength, point, warp, lane) in the cells that it covers: one
+for the last write, three for reads. Two accesses conflict if one writes and nothing orders them.
+The clock ticks at each act of synchronisation; knowledge of other lanes, warps and blocks is the
+time up to which their accesses come first (FastTrack, Flanagan and Freund 2009, over the scopes of
+HiRace). Blocks run one after the other on one host thread, so a time names its block too.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from optiml_magic.emulator.layout import (
 )
 from optiml_magic.emulator.library import family
 
+# Validity of a byte: 0 nobody wrote it, 1 it is defined, more: 1 + the point where the undefined
+# value that was stored here came from (0 again for points beyond a byte).
+_POINTS = 254
 RACE, UNDEFINED, ABSENT, OUTSIDER, GONE, SPLIT = range(1, 7)  # the kinds of HAZARD
 VOLATILE, ATOMIC = 1, 2  # strengths; 0 is an ordinary access
 
@@ -534,9 +537,7 @@ define internal i32 @om_watch_load_{width}(
   %known = icmp eq {t} %seen, {defined}
   br i1 %known, label %cellular, label %unknown
 unknown:
-  %origins = get %k K.origins
-  %origin = getelementptr i64, ptr %origins, i64 %b3
-  store i64 %h, ptr %origin
+  call void @om_watch_trace(ptr %w, i64 %b3, ptr %valid, i64 {width}, i64 %h)
   br label %cellular
 cellular:
   %bit = shl i32 1, %i
@@ -568,10 +569,17 @@ def store(width_text: str) -> str:
     t = f"i{8 * width}"
     defined = int.from_bytes(b"\1" * width, "little")
     prepare = f"""%vp = alloca <32 x {t}>, align 64
-  store <32 x {t}> %v, ptr %vp"""
+  store <32 x {t}> %v, ptr %vp
+  %far = icmp ugt i32 %origin, {_POINTS}
+  %next_ = add i32 %origin, 1
+  %code = select i1 %far, i32 0, i32 %next_
+  %code64 = zext i32 %code to i64
+  %filled = mul i64 %code64, {int.from_bytes(bytes([1] * 8), "little")}
+  %tainted = {"add i64 %filled, 0" if width == 8 else f"trunc i64 %filled to {t}"}"""
     return expand(f"""
 define internal void @om_watch_store_{width}(
-    ptr %w, ptr %warp, i32 %point, <32 x i64> %a, <32 x {t}> %v, i32 %mask, i32 %strong, i32 %undef
+    ptr %w, ptr %warp, i32 %point, <32 x i64> %a, <32 x {t}> %v, i32 %mask, i32 %strong,
+    i32 %undef, i32 %origin
 ) noinline {{
 {_loop(width, prepare=prepare)}
   %xp = getelementptr {t}, ptr %vp, i64 %iz
@@ -582,7 +590,7 @@ define internal void @om_watch_store_{width}(
   store {t} %x, ptr %to, align {width}
   %ub = lshr i32 %undef, %i
   %u1 = trunc i32 %ub to i1
-  %mark = select i1 %u1, {t} 0, {t} {defined}
+  %mark = select i1 %u1, {t} %tainted, {t} {defined}
   store {t} %mark, ptr %valid, align 1
   br i1 %shadowed, label %cells_, label %next
 cells_:
@@ -620,9 +628,7 @@ define internal i32 @om_watch_atomic_{width}(
   %known = icmp eq {t} %seen, {defined}
   br i1 %known, label %cellular, label %unknown
 unknown:
-  %origins = get %k K.origins
-  %origin = getelementptr i64, ptr %origins, i64 %b3
-  store i64 %h, ptr %origin
+  call void @om_watch_trace(ptr %w, i64 %b3, ptr %valid, i64 {width}, i64 %h)
   br label %cellular
 cellular:
   %bit = shl i32 1, %i
@@ -645,6 +651,42 @@ next:
 done:
   ret i32 %undef1
 }}""")
+
+
+@family("om_watch_trace")
+def trace() -> str:
+    """Where an undefined value came from: from here, unless a store has brought it."""
+    return expand("""
+define internal void @om_watch_trace(
+    ptr %w, i64 %point, ptr %valid, i64 %width, i64 %h
+) cold noinline {
+entry:
+  %k = get %w W.watch
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%i1, %next]
+  %end = icmp eq i64 %i, %width
+  br i1 %end, label %here, label %look
+look:
+  %p = getelementptr i8, ptr %valid, i64 %i
+  %v = load i8, ptr %p
+  %brought = icmp ugt i8 %v, 1
+  br i1 %brought, label %there, label %next
+next:
+  %i1 = add i64 %i, 1
+  br label %loop
+there:
+  %vz = zext i8 %v to i64
+  %from = sub i64 %vz, 1
+  set %k K.origin %from
+  ret void
+here:
+  set %k K.origin %point
+  %origins = get %k K.origins
+  %origin = getelementptr i64, ptr %origins, i64 %point
+  store i64 %h, ptr %origin
+  ret void
+}""")
 
 
 @family("om_watch_used")
