@@ -22,7 +22,16 @@ from optiml_magic.emulator.layout import (
     TIME_SHIFT,
     WATCH,
 )
-from optiml_magic.emulator.library.checking import ABSENT, GONE, OUTSIDER, RACE, SPLIT, UNDEFINED
+from optiml_magic.emulator.library.checking import (
+    ABSENT,
+    ACROSS,
+    GONE,
+    OUTSIDER,
+    SPLIT,
+    UNDEFINED,
+    WITHIN_BLOCK,
+    WITHIN_WARP,
+)
 from optiml_magic.emulator.memory import Bytes
 from optiml_magic.emulator.places import Area, element
 from optiml_magic.emulator.records import Fields, Kernel, Worker
@@ -100,7 +109,9 @@ class Shadow:
 
     def hazards(self, run: Geometry) -> tuple[Hazard, ...]:
         """What was found, errors first, each in words."""
-        rows = self._hazards[: self.record.get("hazard_count")].tolist()
+        rows = sorted(
+            self._hazards[: self.record.get("hazard_count")].tolist(), key=lambda row: -row[0]
+        )
         found = [self._hazard(run, *row[:6]) for row in rows]
         # What is read too early is not written yet either: the race alone says what to do.
         racing = {line for h in found if h.kind == "race" for line in h.lines}
@@ -113,16 +124,16 @@ class Shadow:
         one, two = _Access(mine), _Access(other)
         here = self._point(one.point)
         there = self._point(two.point)
-        foreign = self._block_of(two.time, run) if kind == RACE else block
-        message, fix, name = _WORDS[kind](_Case(here, there, one, two, foreign == block))
-        place = run.element(host, max(here.width, there.width) if kind == RACE else there.width)
+        foreign = self._block_of(two.time, run) if kind == ACROSS else block
+        message, fix, name = _WORDS[kind](_Case(kind, here, there))
+        place = run.element(host, max(here.width, there.width) if name == "race" else there.width)
         lines = (there.line, here.line) if kind == UNDEFINED else (here.line, there.line)
         return Hazard(
             kind=name,
             message=f"{message}{f': {place}' if place else ''}",
             fix=fix,
             line=lines[0],
-            other_line=lines[1] if lines[1] != lines[0] or kind == RACE else 0,
+            other_line=lines[1] if lines[1] != lines[0] or name == "race" else 0,
             block=run.block(block),
             thread=run.thread(one.warp, one.lane),
             other_block=run.block(foreign),
@@ -194,11 +205,9 @@ class _Access:
 
 @dataclass(frozen=True)
 class _Case:
+    kind: int
     here: Point
     there: Point
-    one: _Access
-    two: _Access
-    same_block: bool
 
     @property
     def lines(self) -> str:
@@ -212,13 +221,13 @@ Words = tuple[str, str, HazardKind]
 def _race(case: _Case) -> Words:
     here, there = case.here, case.there
     space = next((p.space for p in (here, there) if p.space != "generic"), "generic")
-    who = "two blocks" if not case.same_block else "two warps"
-    if case.same_block and case.one.warp == case.two.warp:
-        who = "two threads of one warp"
+    who = {WITHIN_WARP: "two threads of one warp", WITHIN_BLOCK: "two warps"}.get(
+        case.kind, "two blocks"
+    )
     what = " and ".join(sorted({_acts(here), _acts(there)}, reverse=True))
     message = f"{who} {what} the same element of {_SPANS.get(space, 'memory')} in no order"
     both_write = "load" not in (here.action, there.action)
-    if not case.same_block:
+    if case.kind == ACROSS:
         fix = (
             "nothing orders blocks: give each block elements of its own, use atomics, or split the "
             "kernel into two launches; a flag or a ticket needs __threadfence() before it"
@@ -227,7 +236,7 @@ def _race(case: _Case) -> Words:
         fix = f"put __syncthreads() between {case.lines}, or make both accesses atomic"
     elif both_write and here.line == there.line:
         fix = "let one thread write, use an atomic, or give each thread an element of its own"
-    elif case.one.warp == case.two.warp:
+    elif case.kind == WITHIN_WARP:
         fix = f"put __syncwarp() between {case.lines}: the lanes of a warp may run apart"
     else:
         fix = f"put __syncthreads() between {case.lines}"
@@ -304,7 +313,9 @@ def _split(_case: _Case) -> Words:
 
 
 _WORDS = {
-    RACE: _race,
+    WITHIN_WARP: _race,
+    WITHIN_BLOCK: _race,
+    ACROSS: _race,
     UNDEFINED: _undefined,
     ABSENT: _absent,
     OUTSIDER: _outsider,
@@ -337,10 +348,14 @@ def ended(fault: Fault, waiting: Sequence[int] = ()) -> Hazard:
 
 
 def _merged(found: Sequence[Hazard]) -> list[Hazard]:
-    """One for each kind and pair of lines: an unrolled loop has many points on a line."""
+    """One for each kind and pair of lines: an unrolled loop has many points on a line.
+
+    Of races the widest comes first, since a barrier of the block orders the lanes of a warp too.
+    """
     merged: dict[tuple[object, ...], Hazard] = {}
     for hazard in found:
-        key = (hazard.kind, hazard.severity, hazard.lines, hazard.message.split(":")[0])
+        words = "" if hazard.kind == "race" else hazard.message.split(":")[0]
+        key = (hazard.kind, hazard.severity, hazard.lines, words)
         first = merged.get(key)
         total = hazard.count + (first.count if first else 0)
         merged[key] = replace(first or hazard, count=total)

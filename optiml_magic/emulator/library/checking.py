@@ -29,7 +29,8 @@ from optiml_magic.emulator.library import family
 # Validity of a byte: 0 nobody wrote it, 1 it is defined, more: 1 + the point where the undefined
 # value that was stored here came from (0 again for points beyond a byte).
 _POINTS = 254
-RACE, UNDEFINED, ABSENT, OUTSIDER, GONE, SPLIT = range(1, 7)  # the kinds of HAZARD
+# The kinds of HAZARD; races are ordered by how far apart the two threads are.
+WITHIN_WARP, WITHIN_BLOCK, ACROSS, UNDEFINED, ABSENT, OUTSIDER, GONE, SPLIT = range(1, 9)
 VOLATILE, ATOMIC = 1, 2  # strengths; 0 is an ordinary access
 
 
@@ -86,6 +87,25 @@ keep:
   count %k K.hazard_count 1
   br label %done
 done:
+  ret void
+}}""")
+
+
+@family("om_watch_race")
+def race() -> str:
+    """A conflict that nothing orders, by the nearest thing that could have ordered it."""
+    return expand(f"""
+define internal void @om_watch_race(ptr %w, i64 %mine, i64 %other, i64 %host) cold noinline {{
+  %k = get %w W.watch
+  %began = get %k K.began
+  %t = lshr i64 %other, {TIME_SHIFT}
+  %foreign = icmp ult i64 %t, %began
+  %wm = and i64 %mine, 992
+  %wo = and i64 %other, 992
+  %same = icmp eq i64 %wm, %wo
+  %near = select i1 %same, i64 {WITHIN_WARP}, i64 {WITHIN_BLOCK}
+  %kind = select i1 %foreign, i64 {ACROSS}, i64 %near
+  call void @om_watch_hazard(ptr %w, i64 %kind, i64 %mine, i64 %other, i64 %host)
   ret void
 }}""")
 
@@ -348,10 +368,10 @@ define internal i1 @om_watch_exempt(i64 %mine, i64 %rec, i64 %floor) alwaysinlin
 @family("om_watch_see")
 def see() -> str:
     """A lane reads a cell."""
-    return expand(f"""
+    return expand("""
 define internal void @om_watch_see(
     ptr %w, i32 %lane, i64 %me, ptr %cell, i64 %floor, i64 %h
-) alwaysinline {{
+) alwaysinline {
 entry:
   %r1p = getelementptr i64, ptr %cell, i64 1
   %r1 = load i64, ptr %r1p
@@ -365,7 +385,7 @@ doubt:
   %ex = call i1 @om_watch_exempt(i64 %me, i64 %wr, i64 %floor)
   br i1 %ex, label %reads, label %race
 race:
-  call void @om_watch_hazard(ptr %w, i64 {RACE}, i64 %me, i64 %wr, i64 %h)
+  call void @om_watch_race(ptr %w, i64 %me, i64 %wr, i64 %h)
   br label %reads
 reads:
   %past = call i1 @om_watch_before(ptr %w, i32 %lane, i64 %r1, i64 %floor)
@@ -378,7 +398,7 @@ keep:
   br label %done
 done:
   ret void
-}}""")
+}""")
 
 
 @family("om_watch_crowd")
@@ -439,7 +459,7 @@ doubt:
   %ex = call i1 @om_watch_exempt(i64 %me, i64 %wr, i64 %floor)
   br i1 %ex, label %read1, label %race
 race:
-  call void @om_watch_hazard(ptr %w, i64 {RACE}, i64 %me, i64 %wr, i64 %h)
+  call void @om_watch_race(ptr %w, i64 %me, i64 %wr, i64 %h)
   br label %read1
 {reads}
 read4:
@@ -464,7 +484,7 @@ doubt{n}:
   %ex{n} = call i1 @om_watch_exempt(i64 %me, i64 %r{n}, i64 %floor)
   br i1 %ex{n}, label %read{n + 1}, label %race{n}
 race{n}:
-  call void @om_watch_hazard(ptr %w, i64 {RACE}, i64 %me, i64 %r{n}, i64 %h)
+  call void @om_watch_race(ptr %w, i64 %me, i64 %r{n}, i64 %h)
   br label %read{n + 1}"""
 
 

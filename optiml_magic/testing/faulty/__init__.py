@@ -109,7 +109,7 @@ def _drawn(rng: np.random.Generator, dtype: str, size: int, limit: str | None) -
 
 
 def _launch(kernel: str, words: str, data: dict[str, str], build: Build) -> Launch:
-    options = dict(word.split("=") for word in words.split("//")[0].split())
+    options = dict(word.split("=") for word in words.split("//", maxsplit=1)[0].split())
     return Launch(
         build.names[kernel],
         _three(options["grid"]),
