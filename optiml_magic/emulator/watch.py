@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from optiml_magic.emulator.instructions.traits import defined, has_result, registers
 from optiml_magic.emulator.ir import Code, integers, vector
 from optiml_magic.emulator.layout import POINT_BITS, WATCH, WORKER
-from optiml_magic.emulator.library.checking import ATOMIC, VOLATILE
+from optiml_magic.emulator.library.checking import ATOMIC, SWAP, VOLATILE
 from optiml_magic.emulator.ptx import Address, Instruction, Operand, Register, Vector, bits
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class Watch:
             self._used(k, point, self._incoming)
         undefined = self._code.let(
             f"call i32 @om_watch_atomic_{width}(ptr %w, ptr %warp, i32 {point}, "
-            f"{integers(64)} {k.hosts}, i32 {k.mask()}, i32 {ATOMIC})"
+            f"{integers(64)} {k.hosts}, i32 {k.mask()}, i32 {SWAP if 'cas' in i.parts else ATOMIC})"
         )
         self._used(k, point, (undefined, self._origin()))
         if self._publishes:

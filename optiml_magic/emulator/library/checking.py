@@ -31,7 +31,7 @@ from optiml_magic.emulator.library import family
 _POINTS = 254
 # The kinds of HAZARD; races are ordered by how far apart the two threads are.
 WITHIN_WARP, WITHIN_BLOCK, ACROSS, UNDEFINED, ABSENT, OUTSIDER, GONE, SPLIT = range(1, 9)
-VOLATILE, ATOMIC = 1, 2  # strengths; 0 is an ordinary access
+VOLATILE, ATOMIC, SWAP = 1, 2, 3  # strengths; 0 is an ordinary access
 
 
 @family("om_watch_hazard")
@@ -365,6 +365,25 @@ define internal i1 @om_watch_exempt(i64 %mine, i64 %rec, i64 %floor) alwaysinlin
 }}""")
 
 
+@family("om_watch_guess")
+def guess() -> str:
+    """An ordinary read beside a compare-and-swap: its value is a guess, which the swap confirms.
+
+    So begin the loops of the CUDA C++ Programming Guide, "Atomic Functions".
+    """
+    return expand(f"""
+define internal i1 @om_watch_guess(i64 %read, i64 %write) alwaysinline {{
+  %a0 = lshr i64 %read, {STRONG_SHIFT}
+  %a = and i64 %a0, 3
+  %b0 = lshr i64 %write, {STRONG_SHIFT}
+  %b = and i64 %b0, 3
+  %plain = icmp eq i64 %a, 0
+  %swap = icmp eq i64 %b, {SWAP}
+  %r = and i1 %plain, %swap
+  ret i1 %r
+}}""")
+
+
 @family("om_watch_see")
 def see() -> str:
     """A lane reads a cell."""
@@ -382,7 +401,9 @@ check:
   %fine = call i1 @om_watch_before(ptr %w, i32 %lane, i64 %wr, i64 %floor)
   br i1 %fine, label %reads, label %doubt
 doubt:
-  %ex = call i1 @om_watch_exempt(i64 %me, i64 %wr, i64 %floor)
+  %ex0 = call i1 @om_watch_exempt(i64 %me, i64 %wr, i64 %floor)
+  %guess = call i1 @om_watch_guess(i64 %me, i64 %wr)
+  %ex = or i1 %ex0, %guess
   br i1 %ex, label %reads, label %race
 race:
   call void @om_watch_race(ptr %w, i64 %me, i64 %wr, i64 %h)
@@ -481,7 +502,9 @@ ask{n}:
   %ok{n} = call i1 @om_watch_before(ptr %w, i32 %lane, i64 %r{n}, i64 %floor)
   br i1 %ok{n}, label %read{n + 1}, label %doubt{n}
 doubt{n}:
-  %ex{n} = call i1 @om_watch_exempt(i64 %me, i64 %r{n}, i64 %floor)
+  %strong{n} = call i1 @om_watch_exempt(i64 %me, i64 %r{n}, i64 %floor)
+  %guess{n} = call i1 @om_watch_guess(i64 %r{n}, i64 %me)
+  %ex{n} = or i1 %strong{n}, %guess{n}
   br i1 %ex{n}, label %read{n + 1}, label %race{n}
 race{n}:
   call void @om_watch_race(ptr %w, i64 %me, i64 %r{n}, i64 %h)
