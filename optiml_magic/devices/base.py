@@ -87,12 +87,17 @@ class Fault:
 
 @dataclass(frozen=True)
 class Execution:
-    """What one run did. With a fault, nothing is filled in but the hazards up to it."""
+    """What one run did. With a fault, only the hazards up to it are filled in.
+
+    An element counts as unwritten if it holds the bits of its poison still: of small dtypes a few
+    written ones do so by chance.
+    """
 
     fault: Fault | None = None
     checks: tuple[OutputCheck, ...] = ()
     modified_inputs: tuple[str, ...] = ()
     counters: tuple[KernelCounters, ...] = ()
+    unwritten: tuple[tuple[str, int], ...] = ()  # outputs without a wanted answer: name, elements
     hazards: tuple[Hazard, ...] = ()
 
 
