@@ -9,6 +9,7 @@ from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.optimize import Checked
 from optiml_magic.reports import text
 from optiml_magic.reports.markup import element
+from optiml_magic.verifiers.hazards import report
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class CheckView(_View):
             for check in verdict.checks
         ]
         lines += [f"  note         {note}" for note in self.checked.notes]
+        if verdict.hazards:
+            lines += ["", "hazards:", *(f"  {line}" for line in report(verdict.hazards))]
         return "\n".join(lines)
 
 
