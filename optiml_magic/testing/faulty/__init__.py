@@ -3,7 +3,8 @@
 Each is a ``.cu`` file beside this one. A line that ends with ``//-`` stands in the faulty kernel
 alone, one with ``//+`` in the twin alone; the other keeps an empty line in its place, so that
 numbers agree. ``//! KIND`` marks the lines that a hazard of that kind must name. ``launch`` and
-``data`` comments say how it is run: inputs, in-out, zeroed and unset outputs, scratch, scalars.
+``data`` comments say how it is run: inputs, in-out, zeroed and unset outputs, scratch, scalars;
+``sanitizer`` names the tool of compute-sanitizer that should see the fault too.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _FOLDER = Path(__file__).parent
 NAMES = tuple(sorted(path.stem for path in _FOLDER.glob("*.cu")))
 _MARK = re.compile(r"//([-+!])[ ]*(\w*)")
 _LAUNCH = re.compile(r"^// launch: (\w+)(.*)$", re.MULTILINE)
+_TOOL = re.compile(r"^// sanitizer: (\w+)$", re.MULTILINE)
 _DATA = re.compile(r"^// data: (.*)$", re.MULTILINE)
 _ARRAY = re.compile(r"(in|inout|out|zero|scratch):(\w+)\[(\d+)\](?:%(\d+))?")
 
@@ -46,6 +48,12 @@ class Example:
     def kernels(self) -> tuple[str, ...]:
         """The names of its kernels, in the order of their launches."""
         return tuple(match[1] for match in _LAUNCH.finditer(self.text))
+
+    @property
+    def tool(self) -> str:
+        """The tool of compute-sanitizer that covers its fault; empty where none does."""
+        match = _TOOL.search(self.text)
+        return match[1] if match else ""
 
     def case(self) -> Case:
         """Its arrays, drawn from a seed."""

@@ -1,4 +1,5 @@
 // The output is added to, though nobody set it to zero.
+// sanitizer: initcheck
 // launch: add grid=4 block=64 args=x,out
 // data: x=in:f4[256] out=out:f4[64]
 __global__ void add(const float* x, float* out) {

@@ -1,4 +1,5 @@
 // Half of a warp waits for the other half, which never comes.
+// sanitizer: synccheck
 // launch: flip grid=1 block=32 args=x,out
 // data: x=in:f4[32] out=out:f4[32]
 __global__ void flip(const float* x, float* out) {

@@ -1,4 +1,5 @@
 // A block-stride loop with a barrier in it: threads leave the loop at different times.
+// sanitizer: synccheck
 // launch: scan grid=1 block=64 args=x,out,n
 // data: x=in:f4[80] out=out:f4[80] n=i4:80
 __global__ void scan(const float* x, float* out, int n) {

@@ -1,4 +1,5 @@
 // Two warps wait at two different barriers of the text.
+// sanitizer: synccheck
 // launch: halves grid=1 block=64 args=x,out
 // data: x=in:f4[64] out=out:f4[64]
 __global__ void halves(const float* x, float* out) {

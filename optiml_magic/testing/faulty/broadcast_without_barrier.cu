@@ -1,4 +1,5 @@
 // One thread computes what all the others read at once.
+// sanitizer: racecheck
 // launch: centre grid=2 block=64 args=x,out
 // data: x=in:f4[128] out=out:f4[128]
 __global__ void centre(const float* x, float* out) {

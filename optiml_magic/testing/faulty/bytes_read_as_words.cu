@@ -1,4 +1,5 @@
 // Bytes of one word come from four threads; a fifth reads the word too early.
+// sanitizer: racecheck
 // launch: pack grid=1 block=128 args=x,out
 // data: x=in:i4[128] out=out:u4[32]
 __global__ void pack(const int* x, unsigned* out) {

@@ -1,4 +1,5 @@
 // Two buffers in turn: without a barrier a round, a fast warp fills one that is still being read.
+// sanitizer: racecheck
 // launch: sums grid=1 block=64 args=x,out,n
 // data: x=in:f4[512] out=out:f4[64] n=i4:8
 __global__ void sums(const float* x, float* out, int n) {

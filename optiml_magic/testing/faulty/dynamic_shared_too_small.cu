@@ -1,4 +1,5 @@
 // The launch gives half of the shared memory that the kernel uses.
+// sanitizer: memcheck
 // launch: flip grid=2 block=64 shared=128 args=x,out  //-
 // launch: flip grid=2 block=64 shared=256 args=x,out  //+
 // data: x=in:f4[128] out=out:f4[128]

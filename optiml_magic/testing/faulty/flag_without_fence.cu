@@ -1,4 +1,5 @@
 // A warp waits for a flag of another; without fences the data may come after the flag.
+// sanitizer: racecheck
 // launch: pass grid=1 block=64 args=x,out
 // data: x=in:f4[32] out=out:f4[32]
 __global__ void pass(const float* x, float* out) {

@@ -1,4 +1,5 @@
 // Fast warps count into bins that slow ones have yet to clear.
+// sanitizer: racecheck
 // launch: count grid=2 block=128 args=x,bins,n
 // data: x=in:i4[256]%64 bins=zero:i4[64] n=i4:256
 __global__ void count(const int* x, int* bins, int n) {

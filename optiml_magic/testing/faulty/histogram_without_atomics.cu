@@ -1,4 +1,5 @@
 // Two threads that meet the same value lose one of their counts.
+// sanitizer: racecheck
 // launch: count grid=2 block=128 args=x,bins,n
 // data: x=in:i4[256]%16 bins=zero:i4[16] n=i4:256
 __global__ void count(const int* x, int* bins, int n) {

@@ -1,4 +1,5 @@
 // A row of 33 floats starts at no multiple of 16 bytes.
+// sanitizer: memcheck
 // launch: copy grid=1 block=8 args=x,out
 // data: x=in:f4[132] out=out:f4[32]
 __global__ void copy(const float* x, float* out) {

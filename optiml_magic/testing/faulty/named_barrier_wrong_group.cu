@@ -1,4 +1,5 @@
 // Two groups of warps have a barrier each; a tile of one is read by the other.
+// sanitizer: racecheck
 // launch: swap grid=1 block=128 args=x,out
 // data: x=in:f4[128] out=out:f4[128]
 __global__ void swap(const float* x, float* out) {

@@ -1,4 +1,5 @@
 // The same stencil, wrong at its other end.
+// sanitizer: memcheck
 // launch: blur grid=4 block=256 args=x,out,n
 // data: x=in:f4[1000] out=out:f4[1000] n=i4:1000
 __global__ void blur(const float* x, float* out, int n) {

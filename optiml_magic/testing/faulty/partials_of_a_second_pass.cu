@@ -1,4 +1,5 @@
 // The first pass leaves the last partial sum out; the second adds all of them.
+// sanitizer: initcheck
 // launch: first grid=7 block=32 args=x,partial  //-
 // launch: first grid=8 block=32 args=x,partial  //+
 // launch: second grid=1 block=1 args=partial,out

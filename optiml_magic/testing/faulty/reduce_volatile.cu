@@ -1,4 +1,5 @@
 // volatile keeps the compiler from caching; it does not make the lanes of a warp wait.
+// sanitizer: racecheck
 // launch: reduce grid=1 block=64 args=x,out
 // data: x=in:f4[64] out=out:f4[1]
 __device__ void last_warp(volatile float* s, int t) {  //-

@@ -1,4 +1,5 @@
 // Sum of a block whose last warp works without barriers, as one did before Volta.
+// sanitizer: racecheck
 // launch: reduce grid=2 block=128 args=x,out
 // data: x=in:f4[256] out=out:f4[2]
 __global__ void reduce(const float* x, float* out) {

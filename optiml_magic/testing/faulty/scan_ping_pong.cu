@@ -1,4 +1,5 @@
 // Two arrays in turn need one barrier a round; here there is none.
+// sanitizer: racecheck
 // launch: scan grid=1 block=128 args=x,out
 // data: x=in:f4[128] out=out:f4[128]
 __global__ void scan(const float* x, float* out) {

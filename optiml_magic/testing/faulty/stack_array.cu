@@ -1,4 +1,5 @@
 // A small table of a thread's own, indexed one too far.
+// sanitizer: memcheck
 // launch: lookup grid=1 block=64 args=x,out
 // data: x=in:i4[64]%8 out=out:i4[64]
 __global__ void lookup(const int* x, int* out) {

@@ -1,4 +1,5 @@
 // Only the lower half of the warp meets, but values cross the middle.
+// sanitizer: racecheck
 // launch: flip grid=1 block=32 args=x,out
 // data: x=in:f4[32] out=out:f4[32]
 __global__ void flip(const float* x, float* out) {

@@ -1,4 +1,5 @@
 // A tile of 16 threads exchanges values through shared memory and does not meet in between.
+// sanitizer: racecheck
 // launch: swap grid=1 block=64 args=x,out
 // data: x=in:f4[64] out=out:f4[64]
 #include <cooperative_groups.h>

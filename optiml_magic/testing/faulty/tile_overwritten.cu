@@ -1,4 +1,5 @@
 // Tiled matrix product: the next tile is loaded while slower warps still use the last one.
+// sanitizer: racecheck
 // launch: matmul grid=2,2 block=16,16 args=a,b,c,n
 // data: a=in:f4[1024] b=in:f4[1024] c=out:f4[1024] n=i4:32
 #define TILE 16

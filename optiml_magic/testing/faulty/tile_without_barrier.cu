@@ -1,4 +1,5 @@
 // Tiled matrix product: no barrier between loading a tile and using it.
+// sanitizer: racecheck
 // launch: matmul grid=2,2 block=16,16 args=a,b,c,n
 // data: a=in:f4[1024] b=in:f4[1024] c=out:f4[1024] n=i4:32
 #define TILE 16

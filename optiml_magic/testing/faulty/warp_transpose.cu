@@ -1,4 +1,5 @@
 // A warp turns a small tile in shared memory as if its lanes still ran in step.
+// sanitizer: racecheck
 // launch: turn grid=1 block=32 args=x,out
 // data: x=in:f4[1024] out=out:f4[1024]
 __global__ void turn(const float* x, float* out) {
