@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optiml_magic.emulator.faults import Fault
 from optiml_magic.emulator.layout import (
@@ -69,7 +71,7 @@ class Shadow:
         self._global_valid = np.ones(32 * sectors + 16, np.uint8)
         for first, valid in undefined:
             self._global_valid[first : first + valid.nbytes] = valid
-        cells = {
+        cells: dict[str, NDArray[Any]] = {
             "shared_cells": np.zeros((shared >> watch.granule) * CELL + CELL, np.uint8),
             "shared_valid": np.zeros(shared + 16, np.uint8),
             "global_cells": np.zeros((32 * sectors >> watch.granule) * CELL + CELL, np.uint8),

@@ -70,7 +70,15 @@ class SanitizerInspector:
 
 def sanitized(device: str, tool: str, name: str, folder: Path, *, seconds: float) -> HostedDevice:
     """A device host inside one of the tools, which writes its report into ``folder``."""
-    prefix = (tool, "--tool", name, "--log-file", str(folder / "%p.log"), "--print-limit", "1000")
+    prefix: tuple[str, ...] = (
+        tool,
+        "--tool",
+        name,
+        "--log-file",
+        str(folder / "%p.log"),
+        "--print-limit",
+        "1000",
+    )
     if name == "racecheck":
         prefix += ("--racecheck-report", "analysis")
     return HostedDevice(device, seconds=seconds, prefix=prefix)

@@ -83,7 +83,8 @@ class Example:
 
     def _data(self) -> list[tuple[str, str]]:
         (line,) = _DATA.findall(self.text)
-        return [tuple(part.split("=")) for part in line.split("//")[0].split()]  # type: ignore[misc]
+        parts = (part.partition("=") for part in line.split("//")[0].split())
+        return [(name, spec) for name, _, spec in parts]
 
 
 def faulty(name: str) -> Example:
@@ -97,7 +98,8 @@ def twin(name: str) -> Example:
 
 
 def _example(name: str, *, dropped: str) -> Example:
-    lines, expected = [], {}
+    lines: list[str] = []
+    expected: dict[str, list[int]] = {}
     for number, line in enumerate((_FOLDER / f"{name}.cu").read_text().splitlines(), start=1):
         marks = _MARK.findall(line)
         if any(mark == dropped for mark, _ in marks):
