@@ -58,7 +58,9 @@ def launched(program: Program) -> tuple[tuple[LaunchDirective, Kernel], ...]:
     known = kernels(program.text)
     if not known:
         raise SourceError(
-            "there is no kernel here", fix="write a `__global__ void name(...)` function"
+            "there is no kernel here",
+            fix="write a `__global__ void name(...)` function",
+            line=program.launches[0].line if program.launches else None,
         )
     return tuple((launch, select(known, launch)) for launch in program.launches)
 
@@ -172,7 +174,7 @@ def check_values(found: Interface, values: Mapping[str, Any]) -> None:
             raise BindingError(
                 f"no array named `{buffer.name}`",
                 fix=nearest(buffer.name, values)
-                or f"define `{buffer.name}` as a {buffer.dtype} array",
+                or f"define `{buffer.name}` as an array of np.{np.dtype(buffer.dtype).name}",
                 line=buffer.line,
             )
         check_array(buffer, content(buffer, values))
@@ -189,7 +191,7 @@ def check_array(buffer: BoundBuffer, value: Any) -> None:
     if not isinstance(value, np.ndarray):
         raise BindingError(
             f"`{buffer.name}` is a {type(value).__name__}, and the kernel wants an array",
-            fix=f"make it a NumPy array of {buffer.dtype}",
+            fix=f"pass `np.asarray({buffer.name}, np.{np.dtype(buffer.dtype).name})`",
             line=buffer.line,
         )
     wanted = np.dtype(buffer.dtype)

@@ -280,7 +280,7 @@ def pack(parameter: Parameter, value: Any) -> bytes:
     number = value.item() if hasattr(value, "item") else value
     if dtype.kind in "iu" and isinstance(number, float):
         raise BindingError(
-            f"`{parameter.name}` is the float {number!r}, and the kernel wants a {dtype.name}",
+            f"`{parameter.name}` is the float {number!r}, and the kernel's parameter {dtype.name}",
             fix=f"pass int({parameter.name})",
             line=parameter.line,
         )
