@@ -131,7 +131,8 @@ _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 
 def _tasks(options: argparse.Namespace) -> list[Task]:
-    return tasks.from_file(Path(options.file))
+    found = tasks.from_file(Path(options.file))
+    return [tasks.compiled_as(task, options, options.kernel) for task in found]
 
 
 def _program(options: argparse.Namespace) -> str | None:

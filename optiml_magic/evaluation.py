@@ -149,12 +149,15 @@ class Evaluator:
                     fix="keep the init directives of the input kernel",
                 )
             names = binding.name_expressions(program, self._problem.interface)
-            source = program.compiled_text()
+            source = binding.checked_text(program, self._problem.interface)
         except UsageError as unfit:
             return _invalid(unfit)
         tools = self._tools
         build = tools.compiler.compile(source, names, tools.chip, tools.options)
         if isinstance(build, CompileFailure):
+            misfit = binding.misfit(program, self._problem.interface, build)
+            if misfit is not None:
+                return _invalid(misfit)
             first = build.errors[0]
             more = f" (and {len(build.errors) - 1} more)" if len(build.errors) > 1 else ""
             summary, fix = f"{first.message}{more}", _advice(first, self._problem.notes)

@@ -19,11 +19,15 @@ import numpy as np
 
 from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
-from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.compilers.cached import CachedCompiler
+from optiml_magic.compilers.headers import fingerprint
+from optiml_magic.compilers.nvcc import NvccCompiler
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
+from optiml_magic.compilers.options import options_of
 from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice, choose
+from optiml_magic.devices.driver import require_release
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.errors import KernelFailed, SourceError
 from optiml_magic.evaluation import Evaluator, Tools
@@ -34,6 +38,7 @@ from optiml_magic.llms.choice import ModelChoice
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.codec import to_json
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
@@ -70,10 +75,18 @@ class Session:
 
 
 @contextmanager
-def session(settings: Settings, cases: Sequence[Case] = ()) -> Iterator[Session]:
-    """Compiler, device host and tools for the length of one command; ncu counts on ``cases``."""
+def session(
+    settings: Settings, cases: Sequence[Case] = (), *, task: Task | None = None
+) -> Iterator[Session]:
+    """Compiler, device host and tools for the length of one command.
+
+    ncu counts on ``cases``; programs are compiled with what ``task`` and the settings ask for.
+    """
+    options = options_of(task or Task(""), settings)
     choice = choose(settings.device)
-    compiler = CachedCompiler(NvrtcCompiler(), settings.cache)
+    compiler = CachedCompiler(_compiler(settings), settings.cache)
+    if not choice.is_emulated:
+        require_release(compiler.version, compiler.major, choice.driver)
     device = HostedDevice(choice.name, seconds=settings.run_seconds)
     emulated = choice.is_emulated
     profiler: Profiler = (
@@ -82,7 +95,7 @@ def session(settings: Settings, cases: Sequence[Case] = ()) -> Iterator[Session]
     try:
         tools = Tools(
             compiler=compiler,
-            options=CompileOptions(),
+            options=options,
             device=device,
             chip=choice.chip,
             profiler=profiler,
@@ -95,17 +108,22 @@ def session(settings: Settings, cases: Sequence[Case] = ()) -> Iterator[Session]
         device.close()
 
 
+def _compiler(settings: Settings) -> Compiler:
+    return NvccCompiler() if settings.compiler == "nvcc" else NvrtcCompiler()
+
+
 def prepared(task: Task, settings: Settings) -> Problem:
     """The task made concrete; for a text that does not even compile, the compiler's own words."""
     try:
         return prepare(task, seeds=settings.verify_seeds)
     except SourceError as unreadable:
         try:
-            program = parse_program(drop_host_code(task.text)[0])
+            program = parse_program(drop_host_code(task.text, task.constants)[0])
             source = program.compiled_text()
         except SourceError:
             raise unreadable from None
-        failure = NvrtcCompiler().compile(source, (), chip(DEFAULT_CHIP), CompileOptions())
+        options = options_of(task, settings)
+        failure = _compiler(settings).compile(source, (), chip(DEFAULT_CHIP), options)
         if isinstance(failure, CompileFailure):
             raise KernelFailed(
                 f"the input kernel failed, compile_error: {failure.errors[0].message}",
@@ -128,7 +146,7 @@ def optimize(
     problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
     chosen = choose_model(settings.llm, settings.llm_url)
-    with session(settings, cases) as members, _model(chosen, settings) as model:
+    with session(settings, cases, task=task) as members, _model(chosen, settings) as model:
         proposers: tuple[Proposer, ...] = (RuleProposer(), *([model] if model else []))
         header = _header(problem, members, settings, proposers)
         path = resume or settings.runs / f"{header.run}.jsonl"
@@ -203,7 +221,7 @@ def evaluate_once(task: Task, settings: Settings, *, program: str | None = None)
     """Compile, verify and measure the task's kernel, or ``program`` in its place."""
     problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
-    with session(settings, cases) as members:
+    with session(settings, cases, task=task) as members:
         evaluator = Evaluator(problem, members.tools)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (evaluation,) = evaluator([root])
@@ -222,7 +240,7 @@ def run_once(task: Task, settings: Settings, *, program: str | None = None) -> d
     is compared; raises UsageError where the kernel does not compile or faults.
     """
     problem = prepared(task, replace(settings, verify_seeds=1))
-    with session(settings) as members:
+    with session(settings, task=task) as members:
         text = program or problem.program.text
         outputs = {bound.name for bound in problem.interface.named("output")}
         values = problem.instances[0].values
@@ -264,12 +282,14 @@ class _Calls:
 
     @cached_property
     def _members(self) -> Session:
-        return self._opened.enter_context(session(self._settings))
+        members = session(self._settings, task=self._problem.task)
+        return self._opened.enter_context(members)
 
     @cached_property
     def _in_process(self) -> InProcess:
-        compiler = CachedCompiler(NvrtcCompiler(), self._settings.cache)
-        return InProcess(self._problem, compiler, CompileOptions())
+        compiler = CachedCompiler(_compiler(self._settings), self._settings.cache)
+        options = options_of(self._problem.task, self._settings)
+        return InProcess(self._problem, compiler, options)
 
 
 def _batch(members: Session) -> int:
@@ -331,7 +351,14 @@ def _header(
         seed=settings.seed,
         batch=_batch(members),
         proposers=tuple(proposer.name for proposer in proposers),
+        options_digest=_options_digest(members.tools.options, problem.program.text),
     )
+
+
+def _options_digest(options: CompileOptions, text: str) -> str:
+    """Of the options and the headers that ``text`` reaches; its own where that cannot be told."""
+    reached = fingerprint(text, options) or uuid.uuid4().hex
+    return hashlib.sha256(f"{to_json(CompileOptions, options)} {reached}".encode()).hexdigest()[:16]
 
 
 def _inputs_digest(problem: Problem, settings: Settings) -> str:

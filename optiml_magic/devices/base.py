@@ -24,10 +24,14 @@ Array = NDArray[np.generic]
 
 @dataclass(frozen=True)
 class Tolerance:
-    """An element passes if ``|got - wanted| <= atol + rtol * |wanted|``."""
+    """An element passes if ``|got - wanted| <= atol + rtol * |wanted|``.
+
+    ``fields`` are those of a struct's numbers, in their order; the other two are then the largest.
+    """
 
     rtol: float
     atol: float
+    fields: tuple[Tolerance, ...] = ()
 
 
 @dataclass(frozen=True)

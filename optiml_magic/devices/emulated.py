@@ -93,7 +93,9 @@ class EmulatedDevice:
                     b.name,
                     int(
                         np.count_nonzero(
-                            same_bits(_typed(resident, b.name, b.array), poison[b.name])
+                            same_bits(
+                                _typed(resident, b.name, b.array), poison[b.name], b.array.dtype
+                            )
                         )
                     ),
                 )

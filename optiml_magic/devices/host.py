@@ -19,6 +19,7 @@ import numpy as np
 from optiml_magic.devices import wire
 from optiml_magic.devices.base import Array, Buffer, Case, Device, Fault, TimedDevice
 from optiml_magic.errors import MachineError
+from optiml_magic.model.dtypes import read
 
 
 def main(arguments: list[str]) -> int:
@@ -86,9 +87,9 @@ def _case(put: wire.Put) -> Case:
 
     def array(dtype: str, shape: tuple[int, ...], offset: int) -> Array:
         if offset < 0:
-            return np.empty(shape, dtype)
+            return np.empty(shape, read(dtype))
         count = int(np.prod(shape, dtype=np.int64))
-        return np.frombuffer(shared, dtype, count, offset).reshape(shape)
+        return np.frombuffer(shared, read(dtype), count, offset).reshape(shape)
 
     return Case(
         put.key,

@@ -46,10 +46,13 @@ _DEVICE_WORDS = frozenset({"__global__", "__device__", "__constant__", "__manage
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 
 
-def drop_host_code(text: str) -> tuple[str, tuple[str, ...]]:
+def drop_host_code(
+    text: str, defines: Mapping[str, int] | None = None
+) -> tuple[str, tuple[str, ...]]:
     """The kernel program in a pasted file, and a note for each thing done to it.
 
-    A text without host functions and launches comes back as it is, with no notes.
+    A text without host functions and launches comes back as it is, with no notes. ``defines`` are
+    integer macros from outside of the text.
     """
     syntax = parse(text)
     dropped = list(_host_parts(syntax.root))
@@ -61,7 +64,7 @@ def drop_host_code(text: str) -> tuple[str, tuple[str, ...]]:
     for node, function in zip(dropped, functions, strict=True):
         if function is None:
             notes.append(f"dropped host line {line_of(node)}: `{_first_line(node)}`")
-    directives, more = _launches(syntax)
+    directives, more = _launches(syntax, defines or {})
     device_text = apply(text, [_blanked(syntax.text, node) for node in dropped]).rstrip() + "\n"
     program = parse_program(device_text)
     if program.launches:
@@ -182,13 +185,15 @@ class _HostValues(Values):
         return [node]
 
 
-def _launches(syntax: Syntax) -> tuple[list[LaunchDirective], list[str]]:
+def _launches(
+    syntax: Syntax, defines: Mapping[str, int]
+) -> tuple[list[LaunchDirective], list[str]]:
     """A directive for the first launch of each kernel, and notes on what could not be said."""
     found: list[LaunchDirective] = []
     notes: list[str] = []
     seen: dict[str, str] = {}
     buffers: dict[str, str] = {}
-    fixed, functions = constants(syntax), definitions(syntax)
+    fixed, functions = {**defines, **constants(syntax)}, definitions(syntax)
     for call in _calls(syntax, notes):
         directive = _directive(call, fixed, functions, buffers)
         if directive is None:

@@ -176,3 +176,18 @@ def test_a_search_beside_the_cells_returns_a_handle_at_once(shell: InteractiveSh
     assert result.trajectory.stopped == "stopped"
     assert 2 <= len(result.trajectory.steps) < 500
     assert shell.user_ns["transpose"] is result
+
+
+def test_a_mark_at_the_start_of_a_pasted_file_does_no_harm(shell: InteractiveShell) -> None:
+    assert cell(shell, "check --ref transpose_ref", "\ufeff" + TRANSPOSE).passed
+
+
+def test_a_result_shows_itself_again_in_any_later_cell(shell: InteractiveShell) -> None:
+    result = cell(shell, "optimize --ref transpose_ref --budget 3", TRANSPOSE)
+    for line in ("transpose", "_"):
+        with capture_output() as captured:
+            shell.run_cell(line)
+        assert repr(result) in captured.stdout
+    with capture_output() as captured:
+        shell.run_cell("from IPython.display import display\ndisplay(transpose)")
+    assert "<h3>transpose: " in captured.outputs[0].data["text/html"]

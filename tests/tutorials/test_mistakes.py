@@ -41,15 +41,15 @@ SCAN, SUM = "scans/hillis_steele", "reductions/two_pass_sum"
 REFUSED: dict[str, tuple[Task, type[OptimlError], int | None, str, str]] = {
     "a float64 array": (
         given("basics/vector_add", "a", lambda a: a.astype(float)),
-        BindingError, 14, "`a` holds float64, and the kernel's pointer is to float32", "astype(np.float32)",
+        BindingError, 14, "`a` holds float64, and the kernel's pointer is to float32", "pass np.asarray(a, np.float32)",
     ),
     "a list": (
         given("basics/vector_add", "a", lambda a: a.tolist()),
-        BindingError, 14, "`a` is a list", "pass `np.asarray(a, np.float32)`",
+        BindingError, 14, "`a` is a list", "pass np.asarray(a, np.float32)",
     ),
     "an array left out": (
         given("basics/vector_add", "a", None),
-        BindingError, 14, "no array named `a`", "define `a` as an array of np.float32",
+        BindingError, 14, "no array named `a`", "define `a` as a float32 array",
     ),
     "a view": (
         given("images/blur_box", "in", lambda a: a[:, ::2]),
@@ -136,7 +136,7 @@ FAILED: dict[str, tuple[Task, int, str, str]] = {
     ),
     "a fraction for an int": (
         given("images/blur_box", "w", lambda w: w + 0.5),
-        3, "`w` is the float 43.5, and the kernel's parameter int32", "pass int(w)",
+        3, "`w` is the float 43.5", "pass int(w)",
     ),
     "too large a block": (
         edited("images/convolution_2d", "block(20, 20)", "block(40, 40)"),
