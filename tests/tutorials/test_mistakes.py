@@ -37,6 +37,7 @@ def answered(name: str, reference: Callable[..., Any]) -> Task:
     return replace(TASKS[name], reference=reference)
 
 
+CLOSE = np.dtype([("focal", "f4"), ("centre", "f4", 2), ("width", "i4"), ("height", "i4")])
 SCAN, SUM = "scans/hillis_steele", "reductions/two_pass_sum"
 REFUSED: dict[str, tuple[Task, type[OptimlError], int | None, str, str]] = {
     "a float64 array": (
@@ -137,6 +138,10 @@ FAILED: dict[str, tuple[Task, int, str, str]] = {
     "a fraction for an int": (
         given("images/blur_box", "w", lambda w: w + 0.5),
         3, "`w` is the float 43.5", "pass int(w)",
+    ),
+    "a vector in a struct where NumPy puts it": (
+        given("basics/struct_argument", "camera", lambda c: np.array(c.tolist(), CLOSE)[()]),
+        8, "it has 24 bytes for the compiler, and 20 in the array", '"offsets": [0, 8, 16, 20], "itemsize": 24',
     ),
     "too large a block": (
         edited("images/convolution_2d", "block(20, 20)", "block(40, 40)"),

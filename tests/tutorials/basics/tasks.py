@@ -90,7 +90,13 @@ def project(camera, points):
     return np.where(inside, v * camera["width"] + u, -1).astype(i4)
 
 
-CAMERA = np.dtype([("focal", f4), ("centre", f4, 2), ("width", i4), ("height", i4)], align=True)
+CAMERA = np.dtype(  # a float2 begins at a multiple of 8 bytes
+    {
+        "names": ["focal", "centre", "width", "height"],
+        "formats": [f4, (f4, 2), i4, i4],
+        "offsets": [0, 8, 16, 20],
+    }
+)
 
 
 def seen(rng):
