@@ -89,7 +89,7 @@ def suggested(program: Program, ctype: str) -> str:
     spelled = [(m.name, np.dtype(m.dtype).name, m.lanes) for m in found]
     fields = [f'("{n}", "{d}"{f", {lanes}" if lanes > 1 else ""})' for n, d, lanes in spelled]
     plain = f"np.dtype([{', '.join(fields)}], align=True)"
-    widths = [np.dtype(m.dtype).itemsize for m in found]  # type: ignore[arg-type]  # not None here
+    widths = [np.dtype(m.dtype).itemsize for m in found]
     aligned = [_alignment(width, m.lanes) for width, m in zip(widths, found, strict=True)]
     if aligned == widths:
         return plain
