@@ -18,6 +18,7 @@ from optiml_magic.emulator.lanes import Lanes
 from optiml_magic.emulator.layout import ENTRY, EXIT, STACK, WARP, WORKER
 from optiml_magic.emulator.ptx import Immediate, Instruction, bits
 from optiml_magic.emulator.sites import Site, Tables
+from optiml_magic.emulator.watch import Watch
 
 
 @dataclass
@@ -29,9 +30,12 @@ class Lowered:
     sites: list[Site]
     idle: list[Instruction]  # predicated instructions, in the order of their counters
     warp_size: int  # bytes of a warp record
+    watch: Watch | None = None  # of a kernel that is checked
 
 
-def lower_kernel(name: str, graph: Graph, symbols: Mapping[str, int]) -> Lowered:
+def lower_kernel(
+    name: str, graph: Graph, symbols: Mapping[str, int], *, checks: bool = False
+) -> Lowered:
     """The function ``name``. Raises UnsupportedPtx for what cannot be lowered."""
     depth = (
         len(graph.blocks) + 40
@@ -41,12 +45,18 @@ def lower_kernel(name: str, graph: Graph, symbols: Mapping[str, int]) -> Lowered
     for register in graph.registers.values():
         slots[register.name] = at
         at += 64 if register.type == "pred" else max(4 * bits(register.type), 64)
-    return _Kernel(name, graph, slots, symbols).lowered(at)
+    return _Kernel(name, graph, slots, symbols, checks=checks).lowered(at)
 
 
 class _Kernel:
     def __init__(
-        self, name: str, graph: Graph, slots: dict[str, int], symbols: Mapping[str, int]
+        self,
+        name: str,
+        graph: Graph,
+        slots: dict[str, int],
+        symbols: Mapping[str, int],
+        *,
+        checks: bool,
     ) -> None:
         self._name = name
         self._graph = graph
@@ -54,14 +64,18 @@ class _Kernel:
         self._symbols = symbols
         self._code = Code()
         self._tables = Tables()
+        self._watch = Watch(self._code, graph) if checks else None
 
     def lowered(self, warp_size: int) -> Lowered:
+        if self._watch:
+            warp_size = self._watch.reserve(warp_size)
         self._prologue()
         for block in self._graph.blocks:
             self._block(block)
         header = f"define i32 @{self._name}(ptr %w, ptr %warp) {{"
         text = "\n".join([header, *self._code.lines, "}"])
-        return Lowered(text, self._graph, self._tables.sites, self._tables.idle, warp_size)
+        tables = self._tables
+        return Lowered(text, self._graph, tables.sites, tables.idle, warp_size, self._watch)
 
     def _prologue(self) -> None:
         c = self._code
@@ -124,15 +138,26 @@ class _Kernel:
         mask = c.let("load i32, ptr %mask")
         self._count(block, mask)
         lanes = Lanes(c, self._slots, self._symbols, mask, self._tables)
+        watch = lanes.watch = self._watch
+        if watch:
+            watch.enter()
         for instruction in block.instructions:
+            if watch:
+                watch.before(lanes, instruction)
             lower(lanes, instruction)
+            if watch:
+                watch.after(lanes, instruction)
             if instruction.guard is not None:
                 self._count_idle(instruction, mask, lanes.mask())
         end = block.end
         if end is not None:
             lanes.begin(end)
+            if watch:
+                watch.decide(lanes, end)
         condition = self._condition(block, lanes)
         lanes.flush(block.live_out)
+        if watch:
+            watch.flush(lanes, block.live_out)
         if any(_may_fault(i) for i in block.instructions):
             self._check_fault(block)
         self._finish(block, mask, condition, lanes)
@@ -348,6 +373,8 @@ class _Kernel:
         self._raise("barrier_divergence", end.line, mask)
         c.do("br label %fault")
         c.label(f"w{block.index}")
+        if self._watch:
+            self._watch.arrive(end, live)
         number, warps = _barrier_operands(end)
         if "red" in end.parts:
             for name, lanes in (("red_sum", voters), ("red_lanes", mask)):

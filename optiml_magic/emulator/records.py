@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from optiml_magic.emulator.layout import ALLOCATION, COUNTS, SITE, SLICE, TID, WARP, WORKER, Record
 from optiml_magic.emulator.lower import Lowered
 from optiml_magic.emulator.memory import Bytes
+from optiml_magic.emulator.places import Area
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Kernel:
     parameter_bytes: int
     shared_bytes: int
     local_bytes: int
+    shared: tuple[Area, ...] = ()  # its shared variables, by their offsets
 
 
 _FORMATS = {"i32": "<i4", "i64": "<i8", "ptr": "<i8"}

@@ -50,6 +50,9 @@ def store(k: Lanes, i: Instruction) -> None:
         width = bits(i.type)
         to = _shifted(k, hosts, at * width // 8)
         value = k.read(item, i.type)
+        if k.watch and k.hosts:
+            k.watch.store(k, i, to, value, item)
+            continue
         k.call(
             f"om_scatter_{width // 8}",
             "void",
@@ -119,7 +122,7 @@ def resolve(k: Lanes, i: Instruction, operand: Operand, access: Access, width: i
     site = k.tables.site(Site(i.line, access, width, spaces, counted))
     base = k.code.get("%w", WORKER, "sites")
     pointer = k.code.let(f"getelementptr i8, ptr {base}, i64 {site * SITE.size}")
-    return k.call(
+    hosts = k.call(
         f"om_resolve_{'generic' if space == 'generic' else kind}",
         integers(64),
         "ptr %w",
@@ -130,6 +133,9 @@ def resolve(k: Lanes, i: Instruction, operand: Operand, access: Access, width: i
         f"i64 {width}",
         f"i32 {_KIND[access] if counted else 0}",
     )
+    if counted:
+        k.hosts = hosts
+    return hosts
 
 
 def addresses(k: Lanes, address: Address) -> str:
