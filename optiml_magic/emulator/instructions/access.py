@@ -28,7 +28,16 @@ _KIND = {"load": 1, "store": 2, "atomic": 3}
 PARAMETER = "param:"  # prefix of a kernel parameter among the symbols: its address is an offset
 
 
-@lowers("ld", "ldu")
+_TAKES = (
+    "global shared local const param shared::cta param::entry param::func v2 v4 "
+    "weak volatile relaxed acquire release acq_rel sc mmio cta gpu sys cluster "
+    "nc ca cg cs lu cv wb wt L1::no_allocate L1::evict_normal L1::evict_first L1::evict_last "
+    "L1::evict_unchanged L2::evict_normal L2::evict_first L2::evict_last L2::64B L2::128B L2::256B "
+)
+_ATOMIC_TAKES = _TAKES + "add min max exch cas and or xor inc dec noftz"
+
+
+@lowers("ld", "ldu", takes=_TAKES)
 def load(k: Lanes, i: Instruction) -> None:
     target, address = i.operands[:2]
     items = target.items if isinstance(target, Vector) else (target,)
@@ -41,7 +50,7 @@ def load(k: Lanes, i: Instruction) -> None:
         k.write(item, value, i.type)
 
 
-@lowers("st")
+@lowers("st", takes=_TAKES)
 def store(k: Lanes, i: Instruction) -> None:
     address, source = i.operands
     items = source.items if isinstance(source, Vector) else (source,)
@@ -59,7 +68,7 @@ def store(k: Lanes, i: Instruction) -> None:
         )
 
 
-@lowers("atom", "red")
+@lowers("atom", "red", takes=_ATOMIC_TAKES)
 def atomic(k: Lanes, i: Instruction) -> None:
     target: Operand = Sink()
     operands = i.operands
@@ -88,7 +97,7 @@ def atomic(k: Lanes, i: Instruction) -> None:
 _OPERATIONS = frozenset(["add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec"])
 
 
-@lowers("assertfail")
+@lowers("assertfail", takes="param")
 def assertfail(k: Lanes, i: Instruction) -> None:
     """A failed assert; the address of its text travels in the fault."""
     text = _gather(k, "u64", resolve(k, i, i.operands[0], "load", 8))
@@ -101,7 +110,7 @@ def assertfail(k: Lanes, i: Instruction) -> None:
     )
 
 
-@lowers("prefetch", "prefetchu", "discard", "applypriority")
+@lowers("prefetch", "prefetchu", "discard", "applypriority", takes=_TAKES + "L1 L2 L2::128")
 def hint(_k: Lanes, _i: Instruction) -> None:
     """Cache hints change no value."""
 
