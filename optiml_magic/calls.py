@@ -1,47 +1,111 @@
-"""Calling a program on a user's arrays: sizes matched, outputs made, one launch plan run."""
+"""Calling a program on a user's arrays: sizes matched, outputs made, one launch plan run.
+
+NumPy arrays go through the device host and are guarded there; arrays that lie on a GPU already are
+passed as they are, in this process (``inprocess.py``).
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from optiml_magic import binding
+from optiml_magic.chips import Chip
+from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.devices.base import Array, Buffer, Case, Job
 from optiml_magic.errors import BindingError, KernelFailed
 from optiml_magic.evaluation import Tools
-from optiml_magic.model.build import CompileFailure
+from optiml_magic.model.build import Build, CompileFailure
+from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.source.program import Program, parse_program
 from optiml_magic.verifiers.problem import Instance, Problem
 from optiml_magic.verifiers.verify import judge
 
 
 def call(problem: Problem, tools: Tools, text: str, values: Mapping[str, Any]) -> dict[str, Array]:
-    """The outputs of one run by name.
+    """The outputs of one run by name; a UserWarning tells of elements that were never written.
 
     Raises BindingError where an argument does not fit or a size is not determined, UsageError where
     the kernel faults on these arrays.
     """
     program = parse_program(text)
+    buffers, build, plan = prepared(
+        problem, tools.compiler, tools.options, tools.chip, program, values
+    )
+    tools.device.put(Case("call", buffers))
+    outputs = _outputs(tools, build, plan, buffers, poison=0)
+    for name in outputs.arrays.keys() & values.keys() - _inouts(problem):
+        np.copyto(values[name], outputs.arrays[name])
+        outputs.arrays[name] = values[name]
+    second: dict[str, Array] = {}
+    for name, count in outputs.unwritten:
+        if not count:
+            continue
+        # What lies there by chance and what was never written: only the latter changes with poison.
+        second = second or _outputs(tools, build, plan, buffers, poison=1).arrays
+        one, two = (a.reshape(-1).view(np.uint8) for a in (outputs.arrays[name], second[name]))
+        size = outputs.arrays[name].itemsize
+        missing = int(np.count_nonzero((one != two).reshape(-1, size).any(axis=1)))
+        if missing:
+            warnings.warn(
+                f"the kernel left {missing} of {outputs.arrays[name].size} elements of `{name}` "
+                "unwritten; they hold random bits",
+                stacklevel=2,
+            )
+    return outputs.arrays
+
+
+def prepared(  # a compilation and the arrays it is for
+    problem: Problem,
+    compiler: Compiler,
+    options: CompileOptions,
+    chip: Chip,
+    program: Program,
+    values: Mapping[str, Any],
+) -> tuple[tuple[Buffer, ...], Build, LaunchPlan]:
+    """Everything that a run on these values needs: buffers in the task's order, code, launches."""
     complete = sized(problem, program, values)
     starts = {d.buffer: d.value for d in program.inits if isinstance(d.value, str)}
     buffers = tuple(
         _buffer(problem, bound, complete, starts.get(bound.name))
         for bound in problem.interface.buffers
     )
-    build = tools.compiler.compile(
-        program.compiled_text(), binding.kernel_names(program), tools.chip, tools.options
-    )
+    for bound, buffer in zip(problem.interface.buffers, buffers, strict=True):
+        binding.check_array(bound, buffer.array)
+    names = binding.name_expressions(program, problem.interface)
+    build = compiler.compile(program.compiled_text(), names, chip, options)
     if isinstance(build, CompileFailure):
         raise KernelFailed(build.errors[0].message, line=build.errors[0].line)
     shapes = {buffer.name: buffer.array.shape for buffer in buffers}
-    plan = binding.plan(program, problem.interface, build.names, complete, shapes, tools.chip)
-    tools.device.put(Case("call", buffers))
-    verdict = judge(tools.device.execute(build, Job("call", plan, 0, False, tools.instructions)), 0)
+    plan = binding.plan(program, problem.interface, build, complete, shapes, chip)
+    return buffers, build, plan
+
+
+def _inouts(problem: Problem) -> set[str]:
+    return {bound.name for bound in problem.interface.named("inout")}
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """The arrays that one run left, by name, and how much of each still holds its poison."""
+
+    arrays: dict[str, Array]
+    unwritten: tuple[tuple[str, int], ...]
+
+
+def _outputs(
+    tools: Tools, build: Build, plan: LaunchPlan, buffers: tuple[Buffer, ...], *, poison: int
+) -> _Outputs:
+    execution = tools.device.execute(build, Job("call", plan, poison, False, tools.instructions))
+    verdict = judge(execution, 0)
     if not verdict.passed:
         raise KernelFailed(f"{verdict.outcome}: {verdict.summary}", line=verdict.line)
-    return {b.name: tools.device.read("call", b.name) for b in buffers if b.role != "input"}
+    arrays = {b.name: tools.device.read("call", b.name) for b in buffers if b.role != "input"}
+    return _Outputs(arrays, execution.unwritten)
 
 
 def sized(problem: Problem, program: Program, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,6 +117,11 @@ def sized(problem: Problem, program: Program, values: Mapping[str, Any]) -> dict
     first = problem.instances[0]
     complete = dict(values)
     for bound in interface.named("input", "inout"):
+        if bound.place == "variable":  # without a value it keeps the task's
+            given = {bound.name: complete.get(bound.name, first.values[bound.name])}
+            complete[bound.name] = binding.content(bound, given)
+            binding.check_array(bound, complete[bound.name])
+            continue
         if bound.name not in complete:
             raise BindingError(f"the input `{bound.name}` is missing", fix="pass it")
         binding.check_array(bound, complete[bound.name])
@@ -105,6 +174,8 @@ def _buffer(
         return Buffer(bound.name, "inout", known[start])
     first = problem.instances[0]
     before = first.shapes[bound.name]
+    if bound.name in values:
+        return Buffer(bound.name, "output", values[bound.name])
     names = [b.name for b in problem.interface.named("input", "inout")]
     same = all(values[n].shape == first.shapes[n] for n in names)
     shape = before if same else tuple(_extent(bound, e, first, values, names) for e in before)

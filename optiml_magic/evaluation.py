@@ -147,7 +147,7 @@ class Evaluator:
                     "what the outputs hold before the launch belongs to the task",
                     fix="keep the init directives of the input kernel",
                 )
-            names = binding.kernel_names(program)
+            names = binding.name_expressions(program, self._problem.interface)
             source = program.compiled_text()
         except UsageError as unfit:
             return _invalid(unfit)
@@ -168,7 +168,7 @@ class Evaluator:
         return binding.plan(
             program,
             self._problem.interface,
-            build.names,
+            build,
             instance.values,
             instance.shapes,
             self._tools.chip,

@@ -7,10 +7,11 @@ import inspect
 import time
 import tokenize
 import uuid
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,10 @@ from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.errors import KernelFailed, SourceError
 from optiml_magic.evaluation import Evaluator, Tools
 from optiml_magic.findings import TOOLS
+from optiml_magic.inprocess import InProcess, library_of
 from optiml_magic.journal import SCHEMA, Journal, RunHeader
+from optiml_magic.llms.choice import ModelChoice
+from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
@@ -123,7 +127,8 @@ def optimize(
     began = time.monotonic()
     problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
-    with session(settings, cases) as members, _model(settings) as model:
+    chosen = choose_model(settings.llm, settings.llm_url)
+    with session(settings, cases) as members, _model(chosen, settings) as model:
         proposers: tuple[Proposer, ...] = (RuleProposer(), *([model] if model else []))
         header = _header(problem, members, settings, proposers)
         path = resume or settings.runs / f"{header.run}.jsonl"
@@ -154,20 +159,21 @@ def optimize(
         trajectory=trajectory,
         wall_seconds=time.monotonic() - began,
         journal=path,
+        model=chosen.reason,
     )
     return Result(summary, partial(kernel, problem, settings))
 
 
 @contextmanager
-def _model(settings: Settings) -> Iterator[LlmProposer | None]:
-    """The language model as proposer, where one is asked for by name."""
-    if settings.llm == "none":
+def _model(chosen: ModelChoice, settings: Settings) -> Iterator[LlmProposer | None]:
+    """The language model as proposer, where there is one."""
+    if not chosen.name:
         yield None
         return
     from optiml_magic.llms.openai import OpenAILLM
     from optiml_magic.proposers.llm import LlmProposer
 
-    llm = OpenAILLM(settings.llm, settings.llm_url or None, timeout=settings.llm_seconds)
+    llm = OpenAILLM(chosen.name, settings.llm_url or None, timeout=settings.llm_seconds)
     try:
         yield LlmProposer(llm, seed=settings.seed, max_tokens=settings.llm_tokens)
     finally:
@@ -190,6 +196,7 @@ class Checked:
     problem: Problem
     choice: Choice
     evaluation: Evaluation
+    notes: tuple[str, ...] = ()
 
 
 def evaluate_once(task: Task, settings: Settings, *, program: str | None = None) -> Checked:
@@ -204,7 +211,8 @@ def evaluate_once(task: Task, settings: Settings, *, program: str | None = None)
         if program is not None and answered:
             other = Candidate(1, 0, Proposal(program, "another program", "user"))
             (evaluation,) = evaluator([other])
-    return Checked(problem, members.choice, evaluation)
+    notes = (*problem.notes, *evaluator.notes)
+    return Checked(problem, members.choice, evaluation, notes)
 
 
 def run_once(task: Task, settings: Settings, *, program: str | None = None) -> dict[str, Any]:
@@ -216,27 +224,52 @@ def run_once(task: Task, settings: Settings, *, program: str | None = None) -> d
     problem = prepared(task, replace(settings, verify_seeds=1))
     with session(settings) as members:
         text = program or problem.program.text
-        return call(problem, members.tools, text, problem.instances[0].values)
+        outputs = {bound.name for bound in problem.interface.named("output")}
+        values = problem.instances[0].values
+        return call(
+            problem, members.tools, text, {n: v for n, v in values.items() if n not in outputs}
+        )
 
 
 def kernel(problem: Problem, settings: Settings, text: str) -> Kernel:
-    """A program of a problem as a callable on the user's arrays."""
+    """A program of a problem as a callable on the user's arrays.
+
+    NumPy arrays run in a device host that stays for the next call, arrays on a GPU in this process.
+    """
     choice = choose(settings.device)
     parameters = [b.name for b in problem.interface.named("input", "inout")]
     scalars = [s for s in problem.interface.scalars if s not in parse_program(text).values]
     return Kernel(
         parse_program(text),
         [*parameters, *scalars],
+        [bound.name for bound in problem.interface.named("output")],
         choice.name,
-        partial(_run_kernel, problem, settings),
+        _Calls(problem, settings),
     )
 
 
-def _run_kernel(
-    problem: Problem, settings: Settings, program: str, values: Mapping[str, Any]
-) -> dict[str, Any]:
-    with session(settings) as members:
-        return call(problem, members.tools, program, values)
+class _Calls:
+    """Calls of one kernel: what they need is opened with the first, and closed with this."""
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        self._problem = problem
+        self._settings = settings
+        self._opened = ExitStack()
+        self._finalizer = weakref.finalize(self, self._opened.close)
+
+    def __call__(self, program: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        if any(library_of(value) for value in values.values()):
+            return self._in_process(program, values)
+        return call(self._problem, self._members.tools, program, values)
+
+    @cached_property
+    def _members(self) -> Session:
+        return self._opened.enter_context(session(self._settings))
+
+    @cached_property
+    def _in_process(self) -> InProcess:
+        compiler = CachedCompiler(NvrtcCompiler(), self._settings.cache)
+        return InProcess(self._problem, compiler, CompileOptions())
 
 
 def _batch(members: Session) -> int:

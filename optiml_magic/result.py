@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 from optiml_magic.errors import UsageError
@@ -16,13 +17,21 @@ class Kernel:
     """A program that can be called with arrays; a fresh output comes back.
 
     Arguments are the kernel's inputs in the order of its parameters, or by name. Scalars that
-    follow from the shapes of the inputs may be left out. Runs where ``device`` says.
+    follow from the shapes of the inputs may be left out; an output that is given by name is written
+    to. NumPy arrays run where ``device`` says, guarded by its host; CuPy arrays and torch tensors
+    on a GPU run right there: in this process, without a copy, on their library's current stream.
     """
 
     def __init__(
-        self, program: Program, parameters: Sequence[str], device: str, run: KernelRun
+        self,
+        program: Program,
+        parameters: Sequence[str],
+        outputs: Sequence[str],
+        device: str,
+        run: KernelRun,
     ) -> None:
         self.program = program
+        self.outputs = tuple(outputs)
         self.device = device
         self.parameters = tuple(parameters)
         self._run = run
@@ -35,7 +44,7 @@ class Kernel:
             )
         given = dict(zip(self.parameters, arrays, strict=False))
         twice = given.keys() & named.keys()
-        unknown = named.keys() - set(self.parameters)
+        unknown = named.keys() - {*self.parameters, *self.outputs}
         if twice or unknown:
             name = min(twice or unknown)
             what = "given twice" if twice else "no input of this kernel"
@@ -64,7 +73,7 @@ class Result:
         self.summary = summary
         self._kernel = kernel
 
-    @property
+    @cached_property
     def best(self) -> Kernel:
         """The winner as a callable, ``out = result.best(a)``; the input if nothing beat it."""
         return self._kernel(self.summary.winner.candidate.text)

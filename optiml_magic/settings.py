@@ -18,7 +18,7 @@ class Settings:
     """Values in force. ``home`` holds the compile cache and the journals of runs."""
 
     device: str = "auto"  # OPTIML_DEVICE
-    llm: str = "none"  # OPTIML_LLM: the name of a model, or none; its key is in OPENAI_API_KEY
+    llm: str = "auto"  # OPTIML_LLM: a model's name, none, or auto; its key is in OPENAI_API_KEY
     llm_url: str = ""  # OPTIML_LLM_URL: an OpenAI-compatible endpoint, else OPENAI_BASE_URL
     llm_seconds: float = 120.0  # OPTIML_LLM_SECONDS: silence of the endpoint that ends a request
     llm_tokens: int = 8192  # OPTIML_LLM_TOKENS: of one answer

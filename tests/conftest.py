@@ -33,6 +33,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
+def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test spends the money of whoever runs it."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPTIML_LLM", "OPTIML_LLM_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Journals and the compile cache of a test stay in its own folder."""
     folder = tmp_path / "optiml"

@@ -14,8 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from optiml_magic.binding import kernel_names
-from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.binding import name_expressions
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.launch import BufferArgument, Launch
 from optiml_magic.optimize import optimize, session
@@ -44,7 +43,7 @@ def main(out: Path) -> None:
     for name, sizes in TASKS.items():
         result = optimize(known_task(name, **sizes), settings)
         problem = prepare(known_task(name, **sizes), seeds=1)
-        with session(settings, CompileOptions()) as members:
+        with session(settings) as members:
             evaluator = Evaluator(problem, members.tools)
             for step in result.trajectory.steps:
                 evaluation = step.evaluation
@@ -54,7 +53,7 @@ def main(out: Path) -> None:
                 program = parse_program(step.candidate.text)
                 build = members.tools.compiler.compile(
                     program.compiled_text(),
-                    kernel_names(program),
+                    name_expressions(program, problem.interface),
                     members.choice.chip,
                     members.tools.options,
                 )

@@ -7,19 +7,21 @@ from optiml_magic.binding.interface import (
     Interface,
     check_array,
     check_values,
+    content,
     interface,
     launched,
 )
-from optiml_magic.binding.plan import kernel_names, pack, plan
+from optiml_magic.binding.plan import name_expressions, pack, plan
 
 __all__ = [
     "BoundBuffer",
     "Interface",
     "check_array",
     "check_values",
+    "content",
     "interface",
-    "kernel_names",
     "launched",
+    "name_expressions",
     "pack",
     "plan",
 ]

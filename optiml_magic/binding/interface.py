@@ -6,7 +6,7 @@ the parameter, its line and the change to make.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,19 +18,26 @@ from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.expressions import Expression, nearest, parse_expression
 from optiml_magic.source.program import Program
 from optiml_magic.source.signature import Kernel, Parameter, kernels, select
+from optiml_magic.source.variables import device_variables
 
 BufferRole = Literal["input", "output", "inout"]
+Place = Literal["parameter", "variable"]
 
 
 @dataclass(frozen=True)
 class BoundBuffer:
-    """A pointer parameter of the task: its role, its numpy dtype, and lanes of a vector type."""
+    """An array of the task: its role, its numpy dtype, and lanes of a vector type.
+
+    Its place is a pointer parameter of the kernel, or a ``__constant__`` or ``__device__``
+    variable, which is an input.
+    """
 
     name: str
     role: BufferRole
     dtype: str
     lanes: int
     line: int
+    place: Place = "parameter"
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,8 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
             buffers[name] = BoundBuffer(
                 name, role, element_dtype(parameter, name), parameter.lanes, parameter.line
             )
+    for variable in _filled(program, values):
+        buffers.setdefault(variable.name, variable)
     found = Interface(tuple(buffers.values()), tuple(scalars))
     if not found.named("output", "inout"):
         raise BindingError(
@@ -98,6 +107,45 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
             fix="write the result to a pointer parameter, or say --out NAME",
         )
     return found
+
+
+def _filled(program: Program, values: Mapping[str, Any]) -> Iterator[BoundBuffer]:
+    """The variables that are filled from the values; those with an initialiser keep it."""
+    for variable in device_variables(program.text):
+        name = variable.bare_name
+        if variable.initialised or (name not in values and variable.space == "device"):
+            continue  # a counter or a flag of the kernel's own begins with zeros
+        if name not in values:
+            raise BindingError(
+                f"no value for the __constant__ variable `{name}`, which would hold zeros",
+                fix=nearest(name, values) or f"define `{name}`, or initialise it in the code",
+                line=variable.line,
+            )
+        if variable.dtype is None:
+            raise BindingError(
+                f"`{name}` is a `{variable.ctype}`, which has no NumPy dtype here",
+                fix="use a built-in type",
+                line=variable.line,
+            )
+        yield BoundBuffer(name, "input", variable.dtype, variable.lanes, variable.line, "variable")
+
+
+def content(bound: BoundBuffer, values: Mapping[str, Any]) -> Any:
+    """The array for a buffer; a variable may be given as one number."""
+    value = values[bound.name]
+    if bound.place == "parameter" or isinstance(value, np.ndarray):
+        return value
+    if not isinstance(value, (bool, int, float, complex, np.generic)):
+        return value  # check_array says what is wrong with it
+    with np.errstate(over="ignore"):
+        array = np.asarray(value).astype(bound.dtype)
+    if array.dtype.kind in "iub" and array.item() != value:
+        raise BindingError(
+            f"`{bound.name}` is {value!r}, which {array.dtype.name} cannot hold",
+            fix="pass an integer in its range, or change the variable's type",
+            line=bound.line,
+        )
+    return array.reshape(1)
 
 
 def check_values(found: Interface, values: Mapping[str, Any]) -> None:
@@ -110,7 +158,7 @@ def check_values(found: Interface, values: Mapping[str, Any]) -> None:
                 or f"define `{buffer.name}` as a {buffer.dtype} array",
                 line=buffer.line,
             )
-        check_array(buffer, values[buffer.name])
+        check_array(buffer, content(buffer, values))
     for name in found.scalars:
         if name not in values:
             raise BindingError(

@@ -18,6 +18,7 @@ from optiml_magic.binding.interface import (
 )
 from optiml_magic.chips import Chip
 from optiml_magic.errors import BindingError, SourceError
+from optiml_magic.model.build import Build
 from optiml_magic.model.launch import (
     Argument,
     BufferArgument,
@@ -30,6 +31,7 @@ from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.expressions import Expression, nearest
 from optiml_magic.source.program import Program
 from optiml_magic.source.signature import Kernel, Parameter
+from optiml_magic.source.variables import DeviceVariable, device_variables
 
 Shapes = Mapping[str, tuple[int, ...]]
 _LARGEST_GRID = (2**31 - 1, 65535, 65535)
@@ -41,7 +43,7 @@ _MOST_SCRATCH = 2 << 30  # bytes
 def plan(
     program: Program,
     found: Interface,
-    names: Mapping[str, str],
+    build: Build,
     values: Mapping[str, Any],
     shapes: Shapes,
     chip: Chip,
@@ -51,7 +53,7 @@ def plan(
     Args:
         program: a concrete program; its buffers and scalars must be those of the interface.
         found: the task's interface.
-        names: lowered names by name expression.
+        build: what the program was compiled to, with ``name_expressions``.
         values: the scalars of this case.
         shapes: of the interface's buffers.
         chip: for ``sm_count`` and the limits of a launch.
@@ -72,7 +74,7 @@ def plan(
     buffers = {buffer.name: buffer for buffer in found.buffers}
     known: dict[str, BoundBuffer | Scratch] = {**buffers, **{s.name: s for s in scratch}}
     env = _Environment(values, integers, shapes, chip, known)
-    launches = [_launch(x, kernel, names, env) for x, kernel in launched(program)]
+    launches = [_launch(x, kernel, build.names, env) for x, kernel in launched(program)]
     zeros = tuple(d.buffer for d in program.zeros)
     for name, line in [(d.buffer, d.line) for d in (*program.zeros, *program.inits)]:  # type: ignore[attr-defined]
         if name not in known:
@@ -93,7 +95,52 @@ def plan(
     )
     zeroed = sum(_bytes(known[name], shapes) for name in zeros)
     rounds = tuple(_repeated(program, launches, integers, shapes))
-    return LaunchPlan(rounds, scratch, zeros, fills, zeroed)
+    variables = tuple(_variables(program, found, build, shapes))
+    return LaunchPlan(rounds, scratch, zeros, fills, zeroed, variables)
+
+
+def _variables(
+    program: Program, found: Interface, build: Build, shapes: Shapes
+) -> Iterator[tuple[str, str]]:
+    """The lowered name of each variable that is filled, with its buffer."""
+    sizes = {variable.name: variable.nbytes for variable in build.variables}
+    for variable, bound in _bound_variables(program, found):
+        lowered = build.names[f"&{variable.name}"]
+        given = _bytes(bound, shapes)
+        if sizes[lowered] != given:
+            raise BindingError(
+                f"`{bound.name}` has {given} bytes, and the variable in the code {sizes[lowered]}",
+                fix="make the array as large as the variable; nothing is filled up with zeros",
+                line=variable.line,
+            )
+        yield lowered, bound.name
+
+
+def _bound_variables(
+    program: Program, found: Interface
+) -> Iterator[tuple[DeviceVariable, BoundBuffer]]:
+    """The variables of this program that the task fills, each with its buffer."""
+    buffers = {b.name: b for b in found.buffers if b.place == "variable"}
+    for variable in device_variables(program.text):
+        bound = buffers.get(variable.bare_name)
+        if variable.initialised:
+            continue
+        if bound is None:
+            if variable.space == "constant":
+                raise BindingError(
+                    f"the task has no value for the __constant__ variable `{variable.name}`",
+                    fix=nearest(variable.bare_name, buffers) or "initialise it in the code",
+                    line=variable.line,
+                )
+            continue
+        if variable.dtype != bound.dtype or variable.lanes != bound.lanes:
+            raise BindingError(
+                f"`{bound.name}` holds {np.dtype(bound.dtype).name}, and this variable is of "
+                f"{variable.ctype}",
+                fix="keep the types of the task's variables",
+                line=variable.line,
+            )
+        yield variable, bound
 
 
 def _bytes(buffer: BoundBuffer | Scratch, shapes: Shapes) -> int:
@@ -116,9 +163,11 @@ def _scratch(program: Program, integers: Mapping[str, int], shapes: Shapes) -> I
         yield Scratch(directive.name, directive.dtype, elements)
 
 
-def kernel_names(program: Program) -> tuple[str, ...]:
-    """The name expressions that a program launches, each once."""
-    return tuple(dict.fromkeys(_expression_of(x, k) for x, k in launched(program)))
+def name_expressions(program: Program, found: Interface) -> tuple[str, ...]:
+    """The kernels that a program launches and the variables that are filled, each once."""
+    kernels = [_expression_of(x, k) for x, k in launched(program)]
+    filled = [f"&{variable.name}" for variable, _ in _bound_variables(program, found)]
+    return tuple(dict.fromkeys([*kernels, *filled]))
 
 
 def _integers(values: Mapping[str, Any], program: Program, chip: Chip) -> dict[str, int]:

@@ -10,10 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from optiml_magic.devices.choice import choose
 from optiml_magic.errors import OptimlError
 from optiml_magic.settings import Settings
+
+if TYPE_CHECKING:
+    from optiml_magic.optimize import Checked
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,10 @@ def _facts(settings: Settings) -> Iterator[Fact]:
     )
     yield _tried("compiler", _compiler)
     yield Fact(True, "emulator", f"llvmlite {metadata.version('llvmlite')}")
-    yield _tried("end to end", lambda: _end_to_end(settings))
+    runs: list[Checked] = []
+    yield _tried("end to end", lambda: _end_to_end(settings, runs))
     yield _driver()
-    yield _counters()
+    yield _counters(runs)
     choice = choose("auto")
     yield Fact(True, "device", f"auto means {choice.name}: {choice.reason}")
     yield Fact(True, "home", f"{settings.home} ({_size(settings.home)})")
@@ -78,11 +83,12 @@ def _compiler() -> str:
     return f"{NvrtcCompiler().version}, headers in {len(include_folders())} folders"
 
 
-def _end_to_end(settings: Settings) -> str:
+def _end_to_end(settings: Settings, runs: list[Checked]) -> str:
     from optiml_magic.optimize import evaluate_once
     from optiml_magic.testing.kernels import known_task
 
     checked = evaluate_once(known_task("saxpy", n=1000), settings)
+    runs.append(checked)
     verdict = checked.evaluation.verdict
     return f"saxpy on {checked.choice.name}: {verdict.outcome}, {verdict.summary}"
 
@@ -94,12 +100,18 @@ def _driver() -> Fact:
     return _tried("GPU", lambda: choose("cuda").reason)
 
 
-def _counters() -> Fact:
+def _counters(runs: list[Checked]) -> Fact:
+    """Whether ncu may read the counters: known only by asking it, as the run on a GPU did."""
     tool = shutil.which("ncu")
     if tool is None:
         remedy = "install Nsight Compute; without it findings on a GPU have no counters"
         return Fact(True, "ncu", "not on the PATH", remedy)
-    return Fact(True, "ncu", tool)
+    if not runs or runs[0].choice.is_emulated:
+        return Fact(True, "ncu", f"{tool}, not tried")
+    refused = [note for note in runs[0].notes if note.startswith("no hardware counters: ")]
+    if refused:
+        return Fact(False, "ncu", tool, refused[0].removeprefix("no hardware counters: "))
+    return Fact(True, "ncu", f"{tool} reads the counters")
 
 
 def _size(folder: Path) -> str:

@@ -129,7 +129,9 @@ def _searching(command: argparse.ArgumentParser) -> None:
     command.add_argument("--budget", type=whole_number, help="evaluations, input included (24)")
     command.add_argument("--seconds", type=float, help="limit of the whole search (300)")
     command.add_argument("--seed", type=int, help="of the search (0)")
-    command.add_argument("--llm", metavar="MODEL", help="a model beside the rules, or none (none)")
+    command.add_argument(
+        "--llm", metavar="MODEL", help="a model beside the rules: its name, none, or auto (auto)"
+    )
     command.add_argument("--llm-url", help="its endpoint; the key is OPENAI_API_KEY")
     command.add_argument("--resume", metavar="JOURNAL", help="go on with this run")
 

@@ -15,6 +15,7 @@ from optiml_magic.errors import BindingError, OptimlError, UsageError
 from optiml_magic.model.task import Task
 from optiml_magic.source.expressions import nearest
 from optiml_magic.source.signature import kernels
+from optiml_magic.source.variables import device_variables
 
 
 def from_file(path: Path) -> list[Task]:
@@ -57,6 +58,7 @@ def from_cell(
     """The task of a cell: names in the kernel are names in the notebook."""
     renamed = _renamed(options.inputs)
     wanted = {p.name for kernel in kernels(cell) for p in kernel.parameters}
+    wanted |= {v.bare_name for v in device_variables(cell) if not v.initialised}
     wanted |= set(_names(options.args)) | set(renamed)
     inputs: dict[str, Any] = {}
     for parameter in sorted(wanted):

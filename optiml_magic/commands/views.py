@@ -45,7 +45,7 @@ class CheckView(_View):
             f"relative error {check.error:.2g} (allowed {check.rtol:.2g})"
             for check in verdict.checks
         ]
-        lines += [f"  note         {note}" for note in problem.notes]
+        lines += [f"  note         {note}" for note in self.checked.notes]
         return "\n".join(lines)
 
 
@@ -61,4 +61,5 @@ class ProfileView(_View):
         found = text.findings(evaluation.findings)
         if found:
             lines += ["", "findings:", *(f"  {line}" for line in found)]
+        lines += [f"note: {note}" for note in self.checked.notes]
         return "\n".join(lines)

@@ -19,7 +19,7 @@ from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.model.build import Build, CompileFailure
 from optiml_magic.model.codec import from_json, to_json
 
-_SCHEMA = 2
+_SCHEMA = 3
 
 
 @dataclass(frozen=True)

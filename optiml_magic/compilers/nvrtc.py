@@ -17,6 +17,7 @@ from typing import Any
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.diagnostics import CELL, parse_log
+from optiml_magic.compilers.variables import module_variables
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build, CompileFailure, Diagnostic, Resources
 
@@ -56,13 +57,15 @@ class NvrtcCompiler:
         if isinstance(plain, CompileFailure):
             raise InternalError("the text compiles with -lineinfo and not without it")
         ptx, cubin, names, log = first
-        if set(names.values()) - _resources(log).keys():
+        kernels_ = {low for name, low in names.items() if not name.startswith("&")}
+        if kernels_ - _resources(log).keys():
             raise InternalError(f"ptxas reported no resources of a kernel:\n{log}")
         return Build(
             ptx=ptx,
             cubin=cubin,
             names=names,
             resources=_resources(log),
+            variables=module_variables(ptx),
             warnings=tuple(d for d in parse_log(log) if d.severity == "warning"),
             digest=hashlib.sha256(plain[0].encode() + plain[1]).hexdigest()[:16],
         )

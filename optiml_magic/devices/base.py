@@ -83,12 +83,17 @@ class Fault:
 
 @dataclass(frozen=True)
 class Execution:
-    """What one run did. With a fault, nothing else is filled in."""
+    """What one run did. With a fault, nothing else is filled in.
+
+    An element counts as unwritten if it holds the bits of its poison still: of small dtypes a few
+    written ones do so by chance.
+    """
 
     fault: Fault | None = None
     checks: tuple[OutputCheck, ...] = ()
     modified_inputs: tuple[str, ...] = ()
     counters: tuple[KernelCounters, ...] = ()
+    unwritten: tuple[tuple[str, int], ...] = ()  # outputs without a wanted answer: name, elements
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def compare(  # the last one only names the array library
     first = int(where[0]) if where.size else None
     unwritten = 0
     if poison is not None and where.size:
-        unwritten = int(xp.count_nonzero(_same_bits(got, poison)[where]))
+        unwritten = int(xp.count_nonzero(same_bits(got, poison)[where]))
     return OutputCheck(
         name=name,
         elements=got.size,
@@ -89,7 +89,7 @@ def _float_errors(
     return ~(close | same), nonfinite, difference, scale
 
 
-def _same_bits(got: Any, poison: Any) -> Any:
+def same_bits(got: Any, poison: Any) -> Any:
     """Per element, flat: whether it still holds the very bits of the poison."""
     size = got.dtype.itemsize
     one, two = (a.reshape(-1).view(np.uint8).reshape(-1, size) for a in (got, poison))

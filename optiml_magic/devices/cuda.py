@@ -7,21 +7,21 @@ parent replaces the host.
 from __future__ import annotations
 
 import re
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job, Timing
-from optiml_magic.devices.compare import compare
+from optiml_magic.devices.compare import compare, same_bits
+from optiml_magic.devices.module import CudaModule, Place
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
-from optiml_magic.model.launch import Argument, BufferArgument, LaunchPlan
+from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, OutputCheck
 
+Places = Mapping[str, Place]
 _GUARD = 512  # bytes of canary on each side of a buffer; keeps CuPy's alignment
 _MODULES = 8
 _BATCH_SECONDS = 1e-3  # between two events, so that their resolution does not show
@@ -52,6 +52,16 @@ class _Memory:
     expected: Any = None
 
 
+@dataclass(frozen=True)
+class _Run:
+    """``count`` launches of a plan between two events, which take turns over the buffer sets."""
+
+    module: CudaModule
+    plan: LaunchPlan
+    sets: Sequence[Places]
+    count: int
+
+
 class CudaDevice:
     """One card by its index. Raises MachineError where CuPy or the card is missing."""
 
@@ -72,7 +82,9 @@ class CudaDevice:
                 f"cuda:{index} does not answer: {cause}", fix="run optiml doctor"
             ) from cause
         self._cases: dict[str, tuple[Case, dict[str, _Memory]]] = {}
-        self._modules: dict[str, Any] = {}
+        self._modules: dict[str, CudaModule] = {}
+        self._flushing = 2 * int(cupy.cuda.Device().attributes["L2CacheSize"])
+        self._overwrite: Any = None  # of that many bytes
 
     def put(self, case: Case) -> None:
         self._cases.pop(case.key, None)
@@ -86,39 +98,61 @@ class CudaDevice:
             module = self._load(build)
             poison = self._prepare(case, memories, job.plan, job.poison)
             scratch = self._scratch(job)
+            module.fill(_contents(job.plan, memories))
             self._synchronize()
             self._profile(job.count, start=True)
-            self._launch(module, job.plan, {**memories, **scratch})
+            module.run(job.plan, _places({**memories, **scratch}), self._stream)
             self._synchronize()
             self._profile(job.count, start=False)
         except self._errors() as error:
             return Execution(self._fault(error))
+        module.note_changes()
         broken = self._broken_guards({**memories, **scratch})
         if broken:
             message = f"the kernel wrote just outside of {', '.join(broken)}"
             return Execution(Fault(Outcome.OUT_OF_BOUNDS, message))
         return Execution(
-            checks=self._checks(case, memories, poison), modified_inputs=self._mended(memories)
+            checks=self._checks(case, memories, poison),
+            modified_inputs=self._mended(memories),
+            unwritten=tuple(
+                (
+                    b.name,
+                    int(self._cp.count_nonzero(same_bits(memories[b.name].array, poison[b.name]))),
+                )
+                for b in case.buffers
+                if b.expected is None and b.name in poison
+            ),
         )
 
     def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...]:
         """Seconds of each run, ``samples`` times in turn (A B A B), by events on the stream.
 
         Short plans are launched several times between two events, so that an event's resolution and
-        the launch itself do not stand in the figure.
+        the launch itself do not stand in the figure. Every launch finds its data outside of the L2,
+        as ncu arranges it too: the launches take turns over copies of the buffers that are larger
+        than the L2 together, and where that is too much to ask, the L2 is overwritten first.
         """
-        prepared = []
+        prepared: list[_Run] = []
+        held = []  # what is allocated here must live as long as its addresses are used
         for build, job in runs:
             case, memories = self._case(job.case)
             self._prepare(case, memories, job.plan, job.poison)
-            prepared.append((self._load(build), job.plan, {**memories, **self._scratch(job)}))
+            module = self._load(build)
+            module.fill(_contents(job.plan, memories))
+            own = {**memories, **self._scratch(job)}
+            count = self._calibrated(module, job.plan, _places(own))
+            module.note_changes()
+            sets = [own, *self._copies(own, count)]
+            held.append(sets)
+            prepared.append(_Run(module, job.plan, [_places(one) for one in sets], count))
         self._synchronize()
-        counts = [self._calibrated(*run) for run in prepared]
         seconds: list[list[float]] = [[] for _ in prepared]
         for _ in range(samples):
-            for run, count, found in zip(prepared, counts, seconds, strict=True):
-                found.append(self._timed(*run, count))
-        return tuple(Timing(tuple(found), n) for found, n in zip(seconds, counts, strict=True))
+            for run, found in zip(prepared, seconds, strict=True):
+                found.append(self._timed(run))
+        return tuple(
+            Timing(tuple(found), run.count) for found, run in zip(seconds, prepared, strict=True)
+        )
 
     def read(self, case: str, buffer: str) -> Array:
         _, memories = self._case(case)
@@ -159,14 +193,10 @@ class CudaDevice:
         array = whole[_GUARD : _GUARD + nbytes].view(dtype).reshape(shape)
         return _Memory(whole, canary, array)
 
-    def _load(self, build: Build) -> Any:
+    def _load(self, build: Build) -> CudaModule:
         module = self._modules.get(build.digest)
         if module is None:
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "kernel.cubin"
-                path.write_bytes(build.cubin)
-                module = self._cp.RawModule(path=str(path))
-                module.compile()
+            module = CudaModule(build)
             while len(self._modules) >= _MODULES:
                 del self._modules[next(iter(self._modules))]
             self._modules[build.digest] = module
@@ -202,31 +232,33 @@ class CudaDevice:
             made[wanted.name] = memory
         return made
 
-    def _launch(self, module: Any, plan: LaunchPlan, memories: dict[str, _Memory]) -> None:
-        with self._stream:
-            for name in plan.zeros:
-                memories[name].array.data.memset_async(0, memories[name].array.nbytes, self._stream)
-            for launch in plan.launches:
-                function = module.get_function(launch.kernel)
-                if launch.shared > 48 << 10:
-                    function.max_dynamic_shared_size_bytes = launch.shared
-                arguments = tuple(_argument(a, memories) for a in launch.arguments)
-                function(launch.grid, launch.block, arguments, shared_mem=launch.shared)
+    def _copies(self, own: dict[str, _Memory], count: int) -> list[dict[str, _Memory]]:
+        """Further buffer sets: until all are twice the L2 together, or each launch has its own."""
+        footprint = max(1, sum(memory.array.nbytes for memory in own.values()))
+        wanted = min(count, -(-self._flushing // footprint))
+        return [
+            {n: _Memory(a, None, a) for n, a in ((n, m.array.copy()) for n, m in own.items())}
+            for _ in range(wanted - 1)
+        ]
 
-    def _timed(self, module: Any, plan: LaunchPlan, memories: dict[str, _Memory], n: int) -> float:
+    def _timed(self, run: _Run) -> float:
         cp = self._cp
+        if self._overwrite is None:
+            self._overwrite = cp.empty(self._flushing, cp.uint8)
         begin, end = cp.cuda.Event(), cp.cuda.Event()
+        with self._stream:
+            self._overwrite.fill(0)
         begin.record(self._stream)
-        for _ in range(n):
-            self._launch(module, plan, memories)
+        for at in range(run.count):
+            run.module.run(run.plan, run.sets[at % len(run.sets)], self._stream)
         end.record(self._stream)
         end.synchronize()
-        return float(cp.cuda.get_elapsed_time(begin, end)) / 1e3 / n
+        return float(cp.cuda.get_elapsed_time(begin, end)) / 1e3 / run.count
 
-    def _calibrated(self, module: Any, plan: LaunchPlan, memories: dict[str, _Memory]) -> int:
+    def _calibrated(self, module: CudaModule, plan: LaunchPlan, places: Places) -> int:
         """How many launches between two events: enough for ``_BATCH_SECONDS``; warms up as well."""
-        self._timed(module, plan, memories, 1)
-        once = max(self._timed(module, plan, memories, 3), 1e-7)
+        self._timed(_Run(module, plan, [places], 1))
+        once = max(self._timed(_Run(module, plan, [places], 3)), 1e-7)
         return max(1, min(_MOST_LAUNCHES, int(_BATCH_SECONDS / once)))
 
     def _profile(self, wanted: bool, *, start: bool) -> None:
@@ -289,12 +321,12 @@ class CudaDevice:
         )
 
 
-def _argument(argument: Argument, memories: dict[str, _Memory]) -> Any:
-    if isinstance(argument, BufferArgument):
-        return memories[argument.buffer].array
-    raw = bytes.fromhex(argument.raw)
-    # CuPy passes a NumPy array of one element by value, whatever its size.
-    return np.frombuffer(raw, np.dtype((np.void, len(raw))))[:1]
+def _contents(plan: LaunchPlan, memories: Mapping[str, _Memory]) -> dict[str, Any]:
+    return {symbol: _bytes(memories[buffer].array) for symbol, buffer in plan.variables}
+
+
+def _places(memories: Mapping[str, _Memory]) -> dict[str, Place]:
+    return {n: Place(m.array.data.ptr, m.array.nbytes) for n, m in memories.items()}
 
 
 def _bytes(array: Any) -> Any:

@@ -7,10 +7,11 @@ import os
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optiml_magic import emulator
 from optiml_magic.devices.base import Array, Case, Execution, Fault, Job
-from optiml_magic.devices.compare import compare, poison_like
+from optiml_magic.devices.compare import compare, poison_like, same_bits
 from optiml_magic.errors import InternalError
 from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
@@ -69,10 +70,13 @@ class EmulatedDevice:
             scratch = _scratch(resident, job)
         except MemoryError:
             return Execution(Fault(Outcome.LAUNCH_ERROR, "there is no memory for the scratch"))
+        variables = module.images()
+        for symbol, buffer in job.plan.variables:
+            variables[symbol][:] = resident.memory.view(resident.addresses[buffer])
         try:
             counters = []
             for launch in job.plan.launches:
-                run = _launch(module, launch, resident, scratch, job)
+                run = _launch(module, variables, launch, resident, scratch, job)
                 if isinstance(run, Fault):
                     _mended(resident)
                     return Execution(run)
@@ -84,6 +88,18 @@ class EmulatedDevice:
             checks=_checks(resident, poison),
             modified_inputs=_mended(resident),
             counters=tuple(counters),
+            unwritten=tuple(
+                (
+                    b.name,
+                    int(
+                        np.count_nonzero(
+                            same_bits(_typed(resident, b.name, b.array), poison[b.name])
+                        )
+                    ),
+                )
+                for b in resident.case.buffers
+                if b.expected is None and b.name in poison
+            ),
         )
 
     def read(self, case: str, buffer: str) -> Array:
@@ -137,7 +153,12 @@ def _scratch(resident: _Resident, job: Job) -> dict[str, int]:
 
 
 def _launch(
-    module: emulator.Module, launch: Launch, resident: _Resident, scratch: dict[str, int], job: Job
+    module: emulator.Module,
+    variables: dict[str, NDArray[np.uint8]],
+    launch: Launch,
+    resident: _Resident,
+    scratch: dict[str, int],
+    job: Job,
 ) -> KernelCounters | Fault | None:
     addresses = {**resident.addresses, **scratch}
     arguments = [
@@ -155,6 +176,7 @@ def _launch(
         memory=resident.memory,
         limits=emulator.Limits(job.instructions, os.cpu_count() or 1, reverse=job.reverse),
         count=job.count,
+        variables=variables,
     )
     if run.fault is not None:
         fault = run.fault

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +57,10 @@ class Module:
     def entries(self) -> tuple[str, ...]:
         return tuple(self._kernels)
 
+    def images(self) -> dict[str, Bytes]:
+        """The initial bytes of every variable by name, to be changed and passed to ``launch``."""
+        return {name: variable.image.copy() for name, variable in self.globals_.items()}
+
     def launch(  # noqa: PLR0913  # a launch has this many parts
         self,
         kernel: str,
@@ -68,18 +72,22 @@ class Module:
         memory: Memory,
         limits: Limits,
         count: bool,
+        variables: Mapping[str, Bytes] | None = None,
     ) -> Run:
         """Run one grid to its end or its first fault.
 
-        Raises ValueError for an unknown kernel, or arguments that its parameters do not fit.
+        ``variables`` holds the module's variables, as ``images`` gives them, and keeps what the
+        grid leaves there; without it each grid begins with their initial values. Raises ValueError
+        for an unknown kernel, or arguments that its parameters do not fit.
         """
         if kernel not in self._kernels or self._native is None:
             raise ValueError(f"no kernel {kernel!r}; the module has {', '.join(self.entries)}")
         found = self._kernels[kernel]
+        variables = self.images() if variables is None else variables
         return launch(
             found,
             self._native,
-            [(g.address, g.image.copy()) for g in self.globals_.values()],
+            [(g.address, variables[g.name]) for g in self.globals_.values()],
             grid,
             block,
             dynamic_shared=dynamic_shared,

@@ -68,6 +68,20 @@ class OpenAILLM:
             self._dialect = dialect
         return outcome
 
+    def offered(self) -> tuple[str, ...] | LlmFailure:
+        """The names of the models that the endpoint offers, in its order."""
+        import openai
+
+        began = time.monotonic()
+        try:
+            return tuple(model.id for model in self._client().models.list())
+        except openai.APIStatusError as refused:
+            return self._failure("rejected", f"answers with status {refused.status_code}", began)
+        except openai.APIConnectionError:
+            return self._failure("unreachable", "cannot be reached", began)
+        except (openai.OpenAIError, ValueError, AttributeError, TypeError) as odd:
+            return self._failure("malformed", f"answers oddly ({type(odd).__name__})", began)
+
     def close(self) -> None:
         """Close the connections."""
         if self._opened is not None:

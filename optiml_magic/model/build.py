@@ -27,8 +27,20 @@ class Resources:
 
 
 @dataclass(frozen=True)
+class ModuleVariable:
+    """A ``__constant__`` or ``__device__`` variable by its lowered name; size in bytes."""
+
+    name: str
+    nbytes: int
+    space: Literal["constant", "device"]
+
+
+@dataclass(frozen=True)
 class Build:
-    """A compiled program. ``names`` maps each kernel's name expression to its lowered name."""
+    """A compiled program. ``names`` maps each name expression to its lowered name.
+
+    A name expression is a kernel's, ``scan<float, 32>``, or a variable's, ``&table``.
+    """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {
         "ser_json_bytes": "base64",
@@ -40,6 +52,7 @@ class Build:
     names: dict[str, str]
     resources: dict[str, Resources]  # by lowered name
     warnings: tuple[Diagnostic, ...]
+    variables: tuple[ModuleVariable, ...]
     digest: str  # SHA-256 of PTX and cubin compiled without line information, 16 hex digits
 
 

@@ -67,7 +67,8 @@ class LaunchPlan:
     """Everything that one run of a program does, in order.
 
     ``zeros`` are cleared before the launches, inside the timed region; ``fills`` set an output to a
-    constant; every other output is poisoned.
+    constant; every other output is poisoned. The module's variables start with their own values, or
+    with that of the buffer that ``variables`` names.
     """
 
     launches: tuple[Launch, ...]
@@ -75,3 +76,4 @@ class LaunchPlan:
     zeros: tuple[str, ...] = ()
     fills: tuple[tuple[str, str], ...] = ()  # a number as Python prints it: inf and nan as well
     zeroed_bytes: int = 0
+    variables: tuple[tuple[str, str], ...] = ()  # lowered name, and the buffer it is filled from

@@ -20,6 +20,7 @@ def optimized(summary: Summary) -> Json:
     return {
         "task": summary.task,
         "device": summary.device,
+        "model": summary.model,
         "source": summary.source,
         "launch": summary.launch,
         "baseline": {

@@ -46,6 +46,7 @@ def _facts(summary: Summary) -> Markup:
     verdicts = ", ".join(f"{number} {name}" for name, number in summary.verdicts.items())
     rows = [
         ("device", f"{summary.device}: {summary.device_reason}"),
+        *([("model", summary.model)] if summary.model else []),
         ("baseline", _time(summary.root)),
         ("best", f"{_time(summary.winner)}: {summary.recipe}"),
         ("checked by", summary.oracle),

@@ -13,7 +13,7 @@ from optiml_magic.reports.diff import unified
 
 @dataclass(frozen=True)
 class Summary:
-    """One optimised task. ``device_reason`` says why this device was taken."""
+    """One optimised task. ``device_reason`` and ``model`` say why these were taken."""
 
     task: str
     device: str
@@ -24,6 +24,7 @@ class Summary:
     trajectory: Trajectory
     wall_seconds: float
     journal: Path | None
+    model: str = ""
 
     @property
     def root(self) -> Step:

@@ -42,6 +42,8 @@ def render(summary: Summary) -> str:
 def _lines(summary: Summary) -> Iterator[str]:
     yield headline(summary)
     yield f"  device       {summary.device}: {summary.device_reason}"
+    if summary.model:
+        yield f"  model        {summary.model}"
     yield f"  checked by   {summary.oracle}"
     yield f"  launch       {summary.launch}"
     yield f"  baseline     {_time(summary.root)}"

@@ -137,7 +137,7 @@ def _buffer(
     wide: bool,
 ) -> Buffer:
     if bound.role == "input":
-        return Buffer(bound.name, "input", values[bound.name])
+        return Buffer(bound.name, "input", binding.content(bound, values))
     if bound.role == "inout":
         array = values[bound.name]
     elif start is not None:

@@ -32,7 +32,8 @@ def test_a_models_program_competes_under_the_same_verification(monkeypatch) -> N
         *[saying() for _ in range(20)],
     ]
     with serving(*answers) as endpoint:
-        settings = resolve({"llm": "toy", "llm_url": endpoint.url, "budget": 16})
+        endpoint.models = ["toy"]
+        settings = resolve({"llm_url": endpoint.url, "budget": 16})
         result = optimize(task, settings)
     steps = {s.candidate.proposal.title: s for s in result.trajectory.steps}
     assert steps["a wrong one"].evaluation.verdict.outcome is Outcome.WRONG
@@ -40,6 +41,7 @@ def test_a_models_program_competes_under_the_same_verification(monkeypatch) -> N
     assert steps["a tile from the model"].candidate.proposal.proposer == "llm:toy"
     proposers = {s.candidate.proposal.proposer for s in result.trajectory.steps}
     assert proposers > {"shared_tile", "llm:toy"}
+    assert result.summary.model == "toy: auto took the endpoint's only model"
     assert any("tokens in" in note for note in result.summary.notes)
     journal = result.summary.journal.read_text()
     assert "sk-secret" not in journal + repr(result)

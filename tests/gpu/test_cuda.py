@@ -84,7 +84,7 @@ def test_the_rules_make_naive_kernels_faster(name: str) -> None:
     settings = resolve({"device": "cuda", "budget": 16})
     result = optimize(known_task(name, **LARGE[name]), settings)
     assert result.summary.source == "events"
-    assert result.speedup > 1.2
+    assert result.speedup > 1.05
     assert "estimated" not in result.summary.trajectory.steps[0].evaluation.measurement.source  # type: ignore[union-attr]
     low, high = result.interval
     assert 1.0 < low <= result.speedup <= high

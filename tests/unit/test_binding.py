@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from optiml_magic.binding import Interface, check_values, interface, pack, plan
 from optiml_magic.chips import chip
 from optiml_magic.errors import BindingError, SourceError, UsageError
+from optiml_magic.model.build import Build
 from optiml_magic.model.launch import BufferArgument, ScalarArgument
 from optiml_magic.model.task import Task
 from optiml_magic.source.program import Program, parse_program
@@ -26,11 +27,15 @@ def bound(text: str, **values: object) -> Interface:
     return interface(parse_program(text), Task(text), values)
 
 
+def built(names: dict[str, str]) -> Build:
+    return Build("", b"", names, {}, (), (), "")
+
+
 def planned(program: Program, **values: object):  # type: ignore[no-untyped-def]
     found = interface(program, Task(program.text), values)
     names = {x.kernel or kernels(program.text)[0].name: "lowered" for x in program.launches}
     shapes = {b.name: (8,) for b in found.buffers}
-    return plan(program, found, names, values, shapes, chip("h200"))
+    return plan(program, found, built(names), values, shapes, chip("h200"))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +138,7 @@ def test_a_plan_that_cannot_be_is_a_usage_error(
     program = parse_program(ADD.replace(*change, 1))
     found = bound(ADD, x=F4)
     with pytest.raises(UsageError, match=message):
-        plan(program, found, {"add": "add"}, values, {"x": (8,), "out": (8,)}, chip("h200"))
+        plan(program, found, built({"add": "add"}), values, {"x": (8,), "out": (8,)}, chip("h200"))
 
 
 def test_read_and_written_with_nothing_to_start_from_is_asked_for() -> None:

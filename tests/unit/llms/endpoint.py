@@ -54,6 +54,7 @@ class Endpoint:
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
+        self.models: list[str] = []  # what it offers; without any it fails when asked
         self._reactions = reactions
         self._lock = threading.Lock()
         self.url = ""
@@ -88,6 +89,18 @@ def serving(*reactions: Reaction) -> Iterator[Endpoint]:
                 self.wfile.write(body)
             except OSError:
                 pass  # the client gave up
+
+        def do_GET(self) -> None:
+            assert self.path.endswith("/models")
+            data = [
+                {"id": m, "object": "model", "created": 1, "owned_by": "x"} for m in endpoint.models
+            ]
+            body = json.dumps({"object": "list", "data": data}).encode()
+            self.send_response(200 if endpoint.models else 500)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             pass

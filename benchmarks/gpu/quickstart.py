@@ -1,0 +1,106 @@
+"""The quickstart notebook on a GPU: its cells run as they are, the evidence goes to a folder.
+
+    python benchmarks/gpu/quickstart.py FOLDER
+
+Every code cell is run in a real IPython shell. For each search FOLDER gets NAME.json, the outcome
+as the command line writes it, with ncu's counters of every candidate, and NAME.jsonl, the run's
+journal; quickstart.json holds the machine, the versions, and each kernel before and after.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from optiml_magic.reports import contract
+from optiml_magic.result import Result
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "00_quickstart.ipynb"
+COUNTERS = (
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
+    "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+    "smsp__inst_executed.sum",
+    "dram__bytes.sum",
+)
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    shell = InteractiveShell.instance()
+    kernels: dict[str, Any] = {}
+    for cell in json.loads(NOTEBOOK.read_text())["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        outcome = shell.run_cell("".join(cell["source"]))
+        if "raises-exception" not in cell["metadata"].get("tags", []):
+            outcome.raise_error()
+        if isinstance(outcome.result, Result):
+            kernels[outcome.result.summary.task] = _kept(outcome.result, folder)
+    record = {
+        "command": "python benchmarks/gpu/quickstart.py FOLDER",
+        "date": time.strftime("%Y-%m-%d"),
+        "gpu": _gpu(),
+        "versions": _versions(),
+        "kernels": kernels,
+    }
+    (folder / "quickstart.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+def _kept(result: Result, folder: Path) -> dict[str, Any]:
+    """The outcome and the journal written down; what changed, returned."""
+    summary = result.summary
+    outcome = contract.optimized(summary)
+    outcome["journal"] = f"{summary.task}.jsonl"
+    (folder / f"{summary.task}.json").write_text(json.dumps(outcome, indent=1) + "\n")
+    if summary.journal is not None:
+        shutil.copy(summary.journal, folder / f"{summary.task}.jsonl")
+    steps = {"before": summary.root, "after": summary.winner}
+    return {
+        "device": summary.device,
+        "source": summary.source,
+        "speedup": result.speedup,
+        "interval": list(result.interval),
+        "recipe": summary.recipe,
+        "diff": result.diff(),
+        **{
+            when: {
+                "seconds": measured.seconds,
+                "counters": {
+                    m.name: m.value
+                    for m in measured.metrics
+                    if m.name in COUNTERS and m.source == "ncu"
+                },
+            }
+            for when, step in steps.items()
+            if (measured := step.evaluation.measurement) is not None
+        },
+    }
+
+
+def _versions() -> dict[str, str]:
+    known = {d.name: d.version for d in metadata.distributions()}
+    names = ("cupy-cuda13x", "cupy-cuda12x", "numpy", "ipython")
+    return {name: known[name] for name in names if name in known}
+
+
+def _gpu() -> str:
+    query = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.sm", "--format=csv,noheader"]
+    try:
+        return subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "none"
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
