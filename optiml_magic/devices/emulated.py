@@ -17,6 +17,7 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.launch import BufferArgument, Launch
 from optiml_magic.model.verdict import Outcome, OutputCheck
+from optiml_magic.settings import resolve
 
 _OUTCOMES = {
     "out_of_bounds": Outcome.OUT_OF_BOUNDS,
@@ -115,7 +116,7 @@ class EmulatedDevice:
         """Translation and JIT dominate a run, so the last few modules stay loaded."""
         module = self._modules.get(build.digest)
         if module is None:
-            module = emulator.load(build.ptx)
+            module = emulator.load(build.ptx, objects=resolve().objects)
             while len(self._modules) >= 4:
                 del self._modules[next(iter(self._modules))]
             self._modules[build.digest] = module

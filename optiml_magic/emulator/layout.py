@@ -71,6 +71,7 @@ WORKER = Record(
     read_per_block="i64",
     warp_stamps="ptr",  # per warp: 1 + the last block in which it used global memory (u32)
     memory_warps="i64",
+    marks="ptr",  # for the count of bank conflicts: a zero byte for each 4 of shared memory
     reverse="i32",  # 1: the warps of a block take their turns from the last to the first
     warp="i32",  # index of the running warp
     red_sum="i32",  # bar.red: lanes with a true predicate so far
@@ -95,12 +96,15 @@ SITE = Record(
     ideal="i64",
     lanes="i64",
     lines="i64",
+    contention="i64",
     lo="i64",  # the allocation that this site met last
     size="i64",
     host="i64",
     sector="i64",
     line="i32",
 )
+
+COUNTS = 7  # fields at the head of a site that count
 
 WARP = Record(64, live="i32", top="i32", initial="i32", index="i32", local="ptr")
 TID = {"x": 64, "y": 192, "z": 320}  # byte offsets of <32 x i32> in the warp record

@@ -6,6 +6,7 @@ import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -32,15 +33,18 @@ class Global:
     image: Bytes
 
 
-def load(ptx: str) -> Module:
-    """Parse, lower and compile. Raises UnsupportedPtx, naming the instruction and its line."""
-    return Module(parse(ptx))
+def load(ptx: str, *, objects: Path | None = None) -> Module:
+    """Parse, lower and compile. Raises UnsupportedPtx, naming the instruction and its line.
+
+    ``objects`` is a folder where object code is kept from one process to the next.
+    """
+    return Module(parse(ptx), objects)
 
 
 class Module:
     """Kernels by lowered name in ``entries``; device variables by name in ``globals_``."""
 
-    def __init__(self, module: PtxModule) -> None:
+    def __init__(self, module: PtxModule, objects: Path | None = None) -> None:
         from optiml_magic.emulator.jit import Native  # llvmlite loads with the first module
 
         self.globals_ = _place_globals(module.variables)
@@ -51,7 +55,7 @@ class Module:
                 kernel, text = _kernel(module, function, self.globals_, len(texts))
                 self._kernels[function.name] = kernel
                 texts.append(text)
-        self._native = Native("\n".join(texts)) if texts else None
+        self._native = Native("\n".join(texts), objects) if texts else None
 
     @property
     def entries(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optiml_magic.emulator.layout import ALLOCATION, SITE, SLICE, TID, WARP, WORKER, Record
+from optiml_magic.emulator.layout import ALLOCATION, COUNTS, SITE, SLICE, TID, WARP, WORKER, Record
 from optiml_magic.emulator.lower import Lowered
 from optiml_magic.emulator.memory import Bytes
 
@@ -90,6 +90,7 @@ class Worker:
         self._local = zeros(warps * 32 * kernel.local_bytes)
         self._states = _warps(lowered.warp_size, block, self._local, kernel.local_bytes)
         self._status = np.zeros(warps, np.int32)
+        self._marks = zeros(shared_size // 4 + 1)
         self._warp_stamps = np.zeros(warps, np.uint32)
         self.record = Fields(
             WORKER,
@@ -113,13 +114,14 @@ class Worker:
             idle=self.idle.ctypes.data,
             stamps=self.stamps.ctypes.data,
             warp_stamps=self._warp_stamps.ctypes.data,
+            marks=self._marks.ctypes.data,
             local_size=kernel.local_bytes,
         )
 
     @property
     def sites(self) -> NDArray[np.int64]:
-        """Requests, sectors, wavefronts, ideal, lanes, lines of each site record."""
-        return self._site_records.view(np.int64).reshape(-1, SITE.size // 8)[:, :6]
+        """Of each site record the counts, in the order of the fields of SITE."""
+        return self._site_records.view(np.int64).reshape(-1, SITE.size // 8)[:, :COUNTS]
 
 
 def zeros(nbytes: int) -> Bytes:

@@ -146,8 +146,13 @@ def addresses(k: Lanes, address: Address) -> str:
     match address.base:
         case Symbol():
             return constant(k.address_of(address.base) + address.offset, 64)
-        case Register():
-            base = k.read(address.base, "u64")
+        case Register(type=type_) if bits(type_) == 32:
+            # A compiler may fold a negative start into the register: 32 bits wrap around.
+            base = k.read(address.base, "u32")
+            if address.offset:
+                offset = constant(address.offset, 32)
+                base = k.code.let(f"add {integers(32)} {base}, {offset}")
+            return k.resize(base, 32, 64)
         case _:
             base = k.read(address.base, "u64")
     if not address.offset:
