@@ -19,6 +19,7 @@ from .numbers import (
     mul,
     negative,
     root,
+    special,
 )
 from .text import width_of
 
@@ -92,6 +93,14 @@ FUNCTIONS = {
 }
 
 
+def turned(op, x):
+    """``.2pi`` counts full turns: the fraction of a turn in radians, whole turns taken off."""
+    if "2pi" not in op.parts or special(x):
+        return x
+    rest = Fraction(x) - round(Fraction(x))
+    return Fraction(math.tau) * rest if rest else 0.0
+
+
 def minimum(op, fmt, values):
     """A number wins over NaN unless .NaN; -0 is less than +0; .xorsign takes the signs' xor."""
     sign = 0
@@ -135,7 +144,7 @@ def scalar(op, fmt, values):
             "mad": lambda: fused(*x, mode),
             "div": lambda: div(x[0], x[1]),
             "rcp": lambda: div(Fraction(1), x[0]),
-        }.get(base, lambda: FUNCTIONS[base](x[0]))
+        }.get(base, lambda: FUNCTIONS[base](turned(op, x[0])))
         result = encode(exact(), fmt, mode)
     return saturate(op, flush(op, result, fmt), fmt)
 
