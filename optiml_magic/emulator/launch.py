@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from optiml_magic.emulator.faults import KINDS, Fault
 from optiml_magic.emulator.layout import CONTROL
 from optiml_magic.emulator.memory import Bytes, Memory
+from optiml_magic.emulator.printing import printed
 from optiml_magic.emulator.records import Fields, Kernel, Worker, table_of
 from optiml_magic.emulator.tally import Raw, tally
 from optiml_magic.model.counters import KernelCounters
@@ -41,10 +42,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Run:
-    """A fault, or the counters if they were asked for."""
+    """A fault, or the counters if they were asked for; and what the kernel printed until then."""
 
     fault: Fault | None
     counters: KernelCounters | None
+    printed: str = ""
 
 
 def launch(  # noqa: PLR0913  # a launch has this many parts
@@ -92,8 +94,16 @@ def launch(  # noqa: PLR0913  # a launch has this many parts
     faults = [w for w in workers if w.record.get("fault_kind")]
     if faults:
         first = min(faults, key=lambda w: w.record.get("fault_block"))
-        return Run(_fault(first.record, grid, block, areas), None)
-    return Run(None, _counters(kernel, workers, written) if count else None)
+        return Run(_fault(first.record, grid, block, areas), None, _printed(workers, areas))
+    counters = _counters(kernel, workers, written) if count else None
+    return Run(None, counters, _printed(workers, areas))
+
+
+def _printed(workers: Sequence[Worker], areas: Sequence[tuple[int, Bytes]]) -> str:
+    buffers = [(w.printed, w.record.get("printed_bytes")) for w in workers if w.printed.nbytes]
+    text = printed(buffers, lambda address: _text_at(areas, address)) if buffers else ""
+    lost = sum(w.record.get("printed_lost") for w in workers)
+    return text + (f"[{lost} more calls of printf had no room]\n" if lost else "")
 
 
 def _counters(kernel: Kernel, workers: Sequence[Worker], written: Bytes) -> KernelCounters:
@@ -167,7 +177,7 @@ def _fault(
     address: int | None = record.get("fault_address")
     message = _MESSAGES[kind]
     if kind == "assertion":
-        message += _text_at(areas, address or 0)
+        message += f": {_text_at(areas, address or 0)}"
     if kind not in ("out_of_bounds", "misaligned"):
         address = None
     else:
@@ -191,7 +201,7 @@ def _text_at(areas: Sequence[tuple[int, Bytes]], address: int) -> str:
     for start, data in areas:
         if start <= address < start + data.nbytes:
             text = data[address - start :].tobytes().split(b"\0")[0].decode(errors="replace")
-            return f": {text}"
+            return text
     return ""
 
 

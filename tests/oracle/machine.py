@@ -105,7 +105,7 @@ class Grid:
 class Block:
     def __init__(self, grid, index):
         self.grid, self.index = grid, index
-        self.memory = Memory()
+        self.memory, self.barriers = Memory(), {}
         self.symbols = dict(grid.symbols)
         functions = grid.module.functions.values()
         every = [v for f in functions for v in f.locals] + grid.module.variables
@@ -257,7 +257,7 @@ class Thread:
         self.frames = [Frame(self, self.grid.kernel, self.grid.parameters)]
 
     def run(self):
-        steps = 0
+        steps = branches = 0
         while self.frames:
             steps += 1
             assert steps < STEPS, "an endless loop"
@@ -284,6 +284,9 @@ class Thread:
                 yield from self.meet(op, meeting)
             else:
                 self.execute(op)
+            branches += base == "bra"
+            if base == "bra" and branches % 16 == 0:
+                yield Meeting(("turn",), 1 << self.linear % 32, None)  # a loop lets others run
 
     def jump(self, frame, op):
         if op.parts[0] == "bra":
@@ -506,6 +509,8 @@ class Thread:
             self.write(op.args[0], result, "b32" if types[0] == "tf32" else types[0])
         elif base == "cp":
             self.copy(op)
+        elif base == "mbarrier":
+            self.barrier_object(op)
         elif base in ("membar", "fence", "prefetch", "prefetchu", "nanosleep", "discard"):
             pass
         elif "f" in types[-1] and base not in ("and", "or", "xor", "not"):
@@ -586,6 +591,14 @@ class Thread:
         if "commit_group" in op.parts:
             self.pending.append("commit")
             return
+        if "mbarrier" in op.parts:
+            while self.pending:
+                first = self.pending.pop(0)
+                if first != "commit":
+                    first()
+            if "noinc" in op.parts:
+                self.arrived(self.block.barriers[self.generic(op, op.args[0])], 1, 0)
+            return
         to, source, size, *rest = op.args
         to = self.generic(op, to)
         source = self.value(source.base, "b64") + source.offset
@@ -598,6 +611,36 @@ class Thread:
                 self.at(to + i).store(to + i, 1, byte)
 
         self.pending.append(move)
+
+    def barrier_object(self, op):
+        """An mbarrier as PTX describes it, kept beside the memory; a state is its phase."""
+        parts, objects = op.parts, self.block.barriers
+        if "pending_count" in parts:
+            self.write(op.args[0], self.value(op.args[1], "b64") & 0xFFFFFFFF, "u32")
+            return
+        address = self.generic(op, next(a for a in op.args if isinstance(a, Mem)))
+        if "init" in parts:
+            count = self.value(op.args[1], "u32")
+            objects[address] = {"expected": count, "pending": count, "phase": 0}
+        elif "arrive" in parts or "arrive_drop" in parts:
+            state = objects[address]
+            self.write(op.args[0], state["phase"] << 32 | state["pending"], "b64")
+            count = self.value(op.args[2], "u32") if len(op.args) > 2 else 1
+            self.arrived(state, count, count if "arrive_drop" in parts else 0)
+        elif "test_wait" in parts or "try_wait" in parts:
+            phase = objects[address]["phase"]
+            if "parity" in parts:
+                over = phase % 2 != self.value(op.args[2], "u32") % 2
+            else:
+                over = phase != self.value(op.args[2], "b64") >> 32
+            self.write(op.args[0], int(over), "pred")
+
+    def arrived(self, state, count, dropped):
+        state["expected"] -= dropped
+        state["pending"] -= count
+        if state["pending"] == 0:
+            state["phase"] += 1
+            state["pending"] = state["expected"]
 
     def convert_address(self, op):
         window = {"shared": SHARED, "local": LOCAL}.get(

@@ -15,6 +15,7 @@ _TABLE: dict[str, tuple[Lowering, frozenset[str]]] = {}
 _HOMES = (
     "access",
     "arithmetic",
+    "asynchronous",
     "bits",
     "comparison",
     "conversion",

@@ -148,6 +148,20 @@ def _reduced(k: Lanes, i: Instruction, value: str, lanes: str) -> str:
     return k.code.splat(one, "i32")
 
 
+@lowers("elect", takes="sync")
+def elect(k: Lanes, i: Instruction) -> None:
+    """The lowest member is chosen."""
+    target, members = i.operands
+    wanted = _and(k, k.read(members, "b32"), k.code.splat(k.mask(), "i32"))
+    lowest = k.call("llvm.cttz.v32i32", _I32, f"{_I32} {wanted}", "i1 false")
+    chosen = k.code.let(f"icmp eq {_I32} {lowest}, {_LANE}")
+    if isinstance(target, Pair):
+        k.write(target.first, lowest, "b32")
+        k.write(target.second, chosen, "pred")
+    else:
+        k.write(target, lowest, "b32")
+
+
 @lowers("bar", "barrier", takes="warp sync")
 def warp_barrier(k: Lanes, i: Instruction) -> None:
     """``bar.warp.sync``: lanes run in lockstep, so there is nothing to wait for."""

@@ -13,7 +13,7 @@ from importlib import import_module
 Maker = Callable[..., str]
 
 _FAMILIES: list[tuple[re.Pattern[str], Maker]] = []
-_HOMES = ("access", "arithmetic", "atomics", "counting", "half", "resolve", "scheduler", "warp")
+_HOMES = ("access", "arithmetic", "asynchronous", "atomics", "counting", "half", "printing", "resolve", "scheduler", "warp")
 _USED = re.compile(r"@(om_\w+)")
 
 
