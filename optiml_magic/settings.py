@@ -15,7 +15,7 @@ from optiml_magic.errors import UsageError
 
 @dataclass(frozen=True)
 class Settings:
-    """Values in force. ``home`` holds the compile cache and the journals of runs."""
+    """Values in force. ``home`` holds the caches and the journals of runs."""
 
     device: str = "auto"  # OPTIML_DEVICE
     llm: str = "auto"  # OPTIML_LLM: a model's name, none, or auto; its key is in OPENAI_API_KEY
@@ -34,6 +34,11 @@ class Settings:
     def cache(self) -> Path:
         """The compile cache's folder."""
         return self.home / "compiled"
+
+    @property
+    def objects(self) -> Path:
+        """The folder of the emulated device's object code."""
+        return self.home / "objects"
 
     @property
     def runs(self) -> Path:

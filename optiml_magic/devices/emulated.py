@@ -18,6 +18,7 @@ from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.hazard import Hazard
 from optiml_magic.model.launch import BufferArgument, Launch
 from optiml_magic.model.verdict import Outcome, OutputCheck
+from optiml_magic.settings import resolve
 
 _OUTCOMES = {
     "out_of_bounds": Outcome.OUT_OF_BOUNDS,
@@ -122,7 +123,7 @@ class EmulatedDevice:
         """Translation and JIT dominate a run, so the last few modules stay loaded."""
         module = self._modules.get((build.digest, checks))
         if module is None:
-            module = emulator.load(build.ptx, checks=checks)
+            module = emulator.load(build.ptx, objects=resolve().objects, checks=checks)
             while len(self._modules) >= 4:
                 del self._modules[next(iter(self._modules))]
             self._modules[build.digest, checks] = module

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import llvmlite
 import llvmlite.binding as llvm
 
 from optiml_magic.emulator.library import closure
+from optiml_magic.emulator.objects import ObjectCache, key_of
 from optiml_magic.emulator.parser import split
+from optiml_magic.emulator.ternlog import is_suspect, without_avx512
 
 _LOCK = threading.Lock()  # an LLVM context is not for several threads at once
 _CALL = re.compile(r"call ([^@]*?) ?@((?:llvm\.)?[\w.]+)\((.*)\)")
@@ -18,21 +23,55 @@ _ARGUMENT = re.compile(r"<\d+ x \w+>|\w+")
 
 
 class Native:
-    """Compiled functions by name; the code lives as long as this object."""
+    """Compiled functions by name; the code lives as long as this object.
 
-    def __init__(self, text: str, worker: str) -> None:
+    ``objects`` is a folder of object code made earlier, here or by another process.
+    """
+
+    def __init__(self, text: str, worker: str, objects: Path | None = None) -> None:
+        whole = complete(text, worker)
         with _LOCK:
             machine = _machine()
-            module = llvm.parse_assembly(complete(text, worker), _context())
-            module.triple = machine.triple
-            module.data_layout = str(machine.target_data)
-            _optimise(module, machine)
-            self._engine = llvm.create_mcjit_compiler(module, machine)
+            code = _object(whole, machine, ObjectCache(objects) if objects else None)
+            self._engine = llvm.create_mcjit_compiler(_module("", machine), machine)
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             self._engine.finalize_object()
         self.worker = self.address(worker)
 
     def address(self, function: str) -> int:
         return int(self._engine.get_function_address(function))
+
+
+def _object(text: str, machine: Any, cache: ObjectCache | None) -> bytes:
+    """Object code for this processor. The text decides, so no version of ours is in the key."""
+    if cache is None:
+        return _compiled(text, machine)
+    key = key_of([text, _PASSES, machine.triple, *_processor(), *_versions()])
+    known = cache.get(key)
+    if known is None:
+        known = _compiled(text, machine)
+        cache.put(key, known)
+    return known
+
+
+def _compiled(text: str, machine: Any) -> bytes:
+    code = _emitted(text, machine)
+    if is_suspect(code):  # slower, and right
+        code = _emitted(text, _machine(without_avx512))
+    return code
+
+
+def _emitted(text: str, machine: Any) -> bytes:
+    module = _module(text, machine)
+    _optimise(module, machine)
+    return bytes(machine.emit_object(module))
+
+
+def _module(text: str, machine: Any) -> Any:
+    module = llvm.parse_assembly(text, _context())
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    return module
 
 
 def complete(text: str, worker: str) -> str:
@@ -65,17 +104,25 @@ def _context() -> Any:
         context.opaque_pointers_enabled = before
 
 
-def _machine() -> Any:
+def _machine(change: Callable[[str], str] = str) -> Any:
     """A new one each time: the engine takes it over and ends its life."""
     _initialise()
     target = llvm.Target.from_triple(llvm.get_process_triple())
+    cpu, features = _processor()
     return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=1,
-        codemodel="jitdefault",
-        jit=True,
+        cpu=cpu, features=change(features), opt=1, codemodel="jitdefault", jit=True
     )
+
+
+def _processor() -> tuple[str, str]:
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def _versions() -> tuple[str, str]:
+    return llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info))
+
+
+_PASSES = "O1, ternlog"  # with _optimise: change it when that changes
 
 
 def _optimise(module: Any, machine: Any) -> None:

@@ -6,6 +6,7 @@ import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -34,21 +35,25 @@ class Global:
     itemsize: int = 1
 
 
-def load(ptx: str, *, checks: bool = False) -> Module:
+def load(ptx: str, *, objects: Path | None = None, checks: bool = False) -> Module:
     """Parse, lower and compile. Raises UnsupportedPtx, naming the instruction and its line.
 
-    With ``checks`` every launch looks for hazards as well: another, slower machine code.
+    ``objects`` is a folder where object code is kept from one process to the next. With ``checks``
+    every launch looks for hazards as well: another, slower machine code.
     """
-    return Module(parse(ptx), checks=checks)
+    return Module(parse(ptx), objects, checks=checks)
 
 
 class Module:
     """Kernels by lowered name in ``entries``; device variables by name in ``globals_``."""
 
-    def __init__(self, module: PtxModule, *, checks: bool = False) -> None:
+    def __init__(
+        self, module: PtxModule, objects: Path | None = None, *, checks: bool = False
+    ) -> None:
         from optiml_magic.emulator.jit import Native  # llvmlite loads with the first module
 
-        self.globals_ = _place_globals(module.variables)
+        functions = calls.function_addresses(module)
+        self.globals_ = _place_globals(module.variables, functions)
         self._kernels: dict[str, Kernel] = {}
         texts: list[str] = []
         for function in module.functions.values():
@@ -57,7 +62,7 @@ class Module:
                 self._kernels[function.name] = kernel
                 texts.append(text)
         worker = "om_worker_checked" if checks else "om_worker"
-        self._native = Native("\n".join(texts), worker) if texts else None
+        self._native = Native("\n".join(texts), worker, objects) if texts else None
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -107,7 +112,7 @@ class Module:
         )
 
 
-def _place_globals(variables: Iterable[Variable]) -> dict[str, Global]:
+def _place_globals(variables: Iterable[Variable], functions: dict[str, int]) -> dict[str, Global]:
     at = GLOBAL_BASE + _GAP
     placed: dict[str, tuple[Variable, int]] = {}
     for variable in variables:
@@ -115,7 +120,7 @@ def _place_globals(variables: Iterable[Variable]) -> dict[str, Global]:
             at = -(-at // max(variable.align, 256)) * max(variable.align, 256)
             placed[variable.name] = variable, at
             at += variable.size + _GAP
-    addresses = {name: address for name, (_, address) in placed.items()}
+    addresses = functions | {name: address for name, (_, address) in placed.items()}
     return {
         name: Global(name, address, _image(variable, addresses), variable.element)
         for name, (variable, address) in placed.items()
@@ -147,7 +152,7 @@ def _kernel(
     checks: bool,
 ) -> tuple[Kernel, str]:
     flat = calls.inline(module, function)
-    symbols = {name: g.address for name, g in globals_.items()}
+    symbols = calls.function_addresses(module) | {n: g.address for n, g in globals_.items()}
     offsets, parameter_bytes = _offsets(flat.params)
     parameters = GLOBAL_BASE + (1 << 31) + (number << 20)  # where their bytes can be addressed
     for name, offset in offsets.items():

@@ -22,7 +22,7 @@ class Raw:
 
     blocks: Counts  # (basic blocks, 2): warps, lanes
     idle: Counts  # lanes that a predicate switched off, per predicated instruction
-    sites: Counts  # (site records, 6): requests, sectors, wavefronts, ideal, lanes, lines
+    sites: Counts  # (site records, COUNTS), in the order of SITE's fields
     read: int
     written: int
     read_per_block: int
@@ -81,20 +81,7 @@ def _memory(lowered: Lowered, sites: Counts) -> tuple[MemoryCounters, ...]:
     rows = iter(sites.tolist())
     for site in lowered.sites:
         for space in site.spaces:
-            requests, sectors, wavefronts, ideal, lanes, lines = next(rows)
-            if requests and site.counted:
-                found.append(
-                    MemoryCounters(
-                        line=site.line,
-                        space=space,
-                        access=site.access,
-                        width=site.width,
-                        requests=requests,
-                        sectors=sectors,
-                        wavefronts=wavefronts,
-                        ideal=ideal,
-                        lanes=lanes,
-                        lines=lines,
-                    )
-                )
+            counts = next(rows)
+            if counts[0] and site.counted:
+                found.append(MemoryCounters(site.line, space, site.access, site.width, *counts))
     return tuple(found)

@@ -47,6 +47,7 @@ def by_line(memory: Iterable[MemoryCounters], space: Space) -> tuple[MemoryCount
             ideal=sum(s.ideal for s in sites),
             lanes=sum(s.lanes for s in sites),
             lines=sum(s.lines for s in sites),
+            contention=sum(s.contention for s in sites),
         )
         for (line, access, width), sites in groups.items()
     )

@@ -20,7 +20,7 @@ class MemoryCounters:
     distinct 32-byte sectors each request touched (global and local). ``wavefronts`` counts the
     passes over the 32 banks of 4 bytes that each request needed (shared), so ``wavefronts - ideal``
     are the bank conflicts. ``ideal`` is the least number of sectors (or wavefronts) that the bytes
-    asked for need.
+    asked for need. Atomics that meet at one address are no bank conflict: ``contention`` has them.
     """
 
     line: int  # 1-based line of the compiled text; 0 when unknown
@@ -33,6 +33,7 @@ class MemoryCounters:
     ideal: int  # in sectors (global, local) or wavefronts (shared)
     lanes: int  # active lanes summed over the requests
     lines: int  # distinct 128-byte lines of each request, the tag lookups of L1 (global, local)
+    contention: int = 0  # atomics: turns beyond the first, where lanes of a request meet at a word
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def _traffic(chip: Chip, counters: KernelCounters) -> _Traffic:
 def _throughput_cycles(chip: Chip, counters: KernelCounters) -> dict[str, float]:
     """Cycles of one multiprocessor that each of its units would need for all the work."""
     classes = counters.by_class
-    shared = sum(m.wavefronts for m in counters.memory if m.space == "shared")
+    shared = sum(m.wavefronts + m.contention for m in counters.memory if m.space == "shared")
     global_ = [m for m in counters.memory if m.space != "shared"]
     return {
         "issue": counters.warp_instructions / _SCHEDULERS,

@@ -91,6 +91,10 @@ found:
 counting:
   call void @om_count_sectors(
     ptr %w, ptr %site, <32 x i32> %s, i32 %mask, i64 %width, i32 %kind, i64 1)
+  %atomic = icmp eq i32 %kind, 3
+  br i1 %atomic, label %meet, label %done
+meet:
+  call void @om_count_contention(ptr %site, <32 x i64> %a, i32 %mask)
   br label %done
 done:
   ret <32 x i64> %h

@@ -140,8 +140,11 @@ def test_atomics_count_contention(run):
     out = np.zeros(32, np.uint32)
     counters = run(SOURCE, "histogram", 1, 32, out).counters
     shared, global_ = (of(counters, space, "atomic") for space in ("shared", "global"))
-    assert (shared.requests, shared.wavefronts) == (1, 8)  # 8 lanes at each of 4 addresses
+    # 8 lanes at each of 4 addresses in as many banks
+    assert (shared.requests, shared.wavefronts, shared.ideal, shared.contention) == (1, 1, 1, 7)
     assert (global_.requests, global_.sectors, global_.lanes) == (1, 1, 32)
+    assert global_.contention == 31
+    assert all(m.contention == 0 for m in counters.memory if m.access != "atomic")
     assert out[0] == 32
 
 
