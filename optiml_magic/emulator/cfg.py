@@ -75,10 +75,6 @@ def _split(function: Function) -> tuple[list[Block], dict[str, int]]:
         elif isinstance(item, Instruction):
             if blocks[-1].end is not None:
                 start()
-            if is_barrier(item) and item.guard is not None:
-                raise UnsupportedPtx(
-                    item.opcode, item.line, "A predicated barrier is not supported."
-                )
             if is_barrier(item) and "red" in item.parts:
                 blocks[-1].end = replace(item, operands=item.operands[1:])
                 start()

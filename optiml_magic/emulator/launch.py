@@ -16,6 +16,7 @@ from optiml_magic.emulator.faults import KINDS, Fault
 from optiml_magic.emulator.layout import ALLOCATION, GLOBAL_BASE, WINDOW
 from optiml_magic.emulator.memory import Bytes, Memory
 from optiml_magic.emulator.places import Area, element, holding, miss
+from optiml_magic.emulator.printing import printed
 from optiml_magic.emulator.records import Fields, Kernel, Worker, table_of
 from optiml_magic.emulator.sampling import FEW, MOST, Stopped, count_some
 from optiml_magic.emulator.shadow import MOST_BYTES, Geometry, Shadow, ended, shadow_bytes
@@ -61,10 +62,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Run:
-    """A fault, or the counters if they were asked for; of a checked module the hazards as well."""
+    """A fault, or the counters if they were asked for; and what the kernel printed until then.
+
+    Of a checked module the hazards as well.
+    """
 
     fault: Fault | None
     counters: KernelCounters | None
+    printed: str = ""
     hazards: tuple[Hazard, ...] = ()
 
 
@@ -120,11 +125,11 @@ def launch(  # noqa: PLR0913  # a launch has this many parts
         waiting = shadow.waiting() if shadow else ()
         fault = _fault(stopped.fault, kernel, run, waiting)
         found = (*shadow.hazards(run), ended(fault, waiting)) if shadow else ()
-        return Run(fault, None, found)
+        return Run(fault, None, _printed(workers, arrays), found)
     hazards = shadow.hazards(run) if shadow else ()
     if shadow:
         shadow.keep()
-    return Run(None, counters, hazards)
+    return Run(None, counters, _printed(workers, arrays), hazards)
 
 
 def _stride(order: Order, count: int) -> tuple[int, int]:
@@ -152,6 +157,13 @@ def _undefined(memory: Memory, table: Bytes) -> list[tuple[int, Bytes]]:
     rows = table.view(np.int64).reshape(-1, ALLOCATION.size // 8)
     first = {int(row[0]): 32 * int(row[3]) for row in rows}
     return [(first[a.address], a.valid) for a in memory.allocations if a.valid is not None]
+
+
+def _printed(workers: Sequence[Worker], areas: Sequence[Area]) -> str:
+    buffers = [(w.printed, w.record.get("printed_bytes")) for w in workers if w.printed.nbytes]
+    text = printed(buffers, lambda address: _text_at(areas, address)) if buffers else ""
+    lost = sum(w.record.get("printed_lost") for w in workers)
+    return text + (f"[{lost} more calls of printf had no room]\n" if lost else "")
 
 
 def _uncounted(crew: Crew, total: int, order: Blocks | None) -> None:
@@ -202,7 +214,7 @@ def _fault(record: Fields, kernel: Kernel, run: Geometry, waiting: Sequence[int]
         place = element(run.areas, address)
         message = message.format(place=f"{place}, address {address:#x}," if place else hex(address))
     elif kind == "assertion":
-        message += _text_at(run.areas, address)
+        message += f": {_text_at(run.areas, address)}"
     elif kind == "deadlock" and waiting:
         line = waiting[-1]
         message += f": those of line {' and '.join(map(str, waiting))}"
@@ -239,7 +251,7 @@ def _text_at(areas: Sequence[Area], address: int) -> str:
     if area is None or area.data is None:
         return ""
     raw = area.data[address - area.address :].tobytes().split(b"\0")[0]
-    return f": {raw.decode(errors='replace')}"
+    return raw.decode(errors="replace")
 
 
 _MESSAGES = {

@@ -33,6 +33,8 @@ _NO_RESULT = frozenset(
         "discard",
         "applypriority",
         "assertfail",
+        "vprintf",
+        "cp",
         "brkpt",
         "pmevent",
         "bar",
@@ -47,6 +49,8 @@ def is_barrier(instruction: Instruction) -> bool:
 
 
 def has_result(instruction: Instruction) -> bool:
+    if instruction.base == "mbarrier":
+        return not isinstance(instruction.operands[0], Address)
     return instruction.base not in _NO_RESULT
 
 
@@ -86,7 +90,7 @@ def used(instruction: Instruction) -> Iterator[Register]:
 
 
 _CONTROL = frozenset(
-    ["bra", "brx", "ret", "exit", "trap", "call", "assertfail", "brkpt", "nanosleep"]
+    ["bra", "brx", "ret", "exit", "trap", "call", "assertfail", "vprintf", "brkpt", "nanosleep"]
 )
 _MEMORY = frozenset(
     [
@@ -98,6 +102,7 @@ _MEMORY = frozenset(
         "prefetch",
         "prefetchu",
         "cp",
+        "mbarrier",
         "ldmatrix",
         "stmatrix",
         "discard",
