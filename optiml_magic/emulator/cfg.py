@@ -175,7 +175,8 @@ def _ways(blocks: list[Block], exit_: int) -> list[list[int]]:
     a barrier alone, only a way of their own tells that they return, and not that they pass it by.
     """
     meeting = [b.before_barrier or b.before_exchange for b in blocks]
-    reach = [_reached(blocks, at) if any(meeting) else set() for at in range(len(blocks))]
+    plain = [list(b.successors) for b in blocks]
+    reach = [_reached_by(plain, at) if any(meeting) else set() for at in range(len(blocks))]
     ways = []
     for block in blocks:
         every = list(dict.fromkeys(block.successors))
@@ -188,16 +189,19 @@ def _ways(blocks: list[Block], exit_: int) -> list[list[int]]:
             ways.append(on)
         else:
             ways.append([s for s in every if s in on or reach[s] & shared])
-    for at in _endless(ways, exit_):  # a loop that meets in each turn: what leaves it is its end
-        ways[at] = list(dict.fromkeys(blocks[at].successors))
-        ways[at] += [exit_] if _leaves(blocks[at]) else []
+    whole = _endless(ways, exit_)
+    ahead = {at: _reached_by(ways, at) for at in whole}
+    for at in whole:  # a loop that meets in each turn: what leaves it is its end
+        if all(at in ahead[other] for other in ahead[at]):  # not merely a way to such a loop
+            ways[at] = list(dict.fromkeys(blocks[at].successors))
+            ways[at] += [exit_] if _leaves(blocks[at]) else []
     return ways
 
 
-def _reached(blocks: list[Block], start: int) -> set[int]:
+def _reached_by(edges: list[list[int]], start: int) -> set[int]:
     seen, todo = {start}, [start]
     while todo:
-        for successor in blocks[todo.pop()].successors:
+        for successor in edges[todo.pop()]:
             if successor not in seen:
                 seen.add(successor)
                 todo.append(successor)
