@@ -127,11 +127,7 @@ class EmulatedDevice:
     def _limits(self, job: Job, *, last: bool) -> emulator.Limits:
         sample = emulator.Sample(job.sample, complete=not last) if job.sample else None
         return emulator.Limits(
-            job.instructions,
-            os.cpu_count() or 1,
-            job.order,
-            sample,
-            l2_bytes=self._l2_bytes,
+            job.instructions, os.cpu_count() or 1, job.order, sample, self._l2_bytes
         )
 
     def _load(self, build: Build, *, checks: bool) -> emulator.Module:

@@ -13,6 +13,7 @@ from optiml_magic.emulator.layout import (
     ALLOCATION,
     CONTROL,
     HAZARD,
+    PRINT,
     RELEASE,
     SITE,
     WARP,
@@ -32,7 +33,8 @@ RECORDS = {
     "P": WARP,
     "K": WATCH,
     "H": HAZARD,
-    "R": RELEASE,
+    "R": PRINT,
+    "L": RELEASE,
     "Q": ACQUIRED,
 }
 
@@ -110,7 +112,7 @@ class Code:
 #   %v = splat i64 %x            the scalar in all lanes
 
 _NAME = r"(%[\w.]+)"
-_FIELD = r"([WCASPKHRQ])\.(\w+)"
+_FIELD = r"([WCASPKHRLQ])\.(\w+)"
 _VALUE = r"(%?-?[\w.]+)"
 _GET = re.compile(rf"\s*{_NAME} = get {_NAME} {_FIELD}")
 _SET = re.compile(rf"\s*set {_NAME} {_FIELD} {_VALUE}")

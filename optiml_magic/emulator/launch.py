@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import gcd
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +14,9 @@ from optiml_magic.emulator.crew import Blocks, Crew
 from optiml_magic.emulator.faults import KINDS, Fault
 from optiml_magic.emulator.layout import ALLOCATION, GLOBAL_BASE, WINDOW
 from optiml_magic.emulator.memory import Bytes, Memory
+from optiml_magic.emulator.orders import Order, blocks, stride
 from optiml_magic.emulator.places import Area, element, holding, miss
+from optiml_magic.emulator.printing import printed
 from optiml_magic.emulator.records import Fields, Kernel, Worker, table_of
 from optiml_magic.emulator.sampling import FEW, MOST, Stopped, count_some
 from optiml_magic.emulator.shadow import MOST_BYTES, Geometry, Shadow, ended, shadow_bytes
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 _MAX_BLOCK, _MAX_GRID = (1024, 1024, 64), (2**31 - 1, 65535, 65535)
 _MAX_THREADS = 1024
 _MAX_SHARED = 227 * 1024  # bytes; the most that any chip of sm_75 to sm_90 gives a block
-
-
-Order = Literal["forward", "reverse"] | int
 
 
 @dataclass(frozen=True)
@@ -64,10 +61,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Run:
-    """A fault, or the counters if they were asked for; of a checked module the hazards as well."""
+    """A fault, or the counters if they were asked for; and what the kernel printed until then.
+
+    Of a checked module the hazards as well.
+    """
 
     fault: Fault | None
     counters: KernelCounters | None
+    printed: str = ""
     hazards: tuple[Hazard, ...] = ()
 
 
@@ -104,7 +105,7 @@ def launch(  # noqa: PLR0913  # a launch has this many parts
         for _ in range(1 if checked else max(1, min(limits.threads, total)))
     ]
     turns = {"block": total, "warp": workers[0].record.get("warps")}
-    steps = {name: _stride(limits.order, count) for name, count in turns.items()}
+    steps = {name: stride(limits.order, count) for name, count in turns.items()}
     for worker in workers:
         worker.record.set(warp_step=steps["warp"][0], warp_first=steps["warp"][1])
     crew = Crew(native, kernel, workers, packed, areas, count=count)
@@ -115,43 +116,24 @@ def launch(  # noqa: PLR0913  # a launch has this many parts
     if checked:
         shadow = Shadow(kernel, workers[0], total, crew.sectors, _undefined(memory, crew.table))
     run = Geometry(grid, block, steps["block"], arrays, kernel.shared, workers[0].record)
-    order = _blocks(total, *steps["block"])
+    order = blocks(total, *steps["block"])
     counters: KernelCounters | None = None
     try:
         if count:
             counters = _counted(crew, kernel, grid, limits, order)
-            counters = _with_dram(counters, native, crew, limits.l2_bytes)
         else:
             _run_whole(crew, total, order, count=False)
     except Stopped as stopped:
         waiting = shadow.waiting() if shadow else ()
         fault = _fault(stopped.fault, kernel, run, waiting)
         found = (*shadow.hazards(run), ended(fault, waiting)) if shadow else ()
-        return Run(fault, None, found)
+        return Run(fault, None, _printed(workers, arrays), found)
+    if counters is not None:
+        counters = _with_dram(counters, native, workers, crew.sectors, limits.l2_bytes)
     hazards = shadow.hazards(run) if shadow else ()
     if shadow:
         shadow.keep()
-    return Run(None, counters, hazards)
-
-
-def _stride(order: Order, count: int) -> tuple[int, int]:
-    """Step and first of an order: the n-th is (n * step + first) modulo ``count``."""
-    if order == "forward" or count < 2:
-        return 1, 0
-    if order == "reverse":
-        return count - 1, count - 1
-    rng = random.Random(order)  # noqa: S311  # an order, no secret
-    step = rng.randrange(1, count)
-    while gcd(step, count) > 1:
-        step = rng.randrange(1, count)
-    return step, rng.randrange(count)
-
-
-def _blocks(total: int, step: int, first: int) -> Blocks | None:
-    """The blocks of a stride in order; None for the grid's own."""
-    if (step, first) == (1, 0):
-        return None
-    return (np.arange(total, dtype=np.int64) * step + first) % total
+    return Run(None, counters, _printed(workers, arrays), hazards)
 
 
 def _undefined(memory: Memory, table: Bytes) -> list[tuple[int, Bytes]]:
@@ -161,15 +143,23 @@ def _undefined(memory: Memory, table: Bytes) -> list[tuple[int, Bytes]]:
     return [(first[a.address], a.valid) for a in memory.allocations if a.valid is not None]
 
 
-def _with_dram(counters: KernelCounters, native: Native, crew: Crew, l2: int) -> KernelCounters:
+def _printed(workers: Sequence[Worker], areas: Sequence[Area]) -> str:
+    buffers = [(w.printed, w.record.get("printed_bytes")) for w in workers if w.printed.nbytes]
+    text = printed(buffers, lambda address: _text_at(areas, address)) if buffers else ""
+    lost = sum(w.record.get("printed_lost") for w in workers)
+    return text + (f"[{lost} more calls of printf had no room]\n" if lost else "")
+
+
+def _with_dram(
+    counters: KernelCounters, native: Native, workers: Sequence[Worker], sectors: int, l2: int
+) -> KernelCounters:
     """The model of the L2, where all blocks ran in its sight or their data fit into it."""
     touched = counters.read_sectors_unique + counters.write_sectors_unique
     if 32 * touched <= l2:
         return replace(counters, dram_read_sectors=counters.read_sectors_unique)
     if not l2 or counters.sampled:
         return counters
-    missed = misses(native, crew.workers, crew.sectors, l2 // 32)
-    return replace(counters, dram_read_sectors=missed)
+    return replace(counters, dram_read_sectors=misses(native, workers, sectors, l2 // 32))
 
 
 def _run_whole(crew: Crew, total: int, order: Blocks | None, *, count: bool) -> None:
@@ -218,7 +208,7 @@ def _fault(record: Fields, kernel: Kernel, run: Geometry, waiting: Sequence[int]
         place = element(run.areas, address)
         message = message.format(place=f"{place}, address {address:#x}," if place else hex(address))
     elif kind == "assertion":
-        message += _text_at(run.areas, address)
+        message += f": {_text_at(run.areas, address)}"
     elif kind == "deadlock" and waiting:
         line = waiting[-1]
         message += f": those of line {' and '.join(map(str, waiting))}"
@@ -255,7 +245,7 @@ def _text_at(areas: Sequence[Area], address: int) -> str:
     if area is None or area.data is None:
         return ""
     raw = area.data[address - area.address :].tobytes().split(b"\0")[0]
-    return f": {raw.decode(errors='replace')}"
+    return raw.decode(errors="replace")
 
 
 _MESSAGES = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 GLOBAL_BASE = 1 << 40  # generic addresses from here on are global
 SHARED_BASE = 1 << 32  # generic window of shared memory
 LOCAL_BASE = 2 << 32  # generic window of local memory
+FUNCTION_BASE = 3 << 32  # "addresses" of device functions, one for each
 WINDOW = 1 << 24  # bytes of the shared window; also more than any local depot
 
 _SIZES = {"i32": 4, "i64": 8, "ptr": 8}
@@ -86,6 +87,9 @@ WORKER = Record(
     red_lanes_done="i32",
     local_size="i64",  # bytes per lane
     lowest_local="i64",
+    printed="ptr",  # records of what printf was given, 0 where no kernel prints
+    printed_bytes="i64",  # used of it
+    printed_lost="i64",  # calls for which it had no room
     sink0="i64",  # where lanes that faulted read and write
     sink1="i64",
 )
@@ -124,6 +128,13 @@ TID = {"x": 64, "y": 192, "z": 320}  # byte offsets of <32 x i32> in the warp re
 STACK = 448  # entries of 16 bytes: pc, reconvergence pc, mask
 ENTRY = 16
 
+# A call of printf: the format's address, the block, the thread in it, and the arguments' bytes.
+PRINT = Record(24, format="i64", block="i64", thread="i32")
+PRINT_ARGUMENTS = 256  # bytes; printf takes at most 32 arguments
+PRINT_CAPACITY = 1 << 20  # bytes for each worker; as much as a device has unless told otherwise
+
+BARRIERS = 16  # of a block; behind the warps' status lie the arrivals at each (bar.arrive)
+
 # What the checks know. Times are those of one clock that ticks at each act of synchronisation; the
 # blocks of a checked launch run one after the other, so a time names its block as well.
 WATCH = Record(
@@ -147,6 +158,7 @@ WATCH = Record(
     clocks="ptr",  # [warp][warp]: up to when a warp knows of another
     fences="ptr",  # [warp][warp]: what a warp's last fence made fit to be published
     fenced="i64",  # 1: a fence was executed in the running block
+    arrivals="ptr",  # [barrier][warp]: what the warps knew that came there and went on
     arrived="ptr",  # per warp: the point of the barrier it waits at (i32)
     releases="ptr",  # hash table of what was published, by place and block
     entries="i64",  # how many it holds

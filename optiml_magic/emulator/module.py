@@ -52,7 +52,8 @@ class Module:
     ) -> None:
         from optiml_magic.emulator.jit import Native  # llvmlite loads with the first module
 
-        self.globals_ = _place_globals(module.variables)
+        functions = calls.function_addresses(module)
+        self.globals_ = _place_globals(module.variables, functions)
         self._kernels: dict[str, Kernel] = {}
         texts: list[str] = []
         for function in module.functions.values():
@@ -111,7 +112,7 @@ class Module:
         )
 
 
-def _place_globals(variables: Iterable[Variable]) -> dict[str, Global]:
+def _place_globals(variables: Iterable[Variable], functions: dict[str, int]) -> dict[str, Global]:
     at = GLOBAL_BASE + _GAP
     placed: dict[str, tuple[Variable, int]] = {}
     for variable in variables:
@@ -119,7 +120,7 @@ def _place_globals(variables: Iterable[Variable]) -> dict[str, Global]:
             at = -(-at // max(variable.align, 256)) * max(variable.align, 256)
             placed[variable.name] = variable, at
             at += variable.size + _GAP
-    addresses = {name: address for name, (_, address) in placed.items()}
+    addresses = functions | {name: address for name, (_, address) in placed.items()}
     return {
         name: Global(name, address, _image(variable, addresses), variable.element)
         for name, (variable, address) in placed.items()
@@ -151,7 +152,7 @@ def _kernel(
     checks: bool,
 ) -> tuple[Kernel, str]:
     flat = calls.inline(module, function)
-    symbols = {name: g.address for name, g in globals_.items()}
+    symbols = calls.function_addresses(module) | {n: g.address for n, g in globals_.items()}
     offsets, parameter_bytes = _offsets(flat.params)
     parameters = GLOBAL_BASE + (1 << 31) + (number << 20)  # where their bytes can be addressed
     for name, offset in offsets.items():

@@ -8,7 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optiml_magic.emulator.layout import ALLOCATION, COUNTS, SITE, SLICE, TID, WARP, WORKER, Record
+from optiml_magic.emulator.layout import (
+    ALLOCATION,
+    BARRIERS,
+    COUNTS,
+    PRINT_CAPACITY,
+    SITE,
+    SLICE,
+    TID,
+    WARP,
+    WORKER,
+    Record,
+)
 from optiml_magic.emulator.lower import Lowered
 from optiml_magic.emulator.memory import Bytes
 from optiml_magic.emulator.places import Area
@@ -89,7 +100,8 @@ class Worker:
         self._shared = zeros(shared_size)
         self._local = zeros(warps * 32 * kernel.local_bytes)
         self._states = _warps(lowered.warp_size, block, self._local, kernel.local_bytes)
-        self._status = np.zeros(warps, np.int32)
+        self._status = np.zeros(warps + BARRIERS, np.int32)
+        self.printed = zeros(PRINT_CAPACITY if lowered.prints else 0)
         self._marks = zeros(shared_size // 4 + 1)
         self._warp_stamps = np.zeros(warps, np.uint32)
         self.record = Fields(
@@ -114,6 +126,7 @@ class Worker:
             idle=self.idle.ctypes.data,
             warp_stamps=self._warp_stamps.ctypes.data,
             marks=self._marks.ctypes.data,
+            printed=self.printed.ctypes.data,
             local_size=kernel.local_bytes,
         )
 

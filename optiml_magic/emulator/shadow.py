@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from optiml_magic.emulator.faults import Fault
 from optiml_magic.emulator.layout import (
     ACQUIRED,
+    BARRIERS,
     CELL,
     HAZARD,
     MOST_ACQUIRED,
@@ -80,6 +81,7 @@ class Shadow:
             "lanes": np.zeros((32, 32, 32), np.int64),
             "clocks": np.zeros((32, 32), np.int64),
             "fences": np.zeros((32, 32), np.int64),
+            "arrivals": np.zeros((BARRIERS, 32), np.int64),
             "arrived": np.zeros(32, np.int32),
             "releases": np.zeros(RELEASE.size * MOST_RELEASES, np.uint8),
             "acquired": np.zeros(ACQUIRED.size * MOST_ACQUIRED, np.uint8),

@@ -129,6 +129,10 @@ class Watch:
         point = self._point(end, "barrier")
         self._code.do(f"call void @om_watch_arrive(ptr %w, ptr %warp, i32 {point}, i32 {live})")
 
+    def signal(self, status: str) -> None:
+        """A warp comes to a barrier and goes on: what it did comes before those who wait there."""
+        self._code.do(f"call void @om_watch_signal(ptr %w, i32 {status})")
+
     def flush(self, k: Lanes, live: frozenset[str]) -> None:
         """Keep the taint of registers that outlive the block, in the active lanes."""
         c = self._code

@@ -1041,12 +1041,21 @@ outer:
   %sp = getelementptr i32, ptr %status, i64 %iz
   %s = load i32, ptr %sp
   %goes = icmp uge i32 %s, 1073741824
-  br i1 %goes, label %sum, label %next
+  br i1 %goes, label %signals, label %next
+signals:
+  %slow = and i32 %s, 255
+  %barrier = sub i32 %slow, 2
+  %bz = zext i32 %barrier to i64
+  %bo = shl i64 %bz, 5
+  %arrivals = get %k K.arrivals
+  %ap = getelementptr i64, ptr %arrivals, i64 %bo
+  %came = load <32 x i64>, ptr %ap, align 8
+  br label %sum
 sum:
-  %j = phi i32 [0, %outer], [%j1, %summed]
-  %c = phi <32 x i64> [zeroinitializer, %outer], [%c2, %summed]
-  %f = phi <32 x i64> [zeroinitializer, %outer], [%f2, %summed]
-  %m = phi i32 [0, %outer], [%m2, %summed]
+  %j = phi i32 [0, %signals], [%j1, %summed]
+  %c = phi <32 x i64> [%came, %signals], [%c2, %summed]
+  %f = phi <32 x i64> [zeroinitializer, %signals], [%f2, %summed]
+  %m = phi i32 [0, %signals], [%m2, %summed]
   %jz = zext i32 %j to i64
   %tp = getelementptr i32, ptr %status, i64 %jz
   %t = load i32, ptr %tp
@@ -1102,6 +1111,37 @@ done:
 }""")
 
 
+@family("om_watch_signal")
+def signal() -> str:
+    """``bar.arrive``: the warps that wait at the barrier will know what this one knows."""
+    return expand("""
+define internal void @om_watch_signal(ptr %w, i32 %status) noinline {
+  %k = get %w W.watch
+  %time = get %k K.time
+  %after = add i64 %time, 1
+  set %k K.time %after
+  %low = and i32 %status, 255
+  %barrier = sub i32 %low, 2
+  %bz = zext i32 %barrier to i64
+  %bo = shl i64 %bz, 5
+  %arrivals = get %k K.arrivals
+  %ap = getelementptr i64, ptr %arrivals, i64 %bo
+  %number = get %w W.warp
+  %nz = zext i32 %number to i64
+  %no = shl i64 %nz, 5
+  %clocks = get %k K.clocks
+  %cp = getelementptr i64, ptr %clocks, i64 %no
+  %a = load <32 x i64>, ptr %ap, align 8
+  %c = load <32 x i64>, ptr %cp, align 8
+  %more = icmp ugt <32 x i64> %c, %a
+  %sum = select <32 x i1> %more, <32 x i64> %c, <32 x i64> %a
+  store <32 x i64> %sum, ptr %ap, align 8
+  %own = getelementptr i64, ptr %ap, i64 %nz
+  store i64 %time, ptr %own
+  ret void
+}""")
+
+
 @family("om_watch_fence")
 def fence() -> str:
     """What this warp knows by now may be published by a strong write that follows."""
@@ -1149,11 +1189,11 @@ probe:
   %index = and i64 %n, {MOST_RELEASES - 1}
   %o = mul i64 %index, {RELEASE.size}
   %row = getelementptr i8, ptr %table, i64 %o
-  %p = get %row R.place
+  %p = get %row L.place
   %empty = icmp eq i64 %p, 0
   br i1 %empty, label %free, label %compare
 compare:
-  %q = get %row R.ordinal
+  %q = get %row L.ordinal
   %e0 = icmp eq i64 %p, %place
   %e1 = icmp eq i64 %q, %ordinal
   %e = and i1 %e0, %e1
@@ -1175,8 +1215,8 @@ crowded:
 no:
   ret ptr null
 new:
-  set %row R.place %place
-  set %row R.ordinal %ordinal
+  set %row L.place %place
+  set %row L.ordinal %ordinal
   count %k K.entries 1
   ret ptr %row
 }}""")
@@ -1214,7 +1254,7 @@ look:
   %own = icmp eq i64 %p, %place
   br i1 %own, label %next, label %linked
 linked:
-  set %any R.chained 1
+  set %any L.chained 1
   br label %done
 next:
   %i1 = add i64 %i, 1
@@ -1284,7 +1324,7 @@ siblings:
   br label %others
 others:
   call void @om_watch_take(ptr %w, i64 %place)
-  %chained = get %any R.chained
+  %chained = get %any L.chained
   %linked = icmp ne i64 %chained, 0
   br i1 %linked, label %wide, label %done
 wide:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from optiml_magic.emulator.faults import code
 from optiml_magic.emulator.ir import expand
-from optiml_magic.emulator.layout import EXIT, SLICE, STACK
+from optiml_magic.emulator.layout import BARRIERS, EXIT, SLICE, STACK
 from optiml_magic.emulator.library import family
 
 
@@ -84,6 +84,9 @@ entry:
   %status = get %w W.warp_status
   set %w W.red_sum 0
   set %w W.red_lanes 0
+  %warpsz = zext i32 %warps to i64
+  %arrivals = getelementptr i32, ptr %status, i64 %warpsz
+  call void @llvm.memset.p0.i64(ptr %arrivals, i8 0, i64 {4 * BARRIERS}, i1 false)
   br label %reset
 reset:
   %r = phi i32 [0, %entry], [%r1, %reset]
@@ -250,7 +253,14 @@ inner:
 decide:
   %all = icmp eq i32 %wanted, 0
   %need = select i1 %all, i32 %alive1, i32 %wanted
-  %enough = icmp uge i32 %same1, %need
+  %slow = and i32 %s, 255
+  %number = sub i32 %slow, 2
+  %behind = add i32 %warps, %number
+  %behindz = zext i32 %behind to i64
+  %ap = getelementptr i32, ptr %status, i64 %behindz
+  %came = load i32, ptr %ap
+  %here = add i32 %same1, %came
+  %enough = icmp uge i32 %here, %need
   br i1 %enough, label %mark, label %next
 mark:
   %flag = or i32 %s, 1073741824
@@ -266,13 +276,24 @@ joined:
   {join}
   br label %sweep
 sweep:
-  %q = phi i32 [0, %joined], [%q1, %sweep]
+  %q = phi i32 [0, %joined], [%q1, %swept]
   %qz = zext i32 %q to i64
   %qp = getelementptr i32, ptr %status, i64 %qz
   %v = load i32, ptr %qp
   %goes = icmp uge i32 %v, 1073741824
   %v1 = select i1 %goes, i32 0, i32 %v
   store i32 %v1, ptr %qp
+  br i1 %goes, label %clear, label %swept
+clear:
+  ; the arrivals without a wait are used up as well
+  %vlow = and i32 %v, 255
+  %vnumber = sub i32 %vlow, 2
+  %vbehind = add i32 %warps, %vnumber
+  %vz = zext i32 %vbehind to i64
+  %vp = getelementptr i32, ptr %status, i64 %vz
+  store i32 0, ptr %vp
+  br label %swept
+swept:
   %q1 = add i32 %q, 1
   %qend = icmp eq i32 %q1, %warps
   br i1 %qend, label %check, label %sweep
