@@ -131,13 +131,16 @@ class EmulatedDevice:
         )
 
     def _load(self, build: Build, *, checks: bool) -> emulator.Module:
-        """Translation and JIT dominate a run, so the last few modules stay loaded."""
-        module = self._modules.get((build.digest, checks))
+        """Translation and JIT dominate a run, so the last few modules stay loaded.
+
+        By their PTX: builds of one digest may still have their code on other lines.
+        """
+        module = self._modules.get((build.ptx, checks))
         if module is None:
             module = emulator.load(build.ptx, checks=checks, objects=resolve().objects)
             while len(self._modules) >= 4:
                 del self._modules[next(iter(self._modules))]
-            self._modules[build.digest, checks] = module
+            self._modules[build.ptx, checks] = module
         return module
 
 
