@@ -14,8 +14,10 @@ from optiml_magic.emulator.layout import (
     ACQUIRED,
     BARRIERS,
     CELL,
+    FLIGHT,
     HAZARD,
     MOST_ACQUIRED,
+    MOST_FLIGHTS,
     MOST_HAZARDS,
     MOST_RELEASES,
     POINT_BITS,
@@ -28,6 +30,7 @@ from optiml_magic.emulator.layout import (
 from optiml_magic.emulator.library.checking import (
     ABSENT,
     ACROSS,
+    FLYING,
     GONE,
     OUTSIDER,
     SPLIT,
@@ -84,6 +87,8 @@ class Shadow:
             "arrivals": np.zeros((BARRIERS, 32), np.int64),
             "arrived": np.zeros(32, np.int32),
             "releases": np.zeros(RELEASE.size * MOST_RELEASES, np.uint8),
+            "flights": np.zeros(FLIGHT.size * MOST_FLIGHTS, np.uint8),
+            "commits": np.zeros(1024, np.int32),
             "acquired": np.zeros(ACQUIRED.size * MOST_ACQUIRED, np.uint8),
             "origins": np.zeros(len(watch.points) + 2, np.int64),
         }
@@ -297,6 +302,14 @@ def _outsider(case: _Case) -> Words:
     )
 
 
+def _flying(_case: _Case) -> Words:
+    return (
+        "an asynchronous copy may not have arrived when it is read",
+        "wait for it (cp.async.wait_group, __pipeline_wait_prior, cg::wait), then pass a barrier",
+        "race",
+    )
+
+
 def _gone(_case: _Case) -> Words:
     return (
         "threads had exited before this barrier, which then waits for the others alone",
@@ -323,6 +336,7 @@ _WORDS = {
     UNDEFINED: _undefined,
     ABSENT: _absent,
     OUTSIDER: _outsider,
+    FLYING: _flying,
     GONE: _gone,
     SPLIT: _split,
 }

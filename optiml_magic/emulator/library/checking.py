@@ -13,8 +13,10 @@ from optiml_magic.emulator.ir import constant, each, expand
 from optiml_magic.emulator.layout import (
     ACQUIRED,
     ALLOCATION,
+    FLIGHT,
     HAZARD,
     MOST_ACQUIRED,
+    MOST_FLIGHTS,
     MOST_HAZARDS,
     MOST_RELEASES,
     POINT_BITS,
@@ -27,10 +29,10 @@ from optiml_magic.emulator.layout import (
 from optiml_magic.emulator.library import family
 
 # Validity of a byte: 0 nobody wrote it, 1 it is defined, more: 1 + the point where the undefined
-# value that was stored here came from (0 again for points beyond a byte).
-_POINTS = 254
+# value that was stored here came from (0 again for points beyond a byte), 255 it is being copied.
+_POINTS, _FLYING = 253, 255
 # The kinds of HAZARD; races are ordered by how far apart the two threads are.
-WITHIN_WARP, WITHIN_BLOCK, ACROSS, UNDEFINED, ABSENT, OUTSIDER, GONE, SPLIT = range(1, 9)
+WITHIN_WARP, WITHIN_BLOCK, ACROSS, UNDEFINED, ABSENT, OUTSIDER, GONE, SPLIT, FLYING = range(1, 10)
 VOLATILE, ATOMIC, SWAP = 1, 2, 3  # strengths; 0 is an ordinary access
 
 
@@ -128,6 +130,7 @@ define internal void @om_watch_block(ptr %w, i64 %ordinal) noinline {
   store i64 %t, ptr %start
   set %k K.fenced 0
   set %k K.acquired_count 0
+  set %k K.flight_count 0
   %sv = get %k K.shared_valid
   %ss = get %w W.shared_size
   call void @llvm.memset.p0.i64(ptr %sv, i8 0, i64 %ss, i1 false)
@@ -580,11 +583,13 @@ define internal i32 @om_watch_load_{width}(
   %known = icmp eq {t} %seen, {defined}
   br i1 %known, label %cellular, label %unknown
 unknown:
-  call void @om_watch_trace(ptr %w, i64 %b3, ptr %valid, i64 {width}, i64 %h)
+  %traced = call i1 @om_watch_trace(
+    ptr %w, i64 %b3, ptr %valid, i64 {width}, i64 %h, i64 %me, ptr %cell)
   br label %cellular
 cellular:
+  %isundef = phi i1 [false, %lane], [%traced, %unknown]
   %bit = shl i32 1, %i
-  %new = select i1 %known, i32 0, i32 %bit
+  %new = select i1 %isundef, i32 %bit, i32 0
   %undef1 = or i32 %undef, %new
   br i1 %shadowed, label %cells_, label %next
 cells_:
@@ -671,11 +676,13 @@ define internal i32 @om_watch_atomic_{width}(
   %known = icmp eq {t} %seen, {defined}
   br i1 %known, label %cellular, label %unknown
 unknown:
-  call void @om_watch_trace(ptr %w, i64 %b3, ptr %valid, i64 {width}, i64 %h)
+  %traced = call i1 @om_watch_trace(
+    ptr %w, i64 %b3, ptr %valid, i64 {width}, i64 %h, i64 %me, ptr %cell)
   br label %cellular
 cellular:
+  %isundef = phi i1 [false, %lane], [%traced, %unknown]
   %bit = shl i32 1, %i
-  %new = select i1 %known, i32 0, i32 %bit
+  %new = select i1 %isundef, i32 %bit, i32 0
   %undef1 = or i32 %undef, %new
   br i1 %shadowed, label %cells_, label %next
 cells_:
@@ -698,11 +705,14 @@ done:
 
 @family("om_watch_trace")
 def trace() -> str:
-    """Where an undefined value came from: from here, unless a store has brought it."""
-    return expand("""
-define internal void @om_watch_trace(
-    ptr %w, i64 %point, ptr %valid, i64 %width, i64 %h
-) cold noinline {
+    """Where an undefined value came from: from here, unless a store has brought it.
+
+    False for what is only not there yet: that is a race with the copy, and reported as such.
+    """
+    return expand(f"""
+define internal i1 @om_watch_trace(
+    ptr %w, i64 %point, ptr %valid, i64 %width, i64 %h, i64 %me, ptr %cell
+) cold noinline {{
 entry:
   %k = get %w W.watch
   br label %loop
@@ -713,6 +723,13 @@ loop:
 look:
   %p = getelementptr i8, ptr %valid, i64 %i
   %v = load i8, ptr %p
+  %flying = icmp eq i8 %v, -1
+  br i1 %flying, label %copied, label %stored
+copied:
+  %wr = load i64, ptr %cell
+  call void @om_watch_hazard(ptr %w, i64 {FLYING}, i64 %me, i64 %wr, i64 %h)
+  ret i1 false
+stored:
   %brought = icmp ugt i8 %v, 1
   br i1 %brought, label %there, label %next
 next:
@@ -722,14 +739,152 @@ there:
   %vz = zext i8 %v to i64
   %from = sub i64 %vz, 1
   set %k K.origin %from
-  ret void
+  ret i1 true
 here:
   set %k K.origin %point
   %origins = get %k K.origins
   %origin = getelementptr i64, ptr %origins, i64 %point
   store i64 %h, ptr %origin
+  ret i1 true
+}}""")
+
+
+@family("om_watch_depart")
+def depart() -> str:
+    """Four bytes for each active lane are being copied to its address, in its current group."""
+    return expand(f"""
+define internal void @om_watch_depart(ptr %w, ptr %warp, <32 x i64> %a, i32 %mask) noinline {{
+entry:
+  %k = get %w W.watch
+  %ap = alloca <32 x i64>, align 64
+  store <32 x i64> %a, ptr %ap
+  %bad = get %w W.fault_kind
+  %healthy = icmp eq i32 %bad, 0
+  %some = icmp ne i32 %mask, 0
+  %go = and i1 %healthy, %some
+  %number = get %w W.warp
+  %nz = zext i32 %number to i64
+  %base = shl i64 %nz, 5
+  %flights = get %k K.flights
+  %commits = get %k K.commits
+  br i1 %go, label %lane, label %done
+lane:
+  %rest = phi i32 [%mask, %entry], [%rest1, %next]
+  %i = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
+  %below = sub i32 %rest, 1
+  %rest1 = and i32 %rest, %below
+  %iz = zext i32 %i to i64
+  %hp = getelementptr i64, ptr %ap, i64 %iz
+  %h = load i64, ptr %hp
+  %where = call {{ ptr, ptr, i64 }} @om_watch_place(ptr %w, ptr %warp, i64 %h)
+  %valid = extractvalue {{ ptr, ptr, i64 }} %where, 1
+  %n = get %k K.flight_count
+  %full = icmp uge i64 %n, {MOST_FLIGHTS}
+  br i1 %full, label %next, label %log
+log:
+  store i32 -1, ptr %valid, align 1
+  %o = mul i64 %n, {FLIGHT.size}
+  %row = getelementptr i8, ptr %flights, i64 %o
+  %thread = or i64 %base, %iz
+  %cp = getelementptr i32, ptr %commits, i64 %thread
+  %group = load i32, ptr %cp
+  %gz = zext i32 %group to i64
+  set %row F.valid %valid
+  set %row F.thread %thread
+  set %row F.group %gz
+  count %k K.flight_count 1
+  br label %next
+next:
+  %end = icmp eq i32 %rest1, 0
+  br i1 %end, label %done, label %lane
+done:
+  ret void
+}}""")
+
+
+@family("om_watch_commit")
+def commit() -> str:
+    """The copies of the active lanes up to here are a group of their own."""
+    return expand("""
+define internal void @om_watch_commit(ptr %w, i32 %mask) noinline {
+  %k = get %w W.watch
+  %number = get %w W.warp
+  %nz = zext i32 %number to i64
+  %base = shl i64 %nz, 5
+  %commits = get %k K.commits
+  %p = getelementptr i32, ptr %commits, i64 %base
+  %c = load <32 x i32>, ptr %p, align 4
+  %mv = bitcast i32 %mask to <32 x i1>
+  %one = zext <32 x i1> %mv to <32 x i32>
+  %sum = add <32 x i32> %c, %one
+  store <32 x i32> %sum, ptr %p, align 4
   ret void
 }""")
+
+
+@family("om_watch_await")
+def await_() -> str:
+    """The active lanes wait for all but their last ``groups`` groups; -1: for all copies."""
+    return expand(f"""
+define internal void @om_watch_await(ptr %w, i32 %mask, i64 %groups) noinline {{
+entry:
+  %k = get %w W.watch
+  %number = get %w W.warp
+  %nz = zext i32 %number to i64
+  %flights = get %k K.flights
+  %commits = get %k K.commits
+  %every = icmp slt i64 %groups, 0
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%i1, %next], [%i, %gone]
+  %n = get %k K.flight_count
+  %end = icmp uge i64 %i, %n
+  br i1 %end, label %done, label %look
+look:
+  %o = mul i64 %i, {FLIGHT.size}
+  %row = getelementptr i8, ptr %flights, i64 %o
+  %thread = get %row F.thread
+  %group = get %row F.group
+  %u = lshr i64 %thread, 5
+  %mine = icmp eq i64 %u, %nz
+  %l = and i64 %thread, 31
+  %l32 = trunc i64 %l to i32
+  %bit = lshr i32 %mask, %l32
+  %here = trunc i32 %bit to i1
+  %cp = getelementptr i32, ptr %commits, i64 %thread
+  %c = load i32, ptr %cp
+  %cz = zext i32 %c to i64
+  %last = sub i64 %cz, %groups
+  %past = icmp slt i64 %group, %last
+  %due = or i1 %past, %every
+  %b0 = and i1 %mine, %here
+  %b1 = and i1 %b0, %due
+  br i1 %b1, label %arrives, label %next
+arrives:
+  %valid = get %row F.valid
+  %v = load i32, ptr %valid, align 1
+  %flying = icmp eq i32 %v, -1
+  %mark = select i1 %flying, i32 16843009, i32 %v
+  store i32 %mark, ptr %valid, align 1
+  %n1 = sub i64 %n, 1
+  %lo = mul i64 %n1, {FLIGHT.size}
+  %lrow = getelementptr i8, ptr %flights, i64 %lo
+  %lv = get %lrow F.valid
+  %lt = get %lrow F.thread
+  %lg = get %lrow F.group
+  set %row F.valid %lv
+  set %row F.thread %lt
+  set %row F.group %lg
+  set %k K.flight_count %n1
+  br label %gone
+gone:
+  br label %loop
+next:
+  %i1 = add i64 %i, 1
+  br label %loop
+done:
+  ret void
+}}""")
 
 
 @family("om_watch_used")
@@ -1235,7 +1390,12 @@ entry:
 go:
   %ordinal = get %k K.ordinal
   call void @om_watch_release(ptr %w, i64 %place, i64 %ordinal)
+  %inner = call i1 @om_watch_inner(ptr %w, i64 %place)
+  br i1 %inner, label %mark, label %outer
+outer:
   call void @om_watch_release(ptr %w, i64 1, i64 %ordinal)
+  br label %mark
+mark:
   %any = call ptr @om_watch_slot(ptr %w, i64 %place, i64 -1, i1 true)
   %none = icmp eq ptr %any, null
   br i1 %none, label %done, label %chain
@@ -1262,6 +1422,20 @@ next:
 done:
   ret void
 }}""")
+
+
+@family("om_watch_inner")
+def inner() -> str:
+    """Whether a host address lies in shared memory, which orders nothing between blocks."""
+    return expand("""
+define internal i1 @om_watch_inner(ptr %w, i64 %place) alwaysinline {
+  %shared = get %w W.shared
+  %si = ptrtoint ptr %shared to i64
+  %rel = sub i64 %place, %si
+  %size = get %w W.shared_size
+  %r = icmp ult i64 %rel, %size
+  ret i1 %r
+}""")
 
 
 @family("om_watch_release")
@@ -1323,6 +1497,9 @@ siblings:
   store <32 x i64> %sum, ptr %cp, align 8
   br label %others
 others:
+  %inner = call i1 @om_watch_inner(ptr %w, i64 %place)
+  br i1 %inner, label %done, label %outer
+outer:
   call void @om_watch_take(ptr %w, i64 %place)
   %chained = get %any L.chained
   %linked = icmp ne i64 %chained, 0
