@@ -48,6 +48,13 @@ def is_barrier(instruction: Instruction) -> bool:
     return instruction.base in ("bar", "barrier") and "warp" not in instruction.parts
 
 
+def is_exchange(instruction: Instruction) -> bool:
+    """Lanes of a warp wait for each other in it: shuffles, votes, ``bar.warp.sync``."""
+    if instruction.base in ("bar", "barrier"):
+        return "warp" in instruction.parts
+    return instruction.base in ("shfl", "vote", "match", "redux", "elect", "activemask")
+
+
 def has_result(instruction: Instruction) -> bool:
     if instruction.base == "mbarrier":
         return not isinstance(instruction.operands[0], Address)
