@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.devices.base import Device, Execution, Fault, Job
 from optiml_magic.errors import KernelFailed, SourceError, UsageError
 from optiml_magic.findings import Tool, diagnose
-from optiml_magic.model.build import Build, CompileFailure
+from optiml_magic.model.build import Build, CompileFailure, Diagnostic
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.codec import to_json
 from optiml_magic.model.evaluation import Evaluation
@@ -161,15 +162,19 @@ class Evaluator:
                     fix="keep the init directives of the input kernel",
                 )
             names = binding.name_expressions(program, self._problem.interface)
-            source = program.compiled_text()
+            source = binding.checked_text(program, self._problem.interface)
         except UsageError as unfit:
             return _invalid(unfit)
         tools = self._tools
         build = tools.compiler.compile(source, names, tools.chip, tools.options)
         if isinstance(build, CompileFailure):
+            misfit = binding.misfit(program, self._problem.interface, build)
+            if misfit is not None:
+                return _invalid(misfit)
             first = build.errors[0]
             more = f" (and {len(build.errors) - 1} more)" if len(build.errors) > 1 else ""
-            return Verdict(Outcome.COMPILE_ERROR, f"{first.message}{more}", line=first.line)
+            summary, fix = f"{first.message}{more}", _advice(first, self._problem.notes)
+            return Verdict(Outcome.COMPILE_ERROR, summary, line=first.line, fix=fix)
         try:
             plans = tuple((i, self.plan(program, build, i)) for i in self._instances)
         except UsageError as unfit:
@@ -295,6 +300,13 @@ def _with_metrics(evaluation: Evaluation, metrics: tuple[Metric, ...]) -> Evalua
     if measured is None or not metrics:
         return evaluation
     return replace(evaluation, measurement=replace(measured, metrics=(*metrics, *measured.metrics)))
+
+
+def _advice(error: Diagnostic, notes: Sequence[str]) -> str:
+    """What to do about an undefined name that was taken for the host's."""
+    name = re.search(r'identifier "(\w+)" is undefined', error.message)
+    taken = [n for n in notes if name and n.startswith(f"dropped host function `{name[1]}`")]
+    return f"{taken[0]}: mark it __device__" if taken else ""
 
 
 def _invalid(unfit: UsageError) -> Verdict:

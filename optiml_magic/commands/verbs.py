@@ -17,7 +17,10 @@ from optiml_magic.optimize import optimize as search
 from optiml_magic.result import Result
 from optiml_magic.settings import Settings, resolve
 
-_SETTINGS = ("device", "llm", "llm_url", "budget", "seconds", "seed", "verify_seeds", "run_seconds")
+_SETTINGS = (
+    "device", "llm", "llm_url", "budget", "seconds", "seed", "verify_seeds", "run_seconds",
+    "std", "fast_math", "compiler", "nvcc_args",
+)  # fmt: skip
 
 
 def settings_of(options: argparse.Namespace) -> Settings:

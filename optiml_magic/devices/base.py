@@ -26,10 +26,14 @@ Array = NDArray[np.generic]
 
 @dataclass(frozen=True)
 class Tolerance:
-    """An element passes if ``|got - wanted| <= atol + rtol * |wanted|``."""
+    """An element passes if ``|got - wanted| <= atol + rtol * |wanted|``.
+
+    ``fields`` are those of a struct's numbers, in their order; the other two are then the largest.
+    """
 
     rtol: float
     atol: float
+    fields: tuple[Tolerance, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,9 @@ class Job:
     """One run of a program on a case. ``poison`` seeds the pattern that outputs hold before it.
 
     ``order`` is that of the blocks and warps, and ``checks`` asks for hazards, which costs time;
-    both only where the device can do so.
+    both only where the device can do so. ``sample`` lets a device count some blocks alone of a
+    launch with more thread instructions than that (0: never); the outputs of the last launch are
+    then unfinished, and not compared.
     """
 
     case: str
@@ -71,6 +77,7 @@ class Job:
     instructions: int  # budget of thread instructions for each launch
     order: Order = "forward"
     checks: bool = False
+    sample: int = 0
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,8 @@ class EmulatedDevice:
             counters: list[KernelCounters] = []
             hazards: list[Hazard] = []
             for launch in job.plan.launches:
-                run = _launch(module, variables, launch, resident, scratch, job)
+                limits = _limits(job, last=launch is job.plan.launches[-1])
+                run = _launch(module, variables, launch, resident, scratch, job, limits)
                 hazards += run.hazards
                 if run.fault is not None:
                     _mended(resident)
@@ -91,8 +92,9 @@ class EmulatedDevice:
         finally:
             for address in scratch.values():
                 resident.memory.free(address)
+        whole = not any(c.sampled for c in counters)
         return Execution(
-            checks=_checks(resident, poison),
+            checks=_checks(resident, poison) if whole else (),
             modified_inputs=_mended(resident),
             counters=tuple(counters),
             hazards=tuple(hazards),
@@ -101,7 +103,9 @@ class EmulatedDevice:
                     b.name,
                     int(
                         np.count_nonzero(
-                            same_bits(_typed(resident, b.name, b.array), poison[b.name])
+                            same_bits(
+                                _typed(resident, b.name, b.array), poison[b.name], b.array.dtype
+                            )
                         )
                     ),
                 )
@@ -123,7 +127,7 @@ class EmulatedDevice:
         """Translation and JIT dominate a run, so the last few modules stay loaded."""
         module = self._modules.get((build.digest, checks))
         if module is None:
-            module = emulator.load(build.ptx, objects=resolve().objects, checks=checks)
+            module = emulator.load(build.ptx, checks=checks, objects=resolve().objects)
             while len(self._modules) >= 4:
                 del self._modules[next(iter(self._modules))]
             self._modules[build.digest, checks] = module
@@ -167,6 +171,11 @@ def _scratch(resident: _Resident, job: Job) -> dict[str, int]:
     return addresses
 
 
+def _limits(job: Job, *, last: bool) -> emulator.Limits:
+    sample = emulator.Sample(job.sample, complete=not last) if job.sample else None
+    return emulator.Limits(job.instructions, os.cpu_count() or 1, job.order, sample)
+
+
 def _launch(
     module: emulator.Module,
     variables: dict[str, NDArray[np.uint8]],
@@ -174,6 +183,7 @@ def _launch(
     resident: _Resident,
     scratch: dict[str, int],
     job: Job,
+    limits: emulator.Limits,
 ) -> emulator.Run:
     addresses = {**resident.addresses, **scratch}
     arguments = [
@@ -189,7 +199,7 @@ def _launch(
         dynamic_shared=launch.shared,
         arguments=arguments,
         memory=resident.memory,
-        limits=emulator.Limits(job.instructions, os.cpu_count() or 1, job.order),
+        limits=limits,
         count=job.count,
         variables=variables,
     )

@@ -1,26 +1,26 @@
-"""One grid on this machine's threads: set up the records, run the workers, read the outcome."""
+"""One grid on this machine's threads: set up the records, run the crew, read the outcome."""
 
 from __future__ import annotations
 
-import ctypes
 import random
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import gcd
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optiml_magic.emulator.crew import Blocks, Crew
 from optiml_magic.emulator.faults import KINDS, Fault
-from optiml_magic.emulator.layout import ALLOCATION, CONTROL, GLOBAL_BASE, WINDOW
+from optiml_magic.emulator.layout import ALLOCATION, GLOBAL_BASE, WINDOW
 from optiml_magic.emulator.memory import Bytes, Memory
 from optiml_magic.emulator.places import Area, element, holding, miss
 from optiml_magic.emulator.printing import printed
 from optiml_magic.emulator.records import Fields, Kernel, Worker, table_of
+from optiml_magic.emulator.sampling import FEW, MOST, Stopped, count_some
 from optiml_magic.emulator.shadow import MOST_BYTES, Geometry, Shadow, ended, shadow_bytes
-from optiml_magic.emulator.tally import Raw, tally
+from optiml_magic.emulator.tally import tally
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.hazard import Hazard
 
@@ -36,16 +36,28 @@ Order = Literal["forward", "reverse"] | int
 
 
 @dataclass(frozen=True)
+class Sample:
+    """Count only some blocks of a grid that executes more thread instructions than these.
+
+    ``complete``: run the others as well, uncounted. Otherwise the outputs are left unfinished.
+    """
+
+    instructions: int
+    complete: bool
+
+
+@dataclass(frozen=True)
 class Limits:
     """``instructions``: thread instructions that one host thread may spend in loops.
 
     ``order`` is that of the blocks, and of the warps in each: a kernel without races cannot tell.
-    A number seeds a random one.
+    A number seeds a random one. ``sample`` is for launches that are counted.
     """
 
     instructions: int
     threads: int
     order: Order = "forward"
+    sample: Sample | None = None
 
 
 @dataclass(frozen=True)
@@ -83,49 +95,40 @@ def launch(  # noqa: PLR0913  # a launch has this many parts
         *(Area(a.address, a.bytes.nbytes, a.name, a.itemsize, a.bytes) for a in memory.allocations),
     ]
     areas = [(a.address, a.data) for a in arrays if a.data is not None]
-    table, sectors = table_of([*areas, (kernel.parameter_address, packed)])
+    areas.append((kernel.parameter_address, packed))
     checked = kernel.lowered.watch is not None
-    if checked and (needed := shadow_bytes(kernel, sectors)) > MOST_BYTES:
+    if checked and (needed := shadow_bytes(kernel, table_of(areas)[1])) > MOST_BYTES:
         text = f"the checks of these arrays need {needed >> 20} MB; make them smaller"
         return Run(Fault("too_large", text), None)
     total = grid[0] * grid[1] * grid[2]
-    control = Fields(CONTROL, total=total)
-    written = np.zeros(sectors if count else 1, np.uint8)
     workers = [
-        Worker(kernel, grid, block, dynamic_shared, limits.instructions, sectors if count else 0)
+        Worker(kernel, grid, block, dynamic_shared, limits.instructions)
         for _ in range(1 if checked else max(1, min(limits.threads, total)))
     ]
     turns = {"block": total, "warp": workers[0].record.get("warps")}
     steps = {name: _stride(limits.order, count) for name, count in turns.items()}
     for worker in workers:
-        worker.record.set(
-            params=packed.ctypes.data,
-            table=table.ctypes.data,
-            table_count=len(areas) + 1,
-            control=control.address,
-            stop=control.address + CONTROL.offset["stop"],
-            count=int(count),
-            written=written.ctypes.data,
-            **{f"{name}_step": step for name, (step, _) in steps.items()},
-            **{f"{name}_first": first for name, (_, first) in steps.items()},
-        )
-    shadow = (
-        Shadow(kernel, workers[0], total, sectors, _undefined(memory, table)) if checked else None
-    )
-    _run(native, kernel, workers, control)
+        worker.record.set(warp_step=steps["warp"][0], warp_first=steps["warp"][1])
+    crew = Crew(native, kernel, workers, packed, areas, count=count)
+    shadow = None
+    if checked:
+        shadow = Shadow(kernel, workers[0], total, crew.sectors, _undefined(memory, crew.table))
     run = Geometry(grid, block, steps["block"], arrays, kernel.shared, workers[0].record)
-    hazards = shadow.hazards(run) if shadow else ()
-    faults = [w for w in workers if w.record.get("fault_kind")]
-    if faults:
-        first = min(faults, key=lambda w: w.record.get("fault_block"))
+    order = _blocks(total, *steps["block"])
+    counters: KernelCounters | None = None
+    try:
+        if count:
+            counters = _counted(crew, kernel, grid, limits, order)
+        else:
+            _uncounted(crew, total, order)
+    except Stopped as stopped:
         waiting = shadow.waiting() if shadow else ()
-        fault = _fault(first.record, kernel, run, waiting)
-        if shadow:
-            hazards = (*hazards, ended(fault, waiting))
-        return Run(fault, None, _printed(workers, arrays), hazards)
+        fault = _fault(stopped.fault, kernel, run, waiting)
+        found = (*shadow.hazards(run), ended(fault, waiting)) if shadow else ()
+        return Run(fault, None, _printed(workers, arrays), found)
+    hazards = shadow.hazards(run) if shadow else ()
     if shadow:
         shadow.keep()
-    counters = _counters(kernel, workers, written) if count else None
     return Run(None, counters, _printed(workers, arrays), hazards)
 
 
@@ -142,6 +145,13 @@ def _stride(order: Order, count: int) -> tuple[int, int]:
     return step, rng.randrange(count)
 
 
+def _blocks(total: int, step: int, first: int) -> Blocks | None:
+    """The blocks of a stride in order; None for the grid's own."""
+    if (step, first) == (1, 0):
+        return None
+    return (np.arange(total, dtype=np.int64) * step + first) % total
+
+
 def _undefined(memory: Memory, table: Bytes) -> list[tuple[int, Bytes]]:
     """The first byte, among those of all allocations, and the validity of what nobody filled."""
     rows = table.view(np.int64).reshape(-1, ALLOCATION.size // 8)
@@ -156,26 +166,25 @@ def _printed(workers: Sequence[Worker], areas: Sequence[Area]) -> str:
     return text + (f"[{lost} more calls of printf had no room]\n" if lost else "")
 
 
-def _counters(kernel: Kernel, workers: Sequence[Worker], written: Bytes) -> KernelCounters:
-    """What all workers counted together."""
-    raw = Raw(
-        blocks=np.sum([w.blocks for w in workers], axis=0),
-        idle=np.sum([w.idle for w in workers], axis=0),
-        sites=np.sum([w.sites for w in workers], axis=0),
-        read=int(np.count_nonzero(_any([w.stamps for w in workers]))),
-        written=int(np.count_nonzero(written)),
-        read_per_block=sum(w.record.get("read_per_block") for w in workers),
-        memory_warps=sum(w.record.get("memory_warps") for w in workers),
-    )
-    return tally(kernel.name, kernel.lowered, raw)
+def _uncounted(crew: Crew, total: int, order: Blocks | None) -> None:
+    fault = crew.run(0, total, order, count=False)
+    if fault is not None:
+        raise Stopped(fault)
 
 
-def _any(stamps: list[NDArray[np.uint32]]) -> NDArray[np.uint32]:
-    """Where any worker left a stamp; overwrites the first."""
-    merged = stamps[0]
-    for other in stamps[1:]:
-        np.bitwise_or(merged, other, out=merged)
-    return merged
+def _counted(
+    crew: Crew, kernel: Kernel, grid: tuple[int, int, int], limits: Limits, order: Blocks | None
+) -> KernelCounters:
+    total = grid[0] * grid[1] * grid[2]
+    sample = limits.sample
+    if sample and total > FEW and not (sample.complete and total > MOST):
+        found = partial(tally, kernel.name, kernel.lowered)
+        return count_some(crew, grid, sample.instructions, found, complete=sample.complete)
+    fault = crew.run(0, total, order, count=True)
+    if fault is not None:
+        raise Stopped(fault)
+    read, written = (int(sectors.sum()) for sectors in crew.touched())
+    return tally(kernel.name, kernel.lowered, crew.counted(), read, written)
 
 
 def _invalid(grid: tuple[int, int, int], block: tuple[int, int, int], shared: int) -> str:
@@ -192,27 +201,6 @@ def _invalid(grid: tuple[int, int, int], block: tuple[int, int, int], shared: in
             f"the block needs {shared} bytes of shared memory; at most {_MAX_SHARED} are possible"
         )
     return ""
-
-
-def _run(native: Native, kernel: Kernel, workers: Sequence[Worker], control: Fields) -> None:
-    """Ctypes releases the interpreter's lock, so the workers run side by side."""
-    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
-    work = prototype(native.worker)
-    code = native.address(kernel.symbol)
-    threads = [
-        threading.Thread(target=work, args=(worker.record.address, code), daemon=True)
-        for worker in workers
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        for thread in threads:
-            thread.join()
-    except BaseException:
-        control.set(stop=1)
-        for thread in threads:
-            thread.join()
-        raise
 
 
 def _fault(record: Fields, kernel: Kernel, run: Geometry, waiting: Sequence[int]) -> Fault:

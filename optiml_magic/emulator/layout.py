@@ -74,9 +74,7 @@ WORKER = Record(
     memory_warps="i64",
     marks="ptr",  # for the count of bank conflicts: a zero byte for each 4 of shared memory
     watch="ptr",  # null unless the kernel was built with checks
-    block_step="i64",  # the n-th block to run is (n * step + first) modulo the blocks
-    block_first="i64",
-    warp_step="i32",  # and so for the warps of a block
+    warp_step="i32",  # the n-th warp to run is (n * step + first) modulo the warps
     warp_first="i32",
     warp="i32",  # index of the running warp
     red_sum="i32",  # bar.red: lanes with a true predicate so far
@@ -92,7 +90,13 @@ WORKER = Record(
     sink1="i64",
 )
 
-CONTROL = Record(64, next="i64", total="i64", stop="i32")
+CONTROL = Record(
+    64,
+    next="i64",  # the place in the order that is taken next
+    total="i64",  # where the order ends
+    stop="i32",
+    order="ptr",  # linear indices of blocks (i64), or null: the grid's own order
+)
 
 ALLOCATION = Record(32, lo="i64", size="i64", host="i64", sector="i64")
 

@@ -35,20 +35,20 @@ class Global:
     itemsize: int = 1
 
 
-def load(ptx: str, *, objects: Path | None = None, checks: bool = False) -> Module:
+def load(ptx: str, *, checks: bool = False, objects: Path | None = None) -> Module:
     """Parse, lower and compile. Raises UnsupportedPtx, naming the instruction and its line.
 
-    ``objects`` is a folder where object code is kept from one process to the next. With ``checks``
-    every launch looks for hazards as well: another, slower machine code.
+    With ``checks`` every launch looks for hazards as well: another, slower machine code.
+    ``objects`` is a folder where object code is kept from one process to the next.
     """
-    return Module(parse(ptx), objects, checks=checks)
+    return Module(parse(ptx), checks=checks, objects=objects)
 
 
 class Module:
     """Kernels by lowered name in ``entries``; device variables by name in ``globals_``."""
 
     def __init__(
-        self, module: PtxModule, objects: Path | None = None, *, checks: bool = False
+        self, module: PtxModule, *, checks: bool = False, objects: Path | None = None
     ) -> None:
         from optiml_magic.emulator.jit import Native  # llvmlite loads with the first module
 

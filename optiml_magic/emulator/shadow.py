@@ -124,7 +124,13 @@ class Shadow:
         found = [self._hazard(run, *row[:6]) for row in rows]
         # What is read too early is not written yet either: the race alone says what to do.
         racing = {line for h in found if h.kind == "race" for line in h.lines}
-        kept = [h for h in found if h.kind != "uninitialised" or h.line not in racing]
+        wrong = {line for h in found if h.severity == "error" for line in h.lines}
+        kept = [
+            h
+            for h in found
+            if (h.kind != "uninitialised" or h.line not in racing)
+            and (h.kind != "exited_lanes" or h.line not in wrong)
+        ]
         return tuple(sorted(_merged(kept), key=lambda h: (h.severity, h.lines)))
 
     def _hazard(  # the words of the record
@@ -310,7 +316,13 @@ def _flying(_case: _Case) -> Words:
     )
 
 
-def _gone(_case: _Case) -> Words:
+def _gone(case: _Case) -> Words:
+    if case.here.action != "barrier":
+        return (
+            f"the mask of the {case.here.action} names lanes that have exited",
+            "legal while nothing is read from them; to be sure, take the mask from __ballot_sync",
+            "exited_lanes",
+        )
     return (
         "threads had exited before this barrier, which then waits for the others alone",
         (

@@ -251,7 +251,7 @@ class Watch:
         members = k.read(i.operands[_MEMBERS[i.base]], "b32")
         live = self._code.let("load i32, ptr %live")
         self._code.do(
-            f"call void @om_watch_members(ptr %w, i32 {self._point(i, action)}, "
+            f"call void @om_watch_members(ptr %w, ptr %warp, i32 {self._point(i, action)}, "
             f"{integers(32)} {members}, i32 {k.mask()}, i32 {live}, "
             f"i32 {int(action == 'warp barrier')})"
         )

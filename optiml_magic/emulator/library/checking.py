@@ -939,7 +939,7 @@ def members() -> str:
     """
     return expand(f"""
 define internal void @om_watch_members(
-    ptr %w, i32 %point, <32 x i32> %members, i32 %mask, i32 %live, i32 %meets
+    ptr %w, ptr %warp, i32 %point, <32 x i32> %members, i32 %mask, i32 %live, i32 %meets
 ) noinline {{
 entry:
   %mp = alloca <32 x i32>, align 64
@@ -983,7 +983,20 @@ absent:
   br label %order
 order:
   %does = icmp ne i32 %meets, 0
-  br i1 %does, label %meet, label %next
+  br i1 %does, label %meet, label %leavers
+leavers:
+  %initial = get %warp P.initial
+  %dead = xor i32 %live, -1
+  %left0 = and i32 %initial, %dead
+  %left = and i32 %left0, %m
+  %nobody = icmp eq i32 %left, 0
+  br i1 %nobody, label %next, label %named_dead
+named_dead:
+  %dl = call i32 @llvm.cttz.i32(i32 %left, i1 true)
+  %r3 = call i64 @om_watch_record(ptr %w, i32 %point, i32 %lane)
+  %r4 = call i64 @om_watch_record(ptr %w, i32 %point, i32 %dl)
+  call void @om_watch_hazard(ptr %w, i64 {GONE}, i64 %r3, i64 %r4, i64 0)
+  br label %next
 meet:
   call void @om_watch_sync(ptr %w, i32 %alike, i32 %live)
   br label %next

@@ -15,7 +15,7 @@ from optiml_magic.emulator.library import family
 @family("om_worker(|_checked)")
 def worker(checked: str) -> str:
     """``_checked`` functions tell the checks of every block and barrier; nothing else differs."""
-    watch = "call void @om_watch_block(ptr %w, i64 %turn)" if checked else ""
+    watch = "call void @om_watch_block(ptr %w, i64 %place)" if checked else ""
     return expand(f"""
 define void @om_worker{checked}(ptr %w, ptr %kernel) {{
 entry:
@@ -29,15 +29,19 @@ again:
   %halt = icmp ne i32 %stopped, 0
   br i1 %halt, label %done, label %take
 take:
-  %turn = atomicrmw add ptr %next, i64 1 monotonic
-  %over = icmp uge i64 %turn, %total
-  br i1 %over, label %done, label %run
+  %place = atomicrmw add ptr %next, i64 1 monotonic
+  %over = icmp uge i64 %place, %total
+  br i1 %over, label %done, label %find
+find:
+  %order = get %control C.order
+  %plain = icmp eq ptr %order, null
+  br i1 %plain, label %run, label %listed
+listed:
+  %listed_at = getelementptr i64, ptr %order, i64 %place
+  %named = load i64, ptr %listed_at
+  br label %run
 run:
-  %step = get %w W.block_step
-  %first = get %w W.block_first
-  %far = mul i64 %turn, %step
-  %further = add i64 %far, %first
-  %block = urem i64 %further, %total
+  %block = phi i64 [%place, %find], [%named, %listed]
   set %w W.block %block
   %nx = get %w W.nctaid_x
   %ny = get %w W.nctaid_y

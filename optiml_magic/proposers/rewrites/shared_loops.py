@@ -26,6 +26,7 @@ _COMPOUND = {"+=": "+", "-=": "+", "*=": "*", "|=": "|", "&=": "&", "^=": "^"}
 _NEUTRAL = {"+": "0", "*": "1", "|": "0", "&": "~0", "^": "0"}  # max and min need none
 _CHOOSING = ("max", "fmaxf", "fmax", "min", "fminf", "fmin")
 _STEP = re.compile(r"\+\+\s*(\w+)|(\w+)\s*\+\+|(\w+)\s*\+=\s*1")
+_AROUND = ("parenthesized_expression", "field_expression")
 _JUMPS = ("while_statement", "do_statement", "goto_statement", "switch_statement")
 
 
@@ -74,11 +75,30 @@ def shared_loop(affine: Affine, node: Node) -> SharedLoop:
     if body is None or leaves(node) or any(n.type in _JUMPS for n in walk(node)):
         raise NotCertainError("a loop that may be left early")
     touched = tuple(a for a in accesses(affine) if _within(a.node, body))
+    _only_followed(body, touched)
     reductions = _Reading(affine, node, counter).reductions()
     for access in touched:
         if access.store:
             _own_element(affine, access, counter, touched)
     return SharedLoop(node, counter, reductions, touched)
+
+
+def _only_followed(body: Node, touched: tuple[Access, ...]) -> None:
+    """Refuses a store to what is no parameter's: a lane's own struct, a pointer that moves."""
+    stores = {(a.node.start_byte, a.node.end_byte) for a in touched if a.store}
+    for node in walk(body):
+        if node.type == "assignment_expression":
+            target = node.child_by_field_name("left")
+        elif node.type == "update_expression":
+            target = node.child_by_field_name("argument")
+        else:
+            continue
+        while target is not None and target.type in _AROUND:
+            target = target.named_child(0)
+        if target is None or target.type not in ("subscript_expression", "pointer_expression"):
+            continue
+        if (target.start_byte, target.end_byte) not in stores:
+            raise NotCertainError("a store that cannot be followed")
 
 
 def place(access: Access, counter: Variable) -> Polynomial:

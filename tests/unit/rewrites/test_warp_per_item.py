@@ -107,6 +107,18 @@ def test_what_is_proposed_is_right_and_reads_fewer_sectors(propose, name: str) -
         ("s += a[row * cols + j]", "{ s += a[row * cols + j]; t += s; }"),
         ("s += a[row * cols + j]", "out[row * cols + j] = out[row * cols + j - 1] + a[row * cols + j]"),
         ("s += a[row * cols + j]", "atomicAdd(&out[(int)a[row * cols + j]], 1.0f)"),
+        (
+            "s += a[row * cols + j]",
+            "{ struct { float m[2]; } o; for (int j = 0; j < 2; ++j) o.m[j] = a[row * cols + j]; s = o.m[1]; }",
+        ),
+        (
+            "for (int j = 0; j < cols; ++j) s +=",
+            "struct { float m[9]; } o; for (int j = 0; j < 9; ++j) o.m[j] =",
+        ),
+        (
+            "for (int j = 0; j < cols; ++j) s +=",
+            "float* p = out + row * cols; for (int j = 0; j < cols; ++j) *p++ =",
+        ),
         ("++j", "j += 2"),
         ("++j", "j *= 2"),
         ("j < cols", "j < cols && s < 3"),
