@@ -137,7 +137,7 @@ def hint(_k: Lanes, _i: Instruction) -> None:
     """Cache hints change no value."""
 
 
-def resolve(  # noqa: PLR0913  # an access has this many parts
+def resolve(  # an access has this many parts
     k: Lanes,
     i: Instruction,
     operand: Operand,
