@@ -5,11 +5,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 comma := ,
 
-# CuPy only where an NVIDIA driver answers; the compiler of CUDA 13 needs a driver that knows CUDA 13.
+# CuPy only where an NVIDIA driver answers, and with it the compiler of the CUDA that the driver knows.
 CUDA := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9]*\).*/\1/p')
-EXTRAS := dev$(if $(CUDA),$(if $(filter-out 9 10 11 12,$(CUDA)),$(comma)gpu13))
+EXTRAS := dev$(if $(CUDA),$(comma)gpu$(if $(filter 9 10 11 12,$(CUDA)),12,13))
 
-.PHONY: demo test soak check lab clean
+# IPython warns of an activated environment that is not its own.
+unexport VIRTUAL_ENV
+
+.PHONY: demo test soak check lab notebooks ipykernel6 clean
 
 demo: $(STAMP)
 	"$(BIN)/optiml" demo --html report.html
@@ -37,5 +40,18 @@ $(STAMP): pyproject.toml
 lab: $(STAMP)
 	"$(BIN)/jupyter" lab notebooks/00_quickstart.ipynb
 
+# Run the notebooks and store their outputs, as a reader on GitHub sees them.
+notebooks: $(STAMP)
+	"$(BIN)/python" notebooks/execute.py
+
+# What a notebook needs of its kernel, under the older ipykernel as well: it has no subshells.
+ipykernel6:
+	"$(PYTHON)" -m venv $(VENV)-ipykernel6
+	"$(VENV)-ipykernel6/bin/python" -m pip install --quiet --disable-pip-version-check \
+	  -e ".[dev]" "ipykernel<7"
+	"$(VENV)-ipykernel6/bin/python" -m pytest tests/unit/widgets tests/unit/test_background.py \
+	  tests/e2e/test_magics.py tests/e2e/test_notebooks.py
+	"$(VENV)-ipykernel6/bin/python" -m pytest --nbval-lax notebooks
+
 clean:
-	rm -rf $(VENV) build dist report.html
+	rm -rf $(VENV) $(VENV)-ipykernel6 build dist report.html

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
 from optiml_magic.model.evaluation import Step
+from optiml_magic.reports.quantities import number_of
 
 T = TypeVar("T")
 Progress = Callable[[Step], None]
@@ -88,8 +89,11 @@ class Handle(Generic[T]):
         self._evaluations += 1
 
     def __repr__(self) -> str:
+        if self.state == "running" and not self._evaluations:
+            # What the cell that began it shows for good, so nothing here may grow old.
+            return f"{self.name}: search begun; .result() waits for it, .stop() ends it"
         head = f"{self.name}: {self.state}"
-        tail = f"{self._evaluations} evaluations in {self.seconds:.1f} s"
+        tail = f"{number_of(self._evaluations, 'evaluation')} in {self.seconds:.1f} s"
         error = self._future.exception() if self.done else None
         if error is not None:
             return f"{head}, {tail}: {type(error).__name__}: {error}"

@@ -77,8 +77,11 @@ def prepared(  # a compilation and the arrays it is for
     for bound, buffer in zip(problem.interface.buffers, buffers, strict=True):
         binding.check_array(bound, buffer.array)
     names = binding.name_expressions(program, problem.interface)
-    build = compiler.compile(program.compiled_text(), names, chip, options)
+    build = compiler.compile(binding.checked_text(program, problem.interface), names, chip, options)
     if isinstance(build, CompileFailure):
+        misfit = binding.misfit(program, problem.interface, build)
+        if misfit is not None:
+            raise misfit
         raise KernelFailed(build.errors[0].message, line=build.errors[0].line)
     shapes = {buffer.name: buffer.array.shape for buffer in buffers}
     plan = binding.plan(program, problem.interface, build, complete, shapes, chip)
@@ -179,7 +182,7 @@ def _buffer(
     names = [b.name for b in problem.interface.named("input", "inout")]
     same = all(values[n].shape == first.shapes[n] for n in names)
     shape = before if same else tuple(_extent(bound, e, first, values, names) for e in before)
-    return Buffer(bound.name, "output", np.empty(shape, np.dtype(bound.dtype)))
+    return Buffer(bound.name, "output", np.empty(shape, bound.dtype))
 
 
 def _extent(

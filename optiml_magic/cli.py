@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from optiml_magic import exports
 from optiml_magic.commands import doctor, parsers, tasks, verbs
 from optiml_magic.errors import KernelFailed, OptimlError, UsageError
 from optiml_magic.model.evaluation import Step
@@ -39,10 +40,18 @@ def _check_outputs(options: argparse.Namespace) -> None:
         path = getattr(options, name, None)
         if path is not None and not Path(path).absolute().parent.is_dir():
             raise UsageError(f"no folder for --{name} {path}", fix="make the folder first")
+    if getattr(options, "export", None) is not None:
+        exports.target(options.export, overwrite=options.force)
 
 
 def _optimize(options: argparse.Namespace) -> int:
-    return _optimize_all(options, _tasks(options), "optiml report")
+    found = _tasks(options)
+    if options.export is not None and len(found) > 1:
+        raise UsageError(
+            f"--export takes one program, and {options.file} defines {len(found)} tasks",
+            fix="optimise the one task from a file of its own",
+        )
+    return _optimize_all(options, found, "optiml report")
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -60,6 +69,8 @@ def _optimize_all(options: argparse.Namespace, found: Sequence[Task], title: str
         _print(repr(result) + "\n")
         summaries.append(result.summary)
         _write_json(options, [contract.optimized(summary) for summary in summaries])
+        if getattr(options, "export", None) is not None:
+            _print(f"export: {result.export(options.export, overwrite=options.force)}")
     if options.html:
         Path(options.html).write_text(html.page(summaries, title), encoding="utf-8")
         _print(f"report: {options.html}")
@@ -131,7 +142,8 @@ _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 
 def _tasks(options: argparse.Namespace) -> list[Task]:
-    return tasks.from_file(Path(options.file))
+    found = tasks.from_file(Path(options.file))
+    return [tasks.compiled_as(task, options, options.kernel) for task in found]
 
 
 def _program(options: argparse.Namespace) -> str | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from optiml_magic import binding, rewards
 from optiml_magic.chips import Chip
@@ -13,7 +15,7 @@ from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.devices.base import Device, Execution, Fault, Job
 from optiml_magic.errors import KernelFailed, SourceError, UsageError
 from optiml_magic.findings import Tool, diagnose
-from optiml_magic.model.build import Build, CompileFailure
+from optiml_magic.model.build import Build, CompileFailure, Diagnostic
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.codec import to_json
 from optiml_magic.model.evaluation import Evaluation
@@ -27,8 +29,13 @@ from optiml_magic.profilers.ncu import Refused
 from optiml_magic.profilers.roofline import roofline_class
 from optiml_magic.source.program import Program, parse_program
 from optiml_magic.verifiers import oracle
+from optiml_magic.verifiers.hazards import Inspection, Inspector, inspected
 from optiml_magic.verifiers.problem import Instance, Problem
 from optiml_magic.verifiers.verify import judge, verify
+
+# Which candidates are inspected for hazards: all that run, those that would be the best so far, or
+# only an input kernel that is to be its own oracle.
+Extent = Literal["all", "winners", "oracle"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,8 @@ class Tools:
     findings: tuple[Tool, ...]
     instructions: int  # budget of one launch, where the device can count
     counters: Counters | None = None  # asked once for each batch
+    inspector: Inspector | None = None  # of hazards, where somebody can look for them
+    extent: Extent = "winners"
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,8 @@ class Evaluator:
         self._root: Measurement | None = None
         self._seen: dict[str, Evaluation] = {}
         self._fresh: dict[int, tuple[Build, Job]] = {}  # of this batch, to be counted
+        self._best = float("inf")  # seconds of the fastest that was inspected
+        self._inspections: dict[str, Inspection] = {}  # by identity
         self.notes: tuple[str, ...] = ()
         for instance in self._instances:
             tools.device.put(instance.case)
@@ -104,6 +115,8 @@ class Evaluator:
             prepared, profiler = self._prepare(candidate.text), self._tools.profiler
             if isinstance(profiler, EventsProfiler) and isinstance(prepared, _Prepared):
                 profiler.remember(prepared.build, self._job(prepared), self._root.seconds)
+        if evaluation.verdict.passed and evaluation.measurement:
+            self._best = min(self._best, evaluation.measurement.seconds)
         if evaluation.identity:
             self._seen.setdefault(evaluation.identity, evaluation)
 
@@ -135,6 +148,7 @@ class Evaluator:
         evaluation = Evaluation(number, prepared.identity, verdict)
         if verdict.passed:
             evaluation = self._measured(evaluation, prepared)
+        evaluation = self._inspected(evaluation, prepared)
         self._seen[prepared.identity] = evaluation  # its diagnosis follows with the batch
         return evaluation
 
@@ -148,15 +162,19 @@ class Evaluator:
                     fix="keep the init directives of the input kernel",
                 )
             names = binding.name_expressions(program, self._problem.interface)
-            source = program.compiled_text()
+            source = binding.checked_text(program, self._problem.interface)
         except UsageError as unfit:
             return _invalid(unfit)
         tools = self._tools
         build = tools.compiler.compile(source, names, tools.chip, tools.options)
         if isinstance(build, CompileFailure):
+            misfit = binding.misfit(program, self._problem.interface, build)
+            if misfit is not None:
+                return _invalid(misfit)
             first = build.errors[0]
             more = f" (and {len(build.errors) - 1} more)" if len(build.errors) > 1 else ""
-            return Verdict(Outcome.COMPILE_ERROR, f"{first.message}{more}", line=first.line)
+            summary, fix = f"{first.message}{more}", _advice(first, self._problem.notes)
+            return Verdict(Outcome.COMPILE_ERROR, summary, line=first.line, fix=fix)
         try:
             plans = tuple((i, self.plan(program, build, i)) for i in self._instances)
         except UsageError as unfit:
@@ -184,6 +202,34 @@ class Evaluator:
         self._fresh[evaluation.candidate] = (prepared.build, job)
         resources = tuple(prepared.build.resources[x.kernel] for x in job.plan.launches)
         return replace(evaluation, measurement=measured, resources=resources)
+
+    def _inspected(self, evaluation: Evaluation, prepared: _Prepared) -> Evaluation:
+        """Look for hazards on the first case, where the candidate would be the best so far.
+
+        Nothing slower can win, and looking costs more than running. Asked to look at all, also at
+        a wrong one: a race says why.
+        """
+        tools, verdict = self._tools, evaluation.verdict
+        seconds = evaluation.measurement.seconds if evaluation.measurement else float("inf")
+        wins = tools.extent == "winners" and verdict.passed and seconds <= self._best
+        ran = tools.extent == "all" and (verdict.passed or verdict.outcome is Outcome.WRONG)
+        if not (wins or ran):
+            return evaluation
+        verdict = inspected(verdict, self._inspection(prepared))
+        if verdict.passed:
+            self._best = min(self._best, seconds)
+            return replace(evaluation, verdict=verdict)
+        return Evaluation(evaluation.candidate, evaluation.identity, verdict)
+
+    def _inspection(self, prepared: _Prepared) -> Inspection:
+        inspector = self._tools.inspector
+        if inspector is None:
+            return Inspection(())
+        found = self._inspections.get(prepared.identity)
+        if found is None:
+            found = inspector.inspect(prepared.build, self._job(prepared))
+            self._inspections[prepared.identity] = found
+        return found
 
     def _job(self, prepared: _Prepared) -> Job:
         instance, plan = prepared.plans[0]
@@ -223,6 +269,9 @@ class Evaluator:
         prepared = self._prepare(candidate.text)
         if isinstance(prepared, Verdict):
             return prepared
+        verdict = inspected(Verdict(Outcome.PASSED, ""), self._inspection(prepared))
+        if not verdict.passed:
+            return verdict
         answered = oracle.answered(
             self._tools.device,
             prepared.build,
@@ -251,6 +300,13 @@ def _with_metrics(evaluation: Evaluation, metrics: tuple[Metric, ...]) -> Evalua
     if measured is None or not metrics:
         return evaluation
     return replace(evaluation, measurement=replace(measured, metrics=(*metrics, *measured.metrics)))
+
+
+def _advice(error: Diagnostic, notes: Sequence[str]) -> str:
+    """What to do about an undefined name that was taken for the host's."""
+    name = re.search(r'identifier "(\w+)" is undefined', error.message)
+    taken = [n for n in notes if name and n.startswith(f"dropped host function `{name[1]}`")]
+    return f"{taken[0]}: mark it __device__" if taken else ""
 
 
 def _invalid(unfit: UsageError) -> Verdict:

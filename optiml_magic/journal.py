@@ -21,7 +21,7 @@ from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.view import View
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class RunHeader:
     seed: int
     batch: int
     proposers: tuple[str, ...]
+    options_digest: str  # of how it is compiled: flags, and the headers that the program reaches
 
     def differences(self, other: RunHeader) -> tuple[str, ...]:
         """Names of the fields that differ, the run's own name left out."""
@@ -113,7 +114,7 @@ class Journal:
         if differing:
             raise UsageError(
                 f"{path.name} is of another run: {', '.join(differing)} differ",
-                fix="resume with the same task, device and seed, or start a new run",
+                fix="resume with the same task, options, device and seed, or start a new run",
             )
         file = path.open("r+b", buffering=0)
         file.truncate(good)  # a line cut short by a kill is evaluated again

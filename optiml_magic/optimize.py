@@ -19,14 +19,20 @@ import numpy as np
 
 from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
-from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.compilers.cached import CachedCompiler
+from optiml_magic.compilers.headers import fingerprint
+from optiml_magic.compilers.nvcc import NvccCompiler
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
+from optiml_magic.compilers.options import options_of
+from optiml_magic.compilers.sass import disassemble
 from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice, choose
+from optiml_magic.devices.driver import require_release
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.errors import KernelFailed, SourceError
-from optiml_magic.evaluation import Evaluator, Tools
+from optiml_magic.evaluation import Evaluator, Extent, Tools
+from optiml_magic.exports import Exportable
 from optiml_magic.findings import TOOLS
 from optiml_magic.inprocess import InProcess, library_of
 from optiml_magic.journal import SCHEMA, Journal, RunHeader
@@ -34,6 +40,7 @@ from optiml_magic.llms.choice import ModelChoice
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.codec import to_json
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
@@ -44,6 +51,7 @@ from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import mixed
 from optiml_magic.proposers.rules import RuleProposer
+from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, run
@@ -51,7 +59,9 @@ from optiml_magic.search.mcts import Mcts
 from optiml_magic.settings import Settings
 from optiml_magic.source.hostcode import drop_host_code
 from optiml_magic.source.program import parse_program
+from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
 from optiml_magic.verifiers.problem import Problem, prepare
+from optiml_magic.verifiers.sanitizer import SanitizerInspector
 
 if TYPE_CHECKING:
     from optiml_magic.proposers.llm import LlmProposer
@@ -70,29 +80,61 @@ class Session:
 
 
 @contextmanager
-def session(settings: Settings, cases: Sequence[Case] = ()) -> Iterator[Session]:
-    """Compiler, device host and tools for the length of one command; ncu counts on ``cases``."""
+def session(
+    settings: Settings,
+    cases: Sequence[Case] = (),
+    *,
+    task: Task | None = None,
+    machine: bool = False,
+    extent: Extent = "oracle",
+) -> Iterator[Session]:
+    """Compiler, device host and tools for the length of one command.
+
+    ncu counts on ``cases``; programs are compiled with what ``task`` and the settings ask for.
+    ``machine``: emulated counts are weighted by the machine code as well; half a second a build.
+    The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, and only
+    where all is to be inspected, since each of its tools takes seconds.
+    """
+    options = options_of(task or Task(""), settings)
     choice = choose(settings.device)
-    compiler = CachedCompiler(NvrtcCompiler(), settings.cache)
+    compiler = CachedCompiler(_compiler(settings), settings.cache)
+    if not choice.is_emulated:
+        require_release(compiler.version, compiler.major, choice.driver)
     device = HostedDevice(choice.name, seconds=settings.run_seconds)
     emulated = choice.is_emulated
     profiler: Profiler = (
-        EmulatedProfiler(device, choice.chip) if emulated else EventsProfiler(device, choice.chip)
+        EmulatedProfiler(
+            device,
+            choice.chip,
+            sample=settings.count_instructions,
+            disassemble=disassemble if machine else None,
+        )
+        if emulated
+        else EventsProfiler(device, choice.chip)
     )
+    inspector: Inspector | None = DeviceInspector(device) if emulated else None
+    if extent == "all" and not emulated:
+        inspector = SanitizerInspector(choice.name, cases)
     try:
         tools = Tools(
             compiler=compiler,
-            options=CompileOptions(),
+            options=options,
             device=device,
             chip=choice.chip,
             profiler=profiler,
             findings=TOOLS,
             instructions=settings.instructions,
             counters=None if emulated or not cases else NcuCounters(choice.name, cases),
+            inspector=inspector,
+            extent=extent,
         )
         yield Session(tools, choice)
     finally:
         device.close()
+
+
+def _compiler(settings: Settings) -> Compiler:
+    return NvccCompiler() if settings.compiler == "nvcc" else NvrtcCompiler()
 
 
 def prepared(task: Task, settings: Settings) -> Problem:
@@ -101,11 +143,12 @@ def prepared(task: Task, settings: Settings) -> Problem:
         return prepare(task, seeds=settings.verify_seeds)
     except SourceError as unreadable:
         try:
-            program = parse_program(drop_host_code(task.text)[0])
+            program = parse_program(drop_host_code(task.text, task.constants)[0])
             source = program.compiled_text()
         except SourceError:
             raise unreadable from None
-        failure = NvrtcCompiler().compile(source, (), chip(DEFAULT_CHIP), CompileOptions())
+        options = options_of(task, settings)
+        failure = _compiler(settings).compile(source, (), chip(DEFAULT_CHIP), options)
         if isinstance(failure, CompileFailure):
             raise KernelFailed(
                 f"the input kernel failed, compile_error: {failure.errors[0].message}",
@@ -128,7 +171,10 @@ def optimize(
     problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
     chosen = choose_model(settings.llm, settings.llm_url)
-    with session(settings, cases) as members, _model(chosen, settings) as model:
+    with (
+        session(settings, cases, task=task, extent="winners") as members,
+        _model(chosen, settings) as model,
+    ):
         proposers: tuple[Proposer, ...] = (RuleProposer(), *([model] if model else []))
         header = _header(problem, members, settings, proposers)
         path = resume or settings.runs / f"{header.run}.jsonl"
@@ -161,7 +207,7 @@ def optimize(
         journal=path,
         model=chosen.reason,
     )
-    return Result(summary, partial(kernel, problem, settings))
+    return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))
 
 
 @contextmanager
@@ -199,11 +245,17 @@ class Checked:
     notes: tuple[str, ...] = ()
 
 
-def evaluate_once(task: Task, settings: Settings, *, program: str | None = None) -> Checked:
-    """Compile, verify and measure the task's kernel, or ``program`` in its place."""
+def evaluate_once(
+    task: Task, settings: Settings, *, program: str | None = None, hazards: bool = False
+) -> Checked:
+    """Compile, verify and measure the task's kernel, or ``program`` in its place.
+
+    With ``hazards`` they are looked for, whatever the outcome and however long it takes.
+    """
     problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
-    with session(settings, cases) as members:
+    extent: Extent = "all" if hazards else "oracle"
+    with session(settings, cases, task=task, machine=True, extent=extent) as members:
         evaluator = Evaluator(problem, members.tools)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (evaluation,) = evaluator([root])
@@ -222,7 +274,7 @@ def run_once(task: Task, settings: Settings, *, program: str | None = None) -> d
     is compared; raises UsageError where the kernel does not compile or faults.
     """
     problem = prepared(task, replace(settings, verify_seeds=1))
-    with session(settings) as members:
+    with session(settings, task=task) as members:
         text = program or problem.program.text
         outputs = {bound.name for bound in problem.interface.named("output")}
         values = problem.instances[0].values
@@ -231,16 +283,28 @@ def run_once(task: Task, settings: Settings, *, program: str | None = None) -> d
         )
 
 
-def kernel(problem: Problem, settings: Settings, text: str) -> Kernel:
-    """A program of a problem as a callable on the user's arrays.
+def kernel(
+    problem: Problem, settings: Settings, text: str, *, about: tuple[str, ...] = ()
+) -> Kernel:
+    """A program of a problem as a callable on the user's arrays; ``about`` goes into exports.
 
     NumPy arrays run in a device host that stays for the next call, arrays on a GPU in this process.
     """
     choice = choose(settings.device)
     parameters = [b.name for b in problem.interface.named("input", "inout")]
     scalars = [s for s in problem.interface.scalars if s not in parse_program(text).values]
-    return Kernel(
+    first = problem.instances[0]
+    exportable = Exportable(
+        problem.name,
         parse_program(text),
+        problem.interface,
+        first.shapes,
+        first.values,
+        problem.task.outputs,
+        about,
+    )
+    return Kernel(
+        exportable,
         [*parameters, *scalars],
         [bound.name for bound in problem.interface.named("output")],
         choice.name,
@@ -264,12 +328,14 @@ class _Calls:
 
     @cached_property
     def _members(self) -> Session:
-        return self._opened.enter_context(session(self._settings))
+        members = session(self._settings, task=self._problem.task)
+        return self._opened.enter_context(members)
 
     @cached_property
     def _in_process(self) -> InProcess:
-        compiler = CachedCompiler(NvrtcCompiler(), self._settings.cache)
-        return InProcess(self._problem, compiler, CompileOptions())
+        compiler = CachedCompiler(_compiler(self._settings), self._settings.cache)
+        options = options_of(self._problem.task, self._settings)
+        return InProcess(self._problem, compiler, options)
 
 
 def _batch(members: Session) -> int:
@@ -331,7 +397,14 @@ def _header(
         seed=settings.seed,
         batch=_batch(members),
         proposers=tuple(proposer.name for proposer in proposers),
+        options_digest=_options_digest(members.tools.options, problem.program.text),
     )
+
+
+def _options_digest(options: CompileOptions, text: str) -> str:
+    """Of the options and the headers that ``text`` reaches; its own where that cannot be told."""
+    reached = fingerprint(text, options) or uuid.uuid4().hex
+    return hashlib.sha256(f"{to_json(CompileOptions, options)} {reached}".encode()).hexdigest()[:16]
 
 
 def _inputs_digest(problem: Problem, settings: Settings) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 
-from optiml_magic.errors import UsageError
+from optiml_magic import exports
+from optiml_magic.errors import KernelFailed, MachineError, UsageError
+from optiml_magic.exports import Exportable
 from optiml_magic.model.evaluation import Trajectory
-from optiml_magic.reports import html, text
+from optiml_magic.reports import html, table, text
 from optiml_magic.reports.summary import Summary
-from optiml_magic.source.program import Program
 
 
 class Kernel:
@@ -24,14 +26,15 @@ class Kernel:
 
     def __init__(
         self,
-        program: Program,
+        exportable: Exportable,
         parameters: Sequence[str],
         outputs: Sequence[str],
         device: str,
         run: KernelRun,
     ) -> None:
-        self.program = program
+        self.program = exportable.program
         self.outputs = tuple(outputs)
+        self._exportable = exportable
         self.device = device
         self.parameters = tuple(parameters)
         self._run = run
@@ -54,6 +57,13 @@ class Kernel:
         outputs = self._run(self.program.text, {**given, **named})
         values = tuple(outputs.values())
         return values[0] if len(values) == 1 else values
+
+    def export(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write it as a file that stands alone; the suffix, .cu or .py, names the format.
+
+        Raises UsageError for another suffix, a missing folder, or a file that is there already.
+        """
+        return exports.write(self._exportable, path, overwrite=overwrite)
 
     def __repr__(self) -> str:
         return f"<kernel ({', '.join(self.parameters)}) on {self.device}>"
@@ -104,6 +114,37 @@ class Result:
     def diff(self) -> str:
         """From the input kernel to the winner, as a unified diff."""
         return self.summary.diff()
+
+    def export(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the winner as a file that stands alone: see ``Kernel.export``; needs no GPU.
+
+        Raises KernelFailed where the input kernel did not pass its check.
+        """
+        verdict = self.summary.winner.evaluation.verdict
+        if not verdict.passed:
+            raise KernelFailed(
+                f"there is no verified program to export: {verdict.outcome}", fix=verdict.fix
+            )
+        return self.best.export(path, overwrite=overwrite)
+
+    @property
+    def tree(self) -> Mapping[int, tuple[int, ...]]:
+        """The numbers of the children of each candidate, by its number; 0 is the input kernel."""
+        return table.children(self.trajectory)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat row for each candidate, in order; seconds with their source and chip."""
+        return table.rows(self.summary)
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame. Raises MachineError where pandas is not installed."""
+        try:
+            import pandas as pd
+        except ImportError as cause:
+            raise MachineError(
+                "pandas is not installed", fix="pip install pandas, or use .rows()"
+            ) from cause
+        return pd.DataFrame(self.rows())
 
     def __repr__(self) -> str:
         return text.render(self.summary)

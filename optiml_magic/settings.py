@@ -28,6 +28,11 @@ class Settings:
     verify_seeds: int = 3  # OPTIML_VERIFY_SEEDS: sets of inputs that each candidate is checked on
     run_seconds: float = 30.0  # OPTIML_RUN_SECONDS: of one execution, then the host is killed
     instructions: int = 20_000_000_000  # OPTIML_INSTRUCTIONS: per emulated launch
+    count_instructions: int = 5_000_000_000  # OPTIML_COUNT_INSTRUCTIONS: larger ones are sampled
+    std: str = "c++17"  # OPTIML_STD: the language standard
+    fast_math: bool = False  # OPTIML_FAST_MATH: 1 or 0
+    compiler: str = "nvrtc"  # OPTIML_COMPILER: nvrtc or nvcc
+    nvcc_args: str = ""  # OPTIML_NVCC_ARGS: more arguments for nvcc, as a shell would split them
     home: Path = Path("~/.cache/optiml")  # OPTIML_HOME
 
     @property
@@ -46,6 +51,14 @@ class Settings:
         return self.home / "runs"
 
 
+_POSITIVE = (
+    "budget", "seconds", "verify_seeds", "run_seconds", "instructions", "count_instructions",
+    "llm_seconds",
+)  # fmt: skip
+_CHOICES = {"std": ("c++11", "c++14", "c++17", "c++20"), "compiler": ("nvrtc", "nvcc")}
+_SWITCHES = {"0": False, "1": True, "false": False, "true": True}
+
+
 def resolve(flags: dict[str, Any] | None = None) -> Settings:
     """The settings for one command; ``flags`` that are None were not given."""
     given = {name: value for name, value in (flags or {}).items() if value is not None}
@@ -57,16 +70,22 @@ def resolve(flags: dict[str, Any] | None = None) -> Settings:
         elif raw:
             values[field.name] = _converted(field.name, raw, type(field.default))
     settings = Settings(**values)
-    for name in ("budget", "seconds", "verify_seeds", "run_seconds", "instructions", "llm_seconds"):
+    for name in _POSITIVE:
         if not getattr(settings, name) > 0:
             raise UsageError(f"{name} is {getattr(settings, name)}", fix="it must be above zero")
+    for name, allowed in _CHOICES.items():
+        value = getattr(settings, name)
+        if value not in allowed:
+            raise UsageError(f"{name} is {value!r}", fix=f"it must be {', '.join(allowed)}")
+    if settings.nvcc_args and settings.compiler != "nvcc":
+        raise UsageError("--nvcc-args is for nvcc alone", fix="add --compiler nvcc")
     return Settings(**{**settings.__dict__, "home": Path(settings.home).expanduser()})
 
 
 def _converted(name: str, raw: str, kind: type) -> Any:
     try:
-        return kind(raw)
-    except ValueError:
+        return _SWITCHES[raw.lower()] if kind is bool else kind(raw)
+    except (ValueError, KeyError):
         variable = f"OPTIML_{name.upper()}"
         raise UsageError(
             f"{variable}={raw!r} is no {kind.__name__}", fix=f"set {variable} to a {kind.__name__}"

@@ -8,7 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from hypothesis import HealthCheck, settings
-from present import BROWSER, DRIVER, SOAK, examples
+from present import BROWSER, DRIVER, NVCC, SOAK, examples
 
 settings.register_profile(
     "fixed",
@@ -21,7 +21,7 @@ settings.load_profile("fixed")
 
 
 def pytest_report_header() -> str:
-    return f"present: NVIDIA driver {DRIVER}, browser {BROWSER}, soak {SOAK}"
+    return f"present: NVIDIA driver {DRIVER}, browser {BROWSER}, nvcc {NVCC or None}, soak {SOAK}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,9 +6,22 @@ import os
 import shutil
 from pathlib import Path
 
+from optiml_magic.compilers.nvcc import NvccCompiler
+from optiml_magic.errors import MachineError
+
+
+def _nvcc() -> str:
+    """The version of nvcc where one runs here."""
+    try:
+        return NvccCompiler().version
+    except MachineError:
+        return ""
+
+
 SOAK = os.environ.get("OPTIML_SOAK") == "1"
 DRIVER = Path("/proc/driver/nvidia/version").exists()
 BROWSER = shutil.which("chromium")
+NVCC = _nvcc()
 
 
 def examples(sample: int, soak: int) -> int:

@@ -11,17 +11,22 @@ from optiml_magic.binding.interface import (
     interface,
     launched,
 )
-from optiml_magic.binding.plan import name_expressions, pack, plan
+from optiml_magic.binding.layout import checked_text, misfit
+from optiml_magic.binding.packing import pack
+from optiml_magic.binding.plan import name_expressions, plan, told
 
 __all__ = [
     "BoundBuffer",
     "Interface",
     "check_array",
     "check_values",
+    "checked_text",
     "content",
     "interface",
     "launched",
+    "misfit",
     "name_expressions",
     "pack",
     "plan",
+    "told",
 ]

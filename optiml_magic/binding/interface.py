@@ -7,12 +7,15 @@ the parameter, its line and the change to make.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
 
+from optiml_magic.binding.elements import element_dtype, is_row_of, layouts, struct_dtype
 from optiml_magic.errors import BindingError, SourceError
+from optiml_magic.model.dtypes import BFLOAT16, DType, title
 from optiml_magic.model.task import Task
 from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.expressions import Expression, nearest, parse_expression
@@ -34,7 +37,7 @@ class BoundBuffer:
 
     name: str
     role: BufferRole
-    dtype: str
+    dtype: DType
     lanes: int
     line: int
     place: Place = "parameter"
@@ -42,10 +45,15 @@ class BoundBuffer:
 
 @dataclass(frozen=True)
 class Interface:
-    """What every candidate of a task must bind to: buffers and scalars by name."""
+    """What every candidate of a task must bind to: buffers and scalars by name.
+
+    ``structs`` are the dtypes of those that hold structs.
+    """
 
     buffers: tuple[BoundBuffer, ...]
     scalars: tuple[str, ...]
+    structs: Mapping[str, DType] = field(default_factory=dict)
+    constants: Mapping[str, int] = field(default_factory=dict)  # macros from outside of the text
 
     def named(self, *roles: BufferRole) -> tuple[BoundBuffer, ...]:
         """The buffers of these roles, in the order of the parameters."""
@@ -57,7 +65,9 @@ def launched(program: Program) -> tuple[tuple[LaunchDirective, Kernel], ...]:
     known = kernels(program.text)
     if not known:
         raise SourceError(
-            "there is no kernel here", fix="write a `__global__ void name(...)` function"
+            "there is no kernel here",
+            fix="write a `__global__ void name(...)` function; one in a header is not seen",
+            line=program.launches[0].line if program.launches else None,
         )
     return tuple((launch, select(known, launch)) for launch in program.launches)
 
@@ -82,31 +92,63 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
     set_before = {d.buffer for d in program.zeros} | {d.buffer for d in program.inits}
     buffers: dict[str, BoundBuffer] = {}
     scalars: dict[str, None] = {}
-    for launch, kernel in launched(program):
-        for parameter, expression in pairs(launch, kernel):
-            if not parameter.pointer:
-                scalars.update(dict.fromkeys(sorted(expression.names)))
-                continue
-            name = expression.text
-            if name in temporary:
-                continue
-            role = _role(parameter, name, task, set_before, values)
-            earlier = buffers.get(name)
-            if earlier is not None and earlier.role != role:
-                # A later launch reads what an earlier one wrote, or the other way round.
-                role = earlier.role if earlier.role == "output" else "inout"
-            buffers[name] = BoundBuffer(
-                name, role, element_dtype(parameter, name), parameter.lanes, parameter.line
-            )
+    passed = [(p, e) for launch, kernel in launched(program) for p, e in pairs(launch, kernel)]
+    known = layouts([(p, e.text) for p, e in passed], values)
+    structs: dict[str, DType] = {}
+    for parameter, expression in passed:
+        if parameter.dtype is None and expression.text not in temporary:
+            structs[expression.text] = struct_dtype(program, parameter, expression.text, known)
+        if not parameter.pointer:
+            scalars.update(dict.fromkeys(sorted(expression.names - task.constants.keys())))
+    for parameter, name in _uses(program):
+        if name in temporary:
+            continue
+        role = _role(parameter, name, task, set_before, values)
+        earlier = buffers.get(name)
+        if earlier is not None and earlier.role != role:
+            # A later launch reads what an earlier one wrote, or the other way round.
+            role = earlier.role if earlier.role == "output" else "inout"
+        if role == "output":
+            set_before.add(name)
+        dtype = element_dtype(parameter)
+        buffers[name] = BoundBuffer(
+            name,
+            role,
+            structs[name] if dtype is None else dtype,
+            parameter.lanes,
+            parameter.line,
+        )
     for variable in _filled(program, values):
         buffers.setdefault(variable.name, variable)
-    found = Interface(tuple(buffers.values()), tuple(scalars))
+    found = Interface(tuple(buffers.values()), tuple(scalars), structs, task.constants)
     if not found.named("output", "inout"):
         raise BindingError(
             "the kernel writes to none of its parameters, so there is nothing to check",
             fix="write the result to a pointer parameter, or say --out NAME",
         )
     return found
+
+
+def _uses(program: Program) -> Iterator[tuple[Parameter, str]]:
+    """The buffers that each launch is given, in order; a round that swaps comes again, swapped."""
+    for _, group in groupby(launched(program), key=lambda pair: id(pair[0].repeat)):
+        launches = list(group)
+        repeat = launches[0][0].repeat
+        names: dict[str, str] = {}
+        given = {e.text for x, k in launches for p, e in pairs(x, k) if p.pointer}
+        for name in {n for pair in (repeat.swaps if repeat else ()) for n in pair} - given:
+            raise SourceError(
+                f"`{name}` is swapped, and no launch of its round takes it",
+                fix=nearest(name, given) or f"buffers of this round: {', '.join(sorted(given))}",
+                line=repeat.line if repeat else None,
+            )
+        for _ in range(len(repeat.swaps) + 1 if repeat else 1):
+            for launch, kernel in launches:
+                for parameter, expression in pairs(launch, kernel):
+                    if parameter.pointer:
+                        yield parameter, names.get(expression.text, expression.text)
+            for one, two in repeat.swaps if repeat else ():
+                names[one], names[two] = names.get(two, two), names.get(one, one)
 
 
 def _filled(program: Program, values: Mapping[str, Any]) -> Iterator[BoundBuffer]:
@@ -127,7 +169,8 @@ def _filled(program: Program, values: Mapping[str, Any]) -> Iterator[BoundBuffer
                 fix="use a built-in type",
                 line=variable.line,
             )
-        yield BoundBuffer(name, "input", variable.dtype, variable.lanes, variable.line, "variable")
+        dtype = np.dtype(variable.dtype)
+        yield BoundBuffer(name, "input", dtype, variable.lanes, variable.line, "variable")
 
 
 def content(bound: BoundBuffer, values: Mapping[str, Any]) -> Any:
@@ -155,7 +198,7 @@ def check_values(found: Interface, values: Mapping[str, Any]) -> None:
             raise BindingError(
                 f"no array named `{buffer.name}`",
                 fix=nearest(buffer.name, values)
-                or f"define `{buffer.name}` as a {buffer.dtype} array",
+                or f"define `{buffer.name}` as a {title(buffer.dtype)} array",
                 line=buffer.line,
             )
         check_array(buffer, content(buffer, values))
@@ -169,19 +212,20 @@ def check_values(found: Interface, values: Mapping[str, Any]) -> None:
 
 def check_array(buffer: BoundBuffer, value: Any) -> None:
     """Whether an array can be passed for a pointer parameter as it is."""
+    wanted = title(buffer.dtype)
     if not isinstance(value, np.ndarray):
         raise BindingError(
             f"`{buffer.name}` is a {type(value).__name__}, and the kernel wants an array",
-            fix=f"make it a NumPy array of {buffer.dtype}",
+            fix=f"pass {_made(buffer)}",
             line=buffer.line,
         )
-    wanted = np.dtype(buffer.dtype)
-    if value.dtype != wanted and not (
-        value.dtype.names and value.dtype.itemsize % wanted.itemsize == 0
-    ):
+    if value.dtype != buffer.dtype and not is_row_of(value.dtype, buffer.dtype):
+        fix = f"pass {_made(buffer)}, or change the parameter's type"
+        if buffer.dtype.names or value.dtype.names:
+            fix = "give it the kernel's type"
         raise BindingError(
-            f"`{buffer.name}` holds {value.dtype}, and the kernel's pointer is to {wanted.name}",
-            fix=f"pass `{buffer.name}.astype(np.{wanted.name})`, or change the parameter's type",
+            f"`{buffer.name}` holds {title(value.dtype)}, and the kernel's pointer is to {wanted}",
+            fix=fix,
             line=buffer.line,
         )
     if not value.flags.c_contiguous:
@@ -228,11 +272,9 @@ def _role(
     )
 
 
-def element_dtype(parameter: Parameter, name: str) -> str:
-    if parameter.dtype is None or parameter.dtype == "bfloat16":
-        raise BindingError(
-            f"`{name}` points to `{parameter.ctype}`, which has no NumPy dtype here",
-            fix="use a built-in type, or name the template's type in the launch: kernel<float>",
-            line=parameter.line,
-        )
-    return parameter.dtype
+def _made(buffer: BoundBuffer) -> str:
+    """An expression that makes the array a kernel wants from what was given."""
+    if buffer.dtype.names is not None:
+        return f"np.asarray({buffer.name}, dtype) with the dtype of the struct"
+    module = "ml_dtypes" if buffer.dtype == BFLOAT16 else "np"
+    return f"np.asarray({buffer.name}, {module}.{title(buffer.dtype)})"

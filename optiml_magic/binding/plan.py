@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from optiml_magic.binding.elements import element_dtype, wanted
 from optiml_magic.binding.interface import (
     BoundBuffer,
     Interface,
-    element_dtype,
     launched,
     pairs,
 )
+from optiml_magic.binding.packing import pack
 from optiml_magic.chips import Chip
 from optiml_magic.errors import BindingError, SourceError
 from optiml_magic.model.build import Build
+from optiml_magic.model.dtypes import DType, title
 from optiml_magic.model.launch import (
     Argument,
     BufferArgument,
@@ -62,7 +64,7 @@ def plan(
         BindingError: a name that the task does not have, a size that is out of range.
         SourceError: an expression that cannot be evaluated, a ``require`` that does not hold.
     """
-    integers = _integers(values, program, chip)
+    integers = {**found.constants, **_integers(values, program, chip)}
     for requirement in program.requires:
         if not requirement.condition.evaluate(integers, shapes):
             raise SourceError(
@@ -73,7 +75,7 @@ def plan(
     scratch = tuple(_scratch(program, integers, shapes))
     buffers = {buffer.name: buffer for buffer in found.buffers}
     known: dict[str, BoundBuffer | Scratch] = {**buffers, **{s.name: s for s in scratch}}
-    env = _Environment(values, integers, shapes, chip, known)
+    env = _Environment(values, integers, shapes, chip, known, found.structs)
     launches = [_launch(x, kernel, build.names, env) for x, kernel in launched(program)]
     zeros = tuple(d.buffer for d in program.zeros)
     for name, line in [(d.buffer, d.line) for d in (*program.zeros, *program.inits)]:  # type: ignore[attr-defined]
@@ -133,9 +135,9 @@ def _bound_variables(
                     line=variable.line,
                 )
             continue
-        if variable.dtype != bound.dtype or variable.lanes != bound.lanes:
+        if variable.dtype is None or variable.dtype != bound.dtype or variable.lanes != bound.lanes:
             raise BindingError(
-                f"`{bound.name}` holds {np.dtype(bound.dtype).name}, and this variable is of "
+                f"`{bound.name}` holds {title(bound.dtype)}, and this variable is of "
                 f"{variable.ctype}",
                 fix="keep the types of the task's variables",
                 line=variable.line,
@@ -156,11 +158,18 @@ def _scratch(program: Program, integers: Mapping[str, int], shapes: Shapes) -> I
         total += elements * np.dtype(directive.dtype).itemsize
         if elements < 1 or total > _MOST_SCRATCH:
             raise BindingError(
-                f"scratch {directive.name} of {elements} elements",
+                f"scratch {directive.name} of {elements} elements{told(directive.count, integers)}",
                 fix=f"ask for at least one, and for {_MOST_SCRATCH >> 30} GB in all at most",
                 line=directive.line,
             )
         yield Scratch(directive.name, directive.dtype, elements)
+
+
+def told(expression: Expression, integers: Mapping[str, int]) -> str:
+    """Where a size comes from: its expression, and the values of the names in it."""
+    names = sorted(expression.names & integers.keys())
+    values = " and ".join(f"{name} = {integers[name]}" for name in names)
+    return f", from `{expression}` with {values}" if names else ""
 
 
 def name_expressions(program: Program, found: Interface) -> tuple[str, ...]:
@@ -190,6 +199,7 @@ class _Environment:
     shapes: Shapes
     chip: Chip
     known: Mapping[str, BoundBuffer | Scratch]
+    structs: Mapping[str, DType]
 
     def evaluate(self, expression: Expression) -> int:
         return expression.evaluate(self.integers, self.shapes)
@@ -229,8 +239,9 @@ def _extent(
     axes += [1] * (3 - len(axes))
     for value, limit, axis in zip(axes, largest, "xyz", strict=True):
         if not 1 <= value <= limit:
+            source = told(expressions["xyz".index(axis)], env.integers)
             raise BindingError(
-                f"{what}.{axis} is {value}",
+                f"{what}.{axis} is {value}{source}",
                 fix=f"it must lie between 1 and {limit}",
                 line=line or None,
             )
@@ -247,9 +258,10 @@ def _argument(parameter: Parameter, expression: Expression, env: _Environment) -
                 fix=nearest(name, env.known) or f"declare it: #pragma optiml scratch {name} f4[n]",
                 line=parameter.line,
             )
-        if buffer.dtype != element_dtype(parameter, name):
+        held, own = np.dtype(buffer.dtype), element_dtype(parameter)
+        if held != own and (held.names is None or own is not None):
             raise BindingError(
-                f"`{name}` holds {buffer.dtype}, and this kernel's pointer is to {parameter.ctype}",
+                f"`{name}` holds {title(held)}, and this kernel's pointer is to {parameter.ctype}",
                 fix="keep the types of the task's buffers",
                 line=parameter.line,
             )
@@ -257,59 +269,14 @@ def _argument(parameter: Parameter, expression: Expression, env: _Environment) -
     value = env.values.get(expression.text)
     if value is None:
         value = env.evaluate(expression)
+    layout = env.structs.get(expression.text)
+    if layout is not None and getattr(value, "dtype", None) != layout:
+        raise BindingError(
+            f"`{parameter.name}` is {wanted(parameter)}, which the task gave as {title(layout)}",
+            fix="pass a structured scalar of that dtype",
+            line=parameter.line,
+        )
     return ScalarArgument(pack(parameter, value).hex())
-
-
-def pack(parameter: Parameter, value: Any) -> bytes:
-    """The little-endian bytes of a by-value parameter; BindingError where it does not fit."""
-    if isinstance(value, np.void):
-        return value.tobytes()
-    if parameter.dtype is None or parameter.dtype == "bfloat16" or parameter.lanes > 1:
-        raise BindingError(
-            f"`{parameter.name}` is a `{parameter.ctype}`, and was given a {type(value).__name__}",
-            fix="pass a NumPy structured scalar of the same layout",
-            line=parameter.line,
-        )
-    dtype = np.dtype(parameter.dtype)
-    if isinstance(value, np.ndarray) and value.ndim:
-        raise BindingError(
-            f"`{parameter.name}` is a {dtype.name}, and was given an array",
-            fix="pass one number",
-            line=parameter.line,
-        )
-    number = value.item() if hasattr(value, "item") else value
-    if dtype.kind in "iu" and isinstance(number, float):
-        raise BindingError(
-            f"`{parameter.name}` is the float {number!r}, and the kernel wants a {dtype.name}",
-            fix=f"pass int({parameter.name})",
-            line=parameter.line,
-        )
-    if not isinstance(number, (bool, int, float, complex)):
-        raise BindingError(
-            f"`{parameter.name}` is a {dtype.name}, and was given a {type(value).__name__}",
-            fix="pass a number",
-            line=parameter.line,
-        )
-    if dtype.kind in "iu" and (
-        number != int(number.real) or not _in_range(int(number.real), dtype)
-    ):
-        raise BindingError(
-            f"`{parameter.name}` is {number!r}, which a {dtype.name} cannot hold",
-            fix="pass an integer in its range, or change the parameter's type",
-            line=parameter.line,
-        )
-    if dtype.kind == "f" and isinstance(number, complex):
-        raise BindingError(
-            f"`{parameter.name}` is complex, and the kernel wants a {dtype.name}",
-            fix="pass a real number",
-            line=parameter.line,
-        )
-    return np.asarray(number).astype(dtype).tobytes()
-
-
-def _in_range(value: int, dtype: np.dtype[Any]) -> bool:
-    limits = np.iinfo(dtype)
-    return int(limits.min) <= value <= int(limits.max)
 
 
 def _expression_of(launch: LaunchDirective, kernel: Kernel) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optiml_magic.devices.choice import choose
+from optiml_magic.devices.driver import driver_release, require_release
 from optiml_magic.errors import OptimlError
 from optiml_magic.settings import Settings
 
@@ -53,10 +54,13 @@ def _facts(settings: Settings) -> Iterator[Fact]:
         f"{_version()} on Python {sys.version.split()[0]}, {here}",
     )
     yield _tried("compiler", _compiler)
+    yield _nvcc(settings)
     yield Fact(True, "emulator", f"llvmlite {metadata.version('llvmlite')}")
     runs: list[Checked] = []
     yield _tried("end to end", lambda: _end_to_end(settings, runs))
     yield _driver()
+    if driver_release():
+        yield _tried("CUDA", _fit)
     yield _counters(runs)
     choice = choose("auto")
     yield Fact(True, "device", f"auto means {choice.name}: {choice.reason}")
@@ -80,7 +84,26 @@ def _tried(what: str, look: Callable[[], str]) -> Fact:
 def _compiler() -> str:
     from optiml_magic.compilers.nvrtc import NvrtcCompiler, include_folders
 
-    return f"{NvrtcCompiler().version}, headers in {len(include_folders())} folders"
+    compiler = NvrtcCompiler()
+    folders = include_folders(compiler.major)
+    return f"{compiler.version}, headers in {len(folders)} folders"
+
+
+def _fit() -> str:
+    from optiml_magic.compilers.nvrtc import NvrtcCompiler
+
+    compiler, release = NvrtcCompiler(), driver_release()
+    require_release(compiler.version, compiler.major, release)
+    return f"the driver knows CUDA {release}, NVRTC makes cubins of CUDA {compiler.major}"
+
+
+def _nvcc(settings: Settings) -> Fact:
+    from optiml_magic.compilers.nvcc import NvccCompiler
+
+    found = _tried("nvcc", lambda: NvccCompiler().version)
+    if not found.well and settings.compiler != "nvcc":
+        return Fact(True, "nvcc", f"{found.found}; only --compiler nvcc asks for it")
+    return found
 
 
 def _end_to_end(settings: Settings, runs: list[Checked]) -> str:

@@ -9,16 +9,22 @@ from difflib import get_close_matches
 from typing import Any, Never
 
 from optiml_magic.errors import UsageError
+from optiml_magic.exports import FORMATS
 
 HELP = """\
 %%optiml optimize   search for a faster kernel: verified, measured, explained
 %%optiml check      compile it and compare it with the reference
 %%optiml profile    measure it and say what limits it
 %%optiml run        run it once and return its outputs
+%%optiml header     keep shared device code for #include; %optiml header lists it
 %optiml  best       the best program of the last optimize
+%optiml  export     write it to FILE.cu or FILE.py, which stand alone
 %optiml  doctor     what this machine can do, and what is missing
 %optiml  help       this page; COMMAND -h tells the options of a command
 """
+
+
+_SUFFIXES = ", ".join(f"{form.suffix} for {form.form}" for form in FORMATS)
 
 
 class HelpShown(Exception):  # noqa: N818  # not an error: the user asked for it
@@ -60,6 +66,7 @@ def cell_parser() -> argparse.ArgumentParser:
         command.add_argument("--file", help="take the kernel from this file, not from the cell")
         _binding(command)
         _running(command)
+        _including(command)
         if verb == "optimize":
             _searching(command)
             command.add_argument(
@@ -68,8 +75,15 @@ def cell_parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "--view", choices=("auto", "widget", "text"), default="auto", help="how to watch"
             )
+    header = verbs.add_parser("header", help="shared device code for later cells")
+    header.add_argument("name", nargs="?", help="what an #include calls it")
     best = verbs.add_parser("best", help="the best program of the last optimize")
     best.add_argument("name", nargs="?", help="of the result of this name")
+    summary = "write the best program to a file that stands alone"
+    export = verbs.add_parser("export", help=summary, description=summary)
+    export.add_argument("name", nargs="?", help="of the result of this name, else of the last")
+    export.add_argument("file", help=f"its suffix names the format: {_SUFFIXES}")
+    export.add_argument("--force", action="store_true", help="replace the file if it is there")
     verbs.add_parser("doctor", help="what this machine can do")
     verbs.add_parser("help", help="all commands")
     return parser
@@ -92,8 +106,15 @@ def line_parser() -> argparse.ArgumentParser:
         command.add_argument("--kernel", metavar="FILE.cu", help="this program, for that task")
         command.add_argument("--json", metavar="OUT", help="write the outcome to this file")
         _running(command)
+        _including(command)
         if verb == "optimize":
             command.add_argument("--html", metavar="OUT", help="write a report to this file")
+            command.add_argument(
+                "--export", metavar="OUT", help=f"write the best program to this file: {_SUFFIXES}"
+            )
+            command.add_argument(
+                "--force", action="store_true", help="replace that file if it is there"
+            )
             _searching(command)
     demo = verbs.add_parser("demo", help="optimise three naive kernels that come with the package")
     demo.add_argument("--html", metavar="OUT", help="write a report to this file")
@@ -114,7 +135,17 @@ def split(line: str) -> list[str]:
 
 def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
     """Parsed words. Raises UsageError for wrong ones, HelpShown where help was asked for."""
-    return parser.parse_args(list(words))
+    return parser.parse_args(_joined(words))
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """The value of --nvcc-args begins with a dash, and argparse would take it for an option."""
+    joined = list(words)
+    for at, word in enumerate(joined[:-1]):
+        if word == "--nvcc-args":
+            joined[at : at + 2] = [f"{word}={joined[at + 1]}"]
+            break
+    return joined
 
 
 def _running(command: argparse.ArgumentParser) -> None:
@@ -122,6 +153,19 @@ def _running(command: argparse.ArgumentParser) -> None:
     command.add_argument("--verify-seeds", type=whole_number, help="sets of inputs (3)")
     command.add_argument(
         "--run-seconds", type=float, help="limit of one run, after which it is killed (30)"
+    )
+    command.add_argument("--std", help="c++11, c++14, c++17 or c++20 (c++17)")
+    command.add_argument("--fast-math", action="store_true", default=None, help="as nvcc has it")
+    command.add_argument("--compiler", help="nvrtc or nvcc (nvrtc)")
+    command.add_argument("--nvcc-args", metavar="ARGS", help="more arguments for nvcc, quoted")
+
+
+def _including(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "-I", dest="include", metavar="DIR", action="append", help="a folder of headers; repeatable"
+    )
+    command.add_argument(
+        "-D", dest="define", metavar="NAME[=VALUE]", action="append", help="a macro; repeatable"
     )
 
 

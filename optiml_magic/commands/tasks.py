@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import runpy
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Number
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,11 @@ def read_text(path: Path) -> str:
 
 
 def from_cell(
-    cell: str, options: argparse.Namespace, namespace: Mapping[str, Any], name: str = ""
+    cell: str,
+    options: argparse.Namespace,
+    namespace: Mapping[str, Any],
+    name: str = "",
+    headers: Mapping[str, str] | None = None,
 ) -> Task:
     """The task of a cell: names in the kernel are names in the notebook."""
     renamed = _renamed(options.inputs)
@@ -71,7 +76,7 @@ def from_cell(
                 f"no variable named `{source}`",
                 fix=nearest(source, namespace) or f"define {source}",
             )
-    return Task(
+    task = Task(
         kernel=cell,
         reference=_reference(options.ref, namespace),
         inputs=inputs,
@@ -80,8 +85,27 @@ def from_cell(
         args=tuple(_names(options.args)),
         rtol=options.rtol,
         atol=options.atol,
+        headers=dict(headers or {}),
         name=name,
     )
+    return compiled_as(task, options, options.file)
+
+
+def compiled_as(task: Task, options: argparse.Namespace, file: str | None) -> Task:
+    """The task with the command's -I and -D; a kernel's file has its own folder searched first."""
+    own = [Path(file).parent] if file else []
+    folders = [Path(folder).expanduser() for folder in (*own, *(options.include or ()))]
+    defines = dict(_define(word) for word in options.define or ())
+    return replace(
+        task,
+        include=(*(folder.absolute() for folder in folders), *task.include),
+        defines={**task.defines, **defines},
+    )
+
+
+def _define(word: str) -> tuple[str, str]:
+    name, given, value = word.partition("=")
+    return name.strip(), value if given else "1"
 
 
 def name_of(task: Task) -> str:
@@ -104,7 +128,7 @@ def _reference(name: str | None, namespace: Mapping[str, Any]) -> Any:
 
 
 def _is_value(value: Any) -> bool:
-    return isinstance(value, (np.ndarray, Number, np.generic)) or hasattr(value, "dtype")
+    return isinstance(value, (np.ndarray, Number, np.generic, list)) or hasattr(value, "dtype")
 
 
 def _names(text: str | None) -> list[str]:

@@ -17,7 +17,10 @@ from optiml_magic.optimize import optimize as search
 from optiml_magic.result import Result
 from optiml_magic.settings import Settings, resolve
 
-_SETTINGS = ("device", "llm", "llm_url", "budget", "seconds", "seed", "verify_seeds", "run_seconds")
+_SETTINGS = (
+    "device", "llm", "llm_url", "budget", "seconds", "seed", "verify_seeds", "run_seconds",
+    "std", "fast_math", "compiler", "nvcc_args",
+)  # fmt: skip
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
@@ -39,8 +42,8 @@ def optimize(
 
 
 def check(task: Task, options: argparse.Namespace, program: str | None = None) -> CheckView:
-    """Compile and compare with the reference."""
-    return CheckView(evaluate_once(task, settings_of(options), program=program))
+    """Compile, compare with the reference, look for hazards."""
+    return CheckView(evaluate_once(task, settings_of(options), program=program, hazards=True))
 
 
 def profile(task: Task, options: argparse.Namespace, program: str | None = None) -> ProfileView:

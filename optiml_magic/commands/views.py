@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.optimize import Checked
-from optiml_magic.reports import text
-from optiml_magic.reports.markup import element
+from optiml_magic.reports import html, text
+from optiml_magic.verifiers.hazards import report
 
 
 @dataclass(frozen=True)
@@ -25,41 +26,62 @@ class _View:
         """Whether the kernel passed its check."""
         return self.evaluation.verdict.passed
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        plain = repr(self)
-        return {"text/plain": plain, "text/html": element("pre", plain)}
+    @property
+    def _device(self) -> tuple[str, str]:
+        choice = self.checked.choice
+        return ("device", f"{choice.name}: {choice.reason}")
+
+    @property
+    def _notes(self) -> list[tuple[str, str]]:
+        return [("note", note) for note in self.checked.notes]
+
+
+def _rightness(check: OutputCheck) -> str:
+    right = f"{check.elements - check.wrong} of {check.elements} right"
+    return f"{right}, relative error {check.error:.2g} (allowed {check.rtol:.2g})"
 
 
 class CheckView(_View):
     """The verdict on one kernel."""
 
+    @property
+    def _facts(self) -> list[tuple[str, str]]:
+        checks = [(check.name, _rightness(check)) for check in self.evaluation.verdict.checks]
+        hazards = [("hazard", line) for line in report(self.evaluation.verdict.hazards)]
+        oracle = ("checked by", self.checked.problem.oracle)
+        return [self._device, oracle, *checks, *hazards, *self._notes]
+
     def __repr__(self) -> str:
-        verdict, problem = self.evaluation.verdict, self.checked.problem
-        lines = [
-            f"{problem.name}: {text.describe(verdict)}",
-            f"  device       {self.checked.choice.name}: {self.checked.choice.reason}",
-            f"  checked by   {problem.oracle}",
-        ]
-        lines += [
-            f"  {check.name:<12} {check.elements - check.wrong} of {check.elements} right, "
-            f"relative error {check.error:.2g} (allowed {check.rtol:.2g})"
-            for check in verdict.checks
-        ]
-        lines += [f"  note         {note}" for note in self.checked.notes]
-        return "\n".join(lines)
+        head = f"{self.checked.problem.name}: {text.describe(self.evaluation.verdict)}"
+        return "\n".join([head, *(f"  {name:<12} {fact}" for name, fact in self._facts)])
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        page = html.verdict(self.checked.problem.name, self.evaluation.verdict, self._facts)
+        return {"text/plain": repr(self), "text/html": page}
 
 
 class ProfileView(_View):
-    """The measurement of one kernel and what it means."""
+    """The measurement of one kernel and what it means; its verdict where it has none."""
+
+    @property
+    def _headline(self) -> str:
+        return f"{self.checked.problem.name}: {self.evaluation.roofline} bound"
 
     def __repr__(self) -> str:
         evaluation = self.evaluation
         if evaluation.measurement is None:
-            return CheckView.__repr__(self)  # type: ignore[arg-type]  # the same field
-        head = f"{self.checked.problem.name}: {evaluation.roofline} bound"
-        lines = [head, *(f"  {x}" for x in text.measurement(evaluation.measurement))]
+            return repr(CheckView(self.checked))
+        lines = [self._headline, *(f"  {x}" for x in text.measurement(evaluation.measurement))]
         found = text.findings(evaluation.findings)
         if found:
             lines += ["", "findings:", *(f"  {line}" for line in found)]
         lines += [f"note: {note}" for note in self.checked.notes]
         return "\n".join(lines)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        evaluation = self.evaluation
+        if evaluation.measurement is None:
+            return CheckView(self.checked)._repr_mimebundle_()
+        facts = [self._device, *self._notes]
+        page = html.profile(self._headline, evaluation.measurement, evaluation.findings, facts)
+        return {"text/plain": repr(self), "text/html": page}

@@ -1,5 +1,7 @@
 """A compiler that remembers: raw PTX and cubin files by the hash of everything that made them.
 
+What the user's headers hold is part of it; where that cannot be told, nothing is remembered.
+
 An entry is three files, written to a temporary name and renamed, the JSON last: an entry without it
 does not exist, so readers and writers need no lock. The cubin can be opened with ``cuobjdump`` as
 it is.
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions, Compiler
+from optiml_magic.compilers.headers import fingerprint
 from optiml_magic.model.build import Build, CompileFailure
 from optiml_magic.model.codec import from_json, to_json
 
@@ -27,7 +30,8 @@ class _Key:
     schema: int
     compiler: str
     architecture: str
-    options: CompileOptions
+    options: CompileOptions  # less the typed headers, which count where they are reached
+    headers: str
     kernels: tuple[str, ...]
     text: str
 
@@ -43,10 +47,18 @@ class CachedCompiler:
     def version(self) -> str:
         return self._inner.version
 
+    @property
+    def major(self) -> int:
+        return self._inner.major
+
     def compile(
         self, text: str, kernels: tuple[str, ...], chip: Chip, options: CompileOptions
     ) -> Build | CompileFailure:
-        key = _Key(_SCHEMA, self.version, chip.architecture, options, kernels, text)
+        headers = fingerprint(text, options)
+        if headers is None:  # an edit of what it includes would go unseen
+            return self._inner.compile(text, kernels, chip, options)
+        bare = replace(options, headers=())
+        key = _Key(_SCHEMA, self.version, chip.architecture, bare, headers, kernels, text)
         name = hashlib.sha256(to_json(_Key, key).encode()).hexdigest()
         entry = self._folder / name[:2] / name
         known = _read(entry)

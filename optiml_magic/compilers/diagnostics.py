@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from optiml_magic.model.build import Diagnostic
+from optiml_magic.model.build import CompileFailure, Diagnostic
 
 CELL = "/cell.cu"
 """What the compiler calls the kernel text: absolute, so that no folder of this machine gets in."""
 
 _MESSAGE = re.compile(
-    r"^(?P<file>[^\s(][^(\n]*)\((?P<line>\d+)\): "
-    r"(?P<severity>(?:catastrophic )?error|warning)[^:\n]*: (?P<text>.*)$",
+    r"^(?:(?P<file>[^\s(][^(\n]*)\((?P<line>\d+)\)|(?P<host>[^\s:][^:\n]*):(?P<at>\d+):\d+): "
+    r"(?P<severity>(?:catastrophic |fatal )?error|warning)[^:\n]*: (?P<text>.*)$",
     re.MULTILINE,
-)
+)  # the second form is the host compiler's, which preprocesses for nvcc
+
+_ASSEMBLER = re.compile(r"^ptxas [^\n]*?line \d+; error\s*: (?P<text>[^\n]*)$", re.MULTILINE)
 
 # An error at the end of the text has no line; its note names the line of what was never closed.
 _AT_END = re.compile(
@@ -25,20 +27,22 @@ _AT_END = re.compile(
 
 
 def parse_log(log: str) -> tuple[Diagnostic, ...]:
-    """The messages of a log in order. One in a header keeps its text and gets the header's name."""
+    """The messages of a log in order. One in a header ends with the header's name and line."""
     found = []
     for match in _MESSAGE.finditer(log):
-        inside = match["file"] == CELL
+        file, line = match["file"] or match["host"], match["line"] or match["at"]
+        inside = file == CELL
         text = match["text"].strip()
         if not inside:
-            text = f"{text} (in {match['file'].rsplit('/', 1)[-1]}:{match['line']})"
+            text = f"{text} (in {file.rsplit('/', 1)[-1]}:{line})"
         found.append(
             Diagnostic(
-                line=int(match["line"]) if inside else 0,
+                line=int(line) if inside else 0,
                 severity="warning" if match["severity"] == "warning" else "error",
                 message=text,
             )
         )
+    found.extend(Diagnostic(0, "error", f"ptxas: {m['text']}") for m in _ASSEMBLER.finditer(log))
     for match in _AT_END.finditer(log):
         opened = ", which this line opens" if match["line"] else ""
         text = f"{match['text'].strip()} before the end of the text{opened}"
@@ -47,3 +51,9 @@ def parse_log(log: str) -> tuple[Diagnostic, ...]:
         )
         found.append(Diagnostic(int(match["line"] or 0), severity, text))
     return tuple(found)
+
+
+def failure(log: str, otherwise: str) -> CompileFailure:
+    """A log without success: its errors, or the whole of it where none can be read."""
+    errors = tuple(d for d in parse_log(log) if d.severity == "error")
+    return CompileFailure(errors or (Diagnostic(0, "error", log.strip() or otherwise),), log)

@@ -5,6 +5,7 @@ Source: NVRTC documentation, "Basic Usage" and "Supported Compile Options".
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import re
@@ -16,12 +17,16 @@ from typing import Any
 
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions
-from optiml_magic.compilers.diagnostics import CELL, parse_log
+from optiml_magic.compilers.diagnostics import CELL, failure, parse_log
+from optiml_magic.compilers.ptxas import resources
 from optiml_magic.compilers.variables import module_variables
-from optiml_magic.errors import InternalError, MachineError
-from optiml_magic.model.build import Build, CompileFailure, Diagnostic, Resources
+from optiml_magic.errors import InternalError, MachineError, UsageError
+from optiml_magic.model.build import Build, CompileFailure
 
 _SHIMS = Path(__file__).parent / "shims"
+# _GLOBAL__N__00000000_7_cell_cu_ef30682a_31231, with the length of it all before it.
+_ACCIDENT = re.compile(r"(?:\d+)?((?:_GLOBAL__N_|_INTERNAL)_\w*?_cell_cu_)[0-9a-f]{8}_\d+")
+_LAST_OF_SEPARATE_WHEELS = 12
 _UNUSED_PRAGMA = 161  # our directives are pragmas unknown to the compiler
 
 
@@ -31,7 +36,8 @@ class NvrtcCompiler:
     def __init__(self) -> None:
         self._nvrtc = _bindings()
         major, minor = self._call("nvrtcVersion")
-        self._version = f"nvrtc {major}.{minor} ({_wheel_version()})"
+        self._major = int(major)
+        self._version = f"nvrtc {major}.{minor} ({_wheel_version(major)})"
         # Some versions keep machine code of their own accord, and then ptxas reports no resources.
         self._uncached = ["--no-cache"]
         if isinstance(
@@ -43,51 +49,65 @@ class NvrtcCompiler:
     def version(self) -> str:
         return self._version
 
+    @property
+    def major(self) -> int:
+        return self._major
+
     def compile(
         self, text: str, kernels: tuple[str, ...], chip: Chip, options: CompileOptions
     ) -> Build | CompileFailure:
-        flags = _flags(chip, options)
+        flags = _flags(chip, options, self._major)
         reporting = ["-lineinfo", "--ptxas-options=-v", *self._uncached]
-        first = self._run(text, kernels, [*flags, *reporting])
+        first = self._run(text, kernels, [*flags, *reporting], options.headers)
         if isinstance(first, CompileFailure):
             return first
         # Line information moves with every comment, so the identity comes from a build without it;
         # from its PTX as well, which is what the emulated device runs: ptxas drops more than NVVM.
-        plain = self._run(text, kernels, flags)
+        plain = self._run(text, kernels, flags, options.headers)
         if isinstance(plain, CompileFailure):
             raise InternalError("the text compiles with -lineinfo and not without it")
         ptx, cubin, names, log = first
-        kernels_ = {low for name, low in names.items() if not name.startswith("&")}
-        if kernels_ - _resources(log).keys():
+        launched = {low for name, low in names.items() if not name.startswith("&")}
+        if launched - resources(log).keys():
             raise InternalError(f"ptxas reported no resources of a kernel:\n{log}")
         return Build(
             ptx=ptx,
             cubin=cubin,
             names=names,
-            resources=_resources(log),
+            resources=resources(log),
             variables=module_variables(ptx),
             warnings=tuple(d for d in parse_log(log) if d.severity == "warning"),
-            digest=hashlib.sha256(plain[0].encode() + plain[1]).hexdigest()[:16],
+            digest=_digest(plain[0], plain[1]),
         )
 
     def _run(
-        self, text: str, kernels: tuple[str, ...], flags: list[str]
+        self,
+        text: str,
+        kernels: tuple[str, ...],
+        flags: list[str],
+        headers: tuple[tuple[str, str], ...] = (),
     ) -> tuple[str, bytes, dict[str, str], str] | CompileFailure:
-        program = self._call("nvrtcCreateProgram", text.encode(), CELL.encode(), 0, [], [])
+        names = [name.encode() for name, _ in headers]
+        texts = [content.encode() for _, content in headers]
+        program = self._call(
+            "nvrtcCreateProgram", text.encode(), CELL.encode(), len(headers), texts, names
+        )
         try:
             for kernel in kernels:
                 self._call("nvrtcAddNameExpression", program, kernel.encode())
             raw = [flag.encode() for flag in flags]
             (status,) = self._nvrtc.nvrtcCompileProgram(program, len(raw), raw)
             log = self._read(program, "ProgramLog").decode(errors="replace")
+            if status == self._nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
+                raise UsageError(log.strip(), fix=f"{self._version} does not take this option")
             if status != self._nvrtc.nvrtcResult.NVRTC_SUCCESS:
-                return _failure(log, str(status.name))
-            names = {
+                return failure(log, str(status.name))
+            lowered = {
                 kernel: self._call("nvrtcGetLoweredName", program, kernel.encode()).decode()
                 for kernel in kernels
             }
             ptx = self._read(program, "PTX").rstrip(b"\0").decode()
-            return ptx, self._read(program, "CUBIN"), names, log
+            return ptx, self._read(program, "CUBIN"), lowered, log
         finally:
             self._nvrtc.nvrtcDestroyProgram(program)
 
@@ -105,60 +125,66 @@ class NvrtcCompiler:
         return values[0] if len(values) == 1 else tuple(values)
 
 
-def include_folders() -> tuple[Path, ...]:
-    """The header folders of the PyPI wheels, then our shims for what NVRTC lacks."""
+def _digest(ptx: str, cubin: bytes) -> str:
+    """Of PTX and cubin; of the PTX alone, less the accident, where names hold time and process.
+
+    NVRTC spells names of internal linkage anew in every second and process. The cubin's symbols
+    hold them too, and its code follows from the PTX.
+    """
+    lasting, accidents = _ACCIDENT.subn(r"\g<1>", ptx)
+    return hashlib.sha256(lasting.encode() + (b"" if accidents else cubin)).hexdigest()[:16]
+
+
+def include_folders(major: int) -> tuple[Path, ...]:
+    """The headers of CUDA ``major``: of the PyPI wheels, of a toolkit, then our own shims."""
+    wheels = [folder for folder in _wheel_folders("include") if _is_of(folder.parent, major)]
+    nested = [folder / "cccl" for folder in wheels if (folder / "cccl").is_dir()]
+    return (*wheels, *nested, *_toolkit(major), _SHIMS)
+
+
+def _wheel_folders(name: str) -> list[Path]:
     try:
         import nvidia
     except ImportError:
-        return (*_toolkit(), _SHIMS)
-    wheels = [folder for root in nvidia.__path__ for folder in Path(root).glob("*/include")]
-    nested = [folder / "cccl" for folder in wheels if (folder / "cccl").is_dir()]
-    return (*wheels, *nested, *_toolkit(), _SHIMS)
+        return []
+    return [folder for root in nvidia.__path__ for folder in sorted(Path(root).glob(f"*/{name}"))]
 
 
-def _toolkit() -> tuple[Path, ...]:
+def _is_of(wheel: Path, major: int) -> bool:
+    """From CUDA 13 on the wheels share one folder, ``cu13``; before, each had its own."""
+    shared = re.fullmatch(r"cu(\d+)", wheel.name)
+    return int(shared[1]) == major if shared else major == _LAST_OF_SEPARATE_WHEELS
+
+
+def _toolkit(major: int) -> tuple[Path, ...]:
     """The headers of an installed toolkit, behind those of the wheels, which may lack some."""
     homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
     found = [Path(home, "include") for home in homes if home]
-    return tuple(folder for folder in found if folder.is_dir())[:1]
+    return tuple(folder for folder in found if _release(folder) == major)[:1]
 
 
-def _flags(chip: Chip, options: CompileOptions) -> list[str]:
+def _release(include: Path) -> int:
+    """The major version that ``cuda.h`` states; 0 where it cannot be read."""
+    try:
+        text = (include / "cuda.h").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0
+    stated = re.search(r"^#define\s+CUDA_VERSION\s+(\d+)", text, re.MULTILINE)
+    return int(stated[1]) // 1000 if stated else 0
+
+
+def _flags(chip: Chip, options: CompileOptions, major: int) -> list[str]:
     return [
         f"--gpu-architecture={chip.architecture}",
         f"--std={options.std}",
         "-default-device",
         f"-diag-suppress={_UNUSED_PRAGMA}",
         *(["--use_fast_math"] if options.fast_math else []),
-        *(f"--include-path={folder}" for folder in include_folders()),
+        *(f"--define-macro={name}={value}" for name, value in options.defines),
+        *(f"--include-path={folder}" for folder in options.include),
+        *(f"--include-path={folder}" for folder in include_folders(major)),
         "--pre-include=optiml_prelude.h",
     ]
-
-
-def _failure(log: str, status: str) -> CompileFailure:
-    errors = tuple(d for d in parse_log(log) if d.severity == "error")
-    return CompileFailure(errors or (Diagnostic(0, "error", log.strip() or status),), log)
-
-
-_FUNCTION = re.compile(r"Compiling entry function '(?P<name>[^']+)'")
-_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_USED = re.compile(r"Used (\d+) registers(?:.*?(\d+) bytes smem)?")
-
-
-def _resources(log: str) -> dict[str, Resources]:
-    """Resources by lowered name, from the log of ``ptxas -v``."""
-    found: dict[str, Resources] = {}
-    for section in re.split(r"(?=ptxas info\s*: Compiling entry function)", log):
-        name, stack, used = _FUNCTION.search(section), _STACK.search(section), _USED.search(section)
-        if name and stack and used:
-            found[name["name"]] = Resources(
-                registers=int(used[1]),
-                shared_bytes=int(used[2] or 0),
-                local_bytes=int(stack[1]),
-                spill_store_bytes=int(stack[2]),
-                spill_load_bytes=int(stack[3]),
-            )
-    return found
 
 
 @lru_cache(maxsize=1)
@@ -167,6 +193,7 @@ def _bindings() -> Any:
     if sys.platform == "darwin":
         advice = "NVIDIA ships no NVRTC for macOS: use a Linux container or a remote kernel"
     try:
+        _load_library_of_bindings()
         from cuda.bindings import nvrtc
 
         nvrtc.nvrtcVersion()
@@ -175,10 +202,25 @@ def _bindings() -> Any:
     return nvrtc
 
 
-def _wheel_version() -> str:
-    for wheel in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
-        try:
-            return metadata.version(wheel)
-        except metadata.PackageNotFoundError:
-            continue
-    return "system"
+def _load_library_of_bindings() -> None:
+    """Load the wheel's NVRTC of the bindings' own CUDA release, before the bindings look for one.
+
+    Left alone they take the newest that is installed, and beside CuPy for CUDA 12 there may be two.
+    """
+    try:
+        major = int(metadata.version("cuda-bindings").split(".")[0])
+    except metadata.PackageNotFoundError:
+        return  # not from a wheel: nothing here to choose from
+    for folder in _wheel_folders("lib"):
+        library = folder / f"libnvrtc.so.{major}"
+        if _is_of(folder.parent, major) and library.is_file():
+            ctypes.CDLL(str(library))
+            return
+
+
+def _wheel_version(major: int) -> str:
+    separate = major <= _LAST_OF_SEPARATE_WHEELS
+    try:
+        return metadata.version("nvidia-cuda-nvrtc" + (f"-cu{major}" if separate else ""))
+    except metadata.PackageNotFoundError:
+        return "system"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from optiml_magic.chips import CHIPS, DEFAULT_CHIP, Chip, chip
+from optiml_magic.devices.driver import advice, driver_release
 from optiml_magic.errors import MachineError, UsageError
 
 _FIX = "devices: auto, cuda, cuda:INDEX, emulated, emulated:CHIP"
@@ -34,6 +35,7 @@ class Choice:
     name: str
     chip: Chip
     reason: str
+    driver: int = 0  # the CUDA release that its driver knows; 0 where none is needed
 
     @property
     def is_emulated(self) -> bool:
@@ -49,7 +51,7 @@ def choose(asked: str) -> Choice:
     if family == "cuda" and (not rest or rest.isdigit()):
         index = int(rest or 0)
         found = _card(index)
-        return Choice(f"cuda:{index}", found, f"as asked: {found.title}")
+        return Choice(f"cuda:{index}", found, f"as asked: {found.title}", driver_release())
     if family != "emulated":
         raise UsageError(f"no device named {asked!r}", fix=_FIX)
     found = chip(rest or DEFAULT_CHIP)
@@ -60,7 +62,7 @@ def _automatic() -> Choice:
     lacking = _no_gpu()
     if not lacking:
         found = _card(0)
-        return Choice("cuda:0", found, f"auto chose it: {found.title} answers")
+        return Choice("cuda:0", found, f"auto chose it: {found.title} answers", driver_release())
     return _emulated(chip(DEFAULT_CHIP), f"auto chose it: {lacking}")
 
 
@@ -88,7 +90,7 @@ def _card(index: int) -> Chip:
         last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
         raise MachineError(
             f"cuda:{index} does not answer: {last[:200]}",
-            fix='pip install "optiml-magic[gpu13]", with a driver for CUDA 13; see optiml doctor',
+            fix=f"{advice(driver_release())}; see optiml doctor",
         )
     return _from_properties(json.loads(done.stdout))
 

@@ -1,21 +1,27 @@
 """Fixed code that compares a buffer with the wanted one: statistics only, judged elsewhere.
 
-The same code runs on NumPy and on CuPy arrays; ``xp`` names the library.
+The same code runs on NumPy and on CuPy arrays; ``xp`` names the library. It looks at bytes and
+reads each number of an element by itself, so a struct needs no support of the library, nor does
+bfloat16, which is widened to float32 by a shift.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from optiml_magic.devices.base import Array, Tolerance
+from optiml_magic.model.dtypes import BFLOAT16, DType, Number, numbers
 from optiml_magic.model.verdict import OutputCheck
 
+_PART = 1 << 16  # elements compared at a time in host memory
 _LARGEST = float(np.finfo(np.float64).max)
 
 
-def compare(  # the last one only names the array library
+def compare(  # the last two only name the array library and what the bytes mean
     name: str,
     got: Any,
     expected: Any,
@@ -23,6 +29,7 @@ def compare(  # the last one only names the array library
     poison: Any | None,
     *,
     xp: Any = np,
+    dtypes: tuple[DType, DType] | None = None,
 ) -> OutputCheck:
     """Compare element by element, failing closed: a NaN passes only where the oracle has one too.
 
@@ -33,10 +40,87 @@ def compare(  # the last one only names the array library
         tolerance: zero for integers and booleans unless the user allows more.
         poison: what the buffer held before the launch, to tell unwritten elements.
         xp: the array library of ``got``, ``expected`` and ``poison``.
+        dtypes: of ``got`` and ``expected``, where the library stores them as others of their size.
     """
-    if got.dtype.kind == "b":  # any other byte than 0 and 1 is no bool, however true it looks
-        got, expected = got.view(np.uint8), expected.astype(np.uint8)
-        poison = None if poison is None else poison.view(np.uint8)
+    dtype, wide = dtypes or (got.dtype, expected.dtype)
+    shape = got.shape[: got.ndim - 1] if dtype.names and got.dtype != dtype else got.shape
+    rows, wanted_rows = _rows(got, dtype), _rows(expected, wide)
+    wrong, nonfinite = xp.zeros(len(rows), bool), xp.zeros(len(rows), bool)
+    error = largest = 0.0
+    part = _PART if xp is np else max(len(rows), 1)  # temporaries would outgrow the arrays
+    limits = tolerance.fields or (tolerance,) * len(numbers(dtype))
+    for have, want, limit in zip(numbers(dtype), numbers(wide), limits, strict=True):
+        squares = scales = 0.0
+        for start in range(0, len(rows), part):
+            here = slice(start, start + part)
+            found = _errors(
+                _read(rows[here], have, xp), _read(wanted_rows[here], want, xp), limit, xp
+            )
+            wrong[here] |= found.wrong.any(axis=1)
+            nonfinite[here] |= found.nonfinite.any(axis=1)
+            squares, scales = squares + found.squares, scales + found.scales
+            largest = max(largest, found.largest)
+        error = max(error, math.sqrt(squares / scales) if scales else math.sqrt(squares))
+    where = xp.flatnonzero(wrong)
+    first = int(where[0]) if where.size else None
+    unwritten = 0
+    if poison is not None and where.size:
+        unwritten = int(xp.count_nonzero(same_bits(got, poison, dtype)[where]))
+    return OutputCheck(
+        name=name,
+        elements=len(rows),
+        wrong=int(where.size),
+        unwritten=unwritten,
+        nonfinite=int(xp.count_nonzero(nonfinite)),
+        error=_finite(error),
+        max_abs_error=_finite(largest),
+        rtol=tolerance.rtol,
+        atol=tolerance.atol,
+        first_index=() if first is None else tuple(map(int, np.unravel_index(first, shape))),
+        got="" if first is None else _shown(rows, first, dtype),
+        wanted="" if first is None else _shown(wanted_rows, first, wide),
+    )
+
+
+def _rows(array: Any, dtype: DType) -> Any:
+    """The bytes of an array, a row for each element."""
+    flat = array.reshape(-1)
+    return flat.view(np.uint8).reshape(flat.nbytes // dtype.itemsize, dtype.itemsize)
+
+
+def _read(rows: Any, number: Number, xp: Any) -> Any:
+    """One number of each element as an array (elements, count) that the library can compute with.
+
+    A bool is read as its byte: any other than 0 and 1 is no bool, however true it looks.
+    """
+    size = number.count * number.dtype.itemsize
+    taken = xp.ascontiguousarray(rows[:, number.offset : number.offset + size])
+    if number.dtype == BFLOAT16:
+        return (taken.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return taken.view(np.uint8 if number.dtype.kind == "b" else number.dtype)
+
+
+def _shown(rows: Any, at: int, dtype: DType) -> str:
+    row = rows[at]
+    raw: Any = row if isinstance(row, np.ndarray) else row.get()
+    return str(np.ascontiguousarray(raw).view(dtype)[0])
+
+
+def _finite(value: float) -> float:
+    """JSON has no infinity; an overflowing norm is as good as the largest double."""
+    return min(_LARGEST, value)
+
+
+@dataclass(frozen=True)
+class _Errors:
+    wrong: Any  # per number
+    nonfinite: Any  # where it should not be
+    squares: float  # of the differences, summed
+    scales: float  # of the wanted values
+    largest: float  # difference
+
+
+def _errors(got: Any, expected: Any, tolerance: Tolerance, xp: Any) -> _Errors:
     with np.errstate(all="ignore"):
         if got.dtype.kind in "fc":
             wrong, nonfinite, difference, scale = _float_errors(got, expected, tolerance, xp)
@@ -47,32 +131,9 @@ def compare(  # the last one only names the array library
             allowed = tolerance.atol + tolerance.rtol * scale
             # Equal bits or an allowance the user asked for: a double cannot tell large integers.
             wrong = (got != expected) & ((allowed == 0) | (difference > allowed))
-        norm = float(xp.sqrt(xp.sum(scale**2)))
-        error = float(xp.sqrt(xp.sum(difference**2)))
-    where = xp.flatnonzero(wrong)
-    first = int(where[0]) if where.size else None
-    unwritten = 0
-    if poison is not None and where.size:
-        unwritten = int(xp.count_nonzero(same_bits(got, poison)[where]))
-    return OutputCheck(
-        name=name,
-        elements=got.size,
-        wrong=int(where.size),
-        unwritten=unwritten,
-        nonfinite=int(xp.count_nonzero(nonfinite)),
-        error=_finite(error / norm if norm else error),
-        max_abs_error=_finite(float(difference.max()) if difference.size else 0.0),
-        rtol=tolerance.rtol,
-        atol=tolerance.atol,
-        first_index=() if first is None else tuple(map(int, np.unravel_index(first, got.shape))),
-        got="" if first is None else str(got.reshape(-1)[first]),
-        wanted="" if first is None else str(expected.reshape(-1)[first]),
-    )
-
-
-def _finite(value: float) -> float:
-    """JSON has no infinity; an overflowing norm is as good as the largest double."""
-    return min(_LARGEST, value)
+        squares, scales = float(xp.sum(difference**2)), float(xp.sum(scale**2))
+    largest = float(difference.max()) if difference.size else 0.0
+    return _Errors(wrong, nonfinite, squares, scales, largest)
 
 
 def _float_errors(
@@ -89,16 +150,24 @@ def _float_errors(
     return ~(close | same), nonfinite, difference, scale
 
 
-def same_bits(got: Any, poison: Any) -> Any:
+def same_bits(got: Any, poison: Any, dtype: DType) -> Any:
     """Per element, flat: whether it still holds the very bits of the poison."""
-    size = got.dtype.itemsize
-    one, two = (a.reshape(-1).view(np.uint8).reshape(-1, size) for a in (got, poison))
+    one, two = _rows(got, dtype), _rows(poison, dtype)
     return (one == two).all(axis=1)
 
 
 def poison_like(array: Array, seed: int) -> Array:
     """Random bits in the shape and dtype of ``array``: what an output holds before a launch."""
-    raw = np.frombuffer(np.random.default_rng(seed).bytes(array.nbytes), np.uint8).copy()
-    if array.dtype.kind == "b":
-        raw |= 0x80  # neither false nor true
+    rng = np.random.default_rng(seed)
+    words = rng.integers(0, 1 << 32, -(-array.nbytes // 4), dtype=np.uint32)
+    raw = words.view(np.uint8)[: array.nbytes]
+    unlikely(raw, array.dtype)
     return raw.view(array.dtype).reshape(array.shape)
+
+
+def unlikely(raw: Any, dtype: DType) -> None:
+    """Make every bool among the bytes neither false nor true."""
+    rows = raw.reshape(raw.size // dtype.itemsize, dtype.itemsize)
+    for number in numbers(dtype):
+        if number.dtype.kind == "b":
+            rows[:, number.offset : number.offset + number.count] |= 0x80

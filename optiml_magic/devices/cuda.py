@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job, Timing
-from optiml_magic.devices.compare import compare, same_bits
+from optiml_magic.devices.compare import compare, same_bits, unlikely
+from optiml_magic.devices.driver import advice, driver_release
 from optiml_magic.devices.module import CudaModule, Place
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
+from optiml_magic.model.dtypes import BFLOAT16, DType
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, OutputCheck
 
@@ -43,11 +45,15 @@ _FAULTS = {
 
 @dataclass
 class _Memory:
-    """A buffer between two canaries; ``pristine`` is what an input must still hold afterwards."""
+    """A buffer between two canaries; ``pristine`` is what an input must still hold afterwards.
+
+    ``array`` holds ``dtype`` as a type that CuPy knows: see ``_stored``.
+    """
 
     whole: Any
     canary: Any
     array: Any
+    dtype: DType
     pristine: Any = None
     expected: Any = None
 
@@ -69,9 +75,7 @@ class CudaDevice:
         try:
             import cupy
         except ImportError as cause:
-            raise MachineError(
-                "CuPy is not installed", fix='pip install "optiml-magic[gpu13]"'
-            ) from cause
+            raise MachineError("CuPy is not installed", fix=advice(driver_release())) from cause
         self._cp = cupy
         self.name = f"cuda:{index}"
         try:
@@ -94,6 +98,8 @@ class CudaDevice:
 
     def execute(self, build: Build, job: Job) -> Execution:
         case, memories = self._case(job.case)
+        if job.checks:
+            return self._bare(build, case, job)
         try:
             module = self._load(build)
             poison = self._prepare(case, memories, job.plan, job.poison)
@@ -115,14 +121,48 @@ class CudaDevice:
             checks=self._checks(case, memories, poison),
             modified_inputs=self._mended(memories),
             unwritten=tuple(
-                (
-                    b.name,
-                    int(self._cp.count_nonzero(same_bits(memories[b.name].array, poison[b.name]))),
-                )
+                (b.name, self._unwritten(memories[b.name], poison[b.name]))
                 for b in case.buffers
                 if b.expected is None and b.name in poison
             ),
         )
+
+    def _unwritten(self, memory: _Memory, poison: Any) -> int:
+        return int(self._cp.count_nonzero(same_bits(memory.array, poison, memory.dtype)))
+
+    def _bare(self, build: Build, case: Case, job: Job) -> Execution:
+        """A run for a tool that watches it.
+
+        Each buffer is an allocation of the driver's, of its exact size; outputs and scratch are not
+        filled, and nothing is compared.
+        """
+        cp, fills = self._cp, dict(job.plan.fills)
+
+        def allocated(shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Memory:
+            size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+            pointer = cp.cuda.MemoryPointer(cp.cuda.Memory(max(size, 1)), 0)
+            like = _stored(np.empty(1, dtype))
+            array = cp.ndarray(shape + like.shape[1:], like.dtype, memptr=pointer)
+            return _Memory(array, None, array, dtype)
+
+        try:
+            module = self._load(build)
+            memories = {}
+            for b in case.buffers:
+                memory = memories[b.name] = allocated(b.array.shape, b.array.dtype)
+                if b.role != "output":
+                    memory.array.set(np.ascontiguousarray(_stored(b.array)))
+                elif b.name in fills:
+                    memory.array.set(_stored(np.full_like(b.array, float(fills[b.name]))))
+            for wanted in job.plan.scratch:
+                memories[wanted.name] = allocated((wanted.elements,), np.dtype(wanted.dtype))
+            module.fill(_contents(job.plan, memories))
+            self._synchronize()
+            module.run(job.plan, _places(memories), self._stream)
+            self._synchronize()
+        except self._errors() as error:
+            return Execution(self._fault(error))
+        return Execution()
 
     def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...]:
         """Seconds of each run, ``samples`` times in turn (A B A B), by events on the stream.
@@ -155,8 +195,9 @@ class CudaDevice:
         )
 
     def read(self, case: str, buffer: str) -> Array:
-        _, memories = self._case(case)
-        array: Array = memories[buffer].array.get(stream=self._stream)
+        found, memories = self._case(case)
+        memory, like = memories[buffer], next(b.array for b in found.buffers if b.name == buffer)
+        array: Array = memory.array.get(stream=self._stream).view(memory.dtype).reshape(like.shape)
         return array
 
     def close(self) -> None:
@@ -174,11 +215,11 @@ class CudaDevice:
         cp = self._cp
         memory = self._guarded(buffer.array.nbytes, buffer.array.dtype, buffer.array.shape)
         if buffer.role != "output":
-            memory.array[...] = cp.asarray(buffer.array)
+            memory.array[...] = cp.asarray(_stored(buffer.array))
         if buffer.role == "input":
             memory.pristine = memory.array.copy()
         if buffer.expected is not None:
-            memory.expected = cp.asarray(buffer.expected)
+            memory.expected = cp.asarray(_stored(buffer.expected))
         return memory
 
     def _guarded(self, nbytes: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> _Memory:
@@ -190,8 +231,10 @@ class CudaDevice:
         # The tail guard begins where the data ends, padding included: an off-by-one write is seen.
         tail = whole[_GUARD + nbytes :]
         tail[...] = cp.resize(canary[_GUARD:], tail.shape)
-        array = whole[_GUARD : _GUARD + nbytes].view(dtype).reshape(shape)
-        return _Memory(whole, canary, array)
+        like = _stored(np.empty(1, dtype))
+        shape = shape + like.shape[1:]
+        array = whole[_GUARD : _GUARD + nbytes].view(like.dtype).reshape(shape)
+        return _Memory(whole, canary, array, dtype)
 
     def _load(self, build: Build) -> CudaModule:
         module = self._modules.get(build.digest)
@@ -210,25 +253,29 @@ class CudaDevice:
         for at, buffer in enumerate(case.buffers):
             array = memories[buffer.name].array
             if buffer.role == "inout":
-                array[...] = cp.asarray(buffer.array)
+                array[...] = cp.asarray(_stored(buffer.array))
             elif buffer.role == "output" and buffer.name in fills:
-                array[...] = float(fills[buffer.name])
+                one = np.full(1, float(fills[buffer.name]), buffer.array.dtype)
+                array[...] = cp.asarray(_stored(one))[0]
             elif buffer.role == "output" and buffer.name not in plan.zeros:
-                poisons[buffer.name] = self._poison(array, seed + at)
-                array[...] = poisons[buffer.name]
+                poisons[buffer.name] = self._poison(memories[buffer.name], seed + at)
+                _bytes(array)[...] = _bytes(poisons[buffer.name])
         return poisons
 
-    def _poison(self, like: Any, seed: int) -> Any:
-        rng = self._cp.random.default_rng(seed)
-        words = rng.integers(0, 2**32, -(-like.nbytes // 4), dtype=self._cp.uint32)
-        return words.view(self._cp.uint8)[: like.nbytes].view(like.dtype).reshape(like.shape)
+    def _poison(self, memory: _Memory, seed: int) -> Any:
+        cp, like = self._cp, memory.array
+        rng = cp.random.default_rng(seed)
+        raw = rng.integers(0, 2**32, -(-like.nbytes // 4), dtype=cp.uint32).view(cp.uint8)
+        raw = raw[: like.nbytes]
+        unlikely(raw, memory.dtype)
+        return raw.view(like.dtype).reshape(like.shape)
 
     def _scratch(self, job: Job) -> dict[str, _Memory]:
         made = {}
         for at, wanted in enumerate(job.plan.scratch):
             dtype = np.dtype(wanted.dtype)
             memory = self._guarded(wanted.elements * dtype.itemsize, dtype, (wanted.elements,))
-            memory.array[...] = self._poison(memory.array, job.poison + 1000 + at)
+            _bytes(memory.array)[...] = _bytes(self._poison(memory, job.poison + 1000 + at))
             made[wanted.name] = memory
         return made
 
@@ -236,10 +283,7 @@ class CudaDevice:
         """Further buffer sets: until all are twice the L2 together, or each launch has its own."""
         footprint = max(1, sum(memory.array.nbytes for memory in own.values()))
         wanted = min(count, -(-self._flushing // footprint))
-        return [
-            {n: _Memory(a, None, a) for n, a in ((n, m.array.copy()) for n, m in own.items())}
-            for _ in range(wanted - 1)
-        ]
+        return [{name: _copied(memory) for name, memory in own.items()} for _ in range(wanted - 1)]
 
     def _timed(self, run: _Run) -> float:
         cp = self._cp
@@ -315,6 +359,7 @@ class CudaDevice:
                 b.tolerance,
                 poison.get(b.name),
                 xp=self._cp,
+                dtypes=(b.array.dtype, b.expected.dtype),
             )
             for b in case.buffers
             if b.expected is not None and b.tolerance is not None
@@ -329,8 +374,21 @@ def _places(memories: Mapping[str, _Memory]) -> dict[str, Place]:
     return {n: Place(m.array.data.ptr, m.array.nbytes) for n, m in memories.items()}
 
 
+def _copied(memory: _Memory) -> _Memory:
+    array = memory.array.copy()
+    return _Memory(array, None, array, memory.dtype)
+
+
 def _bytes(array: Any) -> Any:
     return array.reshape(-1).view(np.uint8)
+
+
+def _stored(array: Array) -> Array:
+    """An array in a type of CuPy's: bfloat16 as uint16, a struct as one more axis of its bytes."""
+    if array.dtype.names is not None:
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        return raw.reshape(*array.shape, array.dtype.itemsize)
+    return array.view(np.uint16) if array.dtype == BFLOAT16 else array
 
 
 def _driver_name(runtime_name: str) -> str:

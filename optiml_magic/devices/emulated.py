@@ -15,6 +15,7 @@ from optiml_magic.devices.compare import compare, poison_like, same_bits
 from optiml_magic.errors import InternalError
 from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
+from optiml_magic.model.hazard import Hazard
 from optiml_magic.model.launch import BufferArgument, Launch
 from optiml_magic.model.verdict import Outcome, OutputCheck
 from optiml_magic.settings import resolve
@@ -28,6 +29,7 @@ _OUTCOMES = {
     "deadlock": Outcome.BARRIER,
     "instruction_limit": Outcome.TIMEOUT,
     "invalid_launch": Outcome.LAUNCH_ERROR,
+    "too_large": Outcome.UNSUPPORTED,
 }
 
 
@@ -45,13 +47,15 @@ class EmulatedDevice:
     def __init__(self, chip: str) -> None:
         self.name = f"emulated:{chip}"
         self._resident: dict[str, _Resident] = {}
-        self._modules: dict[str, emulator.Module] = {}
+        self._modules: dict[tuple[str, bool], emulator.Module] = {}
 
     def put(self, case: Case) -> None:
         memory = emulator.Memory()
         resident = _Resident(case, memory, {}, {})
         for buffer in case.buffers:
-            address = memory.allocate(buffer.array.nbytes)
+            address = memory.allocate(
+                buffer.array.nbytes, name=buffer.name, itemsize=buffer.array.itemsize
+            )
             resident.addresses[buffer.name] = address
             if buffer.role == "input":
                 memory.view(address)[:] = _raw(buffer.array)
@@ -63,7 +67,7 @@ class EmulatedDevice:
         if resident is None:
             raise InternalError(f"case {job.case!r} is not on the device")
         try:
-            module = self._load(build)
+            module = self._load(build, checks=job.checks)
         except emulator.UnsupportedPtx as unsupported:
             return Execution(Fault(Outcome.UNSUPPORTED, unsupported.message, unsupported.line))
         poison = _prepare(resident, job)
@@ -75,26 +79,33 @@ class EmulatedDevice:
         for symbol, buffer in job.plan.variables:
             variables[symbol][:] = resident.memory.view(resident.addresses[buffer])
         try:
-            counters = []
+            counters: list[KernelCounters] = []
+            hazards: list[Hazard] = []
             for launch in job.plan.launches:
-                run = _launch(module, variables, launch, resident, scratch, job)
-                if isinstance(run, Fault):
+                limits = _limits(job, last=launch is job.plan.launches[-1])
+                run = _launch(module, variables, launch, resident, scratch, job, limits)
+                hazards += run.hazards
+                if run.fault is not None:
                     _mended(resident)
-                    return Execution(run)
-                counters += [run] if run else []
+                    return Execution(_fault(run.fault), hazards=tuple(hazards))
+                counters += [run.counters] if run.counters else []
         finally:
             for address in scratch.values():
                 resident.memory.free(address)
+        whole = not any(c.sampled for c in counters)
         return Execution(
-            checks=_checks(resident, poison),
+            checks=_checks(resident, poison) if whole else (),
             modified_inputs=_mended(resident),
             counters=tuple(counters),
+            hazards=tuple(hazards),
             unwritten=tuple(
                 (
                     b.name,
                     int(
                         np.count_nonzero(
-                            same_bits(_typed(resident, b.name, b.array), poison[b.name])
+                            same_bits(
+                                _typed(resident, b.name, b.array), poison[b.name], b.array.dtype
+                            )
                         )
                     ),
                 )
@@ -112,14 +123,14 @@ class EmulatedDevice:
         self._resident.clear()
         self._modules.clear()
 
-    def _load(self, build: Build) -> emulator.Module:
+    def _load(self, build: Build, *, checks: bool) -> emulator.Module:
         """Translation and JIT dominate a run, so the last few modules stay loaded."""
-        module = self._modules.get(build.digest)
+        module = self._modules.get((build.digest, checks))
         if module is None:
-            module = emulator.load(build.ptx, objects=resolve().objects)
+            module = emulator.load(build.ptx, checks=checks, objects=resolve().objects)
             while len(self._modules) >= 4:
                 del self._modules[next(iter(self._modules))]
-            self._modules[build.digest] = module
+            self._modules[build.digest, checks] = module
         return module
 
 
@@ -128,7 +139,10 @@ def _prepare(resident: _Resident, job: Job) -> dict[str, Array]:
     fills = dict(job.plan.fills)
     poisoned = {}
     for at, buffer in enumerate(resident.case.buffers):
-        view = resident.memory.view(resident.addresses[buffer.name])
+        address = resident.addresses[buffer.name]
+        known = buffer.role != "output" or buffer.name in {*job.plan.zeros, *fills}
+        resident.memory.define(address, defined=known or not job.checks)
+        view = resident.memory.view(address)
         if buffer.role == "inout":
             view[:] = _raw(buffer.array)
         elif buffer.role == "output" and buffer.name in job.plan.zeros:
@@ -145,12 +159,21 @@ def _scratch(resident: _Resident, job: Job) -> dict[str, int]:
     addresses = {}
     for at, temporary in enumerate(job.plan.scratch):
         shape = np.empty(temporary.elements, temporary.dtype)
-        addresses[temporary.name] = resident.memory.allocate(max(shape.nbytes, 1))
-        content = np.zeros_like(shape) if temporary.name in job.plan.zeros else None
+        address = addresses[temporary.name] = resident.memory.allocate(
+            max(shape.nbytes, 1), name=temporary.name, itemsize=shape.itemsize
+        )
+        known = temporary.name in job.plan.zeros
+        resident.memory.define(address, defined=known or not job.checks)
+        content = np.zeros_like(shape) if known else None
         if content is None:
             content = poison_like(shape, job.poison + 1000 + at)
-        resident.memory.view(addresses[temporary.name])[: shape.nbytes] = _raw(content)
+        resident.memory.view(address)[: shape.nbytes] = _raw(content)
     return addresses
+
+
+def _limits(job: Job, *, last: bool) -> emulator.Limits:
+    sample = emulator.Sample(job.sample, complete=not last) if job.sample else None
+    return emulator.Limits(job.instructions, os.cpu_count() or 1, job.order, sample)
 
 
 def _launch(
@@ -160,7 +183,8 @@ def _launch(
     resident: _Resident,
     scratch: dict[str, int],
     job: Job,
-) -> KernelCounters | Fault | None:
+    limits: emulator.Limits,
+) -> emulator.Run:
     addresses = {**resident.addresses, **scratch}
     arguments = [
         addresses[argument.buffer].to_bytes(8, "little")
@@ -168,21 +192,21 @@ def _launch(
         else bytes.fromhex(argument.raw)
         for argument in launch.arguments
     ]
-    run = module.launch(
+    return module.launch(
         launch.kernel,
         launch.grid,
         launch.block,
         dynamic_shared=launch.shared,
         arguments=arguments,
         memory=resident.memory,
-        limits=emulator.Limits(job.instructions, os.cpu_count() or 1, reverse=job.reverse),
+        limits=limits,
         count=job.count,
         variables=variables,
     )
-    if run.fault is not None:
-        fault = run.fault
-        return Fault(_OUTCOMES[fault.kind], fault.message, fault.line, fault.block, fault.thread)
-    return run.counters
+
+
+def _fault(fault: emulator.Fault) -> Fault:
+    return Fault(_OUTCOMES[fault.kind], fault.message, fault.line, fault.block, fault.thread)
 
 
 def _mended(resident: _Resident) -> tuple[str, ...]:

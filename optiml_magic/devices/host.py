@@ -19,6 +19,7 @@ import numpy as np
 from optiml_magic.devices import wire
 from optiml_magic.devices.base import Array, Buffer, Case, Device, Fault, TimedDevice
 from optiml_magic.errors import MachineError
+from optiml_magic.model.dtypes import read
 
 
 def main(arguments: list[str]) -> int:
@@ -60,7 +61,9 @@ def serve(device: Device, requests: BinaryIO, answers: BinaryIO) -> None:
 
 def _answer(device: Device, message: object) -> tuple[object, bytes]:
     if isinstance(message, wire.Put):
-        device.put(_case(message))
+        case, shared = _case(message)
+        device.put(case)
+        _forget(shared)
         return wire.Done(), b""
     if isinstance(message, wire.Execute):
         return device.execute(message.build, message.job), b""
@@ -78,19 +81,19 @@ def _time(device: Device, message: wire.Time) -> object:
     return timed if isinstance(timed, Fault) else wire.Timings(timed)
 
 
-def _case(put: wire.Put) -> Case:
+def _case(put: wire.Put) -> tuple[Case, mmap.mmap | None]:
     path = Path(put.path)
     with path.open("rb") as file:
         empty = path.stat().st_size == 0
-        shared = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        shared = None if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
     def array(dtype: str, shape: tuple[int, ...], offset: int) -> Array:
         if offset < 0:
-            return np.empty(shape, dtype)
+            return np.empty(shape, read(dtype))
         count = int(np.prod(shape, dtype=np.int64))
-        return np.frombuffer(shared, dtype, count, offset).reshape(shape)
+        return np.frombuffer(shared or b"", read(dtype), count, offset).reshape(shape)
 
-    return Case(
+    case = Case(
         put.key,
         tuple(
             Buffer(
@@ -105,6 +108,13 @@ def _case(put: wire.Put) -> Case:
             for b in put.buffers
         ),
     )
+    return case, shared
+
+
+def _forget(shared: mmap.mmap | None) -> None:
+    """Let go of the pages that ``put`` read; they come back when they are read again."""
+    if shared is not None and hasattr(mmap, "MADV_DONTNEED"):
+        shared.madvise(mmap.MADV_DONTNEED)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from optiml_magic.devices import wire
 from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job, Timing
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
+from optiml_magic.model.dtypes import spelled
 from optiml_magic.model.verdict import Outcome
 
 _STDERR_LINES = 40
@@ -262,10 +263,10 @@ def _header(buffer: Buffer, offset: int, expected_offset: int) -> wire.BufferHea
     return wire.BufferHeader(
         name=buffer.name,
         role=buffer.role,
-        dtype=buffer.array.dtype.str,
+        dtype=spelled(buffer.array.dtype),
         shape=buffer.array.shape,
         offset=offset,
-        expected_dtype="" if expected is None else expected.dtype.str,
+        expected_dtype="" if expected is None else spelled(expected.dtype),
         expected_offset=expected_offset,
         tolerance=buffer.tolerance,
     )

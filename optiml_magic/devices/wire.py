@@ -20,7 +20,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class BufferHeader:
-    """A buffer whose bytes lie in the shared file: offsets in bytes, -1 where there is nothing."""
+    """A buffer whose bytes lie in the shared file: offsets in bytes, -1 where there is nothing.
+
+    The dtypes are as ``model.dtypes`` spells them.
+    """
 
     name: str
     role: Role

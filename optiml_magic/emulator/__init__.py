@@ -1,7 +1,7 @@
 """PTX on the CPU: NVRTC's output, run warp by warp through LLVM, checked and counted.
 
 The flow, in file names: parser (ptx) -> calls -> cfg -> lower (instructions/) -> jit
-(library/) -> launch (records) -> tally.
+(library/) -> launch (crew, sampling) -> tally.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from optiml_magic.emulator.faults import FaultKind as FaultKind
     from optiml_magic.emulator.faults import UnsupportedPtx as UnsupportedPtx
     from optiml_magic.emulator.launch import Limits as Limits
+    from optiml_magic.emulator.launch import Order as Order
     from optiml_magic.emulator.launch import Run as Run
+    from optiml_magic.emulator.launch import Sample as Sample
     from optiml_magic.emulator.memory import Memory as Memory
     from optiml_magic.emulator.module import Module as Module
     from optiml_magic.emulator.module import load as load
@@ -24,7 +26,9 @@ _HOMES = {
     "UnsupportedPtx": "faults",
     "Limits": "launch",
     "Run": "launch",
+    "Sample": "launch",
     "Memory": "memory",
+    "Order": "launch",
     "Module": "module",
     "load": "module",
 }

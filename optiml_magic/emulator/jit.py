@@ -28,14 +28,15 @@ class Native:
     ``objects`` is a folder of object code made earlier, here or by another process.
     """
 
-    def __init__(self, text: str, objects: Path | None = None) -> None:
-        whole = complete(text)
+    def __init__(self, text: str, worker: str, objects: Path | None = None) -> None:
+        whole = complete(text, worker)
         with _LOCK:
             machine = _machine()
             code = _object(whole, machine, ObjectCache(objects) if objects else None)
             self._engine = llvm.create_mcjit_compiler(_module("", machine), machine)
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             self._engine.finalize_object()
+        self.worker = self.address(worker)
 
     def address(self, function: str) -> int:
         return int(self._engine.get_function_address(function))
@@ -73,9 +74,9 @@ def _module(text: str, machine: Any) -> Any:
     return module
 
 
-def complete(text: str) -> str:
+def complete(text: str, worker: str) -> str:
     """The kernels' text with the library functions that it uses, and all declarations."""
-    whole = "\n".join([text, *closure(text + "\n@om_worker(")])
+    whole = "\n".join([text, *closure(f"{text}\n@{worker}(")])
     declared: dict[str, str] = {}
     for result, name, arguments in _CALL.findall(whole):
         if not name.startswith("om_"):

@@ -73,7 +73,9 @@ WORKER = Record(
     warp_stamps="ptr",  # per warp: 1 + the last block in which it used global memory (u32)
     memory_warps="i64",
     marks="ptr",  # for the count of bank conflicts: a zero byte for each 4 of shared memory
-    reverse="i32",  # 1: the warps of a block take their turns from the last to the first
+    watch="ptr",  # null unless the kernel was built with checks
+    warp_step="i32",  # the n-th warp to run is (n * step + first) modulo the warps
+    warp_first="i32",
     warp="i32",  # index of the running warp
     red_sum="i32",  # bar.red: lanes with a true predicate so far
     red_lanes="i32",
@@ -88,7 +90,13 @@ WORKER = Record(
     sink1="i64",
 )
 
-CONTROL = Record(64, next="i64", total="i64", stop="i32")
+CONTROL = Record(
+    64,
+    next="i64",  # the place in the order that is taken next
+    total="i64",  # where the order ends
+    stop="i32",
+    order="ptr",  # linear indices of blocks (i64), or null: the grid's own order
+)
 
 ALLOCATION = Record(32, lo="i64", size="i64", host="i64", sector="i64")
 
@@ -121,6 +129,58 @@ PRINT_ARGUMENTS = 256  # bytes; printf takes at most 32 arguments
 PRINT_CAPACITY = 1 << 20  # bytes for each worker; as much as a device has unless told otherwise
 
 BARRIERS = 16  # of a block; behind the warps' status lie the arrivals at each (bar.arrive)
+
+# What the checks know. Times are those of one clock that ticks at each act of synchronisation; the
+# blocks of a checked launch run one after the other, so a time names its block as well.
+WATCH = Record(
+    256,
+    time="i64",
+    began="i64",  # when the running block began
+    settled="i64",  # the last time that a barrier of the whole block was passed
+    ordinal="i64",  # of the running block, in the order in which they run
+    granule="i64",  # a cell covers 1 << granule bytes
+    shared_cells="ptr",
+    shared_valid="ptr",  # a byte for each byte: see _VALID in library/checking
+    global_cells="ptr",
+    global_valid="ptr",
+    local_valid="ptr",
+    last_host="i64",  # the allocation that was met last, by its host address
+    last_size="i64",
+    last_base="i64",  # its first byte among the bytes of all allocations
+    starts="ptr",  # when each block began (i64, by ordinal)
+    bases="ptr",  # per warp: the last time that all its lanes met
+    lanes="ptr",  # [warp][lane][lane]: up to when a lane knows of another
+    clocks="ptr",  # [warp][warp]: up to when a warp knows of another
+    fences="ptr",  # [warp][warp]: what a warp's last fence made fit to be published
+    fenced="i64",  # 1: a fence was executed in the running block
+    arrivals="ptr",  # [barrier][warp]: what the warps knew that came there and went on
+    arrived="ptr",  # per warp: the point of the barrier it waits at (i32)
+    releases="ptr",  # hash table of what was published, by place and block
+    entries="i64",  # how many it holds
+    trusting="i64",  # 1: too much was published to follow, so blocks count as ordered
+    acquired="ptr",  # what the running block acquired
+    acquired_count="i64",
+    hazards="ptr",
+    hazard_count="i64",
+    origin="i64",  # the point from which the value that was loaded last is undefined
+    origins="ptr",  # per point: the host address of an undefined value that was loaded there
+    sink0="i64",
+    sink1="i64",
+)
+
+# A record of an access or a point: time, strength, point, warp and lane, from the highest bit down.
+POINT_BITS, POINT_SHIFT, STRONG_SHIFT, TIME_SHIFT = 16, 10, 26, 28
+
+CELL = 32  # bytes: the last write, then three reads that nothing orders before others
+
+HAZARD = Record(64, kind="i64", mine="i64", other="i64", host="i64", block="i64", count="i64")
+MOST_HAZARDS = 64
+
+RELEASE = Record(320, place="i64", ordinal="i64", chained="i64")
+RELEASED = 64  # byte offset of <32 x i64> in it: up to when each warp's accesses are published
+MOST_RELEASES = 1 << 13
+ACQUIRED = Record(24, place="i64", time="i64", warp="i64")
+MOST_ACQUIRED = 16
 
 SLICE = 1 << 20  # thread instructions after which a loop lets the block's other warps run
 

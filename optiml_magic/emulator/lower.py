@@ -18,6 +18,7 @@ from optiml_magic.emulator.lanes import Lanes
 from optiml_magic.emulator.layout import BARRIERS, ENTRY, EXIT, STACK, WARP, WORKER
 from optiml_magic.emulator.ptx import Immediate, Instruction, Operand, bits
 from optiml_magic.emulator.sites import Site, Tables
+from optiml_magic.emulator.watch import Watch
 
 
 @dataclass
@@ -30,9 +31,12 @@ class Lowered:
     idle: list[Instruction]  # predicated instructions, in the order of their counters
     warp_size: int  # bytes of a warp record
     prints: bool  # printf is called
+    watch: Watch | None = None  # of a kernel that is checked
 
 
-def lower_kernel(name: str, graph: Graph, symbols: Mapping[str, int]) -> Lowered:
+def lower_kernel(
+    name: str, graph: Graph, symbols: Mapping[str, int], *, checks: bool = False
+) -> Lowered:
     """The function ``name``. Raises UnsupportedPtx for what cannot be lowered."""
     depth = (
         len(graph.blocks) + 40
@@ -42,12 +46,18 @@ def lower_kernel(name: str, graph: Graph, symbols: Mapping[str, int]) -> Lowered
     for register in graph.registers.values():
         slots[register.name] = at
         at += 64 if register.type == "pred" else max(4 * bits(register.type), 64)
-    return _Kernel(name, graph, slots, symbols).lowered(at)
+    return _Kernel(name, graph, slots, symbols, checks=checks).lowered(at)
 
 
 class _Kernel:
     def __init__(
-        self, name: str, graph: Graph, slots: dict[str, int], symbols: Mapping[str, int]
+        self,
+        name: str,
+        graph: Graph,
+        slots: dict[str, int],
+        symbols: Mapping[str, int],
+        *,
+        checks: bool,
     ) -> None:
         self._name = name
         self._graph = graph
@@ -55,14 +65,20 @@ class _Kernel:
         self._symbols = symbols
         self._code = Code()
         self._tables = Tables()
+        self._watch = Watch(self._code, graph) if checks else None
 
     def lowered(self, warp_size: int) -> Lowered:
+        if self._watch:
+            warp_size = self._watch.reserve(warp_size)
         self._prologue()
         for block in self._graph.blocks:
             self._block(block)
         header = f"define i32 @{self._name}(ptr %w, ptr %warp) {{"
         text = "\n".join([header, *self._code.lines, "}"])
-        return Lowered(text, self._graph, self._tables.sites, self._tables.idle, warp_size, self._tables.prints)
+        tables, watch = self._tables, self._watch
+        return Lowered(
+            text, self._graph, tables.sites, tables.idle, warp_size, tables.prints, watch
+        )
 
     def _prologue(self) -> None:
         c = self._code
@@ -125,15 +141,26 @@ class _Kernel:
         mask = c.let("load i32, ptr %mask")
         self._count(block, mask)
         lanes = Lanes(c, self._slots, self._symbols, mask, self._tables)
+        watch = lanes.watch = self._watch
+        if watch:
+            watch.enter()
         for instruction in block.instructions:
+            if watch:
+                watch.before(lanes, instruction)
             lower(lanes, instruction)
+            if watch:
+                watch.after(lanes, instruction)
             if instruction.guard is not None:
                 self._count_idle(instruction, mask, lanes.mask())
         end = block.end
         if end is not None:
             lanes.begin(end)
+            if watch:
+                watch.decide(lanes, end)
         condition = self._condition(block, lanes)
         lanes.flush(block.live_out)
+        if watch:
+            watch.flush(lanes, block.live_out)
         if any(_may_fault(i) for i in block.instructions):
             self._check_fault(block)
         self._finish(block, mask, condition, lanes)
@@ -353,8 +380,12 @@ class _Kernel:
         c.label(f"w{block.index}")
         status = self._status(end, mask, lanes)
         if "arrive" in end.parts:
+            if self._watch:
+                self._watch.signal(status)
             self._arrive(block, status, mask)
             return
+        if self._watch:
+            self._watch.arrive(end, live)
         if "red" in end.parts:
             for name, counted in (("red_sum", voters), ("red_lanes", mask)):
                 count = c.let(f"call i32 @llvm.ctpop.i32(i32 {counted})")

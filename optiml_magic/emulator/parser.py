@@ -7,6 +7,7 @@ and every variable of a function has a name of its own afterwards.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import replace
 
 from optiml_magic.emulator.faults import UnsupportedPtx
@@ -46,12 +47,16 @@ _LABEL = re.compile(r"^\s*([\w$%]+)\s*:(?!:)", re.MULTILINE)
 _SECTION = re.compile(r"^\s*\.section\b", re.MULTILINE)
 
 
-def _statements(text: str) -> list[str]:
-    """Statements without their ``;``; a brace that opens or closes a scope stands alone."""
-    text = _COMMENT.sub("", text)
+def _statements(text: str) -> list[tuple[str, int]]:
+    """Statements without their ``;``, and the 1-based line where each begins.
+
+    A brace that opens or closes a scope stands alone.
+    """
+    text = _COMMENT.sub(lambda m: "\n" * m[0].count("\n"), text)
     text = _LINE_DIRECTIVE.sub(lambda m: m[0] + ";", text)
-    text = _LABEL.sub(lambda m: m[1] + ":;", text)
-    out: list[str] = []
+    text = _LABEL.sub(lambda m: m[0] + ";", text)
+    ends = [match.start() for match in re.finditer("\n", text)]
+    out: list[tuple[str, int]] = []
     start = depth = 0
     for match in re.finditer(r"[{};]", text):
         char, at = match[0], match.start()
@@ -63,9 +68,10 @@ def _statements(text: str) -> list[str]:
             depth = 1
             continue
         if pending:
-            out.append(" ".join(pending.split()))
+            begin = start + len(text[start:at]) - len(text[start:at].lstrip())
+            out.append((" ".join(pending.split()), bisect_left(ends, begin) + 1))
         if char != ";":
-            out.append(char)
+            out.append((char, 0))
         start = at + 1
     return out
 
@@ -88,9 +94,11 @@ class _Parser:
         self._renamed: list[dict[str, str]] = []
         self._count = 0
         self._table = ""
+        self._line = 0  # of the PTX
 
     def module(self) -> PtxModule:
-        for statement in self._statements:
+        for statement, line in self._statements:
+            self._line = line
             if self._function is None:
                 self._outside(statement)
             else:
@@ -169,7 +177,9 @@ class _Parser:
         if opcode.split(".")[0] == "call":
             return replace(self._call(rest, register), unless=bool(unless))
         operands = tuple(self._operand(part) for part in split(rest))
-        return Instruction(opcode, operands, self._sources.line, register, bool(unless))
+        return Instruction(
+            opcode, operands, self._sources.line, register, bool(unless), ptx_line=self._line
+        )
 
     def _call(self, rest: str, guard: Register | None) -> Call:
         parts = split(rest)

@@ -64,13 +64,15 @@ def _formatted(text: str, raw: bytes, text_at: Callable[[int], str]) -> str:
         if kind in "di" and value >> 8 * size - 1:
             value -= 1 << 8 * size
         value = _narrowed(value, length, signed=kind in "di")
-        return (spec + {"i": "d", "u": "d"}.get(kind, kind)) % value if kind in "diuoxX" else match[0]
+        return (
+            (spec + {"i": "d", "u": "d"}.get(kind, kind)) % value if kind in "diuoxX" else match[0]
+        )
 
     return _CONVERSION.sub(one, text)
 
 
 def _narrowed(value: int, length: str | None, *, signed: bool) -> int:
-    """hh and h name char and short, which travel as int."""
+    """Hh and h name char and short, which travel as int."""
     bits = {"hh": 8, "h": 16}.get(length or "")
     if bits is None:
         return value

@@ -92,6 +92,7 @@ class Instruction:
     guard: Register | None = None
     unless: bool = False  # the guard is negated
     counted: bool = True  # False for what this package inserts
+    ptx_line: int = 0  # of the PTX, 0 unknown
 
     @property
     def parts(self) -> tuple[str, ...]:

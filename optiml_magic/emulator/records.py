@@ -22,6 +22,7 @@ from optiml_magic.emulator.layout import (
 )
 from optiml_magic.emulator.lower import Lowered
 from optiml_magic.emulator.memory import Bytes
+from optiml_magic.emulator.places import Area
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Kernel:
     parameter_bytes: int
     shared_bytes: int
     local_bytes: int
+    shared: tuple[Area, ...] = ()  # its shared variables, by their offsets
 
 
 _FORMATS = {"i32": "<i4", "i64": "<i8", "ptr": "<i8"}
@@ -87,7 +89,6 @@ class Worker:
         block: tuple[int, int, int],
         dynamic_shared: int,
         instructions: int,
-        sectors: int,
     ) -> None:
         lowered = kernel.lowered
         threads = block[0] * block[1] * block[2]
@@ -96,7 +97,6 @@ class Worker:
         self.blocks = np.zeros((len(lowered.graph.blocks), 2), np.int64)
         self.idle = np.zeros(max(len(lowered.idle), 1), np.int64)
         self._site_records = _sites(lowered)
-        self.stamps = np.zeros(max(sectors, 1), np.uint32)
         self._shared = zeros(shared_size)
         self._local = zeros(warps * 32 * kernel.local_bytes)
         self._states = _warps(lowered.warp_size, block, self._local, kernel.local_bytes)
@@ -124,12 +124,16 @@ class Worker:
             sites=self._site_records.ctypes.data,
             blocks=self.blocks.ctypes.data,
             idle=self.idle.ctypes.data,
-            stamps=self.stamps.ctypes.data,
             warp_stamps=self._warp_stamps.ctypes.data,
             marks=self._marks.ctypes.data,
             printed=self.printed.ctypes.data,
             local_size=kernel.local_bytes,
         )
+
+    def track(self, sectors: int) -> None:
+        """Make room for a stamp on each sector of the allocation table."""
+        self.stamps = np.zeros(max(sectors, 1), np.uint32)
+        self.record.set(stamps=self.stamps.ctypes.data)
 
     @property
     def sites(self) -> NDArray[np.int64]:

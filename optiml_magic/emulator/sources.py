@@ -16,7 +16,9 @@ class SourceLines:
         files = {int(number): name for number, name in _FILE.findall(text)}
         # NVRTC numbers files by first use; a header can only come first through its inlined code.
         user = [n for n, name in sorted(files.items()) if "/include/" not in name]
-        self._main = user[0] if user else 1
+        # A header that was typed has no folder that tells it from the text.
+        text_itself = [n for n in user if files[n].endswith("/cell.cu")]
+        self._main = (text_itself or user or [1])[0]
         self.line = 0
 
     def follow(self, directive: str) -> None:

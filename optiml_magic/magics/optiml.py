@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from IPython.display import display
 
 from optiml_magic.background import Handle
 from optiml_magic.commands import doctor, parsers, tasks, verbs
+from optiml_magic.compilers.options import checked_header
 from optiml_magic.devices.choice import choose
 from optiml_magic.errors import OptimlError, UsageError
 from optiml_magic.model.evaluation import Step
@@ -28,10 +30,14 @@ class OptimlMagics(Magics):
 
     _last: Result | None = None
 
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self._headers: dict[str, str] = {}
+
     @no_var_expand
     @line_cell_magic
     def optiml(self, line: str, cell: str | None = None) -> Any:
-        """CUDA kernels: optimize, check, profile, run, best, doctor, help."""
+        """CUDA kernels: optimize, check, profile, run, header, best, export, doctor, help."""
         try:
             options = parsers.parse(parsers.cell_parser(), parsers.split(line))
         except parsers.HelpShown as help_text:
@@ -39,8 +45,13 @@ class OptimlMagics(Magics):
             return None
         if options.verb in _CELL_VERBS:
             return self._on_kernel(options, cell)
+        if options.verb == "header":
+            return print(self._header(options.name, cell))  # noqa: T201
         if options.verb == "best":
-            return print(self._result(options.name).program)  # noqa: T201
+            return print(self._result(options.name).program.rstrip())  # noqa: T201
+        if options.verb == "export":
+            path = self._result(options.name).export(options.file, overwrite=options.force)
+            return print(f"written: {path}")  # noqa: T201
         if options.verb == "doctor":
             return print(doctor.render(doctor.examine(verbs.settings_of(options))))  # noqa: T201
         return print(parsers.HELP)  # noqa: T201
@@ -54,12 +65,27 @@ class OptimlMagics(Magics):
     def _on_kernel(self, options: Any, cell: str | None) -> Any:
         text = _text(options, cell)
         try:
-            task = tasks.from_cell(text, options, self._namespace)
+            task = tasks.from_cell(text, options, self._namespace, headers=self._headers)
             if options.verb == "optimize":
                 return self._optimize(task, options)
             return getattr(verbs, options.verb)(task, options)
         except OptimlError as error:
             raise error.quoting(text) from None
+
+    def _header(self, name: str | None, cell: str | None) -> str:
+        """Keep a cell as a header, in place of an earlier one of that name; or list them."""
+        if cell is None and name is None:
+            kept = [
+                f"{key}: {text.count(chr(10)) - 1} lines" for key, text in self._headers.items()
+            ]
+            return "\n".join(kept) or "no header yet: write one below %%optiml header util.cuh"
+        if name is None or cell is None:
+            raise UsageError(
+                "a header is a cell with a name",
+                fix="write device code below %%optiml header util.cuh",
+            )
+        self._headers[checked_header(name)] = "\n" + cell  # lines as the user counts them
+        return f'{name} is kept: #include "{name}" in later cells'
 
     def _optimize(self, task: Task, options: Any) -> Result | Handle[Result]:
         """Search in this cell or beside it; the result is bound to the name of the kernel."""
@@ -113,4 +139,4 @@ def _text(options: Any, cell: str | None) -> str:
         raise UsageError(
             "there is no kernel in this cell", fix=f"write CUDA below %%optiml {options.verb}"
         )
-    return "\n" + cell
+    return "\n" + cell.removeprefix("\ufeff")  # pasted from a file that begins with a mark

@@ -36,6 +36,14 @@ class ModuleVariable:
 
 
 @dataclass(frozen=True)
+class MachineInstruction:
+    """``opcode`` as nvdisasm prints it (``LDS.128``); ``ptx_line`` 1-based, 0 where unknown."""
+
+    opcode: str
+    ptx_line: int
+
+
+@dataclass(frozen=True)
 class Build:
     """A compiled program. ``names`` maps each name expression to its lowered name.
 

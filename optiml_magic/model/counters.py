@@ -5,7 +5,7 @@ Names and definitions follow Nsight Compute where it has one; the ncu name stand
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Space = Literal["global", "shared", "local"]
@@ -43,6 +43,37 @@ class LineCounters:
     line: int
     warp_instructions: int  # inst_executed
     thread_instructions: int  # thread_inst_executed
+    by_class: dict[str, int] = field(default_factory=dict)  # warp instructions
+    machine_instructions: int | None = None  # weighted by the cubin's code; None where unknown
+
+    @property
+    def active_lanes(self) -> float:
+        """Mean active lanes per executed warp instruction of the line, 0 to 32."""
+        return self.thread_instructions / self.warp_instructions if self.warp_instructions else 0.0
+
+
+@dataclass(frozen=True)
+class BlockCounters:
+    """A basic block of the PTX: the lines of its instructions there, and how often warps ran it."""
+
+    ptx_lines: tuple[int, ...]
+    warp_executions: int
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """The counts are estimates from some blocks of the grid.
+
+    ``error`` is half the 95 % interval over the total, of the quantity that is known worst among
+    instructions, sectors and wavefronts. Distinct sectors are extrapolated; it does not cover them.
+    """
+
+    blocks: int
+    of: int
+    error: float
+
+    def __str__(self) -> str:
+        return f"sampled {self.blocks} of {self.of} blocks, +-{100 * self.error:.1f} %"
 
 
 @dataclass(frozen=True)
@@ -63,6 +94,8 @@ class KernelCounters:
     write_sectors_unique: int  # distinct 32-byte global sectors written
     read_sectors_per_block: int  # distinct sectors read by each block, summed over the blocks
     memory_warps: int  # warps that used global or local memory: those that had anything to do
+    sampled: Sampled | None = None  # None: every block of the grid was counted
+    blocks: tuple[BlockCounters, ...] = ()
 
     @property
     def active_lanes(self) -> float:

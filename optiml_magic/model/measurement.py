@@ -7,17 +7,23 @@ from typing import Literal
 
 from optiml_magic.model.counters import KernelCounters
 
-Source = Literal["emulated", "estimated", "compiler", "events", "ncu"]
+Source = Literal["emulated", "modelled", "sass", "estimated", "compiler", "events", "ncu"]
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure. ``name`` is Nsight Compute's where it has one."""
+    """One figure. ``name`` is Nsight Compute's where it has one; ``note`` qualifies the source."""
 
     name: str
     value: float
     unit: str
     source: Source
+    note: str = ""
+
+    @property
+    def origin(self) -> str:
+        """The source with what is to be known of it: ``emulated, sampled 512 of 65536 blocks``."""
+        return f"{self.source}, {self.note}" if self.note else self.source
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+_INTEGER = re.compile(
+    r"\(?(-?(?:0[xX][0-9a-fA-F]+|(?P<octal>0[0-7]+)|[1-9][\d']*|0))(?:[uU]?[lL]{0,2}|[lL]{1,2}[uU])\)?"
+)
 Inputs = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
 
 
@@ -28,6 +32,10 @@ class Task:
         ``inputs``. rtol, atol: tolerances; by default computed from the dtype. bytes, flops: what
         the task needs at least to move and to compute in one run; by default the
             input kernel's own counts are used, and the output says so.
+        headers: text of headers by the name that an ``#include`` of the kernel gives.
+        include: folders that are searched for headers, a kernel file's own before them.
+        defines: macros by name, as ``-D`` takes them; one that is an integer is known to the
+            expressions of the directives.
         name: shown in reports; by default the kernel's.
     """
 
@@ -42,7 +50,20 @@ class Task:
     atol: float | None = None
     bytes: int | None = None
     flops: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    include: tuple[Path | str, ...] = ()
+    defines: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """The defines that are plain integers."""
+        found = {name: _INTEGER.fullmatch(str(v).strip()) for name, v in self.defines.items()}
+        return {
+            name: int(match[1].replace("'", ""), 8 if match[2] else 0)
+            for name, match in found.items()
+            if match
+        }
 
     @property
     def text(self) -> str:

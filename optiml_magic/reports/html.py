@@ -6,15 +6,23 @@ from collections.abc import Sequence
 
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.finding import Finding
+from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.verdict import Verdict
 from optiml_magic.reports import text
 from optiml_magic.reports.markup import Markup, element
-from optiml_magic.reports.quantities import ratio, seconds
+from optiml_magic.reports.quantities import count, ratio, seconds
 from optiml_magic.reports.summary import Summary, step_speedup
 
 _CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
 _CODE = "font-family:monospace;font-size:12px;line-height:1.35;white-space:pre;overflow-x:auto"
-_COLORS = {"+": "#1a7f37", "-": "#cf222e", "@": "#6e7781"}
-_SEVERITY = {"critical": "#cf222e", "warning": "#9a6700", "note": "#6e7781"}
+# A page, a light theme or a dark one: tints that let its own text through, and words in colours
+# with a contrast above 4 on white and on #111.
+_TINTS = {
+    "+": "background-color:rgba(46,160,67,0.18)",
+    "-": "background-color:rgba(248,81,73,0.18)",
+    "@": "color:#7d7d7d",
+}
+_SEVERITY = {"critical": "#d94a40", "warning": "#a87400", "note": "#7d7d7d"}
 
 
 def page(summaries: Sequence[Summary], title: str) -> str:
@@ -39,6 +47,32 @@ def fragment(summary: Summary) -> Markup:
         parts.append(_section("Diff", _diff(summary.diff()), is_open=True))
     parts.append(_section("Best program", _code(summary.winner.candidate.text), is_open=False))
     parts.append(_section("Trajectory", _trajectory(summary), is_open=False))
+    return element("div", *parts)
+
+
+def verdict(task: str, found: Verdict, facts: Sequence[tuple[str, str]]) -> Markup:
+    """What ``check`` says of one kernel; ``facts`` stand below it."""
+    where = f"line {found.line}: " if found.line else ""
+    rows = [("why", where + found.summary), *([("fix", found.fix)] if found.fix else []), *facts]
+    return element("div", element("h3", f"{task}: {found.outcome}"), _table([], rows))
+
+
+def profile(
+    headline: str, measured: Measurement, found: Sequence[Finding], facts: Sequence[tuple[str, str]]
+) -> Markup:
+    """What ``profile`` says of one kernel: what limits it, and, folded, every metric."""
+    limits = ", ".join(f"{b.resource} {seconds(b.seconds)}" for b in measured.bounds[:3])
+    rows = [
+        ("time", f"{seconds(measured.seconds)} {measured.source} on {measured.chip}"),
+        ("limits", limits),
+        *facts,
+    ]
+    metrics = [(m.name, count(m.value), m.unit, m.source) for m in measured.metrics]
+    parts = [element("h3", headline), _table([], rows)]
+    if found:
+        parts.append(_section("Findings", _findings(found), is_open=True))
+    table = _table(["metric", "value", "unit", "source"], metrics)
+    parts.append(_section(f"{len(metrics)} metrics", table, is_open=False))
     return element("div", *parts)
 
 
@@ -78,8 +112,9 @@ def _findings(found: Sequence[Finding]) -> Markup:
 def _diff(diff: str) -> Markup:
     lines = []
     for line in diff.splitlines():
-        color = _COLORS.get(line[:1])
-        lines.append(element("span", line + "\n", style=f"color:{color}" if color else ""))
+        tint = _TINTS.get(line[:1])
+        text = line + "\n"
+        lines.append(element("span", text, style=tint) if tint else element("span", text))
     return element("pre", *lines, style=_CODE)
 
 

@@ -18,6 +18,11 @@ def ratio(value: float) -> str:
     return f"{value:.3g}x" if value < 100 else f"{value:.0f}x"
 
 
+def number_of(count: int, noun: str) -> str:
+    """Such as ``1 evaluation`` and ``5 evaluations``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def count(value: float) -> str:
     """A count such as ``1.05e+06`` or ``96``."""
     return f"{value:.0f}" if abs(value) < 1e6 and value == int(value) else f"{value:.3g}"

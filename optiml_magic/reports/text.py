@@ -81,7 +81,7 @@ def measurement(measured: Measurement) -> list[str]:
     lines = [f"{seconds(measured.seconds)} {measured.source} on {measured.chip} (limits: {terms})"]
     width = max((len(metric.name) for metric in measured.metrics), default=0)
     lines += [
-        f"{metric.name:<{width}}  {count(metric.value):>10} {metric.unit}  [{metric.source}]"
+        f"{metric.name:<{width}}  {count(metric.value):>10} {metric.unit}  [{metric.origin}]"
         for metric in measured.metrics
     ]
     return lines

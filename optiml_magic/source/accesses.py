@@ -43,6 +43,7 @@ _USES = {  # how each argument is used by functions that every kernel may call
     "store_matrix_sync": (WRITE,),
 }
 _ASSUMING = frozenset({"__builtin_assume_aligned", "assume_aligned", "launder"})
+_NAMES = frozenset({"identifier", "field_identifier", "type_identifier"})
 _WORD = re.compile(r"\w+")
 _ASM_READS = re.compile(r"\b(?:ld|atom|cp\.async|ldmatrix|ldu)\b")
 _ASM_WRITES = re.compile(r"\b(?:st|red|atom)\b")
@@ -216,10 +217,24 @@ class _Reader:
         if kind == "init_declarator":
             shape = declared(node.child_by_field_name("declarator"))
             value = node.child_by_field_name("value")
+            if value is not None and value.type in ("argument_list", "initializer_list"):
+                self.visit_constructor(node, value.named_children)
             return [(value, PLACE if shape.reference else VALUE)] if value is not None else []
         if kind == "for_range_loop" and (right := node.child_by_field_name("right")) is not None:
             self.seen.unclear |= self.pointers.mentioned(right)
         return [(child, VALUE) for child in node.named_children]
+
+    def visit_constructor(self, node: Node, arguments: list[Node]) -> None:
+        """An object may keep a reference to what it is made from, as ``atomic_ref`` does."""
+        made = node.parent.child_by_field_name("type") if node.parent is not None else None
+        name = callee(made)
+        for at, argument in enumerate(arguments):
+            places = self.pointers.places(argument)
+            kept = name.endswith("_ref") or any(
+                self.all.formals(constructor)[at].reference
+                for constructor in self.all.called(name, len(arguments))
+            )
+            self.seen.unclear |= places if kept else set()
 
     def visit_place(self, node: Node, use: str) -> list[tuple[Node, str]]:
         """An expression that designates memory: ``p[i]``, ``*p``, ``p->x`` or ``place.x``."""
@@ -307,7 +322,7 @@ class _Reader:
 
 def callee(function: Node | None) -> str:
     """The bare name of what is called, without scope and template arguments."""
-    while function is not None and function.type not in ("identifier", "field_identifier"):
+    while function is not None and function.type not in _NAMES:
         inner = function.child_by_field_name("name") or function.child_by_field_name("field")
         if inner is None:
             return ""

@@ -26,10 +26,14 @@ def type_aliases(syntax: Syntax) -> dict[str, str]:
         if node.type == "alias_declaration":
             found[text_of(node.child_by_field_name("name"))] = spelled
             continue
+        kind = node.child_by_field_name("type")
+        body = kind.child_by_field_name("body") if kind is not None else None
+        if kind is not None and body is not None:  # typedef struct [P] { ... } Q;
+            spelled = text_of(kind.child_by_field_name("name"))
         const = any(text_of(c) == "const" for c in node.children if c.type == "type_qualifier")
         for declarator in node.children_by_field_name("declarator"):
             shape = declared(declarator)
-            if not shape.function and not shape.array:
+            if spelled and not shape.function and not shape.array:
                 found[shape.name] = ("const " if const else "") + spelled + "*" * shape.depth
     return found
 

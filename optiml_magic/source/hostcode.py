@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from optiml_magic.source.definitions import Definition, definitions
 from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import Expression, parse_expression
-from optiml_magic.source.formals import formals, text_of
+from optiml_magic.source.formals import declared, formals, text_of
 from optiml_magic.source.program import parse_program
 from optiml_magic.source.signature import Kernel, kernels, split_name
 from optiml_magic.source.syntax import line_of, name_of, parse, walk
@@ -45,10 +46,13 @@ _DEVICE_WORDS = frozenset({"__global__", "__device__", "__constant__", "__manage
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 
 
-def drop_host_code(text: str) -> tuple[str, tuple[str, ...]]:
+def drop_host_code(
+    text: str, defines: Mapping[str, int] | None = None
+) -> tuple[str, tuple[str, ...]]:
     """The kernel program in a pasted file, and a note for each thing done to it.
 
-    A text without host functions and launches comes back as it is, with no notes.
+    A text without host functions and launches comes back as it is, with no notes. ``defines`` are
+    integer macros from outside of the text.
     """
     syntax = parse(text)
     dropped = list(_host_parts(syntax.root))
@@ -60,7 +64,7 @@ def drop_host_code(text: str) -> tuple[str, tuple[str, ...]]:
     for node, function in zip(dropped, functions, strict=True):
         if function is None:
             notes.append(f"dropped host line {line_of(node)}: `{_first_line(node)}`")
-    directives, more = _launches(syntax)
+    directives, more = _launches(syntax, defines or {})
     device_text = apply(text, [_blanked(syntax.text, node) for node in dropped]).rstrip() + "\n"
     program = parse_program(device_text)
     if program.launches:
@@ -137,6 +141,19 @@ class _Call:
 class _HostValues(Values):
     """The locals of a host function, with the axes of its ``dim3`` ones."""
 
+    def _declare(self, node: Node) -> None:
+        """``dim3 block(TILE, TILE)`` reads like a function's declaration; it is none."""
+        super()._declare(node)
+        if not text_of(node.child_by_field_name("type")).endswith("dim3"):
+            return
+        for child in node.children_by_field_name("declarator"):
+            if child.type == "function_declarator":
+                axes = text_of(child.child_by_field_name("parameters"))
+                reread = walk(parse(f"auto x = dim3{axes};").root)
+                value = next((n for n in reread if n.type == "call_expression"), None)
+                if value is not None:
+                    self.definitions[declared(child).name] = value
+
     def text(self, node: Node | None, depth: int = 0) -> str | None:
         if node is not None and node.type == "field_expression":
             field = text_of(node.child_by_field_name("field"))
@@ -168,15 +185,17 @@ class _HostValues(Values):
         return [node]
 
 
-def _launches(syntax: Syntax) -> tuple[list[LaunchDirective], list[str]]:
+def _launches(
+    syntax: Syntax, defines: Mapping[str, int]
+) -> tuple[list[LaunchDirective], list[str]]:
     """A directive for the first launch of each kernel, and notes on what could not be said."""
     found: list[LaunchDirective] = []
     notes: list[str] = []
     seen: dict[str, str] = {}
     buffers: dict[str, str] = {}
-    fixed = constants(syntax)
+    fixed, functions = {**defines, **constants(syntax)}, definitions(syntax)
     for call in _calls(syntax, notes):
-        directive = _directive(call, fixed, buffers)
+        directive = _directive(call, fixed, functions, buffers)
         if directive is None:
             notes.append(
                 f"the launch of `{call.name}` on line {call.line} is not expressible with its "
@@ -225,7 +244,10 @@ def _enclosing(node: Node) -> tuple[Node | None, bool]:
 
 
 def _directive(
-    call: _Call, fixed: Mapping[str, int], buffers: dict[str, str]
+    call: _Call,
+    fixed: Mapping[str, int],
+    functions: Mapping[str, Definition],
+    buffers: dict[str, str],
 ) -> LaunchDirective | None:
     """The directive of one launch; ``buffers`` gives the name each host pointer first bound to."""
     parameters = call.kernel.parameters
@@ -237,7 +259,8 @@ def _directive(
         for parameter, argument in reversed(list(zip(parameters, call.arguments, strict=True)))
         if argument.type == "identifier" and not parameter.pointer
     }
-    values = _HostValues(body, [f.name for f in formals(call.function)], fixed, kept=scalars)
+    names = [f.name for f in formals(call.function)]
+    values = _HostValues(body, names, fixed, kept=scalars, functions=functions)
     grid, block = (_axes(values, part, scalars) for part in call.config[:2])
     shared = None
     if len(call.config) > 2 and text_of(call.config[2]) != "0":

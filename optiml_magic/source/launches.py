@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
+from optiml_magic.source.definitions import definitions
 from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.formals import declared, formals, text_of
@@ -19,7 +20,7 @@ from optiml_magic.source.syntax import line_of, walk
 from optiml_magic.source.values import Values, constants, device_variables, tidy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from tree_sitter import Node
 
@@ -31,28 +32,41 @@ _BLOCKS = {1: (256,), 2: (32, 8), 3: (32, 4, 2)}
 _MAX_THREADS = 1024
 
 
-def infer_launch(kernel: Kernel, syntax: Syntax, tuned: Collection[str] = ()) -> LaunchDirective:
+def infer_launch(
+    kernel: Kernel,
+    syntax: Syntax,
+    tuned: Collection[str] = (),
+    defines: Mapping[str, int] | None = None,
+) -> LaunchDirective:
     """The launch of ``kernel``, or a SourceError whose fix is a directive to paste.
 
-    ``tuned`` are the names of tune directives, which may stand in its expressions.
+    ``tuned`` are the names of tune directives, which may stand in its expressions;
+    ``defines`` are integer macros from outside of the text.
     """
     node = next((n for n in syntax.kernels() if n.start_byte == kernel.start_byte), None)
     body = node.child_by_field_name("body") if node is not None else None
     if node is None or body is None:
         raise SourceError(f"`{kernel.name}` is not in this text", fix="Pass its own syntax tree.")
-    return _Inference(kernel, node, body, syntax, tuned).launch()
+    return _Inference(kernel, node, body, syntax, tuned, defines or {}).launch()
 
 
 class _Inference:
     def __init__(
-        self, kernel: Kernel, node: Node, body: Node, syntax: Syntax, tuned: Collection[str]
+        self,
+        kernel: Kernel,
+        node: Node,
+        body: Node,
+        syntax: Syntax,
+        tuned: Collection[str],
+        defines: Mapping[str, int],
     ) -> None:
         self.kernel = kernel
         self.body = body
         self.formals = formals(node)
         scalars = [p.name for p in kernel.parameters if not p.pointer and p.dtype]
-        self.constants = {k: v for k, v in constants(syntax).items() if k not in tuned}
-        self.values = Values(body, [*scalars, *tuned], self.constants)
+        known, functions = {**defines, **constants(syntax)}, definitions(syntax)
+        self.constants = {k: v for k, v in known.items() if k not in tuned}
+        self.values = Values(body, [*scalars, *tuned], self.constants, functions=functions)
         self.indices = Indices(body, self.values)
         self.device_variables = device_variables(syntax)
         self.axes = axes_used(body)

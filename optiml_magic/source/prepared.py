@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,9 +23,12 @@ class PreparedProgram:
     notes: tuple[str, ...]
 
 
-def with_launches(text: str) -> PreparedProgram:
-    """The program of a cell. Raises SourceError where no launch is given and none is certain."""
-    dropped, notes = drop_host_code(text)
+def with_launches(text: str, defines: Mapping[str, int] | None = None) -> PreparedProgram:
+    """The program of a cell; ``defines`` are integer macros from outside of it.
+
+    Raises SourceError where no launch is given and none is certain.
+    """
+    dropped, notes = drop_host_code(text, defines)
     program = parse_program(dropped)
     if program.launches:
         return PreparedProgram(program, "given", notes)
@@ -32,7 +36,8 @@ def with_launches(text: str) -> PreparedProgram:
     known = kernels(syntax)
     if not known:
         raise SourceError(
-            "there is no kernel here", fix="write a `__global__ void name(...)` function"
+            "there is no kernel here",
+            fix="write a `__global__ void name(...)` function; one in a header is not seen",
         )
     if len(known) > 1:
         names = ", ".join(kernel.name for kernel in known)
@@ -42,6 +47,11 @@ def with_launches(text: str) -> PreparedProgram:
             f"#pragma optiml launch {known[0].name} grid(...) block(...)",
             line=known[0].line,
         )
-    launch = infer_launch(known[0], syntax, [tune.name for tune in program.tunes])
+    try:
+        launch = infer_launch(known[0], syntax, [tune.name for tune in program.tunes], defines)
+    except SourceError as unclear:
+        unread = [note for note in notes if note.startswith("the launch of")]
+        reasons = "; ".join([*unread, unclear.message])
+        raise SourceError(reasons, fix=unclear.fix, line=unclear.line) from None
     note = f"launch inferred: {launch}"
     return PreparedProgram(program.with_launches([launch]), "inferred", (*notes, note))

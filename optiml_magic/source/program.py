@@ -5,6 +5,7 @@ Every edit touches the characters it is about and no others; the text is what th
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -24,7 +25,7 @@ from optiml_magic.source.directives import (
 )
 from optiml_magic.source.expressions import nearest
 from optiml_magic.source.grammar import HEAD, parse_directive
-from optiml_magic.source.lexer import Lexed, lex
+from optiml_magic.source.lexer import Lexed, PreprocessorLine, lex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -122,8 +123,11 @@ class Program:
 
         yield from extend(0)
 
-    def compiled_text(self) -> str:
-        """The text for the compiler: tuned values defined after the includes, line numbers kept."""
+    def compiled_text(self, *, numbered: bool = True) -> str:
+        """The text for the compiler: tuned values defined after the includes.
+
+        ``numbered`` keeps the line numbers of this text in the compiler's messages.
+        """
         for tune in self.tunes:
             if tune.value is None:
                 raise SourceError(
@@ -141,7 +145,8 @@ class Program:
         lines = [_definition(name, value, macro=name in preprocessed)
                  for name, value in values.items()]  # fmt: skip
         opening = newline if self.text[:at] and not self.text[:at].endswith("\n") else ""
-        lines.append(f"#line {self.lexed.line_at(at) + bool(opening)}")
+        if numbered:
+            lines.append(f"#line {self.lexed.line_at(at) + bool(opening)}")
         return _splice(self.text, [(at, at, opening + "".join(line + newline for line in lines))])
 
     def with_directive(self, directive: Directive | str) -> Program:
@@ -250,6 +255,7 @@ def parse_program(text: str) -> Program:
     repeat: RepeatDirective | None = None
     for line in lexed.active():
         if not HEAD.match(line.text):
+            _check_spelling(line, lexed)
             continue
         found = parse_directive(line.text, line=lexed.line_at(line.start), start=line.start)
         if isinstance(found, RepeatDirective):
@@ -261,6 +267,17 @@ def parse_program(text: str) -> Program:
     program = Program(text, tuple(directives), lexed)
     _check_tunes(program)
     return program
+
+
+def _check_spelling(line: PreprocessorLine, lexed: Lexed) -> None:
+    """A pragma that is nearly ours would be ignored, and its launch with it."""
+    words = _WORD.findall(line.rest) if line.word == "pragma" else []
+    if words and words[0] in difflib.get_close_matches("optiml", words[:1], cutoff=0.8):
+        raise SourceError(
+            f"unknown pragma `{words[0]}`",
+            fix="Did you mean `#pragma optiml`?",
+            line=lexed.line_at(line.start),
+        )
 
 
 def _check_unique(directives: Iterable[Directive]) -> None:

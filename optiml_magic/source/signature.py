@@ -48,9 +48,12 @@ class Parameter:
 
 @dataclass(frozen=True)
 class TemplateParameter:
+    """A pack takes all the arguments that are left."""
+
     name: str
     is_type: bool
     default: str | None = None
+    is_pack: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,14 +93,16 @@ class Kernel:
             if parameter.default is None:
                 break
             given.append(parameter.default)
-        if len(given) > len(self.template_parameters):
+        pack = any(parameter.is_pack for parameter in self.template_parameters)
+        if len(given) > len(self.template_parameters) and not pack:
             raise SourceError(
                 f"`{self.name}` takes {len(self.template_parameters)} template arguments, "
                 f"not {len(given)}",
                 fix="Drop the others from the launch.",
                 line=self.line,
             )
-        types = {p.name: text for p, text in zip(self.template_parameters, given, strict=False)}
+        pairs = zip(self.template_parameters, given, strict=False)
+        types = {p.name: text for p, text in pairs if not p.is_pack}
         aliases = dict(self.aliases)
         return replace(
             self,
@@ -123,7 +128,7 @@ def select(known: Sequence[Kernel], launch: LaunchDirective) -> Kernel:
                 fix=f"Name one: {', '.join(names)}." if names else "Write a __global__ function.",
                 line=launch.line or None,
             )
-        return known[0].instantiate(())
+        return _complete(known[0].instantiate(()), launch)
     base, arguments = split_name(launch.kernel)
     found = [kernel for kernel in known if kernel.name == base]
     found = found or [k for k in known if k.name.rsplit("::", 1)[-1] == base.rsplit("::", 1)[-1]]
@@ -141,7 +146,20 @@ def select(known: Sequence[Kernel], launch: LaunchDirective) -> Kernel:
             fix="Give each kernel a name of its own.",
             line=launch.line or None,
         )
-    return found[0].instantiate(arguments)
+    return _complete(found[0].instantiate(arguments), launch)
+
+
+def _complete(kernel: Kernel, launch: LaunchDirective) -> Kernel:
+    """The kernel, if each of its template parameters has its argument: none can be deduced."""
+    wanted = [p.name for p in kernel.template_parameters if not p.is_pack]
+    if len(kernel.template_arguments) < len(wanted):
+        raise SourceError(
+            f"`{kernel.name}` lacks its template argument "
+            f"`{wanted[len(kernel.template_arguments)]}`",
+            fix=f"Name them in the launch: {kernel.name}<{', '.join(wanted)}>.",
+            line=launch.line or kernel.line,
+        )
+    return kernel
 
 
 def split_name(expression: str) -> tuple[str, tuple[str, ...]]:
@@ -229,7 +247,8 @@ def _template_parameters(function: Node) -> tuple[TemplateParameter, ...]:
             name = text_of(next((c for c in node.children if c.type == "type_identifier"), None))
         else:
             name = declared(node.child_by_field_name("declarator")).name
-        found.append(TemplateParameter(name, is_type, text_of(default) or None))
+        pack = node.type.startswith("variadic")
+        found.append(TemplateParameter(name, is_type, text_of(default) or None, pack))
     return tuple(found)
 
 

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
+from optiml_magic.source.definitions import definitions
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.expressions import Expression, parse_expression
 from optiml_magic.source.formals import declared, text_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
+    from optiml_magic.source.definitions import Definition
     from optiml_magic.source.syntax import Syntax
 
 _MAX_DEPTH = 60
@@ -28,10 +30,15 @@ _CALLS = {"min": "min", "max": "max", "cdiv": "cdiv", "ceil_div": "cdiv", "ceild
           "ceil_divide": "cdiv"}  # fmt: skip
 
 
+_AROUND = frozenset({"parenthesized_expression", "field_expression"})
+_OPEN = frozenset({"binary_expression", "conditional_expression", "unary_expression"})
+
+
 class Values:
     """The locals of one body, and the names that a directive may use as they are.
 
-    ``kept`` are locals to leave as they are, too, though their values may be known.
+    ``kept`` are locals to leave as they are, too, though their values may be known; ``functions``
+    are the macros and functions that may be called.
     """
 
     def __init__(
@@ -40,7 +47,9 @@ class Values:
         names: Collection[str],
         constants: Mapping[str, int] | None = None,
         kept: Collection[str] = (),
+        functions: Mapping[str, Definition] | None = None,
     ) -> None:
+        self.functions = functions or {}
         self.kept = frozenset(kept)
         self.constants = constants or {}
         self.changed = frozenset(_changed(body))
@@ -130,11 +139,53 @@ class Values:
             return self._cast(function[12:-1].strip(), arguments[0], depth)
         if scalar_dtype(function) is not None and len(arguments) == 1:
             return self._cast(function, arguments[0], depth)
-        name = _CALLS.get(function.partition("<")[0].rpartition("::")[2])
+        base = function.partition("<")[0].rpartition("::")[2]
+        if base in ("ceil", "ceilf") and len(arguments) == 1:
+            return self._ceiling(arguments[0], depth)
         parts = [self.text(argument, depth + 1) for argument in arguments]
-        if name is None or len(parts) != 2 or not all(parts):
+        known = [part for part in parts if part]
+        if len(known) < len(parts):
+            return None
+        if base in self.functions:
+            spelled = [part if argument.type in _OPEN else f"({part})"
+                       for argument, part in zip(arguments, known, strict=True)]  # fmt: skip
+            return self.functions[base].applied(spelled, self.constants)
+        name = _CALLS.get(base)
+        if name is None or len(parts) != 2:
             return None
         return f"{name}({parts[0]}, {parts[1]})"
+
+    def _ceiling(self, node: Node, depth: int) -> str | None:
+        """``ceil(n / 256.0)`` and ``ceil((float)n / threads)`` as a division rounded up."""
+        while node.type == "parenthesized_expression" and node.named_child_count == 1:
+            node = node.named_children[0]
+        if text_of(node.child_by_field_name("operator")) != "/":
+            return None
+        left, right = (self._operand(node.child_by_field_name(side), depth)
+                       for side in ("left", "right"))  # fmt: skip
+        if left is None or right is None:
+            return None
+        rounds_up = left[1] or right[1]
+        return f"cdiv({left[0]}, {right[0]})" if rounds_up else f"({left[0]}) / ({right[0]})"
+
+    def _operand(self, node: Node | None, depth: int) -> tuple[str, bool] | None:
+        """An integer's text, and whether it stands there as a floating number."""
+        inner, floating = node, False
+        if node is not None and node.type == "cast_expression":
+            floating = _is_floating(node.child_by_field_name("type"))
+            inner = node.child_by_field_name("value") if floating else node
+        elif node is not None and node.type == "call_expression":
+            floating = _is_floating(node.child_by_field_name("function"))
+            listed = node.child_by_field_name("arguments")
+            inner = listed.named_child(0) if floating and listed is not None else node
+        elif node is not None and (whole := re.fullmatch(r"(\d+)\.0*[fF]?", text_of(node))):
+            return whole[1], True
+        text = self.text(inner, depth + 1)
+        return (text, floating) if text is not None else None
+
+
+def _is_floating(type_: Node | None) -> bool:
+    return scalar_dtype(text_of(type_)) in ("<f4", "<f8")
 
 
 def tidy(expression: Expression) -> Expression:
@@ -160,7 +211,7 @@ def _parsed(text: str, fallback: str) -> Expression:
 def constants(syntax: Syntax) -> dict[str, int]:
     """The integers that a text fixes outside functions: ``constexpr``, ``const``, ``#define``."""
     found: dict[str, int] = {}
-    for name, text in _constant_texts(syntax):
+    for name, text in _constant_texts(syntax, found):
         try:
             value = parse_expression(text).evaluate(found)
         except SourceError:
@@ -170,7 +221,9 @@ def constants(syntax: Syntax) -> dict[str, int]:
     return found
 
 
-def _constant_texts(syntax: Syntax) -> Iterator[tuple[str, str]]:
+def _constant_texts(syntax: Syntax, known: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Names and expressions in order; ``known`` are the values found for those before."""
+    functions = definitions(syntax)
     for node in syntax.root.children:
         if node.type == "preproc_def":
             yield (
@@ -181,7 +234,9 @@ def _constant_texts(syntax: Syntax) -> Iterator[tuple[str, str]]:
             words = [text_of(c) for c in node.children if c.type == "type_qualifier"]
             if "const" in words or "constexpr" in words:
                 for child in node.children_by_field_name("declarator"):
-                    yield declared(child).name, text_of(child.child_by_field_name("value"))
+                    value = child.child_by_field_name("value")
+                    text = Values(node, (), known, functions=functions).text(value)
+                    yield declared(child).name, text or text_of(value)
 
 
 def _changed(body: Node) -> Iterator[str]:
@@ -197,8 +252,9 @@ def _changed(body: Node) -> Iterator[str]:
             target = node.child_by_field_name("argument")
         elif node.type == "init_declarator" and declared(node).reference:
             target = node.child_by_field_name("value")
-        while target is not None and target.type == "parenthesized_expression":
-            target = target.named_child(0)
+        while target is not None and target.type in _AROUND:
+            member = target.child_by_field_name("argument")  # `grid.x = 2` changes `grid`
+            target = member if member is not None else target.named_child(0)
         if target is not None and target.type == "identifier":
             yield text_of(target)
 

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from optiml_magic.devices.base import Array
 from optiml_magic.errors import UsageError
+from optiml_magic.model.dtypes import kind
 from optiml_magic.model.task import Task
+from optiml_magic.verifiers.libraries import Home, homes, in_numpy
 
 Values = Mapping[str, Any]
+
+
+def at_border(task: Task) -> tuple[Task, dict[str, Home]]:
+    """The task with the arrays of other libraries as NumPy's, and where each of them came from."""
+    given = _called(task, 0) if callable(task.inputs) else task.inputs
+    if not callable(task.inputs):
+        task = replace(task, inputs=in_numpy(given))
+    return task, homes(given)
 
 
 def draw(task: Task, seed: int) -> dict[str, Any]:
@@ -21,7 +32,7 @@ def draw(task: Task, seed: int) -> dict[str, Any]:
     permutations; scalars stay.
     """
     if callable(task.inputs):
-        return _called(task, seed)
+        return in_numpy(_called(task, seed))
     values = dict(task.inputs)
     if seed == 0:
         return values
@@ -33,11 +44,18 @@ def draw(task: Task, seed: int) -> dict[str, Any]:
 
 
 def like(array: Array, rng: np.random.Generator) -> Array:
-    """A fresh array like ``array``."""
+    """A fresh array like ``array``; of structs, field by field."""
+    if array.dtype.names is not None:
+        given: Any = array
+        structs = given.copy()
+        for name in array.dtype.names:
+            structs[name] = like(given[name], rng)
+        fresh: Array = structs
+        return fresh
     if _is_permutation(array):
         return rng.permutation(array.size).astype(array.dtype)
     fresh = _fresh(array, rng)
-    if array.ndim == 1 and array.size > 2 and array.dtype.kind in "iuf" and _is_sorted(array):
+    if array.ndim == 1 and array.size > 2 and kind(array.dtype) in "iuf" and _is_sorted(array):
         fresh.sort()
         fresh[0], fresh[-1] = array[0], array[-1]  # row offsets begin and end where the data does
     return fresh
@@ -62,16 +80,17 @@ def _called(task: Task, seed: int) -> dict[str, Any]:
 
 def _fresh(array: Array, rng: np.random.Generator) -> Array:
     shape, dtype = array.shape, array.dtype
-    if dtype.kind == "b":
+    letter = kind(dtype)
+    if letter == "b":
         return rng.integers(0, 2, shape).astype(dtype)
-    if not array.size or dtype.kind not in "iufc":
+    if not array.size or letter == "V":
         return array.copy()
-    if dtype.kind == "c":
+    if letter == "c":
         real, imaginary = _fresh(array.real, rng), _fresh(array.imag, rng)
         fresh = np.empty(shape, dtype)
         fresh.real, fresh.imag = real, imaginary
         return fresh
-    if dtype.kind in "iu":
+    if letter in "iu":
         return rng.integers(array.min(), array.max(), shape, dtype=dtype.type, endpoint=True)
     finite = array[np.isfinite(array)].astype(np.float64)
     low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)

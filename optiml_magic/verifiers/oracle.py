@@ -12,8 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from optiml_magic.devices.base import Array, Buffer, Device, Job
+from optiml_magic.devices.compare import compare
 from optiml_magic.errors import OracleError
 from optiml_magic.model.build import Build
+from optiml_magic.model.dtypes import widened
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.verifiers.problem import Instance
@@ -61,15 +63,14 @@ def answered(
 def _expecting(
     buffer: Buffer, one: Array, two: Array, rtol: float | None, atol: float | None
 ) -> Buffer:
-    wide = one.astype(np.float64) if one.dtype.kind == "f" else one
-    limits = tolerance(wide, one.dtype, rtol=rtol, atol=atol, narrow_oracle=True)
     with np.errstate(all="ignore"):
-        same = np.isclose(two, one, rtol=limits.rtol, atol=limits.atol, equal_nan=True)
-    if not np.all(same):
-        first = tuple(int(axis[0]) for axis in np.nonzero(~same))
-        index = ", ".join(map(str, first))
+        wide = one.astype(widened(one.dtype))
+    limits = tolerance(wide, one.dtype, rtol=rtol, atol=atol, narrow_oracle=True)
+    check = compare(buffer.name, two, wide, limits, None)
+    if check.wrong:
+        index = ", ".join(map(str, check.first_index))
         raise OracleError(
-            f"the input kernel leaves {np.count_nonzero(~same)} elements of `{buffer.name}` "
+            f"the input kernel leaves {check.wrong} elements of `{buffer.name}` "
             f"unwritten or different from run to run, first [{index}], so it cannot be the oracle",
             fix=f"give a reference, or say what `{buffer.name}` holds before: "
             f"#pragma optiml init({buffer.name}) = 0",

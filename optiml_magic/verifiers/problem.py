@@ -12,11 +12,13 @@ import numpy as np
 from optiml_magic import binding
 from optiml_magic.devices.base import Array, Buffer, Case
 from optiml_magic.errors import BindingError, OracleError, UsageError
+from optiml_magic.model.dtypes import kind, title, widened
 from optiml_magic.model.task import Task
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.prepared import with_launches
 from optiml_magic.source.program import Program
-from optiml_magic.verifiers import inputs, reference
+from optiml_magic.verifiers import inputs, reference, shapes
+from optiml_magic.verifiers.libraries import Home
 from optiml_magic.verifiers.tolerance import tolerance
 
 _OUTPUT_SPEC = re.compile(r"\s*(?P<dtype>[a-zA-Z]\w*)\s*(?:\[(?P<shape>.*)\])?\s*")
@@ -51,15 +53,23 @@ def prepare(task: Task, *, seeds: int) -> Problem:
 
     Raises a UsageError where the kernel, a directive, an input or the reference does not fit.
     """
-    prepared = with_launches(task.text)
+    prepared = with_launches(task.text, task.constants)
     program = _with_arguments(prepared.program, task)
+    for tune in program.tunes:
+        if tune.name in task.defines:
+            raise UsageError(
+                f"`{tune.name}` is tuned, and defined from outside as well",
+                fix=f"take -D {tune.name} away; the tune directive gives the value",
+                line=tune.line,
+            )
+    task, homes = inputs.at_border(task)
     values = _with_sizes(program, inputs.draw(task, 0))
     found = binding.interface(program, task, values)
     instances, wide = [], True
     for seed in range(seeds):
         drawn = _with_sizes(program, inputs.draw(task, seed))
         binding.check_values(found, drawn)
-        instance, is_wide = _instance(task, program, found, drawn, seed)
+        instance, is_wide = _instance(task, homes, program, found, drawn, seed)
         instances.append(instance)
         wide = wide and is_wide
     oracle = "the input kernel itself"
@@ -107,7 +117,12 @@ def _with_sizes(program: Program, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _instance(
-    task: Task, program: Program, found: binding.Interface, values: Mapping[str, Any], seed: int
+    task: Task,
+    homes: Mapping[str, Home],
+    program: Program,
+    found: binding.Interface,
+    values: Mapping[str, Any],
+    seed: int,
 ) -> tuple[Instance, bool]:
     written = [buffer.name for buffer in found.named("output", "inout")]
     wanted: dict[str, Array] = {}
@@ -116,15 +131,15 @@ def _instance(
         asked = {
             n: v for n, v in values.items() if n not in {b.name for b in found.named("output")}
         }
-        answer = reference.ask(task.reference, asked, written)
+        answer = reference.ask(task.reference, asked, written, homes)
         wanted, wide = answer.outputs, answer.wide
     starts = {d.buffer: d.value for d in program.inits if isinstance(d.value, str)}
     buffers = tuple(
         _buffer(task, buffer, values, wanted.get(buffer.name), starts.get(buffer.name), wide=wide)
         for buffer in found.buffers
     )
-    shapes = {buffer.name: buffer.array.shape for buffer in buffers}
-    return Instance(seed, values, shapes, Case(f"seed-{seed}", buffers)), wide
+    extents = {buffer.name: buffer.array.shape for buffer in buffers}
+    return Instance(seed, values, extents, Case(f"seed-{seed}", buffers)), wide
 
 
 def _buffer(
@@ -144,12 +159,18 @@ def _buffer(
         array = _start(bound, start, values)
     else:
         array = _empty_output(task, bound, values, wanted)
+    if not array.size:
+        raise BindingError(
+            f"the output `{bound.name}` has the shape {array.shape}: there is nothing to check",
+            fix="give it at least one element",
+            line=bound.line,
+        )
     if wanted is None:
         return Buffer(bound.name, bound.role, array)
     if wanted.shape != array.shape:
         raise BindingError(
             f"the reference gives `{bound.name}` the shape {wanted.shape}, not {array.shape}",
-            fix="make the two agree",
+            fix=shapes.advice(wanted.shape, array.shape),
             line=bound.line,
         )
     limits = tolerance(wanted, array.dtype, rtol=task.rtol, atol=task.atol, narrow_oracle=not wide)
@@ -170,7 +191,7 @@ def _start(bound: binding.BoundBuffer, start: str, values: Mapping[str, Any]) ->
 def _empty_output(
     task: Task, bound: binding.BoundBuffer, values: Mapping[str, Any], wanted: Array | None
 ) -> Array:
-    dtype = np.dtype(bound.dtype)
+    dtype = bound.dtype
     if task.outputs.get(bound.name):
         return np.empty(_shape(bound, task.outputs[bound.name], values), dtype)
     given = values.get(bound.name)
@@ -179,33 +200,43 @@ def _empty_output(
         return np.empty(given.shape, dtype)
     if wanted is not None:
         return np.empty(wanted.shape, dtype)
+    declared = "" if dtype.names else f", or --out {bound.name}:{title(dtype)}[n]"
     raise BindingError(
         f"the shape of the output `{bound.name}` is not known",
-        fix=f"give a reference, an array of that name, or --out {bound.name}:{dtype.str[1:]}[n]",
+        fix=f"give a reference, an array of that name{declared}",
         line=bound.line,
     )
 
 
 def _shape(bound: binding.BoundBuffer, spec: str, values: Mapping[str, Any]) -> tuple[int, ...]:
     match = _OUTPUT_SPEC.fullmatch(spec)
-    fix = f"write it like {bound.dtype[1:]}[rows, cols]"
+    fix = f"write it like {title(bound.dtype)}[rows, cols]"
     if match is None:
         raise UsageError(f"`{spec}` is no output specification", fix=fix)
     try:
         given = np.dtype(match["dtype"])
     except TypeError:
         raise UsageError(f"`{match['dtype']}` in `{spec}` is no dtype", fix=fix) from None
-    if given != np.dtype(bound.dtype):
+    if given != bound.dtype:
         raise BindingError(
-            f"`{bound.name}` is declared {given.name}; the kernel's pointer is to {bound.dtype}",
+            f"`{bound.name}` is declared {given.name}; the kernel's pointer is to "
+            f"{title(bound.dtype)}",
             fix=fix,
             line=bound.line,
         )
     integers = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
-    shapes = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
+    known = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
     # The grammar has no lists, so the axes ride through it as the arguments of a call would.
-    parts = _split_axes(match["shape"] or "")
-    return tuple(parse_expression(part).evaluate(integers, shapes) for part in parts)
+    axes = [parse_expression(part) for part in _split_axes(match["shape"] or "")]
+    shape = tuple(axis.evaluate(integers, known) for axis in axes)
+    for axis, extent in zip(axes, shape, strict=True):
+        if extent < 1:
+            raise BindingError(
+                f"an axis of `{bound.name}` is {extent}{binding.told(axis, integers)}",
+                fix="give it at least one element",
+                line=bound.line,
+            )
+    return shape
 
 
 def _split_axes(text: str) -> list[str]:
@@ -220,16 +251,31 @@ def _split_axes(text: str) -> list[str]:
 
 def _fitting(wanted: Array, dtype: np.dtype[Any]) -> Array:
     """The oracle's answer in a precision that the comparison can use."""
-    if dtype.kind != "c" and wanted.dtype.kind == "c":
-        raise OracleError(f"the reference is complex, the output {dtype.name}", fix="return reals")
-    if dtype.kind == "f":
-        return wanted.astype(np.float64)
-    if dtype.kind == "c":
-        return wanted.astype(np.complex128)
-    exact: Array = wanted.astype(dtype)
-    if not np.array_equal(exact, wanted):
+    if dtype.names is not None:
+        return _fitting_structs(wanted, dtype)
+    name = title(dtype)
+    if wanted.dtype.names is not None:
         raise OracleError(
-            f"the reference gives {wanted.dtype} values that a {dtype.name} output cannot hold",
-            fix=f"make it return {dtype.name}",
+            f"the reference gives structs, the output holds {name}", fix="return numbers"
         )
+    if kind(dtype) != "c" and wanted.dtype.kind == "c":
+        raise OracleError(f"the reference is complex, the output {name}", fix="return reals")
+    exact: Array = wanted.astype(widened(dtype))
+    if kind(dtype) not in "fc" and not np.array_equal(exact, wanted):
+        raise OracleError(
+            f"the reference gives {title(wanted.dtype)} values that a {name} output cannot hold",
+            fix=f"make it return {name}",
+        )
+    return exact
+
+
+def _fitting_structs(wanted: Any, dtype: np.dtype[Any]) -> Array:
+    if wanted.dtype.names != dtype.names:
+        raise OracleError(
+            f"the reference gives {title(wanted.dtype)}, the output holds {title(dtype)}",
+            fix="return a structured array with these fields, np.zeros(n, p.dtype) for one",
+        )
+    exact = np.zeros(wanted.shape, widened(dtype))
+    for name in dtype.names or ():
+        exact[name] = _fitting(wanted[name], dtype[name].base)
     return exact

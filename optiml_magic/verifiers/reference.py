@@ -6,12 +6,15 @@ import inspect
 import keyword
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from optiml_magic.devices.base import Array
 from optiml_magic.errors import OracleError
+from optiml_magic.model.dtypes import kind, numbers, part, title, widened
+from optiml_magic.verifiers.libraries import Home, to_numpy
 
 
 @dataclass(frozen=True)
@@ -22,8 +25,15 @@ class Answer:
     wide: bool
 
 
-def ask(reference: Callable[..., Any], values: Mapping[str, Any], outputs: Sequence[str]) -> Answer:
+def ask(
+    reference: Callable[..., Any],
+    values: Mapping[str, Any],
+    outputs: Sequence[str],
+    homes: Mapping[str, Home] = MappingProxyType({}),
+) -> Answer:
     """The answer of a reference for inputs by name; ``outputs`` are in the kernel's order.
+
+    Inputs that came from another library, see ``homes``, are handed to it as arrays of that.
 
     Raises OracleError where it fails, differs when called twice, or returns the wrong number of
     things.
@@ -31,23 +41,31 @@ def ask(reference: Callable[..., Any], values: Mapping[str, Any], outputs: Seque
     arguments = _arguments(reference, values)
     wide = True
     try:
-        first = reference(**_copies(arguments, wide=True))
+        first = reference(**_copies(arguments, homes, wide=True))
     except Exception:  # noqa: BLE001  # any failure means that float64 is not to its taste
         wide = False
-        first = _call(reference, _copies(arguments, wide=False))
-    second = _call(reference, _copies(arguments, wide=wide))
+        first = _call(reference, _copies(arguments, homes, wide=False))
+    second = _call(reference, _copies(arguments, homes, wide=wide))
     one, two = _named(first, outputs), _named(second, outputs)
     for name in outputs:
-        if one[name].dtype.kind not in "biufc":
+        if not numbers(one[name].dtype):
             raise OracleError(
-                f"the reference gave `{name}` as {one[name].dtype}", fix="return numbers"
+                f"the reference gave `{name}` as {title(one[name].dtype)}", fix="return numbers"
             )
-        if not np.array_equal(one[name], two[name], equal_nan=one[name].dtype.kind in "fc"):
+        if not _same(one[name], two[name]):
             raise OracleError(
                 f"the reference gave two different answers for `{name}`",
                 fix="take its random numbers from a generator with a fixed seed, made inside it",
             )
     return Answer(one, wide)
+
+
+def _same(one: Array, two: Array) -> bool:
+    """Number by number: a NaN is itself, and the padding of a struct is nothing."""
+    if (one.shape, one.dtype) != (two.shape, two.dtype):
+        return False
+    pairs = ((part(one, number), part(two, number)) for number in numbers(one.dtype))
+    return all(np.array_equal(a, b, equal_nan=kind(a.dtype) in "fc") for a, b in pairs)
 
 
 def _arguments(reference: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,18 +99,15 @@ def _spelled(name: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
-def _copies(values: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
-    return {name: _copy(value, wide=wide) for name, value in values.items()}
+def _copies(values: Mapping[str, Any], homes: Mapping[str, Home], *, wide: bool) -> dict[str, Any]:
+    return {name: _copy(value, homes.get(name), wide=wide) for name, value in values.items()}
 
 
-def _copy(value: Any, *, wide: bool) -> Any:
+def _copy(value: Any, home: Home | None, *, wide: bool) -> Any:
     if not isinstance(value, np.ndarray):
         return value
-    if wide and value.dtype.kind == "f" and value.dtype.itemsize < 8:
-        return value.astype(np.float64)
-    if wide and value.dtype.kind == "c":
-        return value.astype(np.complex128)
-    return value.copy()
+    copy = value.astype(widened(value.dtype)) if wide else value.copy()
+    return home.array(copy) if home else copy
 
 
 def _call(reference: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
@@ -113,12 +128,15 @@ def _named(answer: Any, outputs: Sequence[str]) -> dict[str, Array]:
                 f"the reference's dict lacks `{missing[0]}`",
                 fix=f"return all of {', '.join(outputs)}",
             )
-        return {name: np.asarray(answer[name]) for name in outputs}
+        return {name: np.asarray(to_numpy(answer[name])) for name in outputs}
     several = list(answer) if isinstance(answer, tuple) else [answer]
     if len(several) != len(outputs) or any(value is None for value in several):
-        got = "nothing" if several == [None] else f"{len(several)} value(s)"
+        lacking = any(value is None for value in several)
+        got = "nothing" if lacking else f"{len(several)} value(s)"
+        more = len(several) < len(outputs)
         raise OracleError(
             f"the reference returned {got}; the kernel writes {', '.join(outputs) or 'nothing'}",
-            fix="return one array for each output, in the order of the kernel's parameters",
+            fix="return one array for each output, in the order of the kernel's parameters"
+            + ("; one that only the kernels use: #pragma optiml scratch NAME float[n]" * more),
         )
-    return {name: np.asarray(value) for name, value in zip(outputs, several, strict=True)}
+    return {name: np.asarray(to_numpy(value)) for name, value in zip(outputs, several, strict=True)}

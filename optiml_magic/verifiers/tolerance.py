@@ -11,8 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from optiml_magic.devices.base import Array, Tolerance
+from optiml_magic.model.dtypes import BFLOAT16, kind, numbers, part
 
 _RELATIVE = {2: 4e-3, 4: 2e-5, 8: 1e-10}  # by bytes of the real part
+_BFLOAT16 = 3e-2  # four units in the last place, as for float16
 _NARROW_ORACLE = 4.0  # how much wider where the oracle itself computed in the kernel's precision
 
 
@@ -24,11 +26,23 @@ def tolerance(
     atol: float | None = None,
     narrow_oracle: bool = False,
 ) -> Tolerance:
-    """The tolerance for an output of ``dtype``; a task's own ``rtol`` and ``atol`` win."""
-    if dtype.kind not in "fc":
+    """The tolerance for an output of ``dtype``; a task's own ``rtol`` and ``atol`` win.
+
+    Each number of a struct has its own.
+    """
+    if dtype.names is not None:
+        fields = tuple(
+            tolerance(
+                part(expected, wide), own.dtype, rtol=rtol, atol=atol, narrow_oracle=narrow_oracle
+            )
+            for wide, own in zip(numbers(expected.dtype), numbers(dtype), strict=True)
+        )
+        return Tolerance(max(f.rtol for f in fields), max(f.atol for f in fields), fields)
+    if kind(dtype) not in "fc":
         return Tolerance(rtol or 0.0, atol or 0.0)
     size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
-    relative = _RELATIVE[size] * (_NARROW_ORACLE if narrow_oracle else 1.0)
+    relative = _BFLOAT16 if dtype == BFLOAT16 else _RELATIVE[size]
+    relative *= _NARROW_ORACLE if narrow_oracle else 1.0
     relative = relative if rtol is None else rtol
     if atol is not None:
         return Tolerance(relative, atol)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from optiml_magic.devices.base import Device, Execution, Job
+from optiml_magic.devices.base import Device, Execution, Job, Order
 from optiml_magic.errors import InternalError
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
@@ -29,8 +29,8 @@ def verify(
     if not plans:
         raise InternalError("a verification without a case would pass anything")
     for instance, plan in plans:
-        reverse = instance.seed % 2 == 1
-        job = Job(instance.case.key, plan, _poison(instance.seed), False, instructions, reverse)
+        order: Order = "reverse" if instance.seed % 2 else "forward"
+        job = Job(instance.case.key, plan, _poison(instance.seed), False, instructions, order)
         verdict = judge(device.execute(build, job), instance.seed)
         if not verdict.passed:
             return verdict

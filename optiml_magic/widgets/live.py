@@ -62,7 +62,7 @@ def live_view(
     """
     kernel = getattr(shell, "kernel", None)
     if kernel is None:
-        return PlainView(subject, TerminalLine(), "in a terminal")
+        return PlainView(subject, TerminalLine(quiet=subject.background), "in a terminal")
     lacking = _lacking(kernel, mode)
     if lacking:
         return PlainView(subject, DisplayLine(display), lacking)

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from optiml_magic.model.evaluation import Step
-from optiml_magic.reports.quantities import ratio
+from optiml_magic.reports.quantities import number_of, ratio
 from optiml_magic.reports.summary import Summary
 from optiml_magic.widgets.frame import Board, Json
 from optiml_magic.widgets.subject import Subject
@@ -69,7 +69,8 @@ class PlainView:
         trace: TracebackType | None,
     ) -> None:
         ended, instead = self._last or ("failed", None)
-        spent = f"{self._board.count} evaluations in {time.monotonic() - self._began:.1f} s"
+        spent = number_of(self._board.count, "evaluation")
+        spent = f"{spent} in {time.monotonic() - self._began:.1f} s"
         self._line.end(f"{spent}; {ended}", instead)
 
 
@@ -94,19 +95,28 @@ class DisplayLine:
 
 
 class TerminalLine:
-    """The line on a terminal, gone at the end; nothing at all where stderr is none."""
+    """The line on a terminal, gone at the end; nothing at all where stderr is none.
+
+    Nothing either where it is ``quiet``: beside a search in the background somebody types.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
 
     def write(self, text: str) -> None:
         """See Line."""
-        if sys.stderr.isatty():
+        if self._seen():
             sys.stderr.write(f"\r\033[K  {text[:100]}")
             sys.stderr.flush()
 
     def end(self, text: str, instead: object | None) -> None:  # noqa: ARG002  # the result follows
         """See Line."""
-        if sys.stderr.isatty():
+        if self._seen():
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
+
+    def _seen(self) -> bool:
+        return not self._quiet and sys.stderr.isatty()
 
 
 class Text:

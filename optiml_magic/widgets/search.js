@@ -43,7 +43,8 @@ const words = (name) => name.replaceAll("_", " ");
 
 function duration(seconds) {
   if (seconds < 120) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
-  return `${Math.floor(seconds / 60)} min ${String(Math.floor(seconds % 60)).padStart(2, "0")} s`;
+  const rest = Math.floor(seconds % 60);
+  return `${Math.floor(seconds / 60)} min${rest ? ` ${rest} s` : ""}`;
 }
 
 function buildHead(stop) {

@@ -107,8 +107,11 @@ class SearchView(anywidget.AnyWidget):
             setattr(self, field.name, getattr(frame, field.name))
 
     def __repr__(self) -> str:
-        done = f"{self.evaluations} of {self.budget} evaluations"
-        return f"{self.task}: {self.state}, {done}; a live view, gone with its kernel"
+        if self.state == "running":  # seen where no widget can show, and never drawn anew
+            return (
+                f"{self.task}: searching, at most {self.budget} evaluations; the view is a widget"
+            )
+        return f"{self.task}: {self.state}, {self.evaluations} of {self.budget} evaluations"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         shown = super()._repr_mimebundle_(**kwargs)

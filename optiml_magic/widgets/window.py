@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from optiml_magic.model.evaluation import Step
+from optiml_magic.reports.quantities import number_of
 from optiml_magic.reports.summary import Summary
 from optiml_magic.widgets.plain import Text
 from optiml_magic.widgets.search import Ending, SearchView
@@ -80,4 +81,5 @@ class Window:
 
     def _last_words(self) -> Text:
         view = self.view
-        return Text(f"{view.evaluations} evaluations in {view.elapsed:.1f} s; {view.ended}")
+        spent = number_of(view.evaluations, "evaluation")
+        return Text(f"{spent} in {view.elapsed:.1f} s; {view.ended}")

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from present import BROWSER
 
+from tests.browser.lab import Lab, serving
+
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -31,7 +33,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             executable_path=BROWSER,
             args=list(FLAGS),
             headless=True,
-            viewport={"width": 1100, "height": 900},
+            viewport={"width": 1200, "height": 900},
         )
         yield context
         context.close()
@@ -62,3 +64,13 @@ def picture(tmp_path: Path) -> Callable[[Any, str], None]:
         target.screenshot(path=str(folder / f"{name}.png"))
 
     return take
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """One JupyterLab for all tests of a run."""
+    pytest.importorskip("jupyterlab", reason="jupyterlab is not installed")
+    pytest.importorskip("anywidget", reason="anywidget is not installed")
+    home, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("notebooks")
+    with serving(home, folder) as served:
+        yield served

@@ -58,6 +58,16 @@ def test_optimize_writes_the_contract_and_the_page(folder: Path) -> None:
     assert (folder / "out.html").read_text().startswith("<!doctype html>")
 
 
+def test_optimize_exports_the_best_program(folder: Path) -> None:
+    words = ("optimize", "task.py", "--budget", "2", "--export", "best.py")
+    done = optiml(*words, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "export: best.py" in done.stdout
+    assert "def scale(x, n=None, *, out=None):" in (folder / "best.py").read_text()
+    assert optiml(*words, cwd=folder).returncode == 2
+    assert optiml(*words, "--force", cwd=folder).returncode == 0
+
+
 def test_check_exits_1_on_a_wrong_kernel_and_says_where(folder: Path) -> None:
     assert optiml("check", "task.py", cwd=folder).returncode == 0
     (folder / "wrong.cu").write_text(
@@ -95,9 +105,13 @@ def test_profile_writes_measurement_and_findings(folder: Path) -> None:
         (["check", "task.py", "--device", "tpu"], "no device named 'tpu'"),
         (["check", "task.py", "--kernel", "missing.cu"], "there is no file missing.cu"),
         (["optimize", "task.py", "--resume", "missing"], "no journal"),
+        (["optimize", "task.py", "--export", "best.ptx"], "`.ptx` is no format of an export"),
+        (["optimize", "task.py", "--export", "task.py"], "task.py exists"),
+        (["optimize", "two.py", "--export", "best.cu"], "--export takes one program"),
     ],
 )
 def test_usage_errors_exit_2_with_a_fix(folder: Path, words: list[str], message: str) -> None:
+    (folder / "two.py").write_text(f"{TASK}\ntasks = [task, task]\n")
     done = optiml(*words, cwd=folder)
     assert done.returncode == 2
     assert message in done.stderr

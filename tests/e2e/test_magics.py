@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
+import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from optiml_magic.errors import OptimlError, UsageError
+from optiml_magic.errors import MachineError, OptimlError, UsageError
 from optiml_magic.result import Result
 
 TRANSPOSE = """\
@@ -165,6 +168,62 @@ def test_best_prints_the_last_program(shell: InteractiveShell) -> None:
     assert captured.stdout.strip() == result.program.strip()
 
 
+def test_export_writes_the_best_program_once(shell: InteractiveShell, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nothing was optimised yet"):
+        shell.run_line_magic("optiml", f"export {tmp_path}/k.cu")
+    result = cell(shell, "optimize --ref transpose_ref --budget 4", TRANSPOSE)
+    with capture_output() as captured:
+        shell.run_line_magic("optiml", f"export {tmp_path}/k.cu")
+        shell.run_line_magic("optiml", f"export transpose {tmp_path}/k.py")
+    assert captured.stdout.split() == [
+        "written:",
+        f"{tmp_path}/k.cu",
+        "written:",
+        f"{tmp_path}/k.py",
+    ]
+    source, module = ((tmp_path / name).read_text() for name in ("k.cu", "k.py"))
+    for text in (source, module):
+        assert "faster, estimated" in text
+        assert "estimated on h200; the input kernel" in text
+        assert "Checked against transpose_ref in float64: passed" in text
+        assert str(tmp_path) not in text
+    assert "cudaError_t transpose_launch(const float* a, float* out, int rows, int cols" in source
+    assert "def transpose(a, rows=None, cols=None, *, out=None):" in module
+    with pytest.raises(UsageError, match="exists") as raised:
+        shell.run_line_magic("optiml", f"export {tmp_path}/k.cu")
+    assert "--force" in raised.value.fix
+    (tmp_path / "k.cu").write_text("mine")
+    shell.run_line_magic("optiml", f"export transpose {tmp_path}/k.cu --force")
+    assert (tmp_path / "k.cu").read_text() == source
+    with pytest.raises(UsageError, match="no format") as raised:
+        result.export(tmp_path / "k.txt")
+    assert ".cu" in raised.value.fix
+    assert ".py" in raised.value.fix
+
+
+def test_a_result_is_rows_and_a_tree(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = cell(shell, "optimize --ref transpose_ref --budget 4", TRANSPOSE)
+    rows = result.rows()
+    assert [row["number"] for row in rows] == [s.candidate.number for s in result.trajectory.steps]
+    assert {(row["source"], row["chip"]) for row in rows if row["seconds"]} == {
+        ("estimated", "h200")
+    }
+    assert max(row["speedup"] or 0 for row in rows) == pytest.approx(result.speedup)
+    assert {row["number"]: row["parent"] for row in rows if row["parent"] is not None} == {
+        child: parent for parent, children in result.tree.items() for child in children
+    }
+    with pytest.raises(TypeError):
+        result.tree[0] = ()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MachineError, match="pandas is not installed"):
+        result.to_frame()
+    tables = types.SimpleNamespace(DataFrame=lambda given: ("frame", given))
+    monkeypatch.setitem(sys.modules, "pandas", tables)
+    assert result.to_frame() == ("frame", rows)
+
+
 def test_a_search_beside_the_cells_returns_a_handle_at_once(shell: InteractiveShell) -> None:
     handle = cell(shell, "optimize --ref transpose_ref --budget 500 --background", TRANSPOSE)
     assert handle.state == "running"
@@ -176,3 +235,18 @@ def test_a_search_beside_the_cells_returns_a_handle_at_once(shell: InteractiveSh
     assert result.trajectory.stopped == "stopped"
     assert 2 <= len(result.trajectory.steps) < 500
     assert shell.user_ns["transpose"] is result
+
+
+def test_a_mark_at_the_start_of_a_pasted_file_does_no_harm(shell: InteractiveShell) -> None:
+    assert cell(shell, "check --ref transpose_ref", "\ufeff" + TRANSPOSE).passed
+
+
+def test_a_result_shows_itself_again_in_any_later_cell(shell: InteractiveShell) -> None:
+    result = cell(shell, "optimize --ref transpose_ref --budget 3", TRANSPOSE)
+    for line in ("transpose", "_"):
+        with capture_output() as captured:
+            shell.run_cell(line)
+        assert repr(result) in captured.stdout
+    with capture_output() as captured:
+        shell.run_cell("from IPython.display import display\ndisplay(transpose)")
+    assert "<h3>transpose: " in captured.outputs[0].data["text/html"]

@@ -75,7 +75,7 @@ def encode(x, fmt, mode="rn"):
     elif mode == "rna":
         up = left >= Fraction(1, 2)
     else:
-        up = left > 0 and (mode == "rp" and not sign or mode == "rm" and sign)
+        up = left > 0 and ((mode == "rp" and not sign) or (mode == "rm" and sign))
     count = down + up
     if count * unit > fmt.largest:
         away = mode in ("rn", "rna") or (mode == "rp" and not sign) or (mode == "rm" and sign)
@@ -115,7 +115,7 @@ def add(a, b, mode):
 
 def mul(a, b):
     if special(a, b):
-        if isinstance(a, float) and math.isnan(a) or isinstance(b, float) and math.isnan(b):
+        if (isinstance(a, float) and math.isnan(a)) or (isinstance(b, float) and math.isnan(b)):
             return NAN
         if a == 0 or b == 0:
             return NAN
@@ -128,7 +128,7 @@ def mul(a, b):
 def div(a, b):
     sign = -1 if negative(a) != negative(b) else 1
     if special(a, b):
-        if special(a) and special(b) or is_nan(a) or is_nan(b):
+        if (special(a) and special(b)) or is_nan(a) or is_nan(b):
             return NAN
         return sign * math.inf if special(a) else math.copysign(0.0, sign)
     if b == 0:

@@ -87,12 +87,30 @@ def test_it_shows_its_state_and_then_its_result() -> None:
     held = Held(SimpleNamespace(_repr_mimebundle_=lambda **_: shown))
     handle = Handle(held, name="transpose")
     assert handle._repr_mimebundle_().keys() == {"text/plain"}
-    assert "transpose: running" in repr(handle)
+    while not handle.evaluations:
+        time.sleep(0.001)
+    assert "transpose: running, 1 evaluation in" in repr(handle)
     assert ".stop() ends it" in repr(handle)
     held.go.set()
     handle.result(5)
-    assert "transpose: done, 1 evaluations in" in repr(handle)
+    assert "transpose: done, 1 evaluation in" in repr(handle)
     assert handle._repr_mimebundle_(include=None, exclude=None) == shown
+
+
+def test_what_it_shows_at_first_does_not_grow_old() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(progress: Progress, stop: Stop) -> int:
+        entered.set()
+        leave.wait(5)
+        return 1
+
+    handle = Handle(slow, name="transpose")
+    entered.wait(5)
+    assert repr(handle) == "transpose: search begun; .result() waits for it, .stop() ends it"
+    leave.set()
+    handle.result(5)
+    assert repr(handle).startswith("transpose: done, 0 evaluations in")
 
 
 def test_a_result_without_views_shows_as_text() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import struct
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -54,6 +55,37 @@ def test_roles_come_from_the_code_and_never_from_the_namespace(
 ) -> None:
     text = f"#pragma optiml launch grid(1) block(1)\n__global__ void k({parameter}, float* out) {{ {body} }}"
     assert bound(text, out=F4, **values).buffers[0].role == role
+
+
+STEP = "__global__ void step(const float* from, float* to) { to[0] = from[0]; }\n"
+MORE = "__global__ void more(float* to) { to[0] += 1; }\n"
+
+
+def test_what_an_earlier_launch_wrote_may_be_read_and_written() -> None:
+    text = (
+        "#pragma optiml launch step grid(1) block(1)\n#pragma optiml launch more grid(1) block(1)\n"
+    )
+    roles = {b.name: b.role for b in bound(text + STEP + MORE, **{"from": F4}).buffers}
+    assert roles == {"from": "input", "to": "output"}
+    later = "".join(reversed(text.splitlines(keepends=True)))
+    with pytest.raises(BindingError, match="`to` is read and written"):
+        bound(later + STEP + MORE, **{"from": F4})
+
+
+def test_buffers_that_are_swapped_share_their_roles() -> None:
+    swap = "launch step grid(1) block(1) repeat(2) swap(from, to)\n"
+    roles = {b.name: b.role for b in bound(f"#pragma optiml {swap}{STEP}", **{"from": F4}).buffers}
+    assert roles == {"from": "inout", "to": "output"}
+    text = f"#pragma optiml scratch to f4[8]\n#pragma optiml {swap}{STEP}"
+    roles = {b.name: b.role for b in bound(text, **{"from": F4}).buffers}
+    assert roles == {"from": "inout"}
+
+
+def test_only_buffers_of_the_round_are_swapped() -> None:
+    text = f"#pragma optiml launch step grid(1) block(1) repeat(2) swap(from, too)\n{STEP}"
+    with pytest.raises(SourceError, match="`too` is swapped, and no launch") as error:
+        bound(text, **{"from": F4})
+    assert error.value.fix == "Did you mean `to`?"
 
 
 def test_a_zeroed_accumulator_is_an_output() -> None:
@@ -169,3 +201,70 @@ def test_template_instances_bind_their_own_types() -> None:
 def test_no_kernel_is_said_in_a_sentence() -> None:
     with pytest.raises(SourceError, match="no kernel"):
         bound("int x;")
+
+
+def test_a_grid_without_blocks_names_the_scalar() -> None:
+    with pytest.raises(BindingError, match=r"grid.x is 0, from `cdiv\(n, 4\)` with n = 0"):
+        planned(parse_program(ADD), x=F4, n=0)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"x": [1.0]}, "np.asarray(x, np.float32)"),
+        ({"x": np.ones(8)}, "np.asarray(x, np.float32)"),
+        ({}, "define `x` as a float32 array"),
+    ],
+)
+def test_fixes_spell_dtypes_as_numpy_does(values: dict[str, object], told: str) -> None:
+    with pytest.raises(BindingError) as raised:
+        check_values(bound(ADD), values)
+    assert told in raised.value.fix
+    assert "<f4" not in str(raised.value)
+
+
+VALUES = """
+struct S { float x; };
+__global__ void k(float4 v, S s, __nv_bfloat16 b, half h, bool t, cuFloatComplex z, double d) {}
+"""
+S = np.dtype([("x", "f4")])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "raw"),
+    [
+        ("v", np.arange(4, dtype=np.float32), struct.pack("<4f", 0, 1, 2, 3)),
+        ("v", np.array([(1, 2, 3, 4)], "f4,f4,f4,f4")[0], struct.pack("<4f", 1, 2, 3, 4)),
+        ("s", np.array([(1.5,)], S)[0], struct.pack("<f", 1.5)),
+        ("b", 1.5, b"\xc0\x3f"),
+        ("b", ml_dtypes.bfloat16(1.5), b"\xc0\x3f"),
+        ("h", 1.5, struct.pack("<e", 1.5)),
+        ("t", True, b"\1"),
+        ("z", 1 + 2j, struct.pack("<2f", 1, 2)),
+        ("d", np.inf, struct.pack("<d", np.inf)),
+    ],
+)
+def test_values_are_packed_by_type(name: str, value: object, raw: bytes) -> None:
+    (kernel,) = kernels(VALUES)
+    assert pack(kernel.parameter(name), value) == raw
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("v", np.arange(3, dtype=np.float32), "`v` is a `float4`, 4 x float32"),
+        ("v", np.arange(4), "`v` is a `float4`"),
+        ("v", np.array([(1, 2)], "f4,f4")[0], "`v` is a `float4`"),
+        ("v", 1.0, "`v` is a `float4`"),
+        ("s", 1.0, "`s` is a `S`, and was given a float"),
+        ("b", 1e39, "which a bfloat16 cannot hold"),
+        ("h", 1e6, "which a float16 cannot hold"),
+        ("t", 2, "which a bool cannot hold"),
+        ("h", 1j, "`h` is complex, and the kernel wants a float16"),
+        ("z", "1", "`z` is a complex64, and was given a str"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(name: str, value: object, message: str) -> None:
+    (kernel,) = kernels(VALUES)
+    with pytest.raises(BindingError, match=message):
+        pack(kernel.parameter(name), value)

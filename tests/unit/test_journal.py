@@ -15,7 +15,9 @@ from optiml_magic.search.loop import Budget, run
 from optiml_magic.search.mcts import Mcts
 from tests.unit.search import toy
 
-HEADER = RunHeader(SCHEMA, "r", "toy", "000000", "d", "ref", "rd", "toy", "cc", 0, 1, ("toy",))
+HEADER = RunHeader(
+    SCHEMA, "r", "toy", "000000", "d", "ref", "rd", "toy", "cc", 0, 1, ("toy",), "od"
+)
 
 
 def search(journal: Journal, evaluated: list[int], batch: int = 1) -> Trajectory:

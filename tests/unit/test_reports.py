@@ -76,6 +76,23 @@ def test_html_is_whole_static_and_escaped(durations: tuple[float | None, ...]) -
     assert EVIL in reader.text
 
 
+def test_html_of_one_stage_is_whole_static_and_escaped() -> None:
+    wrong = Verdict(Outcome.WRONG, EVIL, 3, EVIL)
+    facts = [("device", EVIL)]
+    for page in (
+        html.verdict(EVIL, wrong, facts),
+        html.profile(EVIL, measured(1.0), step(0, None, 1.0).evaluation.findings, facts),
+    ):
+        reader = _Reader()
+        reader.feed(page)
+        assert reader.open == []
+        assert "script" not in reader.tags
+        assert reader.attributes <= {"style", "open"}
+        assert EVIL in reader.text
+    assert "line 3: " in html.verdict("k", wrong, facts)
+    assert "1 s estimated on h200" in html.profile("k", measured(1.0), (), facts)
+
+
 def test_a_significant_gain_wins_and_is_called_estimated() -> None:
     found = summary(4.0, 1.0, 2.0)
     assert found.speedup == 4.0

@@ -58,7 +58,12 @@ def store(k: Lanes, i: Instruction) -> None:
     hosts = resolve(k, i, address, "store", len(items) * bits(i.type) // 8)
     for at, item in enumerate(items):
         width = bits(i.type)
-        scatter(k, i.type, shifted(k, hosts, at * width // 8), k.read(item, i.type), k.mask())
+        to = shifted(k, hosts, at * width // 8)
+        value = k.read(item, i.type)
+        if k.watch and k.hosts:
+            k.watch.store(k, i, to, value, item)
+        else:
+            scatter(k, i.type, to, value, k.mask())
 
 
 @lowers("atom", "red", takes=_ATOMIC_TAKES)
@@ -132,7 +137,7 @@ def hint(_k: Lanes, _i: Instruction) -> None:
     """Cache hints change no value."""
 
 
-def resolve(  # noqa: PLR0913  # an access has this many parts
+def resolve(  # an access has this many parts
     k: Lanes,
     i: Instruction,
     operand: Operand,
@@ -154,7 +159,7 @@ def resolve(  # noqa: PLR0913  # an access has this many parts
     site = k.tables.site(Site(i.line, access, width, spaces, counted))
     base = k.code.get("%w", WORKER, "sites")
     pointer = k.code.let(f"getelementptr i8, ptr {base}, i64 {site * SITE.size}")
-    return k.call(
+    hosts = k.call(
         f"om_resolve_{'generic' if space == 'generic' else kind}",
         integers(64),
         "ptr %w",
@@ -165,6 +170,9 @@ def resolve(  # noqa: PLR0913  # an access has this many parts
         f"i64 {width}",
         f"i32 {_KIND[access] if counted else 0}",
     )
+    if counted:
+        k.hosts = hosts
+    return hosts
 
 
 def addresses(k: Lanes, address: Address) -> str:

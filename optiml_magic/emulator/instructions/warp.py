@@ -37,6 +37,7 @@ def shuffle(k: Lanes, i: Instruction) -> None:
     order = "sge" if mode == "up" else "sle"
     inside = k.code.let(f"icmp {order} {_I32} {index}, {last}")
     index = k.code.let(f"select {vector('i1')} {inside}, {_I32} {index}, {_I32} {_LANE}")
+    k.sources = index
     moved = k.call("om_permute", _I32, f"{_I32} {value}", f"{_I32} {index}")
     if isinstance(target, Pair):
         k.write(target.first, moved, "b32")

@@ -93,7 +93,7 @@ _LIBM = {"ex2": "exp2", "lg2": "log2", "sin": "sin", "cos": "cos", "tanh": "tanh
 
 @family(r"om_(sin|cos)_turns_f32")
 def function_of_turns(name: str) -> str:
-    """sin or cos of 2 pi a; whole turns are taken off first, which is exact."""
+    """Sin or cos of 2 pi a; whole turns are taken off first, which is exact."""
     t = floats(32)
     two_pi = f"<{', '.join(['float 0x401921FB60000000'] * 32)}>"
     return f"""

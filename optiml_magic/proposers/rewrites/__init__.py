@@ -8,8 +8,15 @@ from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.shared_tile import SharedTile
+from optiml_magic.proposers.rewrites.warp_per_item import WarpPerItem
 
 if TYPE_CHECKING:
     from optiml_magic.proposers.rewrites.base import Rewrite
 
-REWRITES: tuple[Rewrite, ...] = (CoalesceMapping(), SharedTile(), FloatLiterals(), BlockSize())
+REWRITES: tuple[Rewrite, ...] = (
+    CoalesceMapping(),
+    SharedTile(),
+    WarpPerItem(),
+    FloatLiterals(),
+    BlockSize(),
+)

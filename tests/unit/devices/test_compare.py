@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -86,3 +87,38 @@ def test_poison_differs_with_its_seed() -> None:
 def test_an_empty_output_passes(dtype: str) -> None:
     empty = np.empty((0, 3), dtype)
     assert compare("x", empty, empty, EXACT, None).passed
+
+
+@given(bits=hnp.arrays(np.uint16, st.integers(1, 40)))
+def test_every_bfloat16_is_read_as_ml_dtypes_reads_it(bits: np.ndarray) -> None:
+    values = bits.view(ml_dtypes.bfloat16)
+    wide = values.astype(np.float64)
+    assert compare("x", values, wide, EXACT, None).passed
+    stored = compare("x", bits, wide, EXACT, bits, dtypes=(values.dtype, wide.dtype))
+    assert stored.passed
+    changed = bits.copy()
+    changed[-1] ^= 1
+    check = compare("x", changed.view(ml_dtypes.bfloat16), wide, EXACT, None)
+    both_nan = np.isnan(changed.view(ml_dtypes.bfloat16)[-1].astype(float)) and np.isnan(wide[-1])
+    assert check.wrong == (0 if both_nan else 1)
+
+
+def test_a_struct_is_wrong_where_any_number_of_it_is_and_padding_is_nothing() -> None:
+    dtype = np.dtype([("on", "?"), ("x", "f4", (2,)), ("z", "c16")], align=True)
+    wanted = np.zeros((4, 5), dtype)
+    poison = poison_like(wanted, 3)
+    assert compare("s", poison, wanted, EXACT, poison).unwritten == 20
+    got = poison.copy()
+    for name in dtype.names or ():
+        got[name] = wanted[name]
+    assert got.tobytes() != wanted.tobytes()  # padding keeps its poison
+    assert compare("s", got, wanted, EXACT, poison).passed
+    got["z"][1, 2] = np.nan
+    got["x"][3, 4, 1] = 2
+    check = compare("s", got, wanted, EXACT, poison)
+    assert (check.wrong, check.nonfinite, check.first_index) == (2, 1, (1, 2))
+    assert "nan" in check.got
+    raw = [a.reshape(-1).view(np.uint8).reshape(4, 5, dtype.itemsize) for a in (got, wanted)]
+    assert compare("s", *raw, EXACT, None, dtypes=(dtype, dtype)) == compare(
+        "s", got, wanted, EXACT, None
+    )

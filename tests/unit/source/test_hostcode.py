@@ -86,11 +86,50 @@ def test_device_code_stays_byte_for_byte_and_the_notes_say_what_went():
          "(a, y, c);"),
          "grid(n / 2, 3) block(32, 4) shared(32 * sizeof(float))"),
         ("add<float><<<1, 32, 0, stream>>>(a, y, 1 << 20);", "grid(1) block(32)"),
+        ("dim3 b(BLOCK, BLOCK); add<float><<<c, b>>>(a, y, c);", "grid(n) block(256, 256)"),
+        ("add<float><<<ceil(c / 256.0), 256>>>(a, y, c);", "grid(cdiv(n, 256)) block(256)"),
+        ("add<float><<<(int)ceilf((float)c / BLOCK), 8>>>(a, y, c);", "grid(cdiv(n, 256)) block(8)"),
+        ("add<float><<<ceil(double(c) / 8), 8>>>(a, y, c);", "grid(cdiv(n, 8)) block(8)"),
+        ("add<float><<<ceil(c / 256), 256>>>(a, y, c);", "grid(n / 256) block(256)"),
     ],
 )  # fmt: skip
 def test_launch_arguments_become_expressions_of_the_parameters(main, launch):
     text, _ = pasted(f"void run(int c) {{ {main} }}\n")
     assert f"#pragma optiml launch add<float> {launch}\n" in text
+
+
+@pytest.mark.parametrize(
+    ("definition", "grid"),
+    [
+        ("#define UP(M, N) (((M) + (N)-1) / (N))", "cdiv(n, 256)"),
+        ("int UP(int a, int b) { return a % b ? a / b + 1 : a / b; }",
+         "n % 256 ? n / 256 + 1 : n / 256"),
+        ("template <typename T> inline T UP(T a, T b) { return (a + b - 1) / b; }", "cdiv(n, 256)"),
+        ("#define UP(a, b) min(a, b * 2) // half", "min(n, 256 * 2)"),
+    ],
+)  # fmt: skip
+def test_the_file_s_own_macros_and_functions_are_read(definition, grid):
+    text, _ = pasted(f"{definition}\nint main() {{ add<float><<<UP(m, BLOCK), 32>>>(a, b, m); }}\n")
+    assert f"#pragma optiml launch add<float> grid({grid}) block(32)\n" in text
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "#define UP(a, b) a / b",  # what stands around the call may bind its parts
+        "#define UP(a, b) (a * 2 / b)",  # and so may these brackets, for a sum as argument
+        "int UP(float a, int b) { return a / b * 2; }",
+        "int UP(int a, int b) { a += 1; return a / b; }",
+        "int UP(int a) { return a; }",
+        "#define UP(a, b) (a)\nint UP(int a, int b) { return b; }",
+    ],
+)
+def test_a_definition_that_may_mean_something_else_is_not_used(definition):
+    text, notes = pasted(
+        f"{definition}\nint main() {{ add<float><<<UP(m + 1, BLOCK), 32>>>(a, b, m); }}\n"
+    )
+    assert "#pragma optiml" not in text
+    assert "is not expressible" in notes[-1]
 
 
 @pytest.mark.parametrize(
@@ -100,6 +139,9 @@ def test_launch_arguments_become_expressions_of_the_parameters(main, launch):
         ("int g = 1; g += m; add<float><<<g, 32>>>(a, b, m);", "is not expressible"),
         ("add<float><<<other, 32>>>(a, b, m);", "is not expressible"),
         ("add<float><<<1, 32>>>(a, b);", "is not expressible"),
+        ("dim3 g(1, 1); g.x = m; add<float><<<g, 32>>>(a, b, m);", "is not expressible"),
+        ("add<float><<<ceil((float)m), 32>>>(a, b, m);", "is not expressible"),
+        ("add<float><<<ceil(m / 2.5), 32>>>(a, b, m);", "is not expressible"),
         ("sub<<<1, 32>>>(a, b, m);", "names no kernel here"),
     ],
 )

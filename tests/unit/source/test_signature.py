@@ -4,6 +4,7 @@ import pytest
 from known_texts import KERNELS
 
 from optiml_magic.errors import SourceError
+from optiml_magic.source.grammar import parse_directive
 from optiml_magic.source.program import parse_program
 from optiml_magic.source.signature import kernels, select, split_name
 
@@ -190,6 +191,46 @@ def test_namespaces_templates_attributes_and_spans():
     assert [(p.reads, p.writes) for p in made.parameters[:2]] == [READ, WRITTEN]
     with pytest.raises(SourceError, match="takes 3 template arguments, not 4"):
         kernel.instantiate(["1", "2", "3", "4"])
+
+
+@pytest.mark.parametrize(
+    ("given", "lacking"),
+    [("", "T"), ("<float>", "N"), ("<float, 4>", ""), ("<float, 4, 1, 2>", "")],
+)
+def test_a_launch_names_every_template_argument(given, lacking):
+    known = kernels("template <class T, int N, int... M> __global__ void k(T* p) { p[0] = N; }")
+    launch = parse_directive(f"#pragma optiml launch k{given} grid(1) block(1)", line=7)
+    if not lacking:
+        assert select(known, launch).template_arguments[:2] == ("float", "4")
+        return
+    with pytest.raises(SourceError, match=f"lacks its template argument `{lacking}`") as error:
+        select(known, launch)
+    assert error.value.fix == "Name them in the launch: k<T, N>."
+    assert error.value.line == 7
+
+
+def test_a_parameter_pack_takes_what_is_left():
+    kernel = only("template <class T, int... Ns> __global__ void k(T* p) { p[0] = 1; }")
+    for given in (["float"], ["float", "1"], ["float", "1", "2", "3"]):
+        assert kernel.instantiate(given).parameters[0].dtype == "<f4"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "cuda::atomic_ref<int, cuda::thread_scope_device> a(*p); a.fetch_add(1);",
+        "cuda::std::atomic_ref a{p[3]}; a = 1;",
+        "Keeps k(p[1]); k.x = 2;",
+    ],
+)
+def test_an_object_may_keep_a_reference(body):
+    keeps = "struct Keeps { int& x; __device__ Keeps(int& y) : x(y) {} };\n"
+    kernel = only(f"{keeps}__global__ void k(int* p, int* q) {{ {body} q[0] = 1; }}")
+    assert [p.certain for p in kernel.parameters] == [False, True]
+    kernel = only(
+        "struct V { int x; }; __global__ void k(int* p, int* q) { V v{p[0]}; q[0] = v.x; }"
+    )
+    assert all(p.certain for p in kernel.parameters)
 
 
 def test_a_template_parameter_that_is_a_pointer():

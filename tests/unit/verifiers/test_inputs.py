@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -57,3 +58,28 @@ def test_an_input_function_gets_its_sizes_and_a_generator() -> None:
 def test_a_wrong_input_function_says_how_it_should_be(inputs: object) -> None:
     with pytest.raises(UsageError, match="fix: make it return a dict"):
         draw(Task("", inputs=inputs), 0)  # type: ignore[arg-type]
+
+
+BODY = np.dtype([("x", "f4"), ("id", "i4"), ("on", "?"), ("b", ml_dtypes.bfloat16, (2,))])
+
+
+def test_fresh_structs_are_like_the_given_field_by_field() -> None:
+    bodies = np.zeros(50, BODY)
+    bodies["x"], bodies["id"] = np.linspace(5, 9, 50)[::-1], np.arange(50)[::-1]
+    bodies["b"] = np.linspace(1, 2, 100).reshape(50, 2)
+    fresh = like(bodies, np.random.default_rng(1))
+    assert fresh.dtype == BODY
+    assert fresh.tobytes() != bodies.tobytes()
+    assert np.array_equal(np.sort(fresh["id"]), np.arange(50))
+    assert 5 <= fresh["x"].min() < fresh["x"].max() <= 9
+    assert 1 <= fresh["b"].astype(float).min() < fresh["b"].astype(float).max() <= 2
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_fresh_bfloat16_arrays_keep_range_and_order(order: int) -> None:
+    x = np.linspace(-3, 7, 40).astype(ml_dtypes.bfloat16)[::order].copy()
+    fresh = like(x, np.random.default_rng(2))
+    assert fresh.dtype == x.dtype
+    wide = fresh.astype(np.float64)
+    assert -3 <= wide.min() < wide.max() <= 7
+    assert (order == 1) == bool(np.all(np.diff(wide) >= 0))

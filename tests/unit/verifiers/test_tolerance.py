@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -32,3 +33,28 @@ def test_a_tasks_own_limits_win() -> None:
 def test_integers_are_exact() -> None:
     assert tolerance(np.ones(3), np.dtype("i4")) == Tolerance(0.0, 0.0)
     assert tolerance(np.ones(3), np.dtype("u1"), atol=1) == Tolerance(0.0, 1)
+
+
+def test_bfloat16_rounding_passes_and_two_bits_of_fraction_fail() -> None:
+    wanted = RNG.uniform(1, 2, 4096)
+    bfloat16 = np.dtype(ml_dtypes.bfloat16)
+    limits = tolerance(wanted, bfloat16)
+    assert compare("x", wanted.astype(bfloat16), wanted, limits, None).passed
+    cheap = wanted.astype(ml_dtypes.float8_e5m2).astype(bfloat16)
+    assert not compare("x", cheap, wanted, limits, None).passed
+
+
+def test_each_number_of_a_struct_has_its_own_limits() -> None:
+    own = np.dtype([("x", "f4"), ("id", "i4"), ("big", "f4")])
+    wanted = np.zeros(100, [("x", "f8"), ("id", "i4"), ("big", "f8")])
+    wanted["x"], wanted["big"] = 1e-3, 1e6
+    limits = tolerance(wanted, own)
+    assert limits.fields[1] == Tolerance(0.0, 0.0)
+    assert limits.fields[0].atol < 1e-6 < limits.fields[2].atol
+    got = wanted.astype(own)
+    assert compare("s", got, wanted, limits, None).passed
+    for name, error in (("x", 1e-4), ("id", 1), ("big", 1e3)):
+        wrong = got.copy()
+        wrong[name][17] += error
+        check = compare("s", wrong, wanted, limits, None)
+        assert (check.wrong, check.first_index) == (1, (17,))

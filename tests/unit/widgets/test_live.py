@@ -185,6 +185,15 @@ def test_the_line_of_a_terminal_is_gone_at_the_end(
     assert written.endswith("\r\033[K")
 
 
+def test_a_search_in_the_background_writes_nothing_where_somebody_types(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    view = live_view(Subject("t", "d", "r", 5, background=True), None, Displayed())
+    watched(view, search, in_place=True)(nothing, never)
+    assert capsys.readouterr() == ("", "")
+
+
 def test_what_is_no_terminal_gets_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with PlainView(SUBJECT, TerminalLine(), "in a terminal") as view:
         view(some()[0])

@@ -149,5 +149,5 @@ def test_a_comm_that_would_route_to_the_busy_shell_is_told_not_to(
 def test_without_a_front_end_for_widgets_it_is_text_and_html(view: SearchView) -> None:
     data, _ = view._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in data
-    assert data["text/plain"].startswith("transpose: running, 0 of 24 evaluations")
+    assert data["text/plain"].startswith("transpose: searching, at most 24 evaluations")
     assert data["text/html"] == f"<pre>{data['text/plain']}</pre>"

@@ -1,0 +1,110 @@
+"""Structs laid out alike on both sides: the compiler is asked, behind the kernel's text.
+
+NumPy packs the fields of a dtype unless it is told ``align=True``, and C++ does not; a kernel that
+reads one layout as the other gives garbage. So size, members, offsets and kinds are asserted in the
+compilation that makes the code, and what it answers is told in the terms of the array.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from optiml_magic.binding.elements import suggested
+from optiml_magic.binding.interface import Interface, launched, pairs
+from optiml_magic.errors import BindingError
+from optiml_magic.model.build import CompileFailure
+from optiml_magic.model.dtypes import DType, numbers, title
+from optiml_magic.source.program import Program
+from optiml_magic.source.signature import Parameter
+
+_FIRST_LINE = 1_000_001  # beyond every line of a cell
+_HEAD = """
+#line 1000001
+template <int I, class F> struct optiml_parameter;
+template <class R, class A, class... B> struct optiml_parameter<0, R (*)(A, B...)> { using type = A; };
+template <int I, class R, class A, class... B> struct optiml_parameter<I, R (*)(A, B...)> : optiml_parameter<I - 1, R (*)(B...)> {};
+template <class T> struct optiml_bare { using type = T; };
+template <class T> struct optiml_bare<const T> : optiml_bare<T> {};
+template <class T> struct optiml_bare<T*> : optiml_bare<T> {};
+template <int line, unsigned long long compiler, unsigned long long array> struct optiml_layout { static_assert(compiler == array, "layout"); };
+"""  # noqa: E501
+_ERROR = re.compile(r"\((?P<line>\d+)\): error[^:\n]*: (?P<text>.*)")
+_INSTANCE = re.compile(r"\[with line=(?P<line>\d+), compiler=(?P<compiler>\d+)")
+
+
+@dataclass(frozen=True)
+class _Check:
+    code: str
+    parameter: Parameter
+    name: str
+    message: str  # with {} for what the compiler says
+
+
+def checked_text(program: Program, found: Interface) -> str:
+    """The text to compile: the program's own, and behind it what its structs must be like."""
+    checks = "\n".join(check.code for check in _checks(program, found))
+    return program.compiled_text() + (_HEAD + checks + "\n" if checks else "")
+
+
+def misfit(program: Program, found: Interface, failure: CompileFailure) -> BindingError | None:
+    """What is wrong with a struct, if that is why a checked text did not compile."""
+    error = _ERROR.search(failure.log)
+    if error is None or int(error["line"]) < _FIRST_LINE:
+        return None
+    instance = _INSTANCE.search(failure.log)
+    at = int((instance or error)["line"]) - _FIRST_LINE - _HEAD.count("\n") + 2
+    check = list(_checks(program, found))[at]
+    ctype, dtype = check.parameter.ctype, found.structs[check.name]
+    told = check.message.format(instance["compiler"]) if instance else error["text"]
+    return BindingError(
+        f"`{check.name}` holds {title(dtype)}, and its struct is `{ctype}`: {told}",
+        fix=f"give it the layout of the struct: {suggested(program, ctype)}",
+        line=check.parameter.line,
+    )
+
+
+def _checks(program: Program, found: Interface) -> Iterator[_Check]:
+    seen: set[tuple[str, DType]] = set()
+    for launch, kernel in launched(program):
+        function = launch.kernel or kernel.name
+        for at, (parameter, expression) in enumerate(pairs(launch, kernel)):
+            name = expression.text
+            dtype = found.structs.get(name)
+            if dtype is None or parameter.dtype is not None or (parameter.ctype, dtype) in seen:
+                continue
+            seen.add((parameter.ctype, dtype))
+            for code, message in _asserted(f"optiml_{len(seen)}", function, at, dtype):
+                yield _Check(code, parameter, name, message)
+
+
+def _asserted(struct: str, function: str, at: int, dtype: DType) -> Iterator[tuple[str, str]]:
+    parameter = f"optiml_parameter<{at}, decltype(&{function})>::type"
+    yield f"using {struct} = optiml_bare<{parameter}>::type;", "{}"
+    yield (
+        _equal(f"sizeof({struct})", dtype.itemsize),
+        f"it has {{}} bytes for the compiler, and {dtype.itemsize} in the array",
+    )
+    for number in numbers(dtype):
+        path, size = number.path, number.count * number.dtype.itemsize
+        value = f"(({struct}*)0)->{path}"
+        yield (
+            _equal(f"__builtin_offsetof({struct}, {path})", number.offset),
+            f"`{path}` begins at byte {{}} for the compiler, and at {number.offset} in the array",
+        )
+        yield (
+            _equal(f"sizeof({value})", size),
+            f"`{path}` has {{}} bytes for the compiler, and {size} in the array",
+        )
+        if number.count == 1 and number.dtype in ("f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4",
+                                                  "i8", "u8"):  # fmt: skip
+            real = int(number.dtype.kind == "f")
+            yield (
+                _equal(f"((decltype({value}))0.5 != 0)", real),
+                f"`{path}` is {'no' if real else 'a'} floating point number in the code",
+            )
+
+
+def _equal(compiler: str, array: int) -> str:
+    return f"template struct optiml_layout<__LINE__, {compiler}, {array}>;"

@@ -1,0 +1,83 @@
+"""Machine code of a cubin beside the PTX that it came from, by NVIDIA's nvdisasm.
+
+With line information a cubin says of each machine instruction from which line of the PTX it was
+made (section ``.nv_debug_line_sass``). Source: CUDA Binary Utilities, "nvdisasm".
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from optiml_magic.model.build import MachineInstruction
+
+_SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
+_LINE = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')
+_CODE = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
+_ROUTINE = re.compile(r"^\s*\$__internal\w*\$.*:")
+_PTX = ".nv_debug_ptx_txt"
+_SECONDS = 60.0
+
+
+def disassemble(cubin: bytes) -> dict[str, tuple[MachineInstruction, ...]] | None:
+    """The instructions of each kernel by lowered name; None where nvdisasm is not installed.
+
+    Left out are the routines that division and roots call for operands out of their usual range.
+    """
+    tool = nvdisasm()
+    if tool is None:
+        return None
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        command = [str(tool), "-gp", "-c", file.name]
+        done = subprocess.run(  # noqa: S603  # our own tool on our own file
+            command, capture_output=True, text=True, check=False, timeout=_SECONDS
+        )
+    return _parsed(done.stdout) if done.returncode == 0 else None
+
+
+@cache
+def nvdisasm() -> Path | None:
+    """The wheel's program, or one on the PATH."""
+    try:
+        import nvidia
+    except ImportError:
+        pass
+    else:
+        names = ("nvdisasm", "nvdisasm.exe")
+        found = [
+            p for root in nvidia.__path__ for n in names for p in Path(root).glob(f"*/bin/{n}")
+        ]
+        if found:
+            return found[0]
+    on_path = shutil.which("nvdisasm")
+    return Path(on_path) if on_path else None
+
+
+def _parsed(text: str) -> dict[str, tuple[MachineInstruction, ...]]:
+    found: dict[str, list[MachineInstruction]] = {}
+    current: list[MachineInstruction] = []
+    line = 0
+    for row in text.splitlines():
+        if section := _SECTION.match(row):
+            current, line = found.setdefault(section[1], []), 0
+        elif _ROUTINE.match(row):
+            current = []
+        elif place := _LINE.match(row):
+            line = int(place[2]) if place[1] == _PTX else 0
+        elif code := _CODE.match(row):
+            current.append(MachineInstruction(code[1], line))
+    return {name: tuple(_without_padding(code)) for name, code in found.items()}
+
+
+def _without_padding(code: list[MachineInstruction]) -> list[MachineInstruction]:
+    """Behind the last jump to itself stand only NOPs, which nobody executes."""
+    end = len(code)
+    while end and code[end - 1].opcode == "NOP":
+        end -= 1
+    return code[: end - 1] if end and code[end - 1].opcode == "BRA" else code[:end]

@@ -1,0 +1,38 @@
+"""A program as a file that stands alone; the suffix of the path names the format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from optiml_magic.errors import UsageError
+from optiml_magic.exports.base import Export, Exportable
+from optiml_magic.exports.cuda_file import CudaFileExport
+from optiml_magic.exports.cupy_module import CupyModuleExport
+
+__all__ = ["FORMATS", "Export", "Exportable", "target", "write"]
+
+FORMATS: tuple[Export, ...] = (CudaFileExport(), CupyModuleExport())
+
+
+def target(path: str | Path, *, overwrite: bool = False) -> tuple[Path, Export]:
+    """Where an export goes and in which format; UsageError where it cannot go there."""
+    place = Path(path).expanduser()
+    found = next((form for form in FORMATS if form.suffix == place.suffix), None)
+    if found is None:
+        what = f"`{place.suffix}` is no format" if place.suffix else f"{path} has no suffix"
+        forms = ", or ".join(f"{form.suffix} ({form.form})" for form in FORMATS)
+        raise UsageError(f"{what} of an export", fix=f"end the name with {forms}")
+    if not place.absolute().parent.is_dir():
+        raise UsageError(f"no folder for {path}", fix="make the folder first")
+    if place.is_dir() or (place.exists() and not overwrite):
+        fix = "choose another name" if place.is_dir() else "say overwrite=True, or --force"
+        raise UsageError(f"{path} exists", fix=fix)
+    return place, found
+
+
+def write(what: Exportable, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write ``what`` to ``path``; nothing is written where the format cannot hold it."""
+    place, form = target(path, overwrite=overwrite)
+    text = form.render(what)
+    place.write_text(text, encoding="utf-8")
+    return place

@@ -1,0 +1,219 @@
+"""What every format of an export starts from: a program, its task's interface, what is known."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from optiml_magic.binding import Interface, launched
+from optiml_magic.binding.interface import pairs
+from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.errors import UsageError
+from optiml_magic.model.dtypes import DType
+from optiml_magic.source.directives import LaunchDirective, RepeatDirective
+from optiml_magic.source.expressions import Binary, Choice, Expression, Node, Unary
+from optiml_magic.source.expressions import Call as CallNode
+from optiml_magic.source.grammar import HEAD
+from optiml_magic.source.program import Program
+from optiml_magic.source.signature import Kernel, Parameter
+
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+SM_COUNT = "sm_count"
+
+
+class Export(Protocol):
+    """One format. ``suffix`` is that of its files; ``form`` says in a few words what they are."""
+
+    suffix: str
+    form: str
+
+    def render(self, what: Exportable) -> str:
+        """The file's text. Raises UsageError for what this format cannot hold."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One launch: its directive, the kernel it starts, what each parameter is given."""
+
+    directive: LaunchDirective
+    kernel: Kernel
+    arguments: tuple[tuple[Parameter, Expression], ...]
+
+    @property
+    def name(self) -> str:
+        """The name expression: a kernel, or an instance of a template."""
+        return self.directive.kernel or self.kernel.name
+
+
+@dataclass(frozen=True)
+class Round:
+    """Launches in order, once, or as often as ``repeat`` says."""
+
+    repeat: RepeatDirective | None
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Exportable:
+    """A concrete program with what a caller needs to know of its task.
+
+    ``shapes`` and ``values`` are those of the first set of inputs that it was checked on;
+    ``outputs`` the task's specifications of its outputs; ``about`` where the program comes from.
+    """
+
+    name: str
+    program: Program
+    interface: Interface
+    shapes: Mapping[str, tuple[int, ...]]
+    values: Mapping[str, Any]
+    outputs: Mapping[str, str]
+    about: tuple[str, ...] = ()
+    options: CompileOptions = field(default_factory=CompileOptions)
+
+    @cached_property
+    def identifier(self) -> str:
+        """The task's name as an identifier of C++ and of Python."""
+        spelled = re.sub(r"\W", "_", self.name, flags=re.ASCII) or "kernel"
+        return (
+            f"kernel_{spelled}" if spelled[0].isdigit() or keyword.iskeyword(spelled) else spelled
+        )
+
+    @cached_property
+    def rounds(self) -> tuple[Round, ...]:
+        """The launches, those of one ``repeat`` together."""
+        found: list[Round] = []
+        for directive, kernel in launched(self.program):
+            step = Step(directive, kernel, tuple(pairs(directive, kernel)))
+            repeat = directive.repeat
+            if repeat is not None and found and found[-1].repeat is repeat:
+                found[-1] = Round(repeat, (*found[-1].steps, step))
+            else:
+                found.append(Round(repeat, (step,)))
+        return tuple(found)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Every launch in order, each once."""
+        return tuple(step for group in self.rounds for step in group.steps)
+
+    @cached_property
+    def expressions(self) -> tuple[Expression, ...]:
+        """Every expression that is evaluated before the launches."""
+        found = [requirement.condition for requirement in self.program.requires]
+        found += [scratch.count for scratch in self.program.scratch]
+        for group in self.rounds:
+            found += [group.repeat.count] if group.repeat else []
+            for step in group.steps:
+                directive = step.directive
+                found += [*directive.grid, *directive.block]
+                found += [directive.shared] if directive.shared else []
+                found += [e for p, e in step.arguments if not p.pointer and e.name is None]
+        return tuple(found)
+
+    @cached_property
+    def scalars(self) -> tuple[str, ...]:
+        """The task's scalars in order, then other sizes that the launches read."""
+        known = {*self.program.values, SM_COUNT}
+        read = [name for e in self.expressions for name in sorted(e.names)]
+        passed = [e.name for s in self.steps for p, e in s.arguments if not p.pointer and e.name]
+        names = dict.fromkeys([*self.interface.scalars, *passed, *read])
+        return tuple(name for name in names if name not in known)
+
+    @cached_property
+    def sized(self) -> frozenset[str]:
+        """The scalars that an expression reads, beside being passed on."""
+        return frozenset().union(*(e.names for e in self.expressions))
+
+    def parameter(self, name: str) -> Parameter | None:
+        """The first parameter that is given just this name."""
+        return next((p for s in self.steps for p, e in s.arguments if e.name == name), None)
+
+    @property
+    def starts(self) -> dict[str, str]:
+        """Outputs that start from the values of an array, with its name."""
+        return {d.buffer: d.value for d in self.program.inits if isinstance(d.value, str)}
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Every word of the code and of the preprocessor's lines, directives left out."""
+        lexed = self.program.lexed
+        lines = [line.text for line in lexed.lines if not HEAD.match(line.text)]
+        return frozenset(_WORD.findall("\n".join([lexed.code, *lines])))
+
+    def constants(self, expressions: Iterable[Expression]) -> tuple[int, ...] | None:
+        """Their values where they follow from tuned names and numbers alone, else None."""
+        tuned = self.program.values
+        given = tuple(expressions)
+        if any(e.names - tuned.keys() or e.arrays for e in given):
+            return None
+        return tuple(e.evaluate(tuned) for e in given)
+
+    def filled(self, dtype: DType | str, value: float) -> np.ndarray[Any, Any]:
+        """One element holding what ``init(buffer) = value`` says; shape ``(1,)``."""
+        return np.asarray([float(value)]).astype(np.dtype(dtype))
+
+    def preface(self) -> Iterator[str]:
+        """What stands at the head of every file."""
+        yield f"{self.identifier}: exported by optiml-magic."
+        yield from (" ".join(line.split()) for line in self.about)
+        shapes = [f"{b.name}{list(self.shapes[b.name])}" for b in self.interface.buffers]
+        values = [f"{n} = {_number(self.values[n])}" for n in self.scalars if n in self.values]
+        yield f"Checked at: {', '.join([*shapes, *values])}."
+
+
+class Names:
+    """Names that collide with nothing taken; a word is kept where it is free."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = set(taken)
+
+    def fresh(self, word: str) -> str:
+        """``word``, or the same with underscores behind it."""
+        name = re.sub(r"\W", "_", word, flags=re.ASCII)
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        return name
+
+
+def extents(node: Node) -> Iterator[tuple[str, Node | None]]:
+    """Each ``size(array)`` and ``shape(array, axis)`` in a tree; the axis of a size is None."""
+    match node:
+        case CallNode("size" | "shape" as function, (array, *axis)):
+            yield array.name, axis[0] if function == "shape" else None  # type: ignore[union-attr]
+        case CallNode("sizeof"):
+            return
+        case CallNode(_, parts):
+            for part in parts:
+                yield from extents(part)
+        case Unary(_, operand):
+            yield from extents(operand)
+        case Binary(_, left, right):
+            yield from extents(left)
+            yield from extents(right)
+        case Choice(condition, then, otherwise):
+            for part in (condition, then, otherwise):
+                yield from extents(part)
+
+
+def constant_axis(array: str, axis: Node, tuned: Mapping[str, int]) -> int:
+    """The axis of ``shape(array, axis)``, which must not depend on a size."""
+    expression = Expression(axis, "")
+    if expression.names - tuned.keys() or expression.arrays:
+        raise UsageError(
+            f"the axis in `shape({array}, {expression})` is not constant",
+            fix="write the number of the axis",
+        )
+    return expression.evaluate(dict(tuned))
+
+
+def _number(value: Any) -> Any:
+    return (
+        value.item() if isinstance(value, (np.generic, np.ndarray)) and value.size == 1 else value
+    )

@@ -1,0 +1,383 @@
+"""A ``.cu`` file: the program and a launcher in C that does all that its directives say."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from optiml_magic.errors import UsageError
+from optiml_magic.exports.base import (
+    SM_COUNT,
+    Exportable,
+    Names,
+    Round,
+    Step,
+    constant_axis,
+    extents,
+)
+from optiml_magic.exports.c_expressions import CExpressions
+from optiml_magic.exports.device_text import for_nvcc
+from optiml_magic.exports.launcher import HELPERS, LAUNCH
+from optiml_magic.model.dtypes import DType
+from optiml_magic.source.expressions import Expression
+from optiml_magic.source.signature import Parameter
+
+_TYPES = {
+    "b1": "bool", "i1": "signed char", "u1": "unsigned char", "i2": "short", "u2": "unsigned short",
+    "i4": "int", "u4": "unsigned int", "i8": "long long", "u8": "unsigned long long",
+    "f2": "__half", "f4": "float", "f8": "double", "c8": "float2", "c16": "double2",
+}  # fmt: skip
+_BITS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
+_GRID = (2**31 - 1, 65535, 65535)
+_BLOCK = (1024, 1024, 64)
+
+
+class CudaFileExport:
+    """CUDA C++ for nvcc or clang, and for NVRTC, which sees the device part alone."""
+
+    suffix = ".cu"
+    form = "a CUDA file with a launcher in C"
+
+    def render(self, what: Exportable) -> str:
+        launcher = _Launcher(what)
+        host = launcher.text()
+        device = for_nvcc(what.program)
+        flags = [f"-std={what.options.std}", "-diag-suppress=161"]
+        flags += ["--use_fast_math"] if what.options.fast_math else []
+        flags += ["-expt-relaxed-constexpr"] if re.search(r"\bstd::", device) else []
+        head = [
+            *what.preface(),
+            f"Compile: nvcc {' '.join(flags)} -c {what.identifier}.cu",
+            "(161 is the compiler's warning about the #pragma optiml lines; they change nothing.)",
+            f"Call: {launcher.prototype()};",
+        ]
+        comment = "".join(f"// {line.rstrip(chr(92))}\n" for line in head)
+        return f"{comment}\n{device.rstrip()}\n\n{host}"
+
+
+@dataclass(frozen=True)
+class _Configured:
+    """The names of a launch's constants; ``values`` has None for a pointer."""
+
+    grid: str
+    block: str
+    shared: str
+    values: tuple[str | None, ...]
+
+
+class _Launcher:
+    """The host part: names that collide with nothing, then the function from top to bottom."""
+
+    def __init__(self, what: Exportable) -> None:
+        self._what = what
+        tuned = what.program.values
+        given = [b.name for b in what.interface.buffers] + list(what.scalars)
+        scratch = [d.name for d in what.program.scratch]
+        names = Names({*what.words, *tuned, *given, *scratch, *what.starts.values()})
+        self._fresh = names.fresh
+        self._name = names.fresh(f"{what.identifier}_launch")
+        self._space = names.fresh(f"{what.identifier}_host")
+        self._functions = {word: names.fresh(word) for word in (*HELPERS, "launch")}
+        self._stream, self._status, self._invalid, self._sms = map(
+            names.fresh, ("stream", "status", "invalid", SM_COUNT)
+        )
+        self._types = {b.name: self._buffer_type(b.name, b.dtype) for b in what.interface.buffers}
+        self._types |= {d.name: _ctype(d.dtype) for d in what.program.scratch}
+        self._const = {b.name for b in what.interface.named("input")} | set(self._extra_starts())
+        for buffer, start in what.starts.items():
+            self._types.setdefault(start, self._types[buffer])
+        self._scalar_types = {name: self._scalar_type(name) for name in what.scalars}
+        self._wide = {n: names.fresh(f"{n}64") for n in what.scalars if n in what.sized}
+        self._extents = dict(self._read_extents())
+        self._spell = CExpressions(
+            {**self._wide, SM_COUNT: self._sms},
+            tuned,
+            self._extents,
+            self._functions,
+            self._invalid,
+        )
+
+    def prototype(self) -> str:
+        """The launcher's signature: buffers, scalars, extents, the stream."""
+        what = self._what
+        parts = [self._pointer(b.name) for b in what.interface.buffers]
+        parts += [self._pointer(start) for start in self._extra_starts()]
+        parts += [f"{self._scalar_types[name]} {name}" for name in what.scalars]
+        parts += [f"long long {name}" for name in self._extents.values()]
+        return f"cudaError_t {self._name}({', '.join([*parts, f'cudaStream_t {self._stream}'])})"
+
+    def text(self) -> str:
+        """The whole host part."""
+        body = "\n".join(f"    {line}" if line else "" for line in self._body())
+        helpers = [
+            self._named(source) for word, source in HELPERS.items() if word in self._spell.used
+        ]
+        return "\n".join(
+            [
+                "#ifndef __CUDACC_RTC__  // what follows is for the host; NVRTC skips it",
+                "#include <cuda_runtime.h>",
+                *(["#include <utility>"] if any(g.repeat for g in self._what.rounds) else []),
+                "",
+                f"namespace {self._space} {{",
+                "",
+                *helpers,
+                self._named(LAUNCH),
+                "// Everything that one run of the program does, in order, on one stream. Returns",
+                "// cudaErrorInvalidValue, with nothing launched, for sizes that it does not take.",
+                f'extern "C" {self.prototype()} {{',
+                body,
+                "}",
+                "",
+                f"}}  // namespace {self._space}",
+                "#endif",
+                "",
+            ]
+        )
+
+    def _body(self) -> Iterator[str]:
+        what, invalid, status = self._what, self._invalid, self._status
+        if self._wide:
+            yield "// Sizes are computed in 64 bits."
+            wide = ", ".join(f"{wide} = (long long){name}" for name, wide in self._wide.items())
+            yield f"const long long {wide};"
+        yield f"bool {invalid} = false;"
+        yield f"cudaError_t {status} = cudaSuccess;"
+        if any(SM_COUNT in e.names for e in what.expressions):
+            yield from self._multiprocessors()
+        for extent in self._extents.values():
+            yield f"if ({extent} < 0) {invalid} = true;"
+        for requirement in what.program.requires:
+            yield f"if (!({self._spell.text(requirement.condition)})) {invalid} = true;"
+        counts = {}
+        for directive in what.program.scratch:
+            counts[directive.name] = name = self._fresh(f"{directive.name}_size")
+            yield f"const long long {name} = {self._spell.text(directive.count)};"
+            yield f"if ({name} < 1) {invalid} = true;"
+        rounds = []
+        for group in what.rounds:
+            rounds.append((yield from self._planned(group)))  # noqa: PERF401  # it yields
+        yield f"if ({invalid}) return cudaErrorInvalidValue;"
+        yield ""
+        for name, count in counts.items():
+            kind = self._types[name]
+            yield f"{kind}* {name} = nullptr;"
+            size = f"{count} * sizeof({kind})"
+            yield self._then(f"cudaMallocAsync((void**)&{name}, {size}, {self._stream})")
+        yield from self._set_before(counts)
+        for group, (repeats, calls) in zip(what.rounds, rounds, strict=True):
+            yield from self._launched(group, repeats, calls)
+        freed = self._fresh("freed")
+        for name in counts:
+            yield f"if ({name} != nullptr) {{"
+            yield f"    const cudaError_t {freed} = cudaFreeAsync({name}, {self._stream});"
+            yield f"    if ({status} == cudaSuccess) {status} = {freed};"
+            yield "}"
+        yield f"return {status};"
+
+    def _multiprocessors(self) -> Iterator[str]:
+        device = self._fresh("device")
+        attribute = (
+            f"cudaDeviceGetAttribute(&{self._sms}, cudaDevAttrMultiProcessorCount, {device})"
+        )
+        yield f"int {device} = 0, {self._sms} = 0;"
+        yield self._then(f"cudaGetDevice(&{device})")
+        yield self._then(attribute)
+        yield f"if ({self._status} != cudaSuccess) return {self._status};"
+
+    def _planned(self, group: Round) -> Generator[str, None, tuple[str, list[_Configured]]]:
+        """The extents of a round as constants, and their names."""
+        count = ""
+        if group.repeat:
+            count = self._fresh("rounds")
+            yield f"const long long {count} = {self._spell.text(group.repeat.count)};"
+            yield f"if ({count} < 0) {self._invalid} = true;"
+        calls = []
+        for step in group.steps:
+            calls.append((yield from self._configured(step)))  # noqa: PERF401  # it yields
+        return count, calls
+
+    def _configured(self, step: Step) -> Generator[str, None, _Configured]:
+        """Grid, block, shared memory and computed arguments of a launch as constants."""
+        directive = step.directive
+        grid, block = self._fresh("grid"), self._fresh("block")
+        yield f"const dim3 {grid}({self._axes(directive.grid, _GRID)});"
+        yield f"const dim3 {block}({self._axes(directive.block, _BLOCK)});"
+        if math.prod(self._what.constants(directive.block) or (1025,)) > 1024:
+            yield f"if ({block}.x * {block}.y * {block}.z > 1024) {self._invalid} = true;"
+        shared = "0"
+        if directive.shared is not None:
+            shared = self._fresh("shared")
+            yield f"const long long {shared} = {self._spell.text(directive.shared)};"
+            yield f"if ({shared} < 0 || {shared} > 2147483647) {self._invalid} = true;"
+        arguments: list[str | None] = []
+        for parameter, expression in step.arguments:
+            if parameter.pointer:
+                arguments.append(None)
+                continue
+            text = self._scalar(parameter, expression)
+            if expression.name is None or text != expression.name:
+                name = self._fresh(parameter.name)
+                yield f"const {parameter.ctype} {name} = {text};"
+                text = name
+            arguments.append(text)
+        return _Configured(grid, block, shared, tuple(arguments))
+
+    def _axes(self, expressions: tuple[Expression, ...], limits: tuple[int, int, int]) -> str:
+        constant = self._what.constants(expressions)
+        if constant and all(1 <= v <= most for v, most in zip(constant, limits, strict=False)):
+            return ", ".join(self._spell.text(e) for e in expressions)
+        call = self._functions["extent"]
+        self._spell.used.add("extent")
+        return ", ".join(
+            f"{call}({self._spell.text(e)}, {limit}, {self._invalid})"
+            for e, limit in zip(expressions, limits, strict=False)
+        )
+
+    def _scalar(self, parameter: Parameter, expression: Expression) -> str:
+        """A by-value argument in its parameter's type; what does not fit is noted."""
+        name, kind = expression.name, np.dtype(parameter.dtype).kind if parameter.dtype else ""
+        if name in self._scalar_types and self._scalar_types[name] == parameter.ctype:
+            return name
+        if name is not None and kind not in ("i", "u"):
+            value = name if name in self._scalar_types else self._spell.text(expression)
+            return f"static_cast<{parameter.ctype}>({value})"
+        if kind in ("i", "u"):
+            self._spell.used.add("fits")
+            spelled = f"(long long){name}" if name in self._scalar_types else ""
+            value = spelled or self._spell.text(expression)
+            return f"{self._functions['fits']}<{parameter.ctype}>({value}, {self._invalid})"
+        return f"static_cast<{parameter.ctype}>({self._spell.text(expression)})"
+
+    def _set_before(self, counts: dict[str, str]) -> Iterator[str]:
+        """What buffers hold before the launches."""
+        stream = self._stream
+        for directive in self._what.program.inits:
+            name, kind = directive.buffer, self._types[directive.buffer]
+            count = counts.get(name) or self._extents[name, None]
+            if isinstance(directive.value, str):
+                sizes = f"{count} * sizeof({kind}), cudaMemcpyDeviceToDevice"
+                yield self._then(f"cudaMemcpyAsync({name}, {directive.value}, {sizes}, {stream})")
+            else:
+                yield from self._fill(name, count, directive.value)
+        for zero in self._what.program.zeros:
+            name = zero.buffer
+            count = counts.get(name) or self._extents[name, None]
+            yield self._then(
+                f"cudaMemsetAsync({name}, 0, {count} * sizeof({self._types[name]}), {stream})"
+            )
+
+    def _fill(self, name: str, count: str, value: float) -> Iterator[str]:
+        dtypes = {b.name: b.dtype for b in self._what.interface.buffers}
+        dtypes |= {d.name: np.dtype(d.dtype) for d in self._what.program.scratch}
+        element = self._what.filled(dtypes[name], value)
+        if element.itemsize not in _BITS:
+            raise UsageError(
+                f"init({name}) = {value} on {element.dtype} cannot be exported to a .cu file",
+                fix="export a .py module",
+            )
+        bits = int.from_bytes(element.tobytes(), "little")
+        if bits == 0:
+            size = f"{count} * sizeof({self._types[name]})"
+            yield self._then(f"cudaMemsetAsync({name}, 0, {size}, {self._stream})")
+            return
+        self._spell.used.add("fill")
+        kind = _BITS[element.itemsize]
+        call = self._functions["launch"]
+        arguments = f"({kind}*){name}, {count}, ({kind}){bits:#x}ULL /* {value} */"
+        fill = f"{self._functions['fill']}<{kind}>"
+        yield f"if ({count} > 0)"
+        yield "    " + self._then(
+            f"{call}({fill}, dim3(1024), dim3(256), 0, {self._stream}, {arguments})"
+        )
+
+    def _launched(self, group: Round, count: str, calls: list[_Configured]) -> Iterator[str]:
+        if group.repeat is None:
+            for step, call in zip(group.steps, calls, strict=True):
+                yield self._then(self._call(step, call, {}))
+            return
+        swapped = {name: self._fresh(name) for name in dict.fromkeys(sum(group.repeat.swaps, ()))}
+        index = self._fresh("round")
+        for name, local in swapped.items():
+            yield f"void* {local} = (void*){name};"
+        ok = f"{self._status} == cudaSuccess"
+        yield f"for (long long {index} = 0; {index} < {count} && {ok}; ++{index}) {{"
+        for step, call in zip(group.steps, calls, strict=True):
+            yield "    " + self._then(self._call(step, call, swapped))
+        for one, two in group.repeat.swaps:
+            yield f"    std::swap({swapped[one]}, {swapped[two]});"
+        yield "}"
+
+    def _call(self, step: Step, call: _Configured, swapped: dict[str, str]) -> str:
+        arguments = [
+            value or self._address(parameter, expression.text, swapped)
+            for (parameter, expression), value in zip(step.arguments, call.values, strict=True)
+        ]
+        first = [step.name, call.grid, call.block, call.shared, self._stream]
+        return f"{self._functions['launch']}({', '.join([*first, *arguments])})"
+
+    def _address(self, parameter: Parameter, name: str, swapped: dict[str, str]) -> str:
+        const = "const " if parameter.const else ""
+        if name in swapped:
+            return f"({const}{parameter.ctype}*){swapped[name]}"
+        fits = self._types[name] == parameter.ctype and (parameter.const or name not in self._const)
+        return name if fits else f"({const}{parameter.ctype}*){name}"
+
+    def _then(self, call: str) -> str:
+        return f"if ({self._status} == cudaSuccess) {self._status} = {call};"
+
+    def _pointer(self, name: str) -> str:
+        return f"{'const ' if name in self._const else ''}{self._types[name]}* {name}"
+
+    def _extra_starts(self) -> list[str]:
+        """The arrays that outputs start from, where they are no buffers of the task anyway."""
+        known = {b.name for b in self._what.interface.buffers}
+        return [s for s in dict.fromkeys(self._what.starts.values()) if s not in known]
+
+    def _buffer_type(self, name: str, dtype: DType) -> str:
+        parameter = self._what.parameter(name)
+        if parameter is None or parameter.lanes > 1:
+            return _ctype(dtype)
+        return parameter.ctype
+
+    def _scalar_type(self, name: str) -> str:
+        parameter = self._what.parameter(name)
+        if parameter is not None:
+            return parameter.ctype
+        value = self._what.values.get(name, 0)
+        if isinstance(value, (complex, np.complexfloating, np.void)):
+            raise UsageError(
+                f"`{name}` is a {type(value).__name__} that no kernel takes", fix="remove it"
+            )
+        return "double" if isinstance(value, (float, np.floating)) else "long long"
+
+    def _read_extents(self) -> Iterator[tuple[tuple[str, int | None], str]]:
+        """The shapes and sizes that are read, each a parameter: the C side has pointers alone."""
+        what = self._what
+        wanted: dict[tuple[str, int | None], None] = {}
+        for expression in what.expressions:
+            for array, axis in extents(expression.tree):
+                place = None if axis is None else constant_axis(array, axis, what.program.values)
+                wanted[array, place] = None
+        own = {b.name for b in what.interface.buffers}
+        set_before = [d.buffer for d in what.program.zeros] + [d.buffer for d in what.program.inits]
+        wanted |= {(name, None): None for name in set_before if name in own}
+        for array, place in wanted:
+            suffix = "size" if place is None else f"shape{place}"
+            yield (array, place), self._fresh(f"{array}_{suffix}")
+
+    def _named(self, source: str) -> str:
+        """A function of the launcher under its name here."""
+        for word, name in self._functions.items():
+            source = re.sub(rf"\b{word}\b(?=[(<])", name, source)
+        return source
+
+
+def _ctype(dtype: DType | str) -> str:
+    spelled = _TYPES.get(np.dtype(dtype).str.lstrip("<|="))
+    if spelled is None:
+        raise UsageError(f"no C++ type for {dtype} here", fix="export a .py module")
+    return spelled

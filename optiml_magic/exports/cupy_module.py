@@ -1,0 +1,378 @@
+"""A Python module that needs CuPy and NumPy alone: the source and a function to call it with."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import keyword
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from optiml_magic.binding import BoundBuffer
+from optiml_magic.errors import UsageError
+from optiml_magic.exports.base import SM_COUNT, Exportable, Names, Step, constant_axis, extents
+from optiml_magic.exports.device_text import for_nvrtc
+from optiml_magic.exports.module import FUNCTIONS, NEEDS
+from optiml_magic.exports.output_shapes import specified
+from optiml_magic.exports.python_expressions import PythonExpressions
+from optiml_magic.model.dtypes import DType
+from optiml_magic.source.expressions import Expression
+from optiml_magic.source.signature import Parameter
+
+
+class CupyModuleExport:
+    """Meant to be read and edited: the function stands first, what it is made of below."""
+
+    suffix = ".py"
+    form = "a CuPy module"
+
+    def render(self, what: Exportable) -> str:
+        return _Module(what).text()
+
+
+class _Module:
+    def __init__(self, what: Exportable) -> None:
+        self._what = what
+        taken = {*dir(builtins), *keyword.kwlist, *FUNCTIONS, "cp", "np", "MODULE", "SOURCE"}
+        names = Names(taken - {what.identifier})
+        self._name = names.fresh(what.identifier)
+        self._fresh = names.fresh
+        self._inputs = what.interface.named("input", "inout")
+        self._outputs = what.interface.named("output")
+        known = {b.name for b in self._inputs}
+        self._starts = [s for s in dict.fromkeys(what.starts.values()) if s not in known]
+        arrays = [b.name for b in what.interface.buffers] + self._starts
+        every = [*what.program.values, *arrays, *(d.name for d in what.program.scratch)]
+        self._names = {n: names.fresh(n) for n in dict.fromkeys([*every, *what.scalars, SM_COUNT])}
+        self._spell = PythonExpressions(self._names, what.program.values)
+        self._used = self._spell.used
+        for expression in what.expressions:
+            for array, axis in extents(expression.tree):
+                if axis is not None:
+                    constant_axis(array, axis, what.program.values)
+
+    def text(self) -> str:
+        """The whole module."""
+        what = self._what
+        body = [f"    {line}" if line else "" for line in self._body()]
+        self._used |= {need for name in self._used for need in NEEDS.get(name, ())}
+        options = [f"-std={what.options.std}", "-diag-suppress=161"]
+        options += ["--use_fast_math"] if what.options.fast_math else []
+        kernels = dict.fromkeys(step.name for step in what.steps)
+        operators = ["import operator", ""] if "_integer" in self._used else []
+        return "\n".join(
+            [
+                *self._docstring(),
+                "",
+                *operators,
+                "import cupy as cp",
+                "import numpy as np",
+                "",
+                *_raw_string("SOURCE", for_nvrtc(what.program)),
+                "",
+                "# 161: the compiler does not know the #pragma optiml lines; they change nothing.",
+                "MODULE = cp.RawModule(",
+                "    code=SOURCE,",
+                f"    options={_tuple(map(_quoted, options))},",
+                f"    name_expressions={_tuple(map(_quoted, kernels))},",
+                ")",
+                *self._constants(),
+                "",
+                "",
+                f"def {self._name}({', '.join(self._parameters())}):",
+                *body,
+                *(f"\n\n{FUNCTIONS[name].rstrip()}" for name in FUNCTIONS if name in self._used),
+                "",
+            ]
+        )
+
+    def _docstring(self) -> Iterator[str]:
+        what = self._what
+        quoted = [line.replace("\\", "/").replace('"""', "'''") for line in what.preface()]
+        first, *about = quoted
+        arrays = [self._names[b.name] for b in self._inputs] + self._starts
+        results = [self._names[b.name] for b in what.interface.named("output", "inout")]
+        yield f'"""{first}'
+        yield ""
+        yield from about
+        yield ""
+        yield f"    {', '.join(results)} = {self._name}({', '.join(arrays)})"
+        yield ""
+        yield "Arrays are CuPy arrays or torch tensors on the GPU, contiguous; inputs stay as they"
+        yield "are. Results are CuPy arrays, made on CuPy's current stream; torch.from_dlpack"
+        yield "takes them."
+        yield '"""'
+
+    def _constants(self) -> Iterator[str]:
+        read = frozenset().union(*(e.names for e in self._what.expressions))
+        tuned = {n: v for n, v in self._what.program.values.items() if n in read}
+        if tuned:
+            yield ""
+            yield "# The tuned values, as they are in the source."
+            yield from (f"{self._names[name]} = {value}" for name, value in tuned.items())
+
+    def _parameters(self) -> Iterator[str]:
+        yield from (self._names[b.name] for b in self._inputs)
+        yield from (self._names[start] for start in self._starts)
+        yield from (f"{self._names[n]}={self._default(n)}" for n in self._what.scalars)
+        if self._outputs:
+            yield "*"
+            yield from (f"{self._names[b.name]}=None" for b in self._outputs)
+
+    def _default(self, name: str) -> str:
+        """A number that does not follow sizes keeps the task's value."""
+        value = self._what.values.get(name)
+        if name in {d.name for d in self._what.program.sizes} or value is None:
+            return "None"
+        return "None" if _is_integer(value) or isinstance(value, np.void) else _literal(value)
+
+    def _body(self) -> Iterator[str]:
+        what = self._what
+        yield f'"""{self._summary()}"""'
+        for buffer in self._inputs:
+            yield from self._checked(buffer, buffer.name, copied=buffer.role == "inout")
+        for buffer in self._outputs:
+            start = what.starts.get(buffer.name)
+            if start in self._starts:
+                yield from self._checked(buffer, start, copied=False)
+        for name in what.scalars:
+            yield from self._scalar(name)
+        if any(SM_COUNT in e.names for e in what.expressions):
+            attributes = 'cp.cuda.Device().attributes["MultiProcessorCount"]'
+            yield f"{self._names[SM_COUNT]} = {attributes}"
+        for requirement in what.program.requires:
+            message = f"{what.name} needs {requirement.condition}"
+            yield f"if not ({self._spell.condition(requirement.condition)}):"
+            yield f"    raise ValueError({_quoted(message)})"
+        for buffer in self._outputs:
+            yield from self._output(buffer)
+        plans = {}
+        for group in what.rounds:
+            for step in group.steps:
+                plans[id(step)] = self._fresh("grid"), self._fresh("block")
+                yield from self._extents(step, *plans[id(step)])
+        for scratch in what.program.scratch:
+            count = self._spell.text(scratch.count)
+            self._used.add("_count")
+            count = f"_count({_quoted(scratch.name)}, {count})"
+            yield f"{self._names[scratch.name]} = cp.empty({count}, {_dtype(scratch.dtype)})"
+        yield from self._set_before()
+        for group in what.rounds:
+            if group.repeat is None:
+                for step in group.steps:
+                    yield from self._launch(step, *plans[id(step)], self._names)
+                continue
+            swapped = dict.fromkeys(name for pair in group.repeat.swaps for name in pair)
+            local = {**self._names, **{n: self._fresh(self._names[n]) for n in swapped}}
+            for name in swapped:
+                yield f"{local[name]} = {self._names[name]}"
+            self._used.add("_count")
+            yield f'for _ in range(_count("repeat", {self._spell.text(group.repeat.count)}, 0)):'
+            for step in group.steps:
+                lines = self._launch(step, *plans[id(step)], local)
+                yield from (f"    {line}" for line in lines)
+            for one, two in group.repeat.swaps:
+                yield f"    {local[one]}, {local[two]} = {local[two]}, {local[one]}"
+        written = what.interface.named("output", "inout")
+        yield f"return {', '.join(self._names[b.name] for b in written)}"
+
+    def _summary(self) -> str:
+        """What the function takes and gives back."""
+        written = ", ".join(
+            self._names[b.name] for b in self._what.interface.named("output", "inout")
+        )
+        free = [self._names[n] for n in self._what.scalars if self._default(n) == "None"]
+        follow = f"; {', '.join(free)} follow from the shapes where they can" if free else ""
+        return f"Return {written}{follow}."
+
+    def _checked(self, buffer: BoundBuffer, name: str, *, copied: bool) -> Iterator[str]:
+        self._used.add("_array")
+        variable, rank = self._names[name], len(self._what.shapes[buffer.name])
+        lanes = self._lanes(buffer.name)
+        more = f", lanes={lanes}" if lanes > 1 else ""
+        call = f"_array({_quoted(name)}, {variable}, {_dtype(buffer.dtype)}, {rank}{more})"
+        yield f"{variable} = {call}{'.copy()' if copied else ''}"
+
+    def _lanes(self, name: str) -> int:
+        """The widest vector through which a launch reaches a buffer."""
+        given = [p.lanes for s in self._what.steps for p, e in s.arguments
+                 if p.pointer and e.text == name]  # fmt: skip
+        return max(given, default=1)
+
+    def _scalar(self, name: str) -> Iterator[str]:
+        what, variable = self._what, self._names[name]
+        directive = next((d for d in what.program.sizes if d.name == name), None)
+        value = what.values.get(name)
+        if directive is not None:
+            yield f"if {variable} is None:"
+            yield f"    {variable} = {self._spell.text(directive.expression)}"
+        elif isinstance(value, np.void) or value is None:
+            yield f"if {variable} is None:"
+            yield f"    raise TypeError({_quoted(f'pass {name}')})"
+        elif _is_integer(value):
+            yield f"if {variable} is None:"
+            places = list(self._places(int(value)))
+            twins = [n for n, v in what.values.items() if _is_integer(v) and v == value]
+            if places and twins == [name]:
+                yield f"    {variable} = {self._agreed(name, places)}"
+            else:
+                fix = f"pass {name}: it does not follow from the shapes of the inputs"
+                yield from (f"    {line}" for line in self._only_same_shapes(fix))
+                yield f"    {variable} = {int(value)}"
+        parameter = what.parameter(name)
+        kind = np.dtype(parameter.dtype).kind if parameter and parameter.dtype else ""
+        if kind in ("i", "u") or (name in what.sized and kind == ""):
+            self._used.add("_integer")
+            yield f"{variable} = _integer({_quoted(name)}, {variable})"
+
+    def _places(self, extent: int) -> Iterator[str]:
+        for buffer in self._inputs:
+            for axis, before in enumerate(self._what.shapes[buffer.name]):
+                if before == extent:
+                    yield f"{self._names[buffer.name]}.shape[{axis}]"
+
+    def _agreed(self, name: str, places: list[str]) -> str:
+        if len(places) == 1:
+            return places[0]
+        self._used.add("_agreed")
+        return f"_agreed({_quoted(name)}, {', '.join(places)})"
+
+    def _only_same_shapes(self, fix: str) -> Iterator[str]:
+        given = "".join(f"{self._names[b.name]}.shape, " for b in self._inputs)
+        before = tuple(self._what.shapes[b.name] for b in self._inputs)
+        if before:
+            yield f"if ({given.rstrip()}) != {before!r}:"
+            yield f"    raise ValueError({_quoted(fix)})"
+
+    def _output(self, buffer: BoundBuffer) -> Iterator[str]:
+        what, variable = self._what, self._names[buffer.name]
+        start = what.starts.get(buffer.name)
+        yield f"if {variable} is None:"
+        if start is not None:
+            made = f"cp.empty_like({self._names[start]})"
+        else:
+            shape = yield from self._shape(buffer)
+            made = f"cp.empty({shape}, {_dtype(buffer.dtype)})"
+        yield f"    {variable} = {made}"
+        yield "else:"
+        lines = self._checked(buffer, buffer.name, copied=False)
+        yield from (f"    {line}" for line in lines)
+
+    def _shape(self, buffer: BoundBuffer) -> Generator[str, None, str]:
+        """The lines that find an output's shape; returns it as an expression."""
+        what, before = self._what, self._what.shapes[buffer.name]
+        given = specified(what.outputs.get(buffer.name, ""))
+        if given and all(e.names | e.arrays <= self._names.keys() for e in given):
+            axes = [self._spell.text(expression) for expression in given]
+            return _tuple(axes)
+        axes = []
+        for axis, extent in enumerate(before):
+            followed = [n for n in what.scalars if _is_integer(what.values.get(n, "")) and
+                        int(what.values[n]) == extent]  # fmt: skip
+            places = [self._names[n] for n in followed] + list(self._places(extent))
+            axes.append(self._agreed(f"axis {axis} of {buffer.name}", places) if places else "")
+        if not all(axes):
+            fix = f"pass {buffer.name}=...: its shape does not follow from these inputs"
+            yield from (f"    {line}" for line in self._only_same_shapes(fix))
+        return _tuple(a or str(e) for a, e in zip(axes, before, strict=True))
+
+    def _extents(self, step: Step, grid: str, block: str) -> Iterator[str]:
+        self._used.add("_launch")
+        for variable, what, parts in (
+            (grid, "grid", step.directive.grid),
+            (block, "block", step.directive.block),
+        ):
+            axes = [self._spell.text(part) for part in parts]
+            if self._what.constants(parts):
+                yield f"{variable} = {_tuple([*axes, '1', '1'][:3])}"
+            else:
+                self._used.add("_extents")
+                yield f"{variable} = _extents({_quoted(what)}, {', '.join(axes)})"
+
+    def _set_before(self) -> Iterator[str]:
+        what = self._what
+        dtypes = {b.name: b.dtype for b in what.interface.buffers}
+        dtypes |= {d.name: np.dtype(d.dtype) for d in what.program.scratch}
+        for directive in what.program.inits:
+            name = self._names[directive.buffer]
+            if isinstance(directive.value, str):
+                yield f"{name}[...] = {self._names[directive.value]}"
+            else:
+                element = what.filled(dtypes[directive.buffer], directive.value)
+                yield f"{name}.fill({_literal(element[0])})"
+        yield from (f"{self._names[d.buffer]}.fill(0)" for d in what.program.zeros)
+
+    def _launch(self, step: Step, grid: str, block: str, names: dict[str, str]) -> Iterator[str]:
+        arguments = [
+            names[expression.text] if parameter.pointer else self._passed(parameter, expression)
+            for parameter, expression in step.arguments
+        ]
+        directive = step.directive
+        shared = f", {self._spell.text(directive.shared)}" if directive.shared else ""
+        yield f"_launch({_quoted(step.name)}, {grid}, {block}, {_tuple(arguments)}{shared})"
+
+    def _passed(self, parameter: Parameter, expression: Expression) -> str:
+        """A by-value argument in its parameter's type."""
+        variable = self._spell.text(expression)
+        if parameter.dtype is None or parameter.lanes > 1:
+            value = self._what.values.get(expression.name or "")
+            if not isinstance(value, np.void):
+                raise UsageError(
+                    f"`{parameter.name}` is a {parameter.ctype}, which this export cannot pass",
+                    fix="export a .cu file",
+                )
+            self._used.add("_record")
+            return f"_record({_quoted(parameter.name)}, {variable}, {value.itemsize})"
+        dtype = np.dtype(parameter.dtype)
+        if dtype.kind in "iu":
+            self._used.add("_fit")
+            return f"_fit({_quoted(parameter.name)}, {variable}, {_dtype(parameter.dtype)})"
+        if dtype.str == "<f2":
+            self._used.add("_record")
+            return f"_record({_quoted(parameter.name)}, np.float16({variable}), 2)"
+        return f"{_dtype(parameter.dtype)}({variable})"
+
+
+def _tuple(parts: Iterable[str]) -> str:
+    given = list(parts)
+    return f"({', '.join(given)}{',' if len(given) == 1 else ''})"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _dtype(dtype: DType | str) -> str:
+    name = "bool_" if np.dtype(dtype) == np.bool_ else np.dtype(dtype).name
+    if not hasattr(np, name):
+        raise UsageError(f"CuPy has no {name}", fix="export a .cu file")
+    return f"np.{name}"
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer))
+
+
+def _literal(value: Any) -> str:
+    """A number as Python reads it back."""
+    number = value.item() if hasattr(value, "item") else value
+    if isinstance(number, complex):
+        return f"complex({_literal(number.real)}, {_literal(number.imag)})"
+    return repr(number) if np.isfinite(number) else f'float("{number}")'
+
+
+def _raw_string(name: str, text: str) -> Iterator[str]:
+    """An assignment of ``text`` that shows it as it is, where Python's quotes allow that."""
+    text = text.rstrip() + "\n"
+    if '"""' not in text:
+        yield f'{name} = r"""'
+        yield f'{text}"""'
+    elif "'''" not in text:
+        yield f"{name} = r'''"
+        yield f"{text}'''"
+    else:
+        yield f"{name} = ("
+        yield from (f"    {line!r}" for line in text.splitlines(keepends=True))
+        yield ")"

@@ -1,0 +1,182 @@
+"""A JupyterLab of the tests' own, and notebooks open in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+ROOT = Path(__file__).parents[2]
+TOKEN = "only-this-test"
+QUIET = {"fetchNews": "false", "checkForUpdates": False}  # else a question lies over the page
+KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running server: its address, and the folder of its notebooks."""
+
+    url: str
+    folder: Path
+
+    def write(self, name: str, cells: Sequence[str]) -> str:
+        """A notebook of code cells; its name."""
+        made = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(text) for text in cells], metadata=KERNEL
+        )
+        nbformat.write(made, self.folder / name)
+        return name
+
+    def open(self, page: Any, name: str) -> Notebook:
+        """That notebook on the page, with its kernel ready."""
+        page.goto(f"{self.url}lab/tree/{name}?token={TOKEN}&reset")
+        page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=60_000)
+        page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady")
+        page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.ready.then(() => null)")
+        page.wait_for_function(
+            "jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status == 'idle'",
+            timeout=60_000,
+        )
+        opened = Notebook(page, self.folder / name)
+        opened.command("application:toggle-left-area", side="left")
+        return opened
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """An open notebook: its page and its file."""
+
+    page: Any
+    path: Path
+
+    def command(self, name: str, **arguments: Any) -> None:
+        """One of JupyterLab's own commands; not waited for."""
+        self.page.evaluate(
+            "([name, given]) => { jupyterapp.commands.execute(name, given); }", [name, arguments]
+        )
+
+    def run_all(self) -> None:
+        self.command("notebook:run-all-cells")
+
+    def run(self, number: int) -> None:
+        """One cell, the first being 0."""
+        self.cell(number).locator(".cm-content").click()
+        self.page.keyboard.press("Control+Enter")
+
+    def cell(self, number: int) -> Any:
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(number)
+
+    def outputs(self, number: int) -> Any:
+        return self.cell(number).locator(".jp-OutputArea")
+
+    def text(self, number: int) -> str:
+        """What that cell's outputs say, on the screen or off it."""
+        found: str = self.outputs(number).text_content()
+        return found
+
+    def look_at(self, number: int) -> None:
+        """Scroll that cell's outputs to the top of the page, and let it settle."""
+        show = "e => e.scrollIntoView({block: 'start', behavior: 'instant'})"
+        for _ in range(2):  # cells off the screen get their height when they come near it
+            self.outputs(number).first.evaluate(show)
+            self.page.wait_for_timeout(300)
+
+    def until_ran(self, number: int, seconds: float = 60) -> None:
+        """Wait for the number in that cell's prompt."""
+        self.page.wait_for_function(
+            "at => /\\[\\d+\\]/.test(document.querySelectorAll('.jp-Notebook .jp-Cell')[at]"
+            ".querySelector('.jp-InputPrompt').textContent)",
+            arg=number,
+            timeout=1000 * seconds,
+        )
+
+    def until_steps(self, count: int, seconds: float = 60) -> None:
+        """Wait for a live view that shows at least so many steps."""
+        self.page.wait_for_function(
+            "count => document.querySelectorAll('.optiml-node').length >= count",
+            arg=count,
+            timeout=1000 * seconds,
+        )
+
+    def save(self) -> None:
+        """Save, and wait until the file is there."""
+        self.page.evaluate("() => jupyterapp.commands.execute('docmanager:save').then(() => null)")
+
+    def dark(self, is_dark: bool = True) -> None:
+        theme = "JupyterLab Dark" if is_dark else "JupyterLab Light"
+        self.command("apputils:change-theme", theme=theme)
+        self.page.wait_for_function(
+            "is => (document.body.dataset.jpThemeLight == 'false') == is", arg=is_dark
+        )
+        self.page.locator("#jupyterlab-splash").wait_for(state="detached", timeout=20_000)
+
+
+@contextmanager
+def serving(home: Path, folder: Path) -> Iterator[Lab]:
+    """A JupyterLab on loopback with empty settings of its own."""
+    log = home / "log"
+    settings = home / "settings" / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
+    (settings / "notification.jupyterlab-settings").write_text(json.dumps(QUIET))
+    environment = {
+        **os.environ,
+        "HOME": str(home),
+        "OPTIML_HOME": str(home / "optiml"),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONWARNINGS": "default",
+    }
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"),
+                *("--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"),
+                *(f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={folder}"),
+                *("--LabApp.news_url=", "--LabApp.extension_manager=readonly"),
+                "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+                "--LabApp.expose_app_in_browser=True",
+            ],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+    try:
+        yield Lab(_address(process, home / "runtime", log), folder)
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _address(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
+    """Where the server listens: it writes its port to a file, then answers."""
+    until = time.monotonic() + 90
+    while time.monotonic() < until:
+        assert process.poll() is None, log.read_text()[-3000:]
+        for path in runtime.glob("jpserver-*.json"):
+            try:
+                url = f"http://127.0.0.1:{json.loads(path.read_text())['port']}/"
+                with urllib.request.urlopen(f"{url}api?token={TOKEN}"):
+                    return url
+            except (OSError, ValueError, urllib.error.URLError):
+                continue
+        time.sleep(0.2)
+    raise AssertionError(log.read_text()[-3000:])

@@ -1,0 +1,187 @@
+"""Structs, by value and in arrays: laid out as the compiler says, or an error that says how."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optiml_magic.errors import BindingError
+from optiml_magic.model.task import Task
+from optiml_magic.model.verdict import Outcome
+from optiml_magic.optimize import evaluate_once, optimize, run_once
+from optiml_magic.settings import resolve
+from optiml_magic.verifiers.problem import prepare
+
+MOVE = """\
+struct Particle { char alive; float x; double v; int id[2]; };
+struct Step { float dt; double drag; };
+#pragma optiml launch move grid(cdiv(n, 64)) block(64)
+__global__ void move(const Particle* p, Particle* out, Step s, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    Particle q = p[i];
+    q.x += s.dt * (float)q.v;
+    q.v *= s.drag;
+    q.id[1] = q.id[0] + 1;
+    out[i] = q;
+}
+"""
+FIELDS = [("alive", "i1"), ("x", "f4"), ("v", "f8"), ("id", "i4", 2)]
+PARTICLE = np.dtype(FIELDS, align=True)
+STEP = np.dtype([("dt", "f4"), ("drag", "f8")], align=True)
+
+
+def particles(dtype: np.dtype = PARTICLE) -> np.ndarray:
+    rng = np.random.default_rng(3)
+    p = np.zeros(200, dtype)
+    p["alive"], p["id"] = 1, rng.integers(0, 99, (200, 2))
+    p["x"], p["v"] = rng.uniform(-1, 1, (2, 200))
+    return p
+
+
+def moved(p: np.ndarray, s: np.void) -> np.ndarray:
+    q = p.copy()
+    q["x"] += s["dt"] * p["v"]
+    q["v"] *= s["drag"]
+    q["id"][:, 1] = p["id"][:, 0] + 1
+    return q
+
+
+def task(text: str = MOVE, **inputs: object) -> Task:
+    step = np.array([(0.5, 0.75)], STEP)[0]
+    given = {"p": particles(), "s": step, "n": 200, **inputs}
+    return Task(text, reference=moved, inputs=given)
+
+
+def test_structs_by_value_and_in_arrays() -> None:
+    verdict = evaluate_once(task(), resolve({"device": "emulated"})).evaluation.verdict
+    assert verdict.passed, verdict
+    assert verdict.checks[0].elements == 200
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        (("q.v *= s.drag;", ""), "wanted (1, "),
+        (("q.id[0] + 1", "q.id[0]"), "wanted (1, "),
+        (("out[i] = q;", "out[i].x = q.x;"), "of 200 elements of `out` are wrong"),
+        (("q.x += s.dt", "q.x += 1.001f * s.dt"), "elements of `out` are wrong"),
+    ],
+)
+def test_one_wrong_field_makes_an_element_wrong(change: tuple[str, str], wanted: str) -> None:
+    verdict = evaluate_once(
+        task(), resolve({"device": "emulated"}), program=MOVE.replace(*change)
+    ).evaluation.verdict
+    assert verdict.outcome is Outcome.WRONG, verdict
+    assert wanted in verdict.summary
+
+
+def test_without_a_reference_the_kernel_is_the_oracle_of_its_structs() -> None:
+    alone = Task(MOVE, inputs={**task().inputs, "out": particles()})
+    settings = resolve({"device": "emulated"})
+    assert evaluate_once(alone, settings).evaluation.verdict.passed
+    lazy = MOVE.replace("q.v *= s.drag;", "")
+    found = evaluate_once(alone, settings, program=lazy).evaluation.verdict
+    assert found.outcome is Outcome.WRONG
+
+
+def test_a_result_on_structs_can_be_called() -> None:
+    result = optimize(task(), resolve({"device": "emulated", "budget": 2}))
+    p, s = particles(), np.array([(0.25, 0.5)], STEP)[0]
+    out = result.best(p, s, 200)
+    assert out.dtype == PARTICLE
+    assert np.allclose(out["x"], moved(p, s)["x"], rtol=1e-6)
+    with pytest.raises(BindingError, match="which the task gave as struct"):
+        result.best(p, s["dt"], 200)
+
+
+REORDERED = np.dtype([("x", "f4"), ("alive", "i1"), ("v", "f8"), ("id", "i4", 2)], align=True)
+RENAMED = np.dtype([("live", "i1"), *FIELDS[1:]], align=True)
+FLOATING = np.dtype([*FIELDS[:3], ("id", "f4", 2)], align=True)
+SHORT = np.dtype([("alive", "i1"), ("x", "i4"), *FIELDS[2:]], align=True)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "message"),
+    [
+        (np.dtype(FIELDS), "24 bytes for the compiler, and 21 in the array"),
+        (REORDERED, "`x` begins at byte 4 for the compiler, and at 0 in the array"),
+        (RENAMED, 'has no member "live"'),
+        (SHORT, "`x` is a floating point number in the code"),
+    ],
+)
+def test_a_layout_that_differs_is_an_error_and_never_garbage(dtype: np.dtype, message: str) -> None:
+    given = particles(PARTICLE)
+    p = np.zeros(200, dtype)
+    for old, new in zip(PARTICLE.names, PARTICLE.names, strict=True):
+        if new in dtype.names:
+            p[new] = given[old]
+    alone = Task(MOVE, inputs={**task().inputs, "p": p, "out": p})
+    verdict = evaluate_once(alone, resolve({"device": "emulated"})).evaluation.verdict
+    assert verdict.outcome is Outcome.INVALID
+    assert message in verdict.summary
+    assert "its struct is `Particle`" in verdict.summary
+    assert "align=True" in verdict.fix
+
+
+def test_the_layout_of_a_struct_by_value_is_checked_too() -> None:
+    packed = np.array([(0.5, 0.75)], np.dtype([("dt", "f4"), ("drag", "f8")]))[0]
+    verdict = evaluate_once(task(s=packed), resolve({"device": "emulated"})).evaluation.verdict
+    assert verdict.outcome is Outcome.INVALID
+    assert "`Step`: it has 16 bytes for the compiler, and 12 in the array" in verdict.summary
+    assert 'np.dtype([("dt", "float32"), ("drag", "float64")], align=True)' in verdict.fix
+    assert verdict.line == 4
+
+
+def test_members_that_are_no_numbers_are_refused() -> None:
+    for odd in (">f4", "O"):
+        p = np.zeros(4, [("alive", "i1"), ("x", odd)])
+        with pytest.raises(BindingError, match="a member is no number of a kernel's"):
+            prepare(task(p=p), seeds=1)
+
+
+def test_namespaces_templates_and_anonymous_structs_are_followed() -> None:
+    text = """\
+namespace geo { typedef struct { float x, y; } Point; }
+#pragma optiml launch geo::flip<geo::Point> grid(1) block(64)
+namespace geo {
+template <typename T> __global__ void flip(const T* p, T* out, int n) {
+    int i = threadIdx.x;
+    if (i < n) { T q; q.x = p[i].y; q.y = p[i].x; out[i] = q; }
+}
+}
+"""
+    p = np.zeros(40, [("x", "f4"), ("y", "f4")])
+    p["x"], p["y"] = np.arange(40), -np.arange(40)
+    found = run_once(
+        Task(text, inputs={"p": p, "n": 40, "out": p}), resolve({"device": "emulated"})
+    )
+    assert np.array_equal(found["out"]["x"], p["y"])
+    assert np.array_equal(found["out"]["y"], p["x"])
+
+
+HEAD = "#pragma optiml launch k grid(1) block(1)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "line"),
+    [
+        ("__global__ void k(float** x, float* out) { out[0] = x[0][0]; }", "pointer to pointers", 2),
+        ("__global__ void k(float x[][4], float* out) { out[0] = x[0][0]; }", "or to rows", 2),
+        ("__global__ void k(const float& x, float* out) { out[0] = x; }", "`x` is a reference", 2),
+        ("__global__ void k(cudaTextureObject_t x, float* out) { out[0] = 1; }", "a texture", 2),
+        ("struct View { int n;\n float* p; };\n__global__ void k(View x, float* out) { out[0] = x.p[0]; }",
+         "the member `p` of `View` is a pointer", 3),
+        ("__global__ void k(const void* x, float* out) { out[0] = 1; }", "`void`, which has no", 2),
+        ("struct P { float x; };\n__global__ void k(const P* x, P* out) { out[0] = x[0]; }",
+         'np.dtype([("x", "float32")], align=True)', 3),
+    ],
+)  # fmt: skip
+def test_what_is_not_supported_is_one_sentence_with_its_line(
+    text: str, message: str, line: int
+) -> None:
+    with pytest.raises(BindingError) as raised:
+        prepare(Task(HEAD + text, inputs={"x": np.ones(4, np.float32)}), seeds=1)
+    assert message in str(raised.value)
+    assert raised.value.line == line
+    assert raised.value.fix

@@ -1,0 +1,153 @@
+"""Exported files on a real card, against NumPy: the .cu through nvcc and ctypes, the .py as it is."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optiml_magic.exports import write
+from tests.unit.exports.programs import SIZES, exportable, task_of
+
+pytestmark = pytest.mark.gpu
+# Not the sizes that the programs were prepared at, so that every scalar has to follow.
+OTHER = {"saxpy": {"n": 777}, "transpose_tiled": {"rows": 65, "cols": 130}, "matmul_tiled": {"m": 33, "n": 50, "k": 70},
+         "row_sum": {"rows": 65, "cols": 130}, "softmax": {"rows": 65, "cols": 130}, "histogram": {"n": 5000},
+         "two passes": {"n": 4000}, "rounds": {"rows": 5, "cols": 32, "steps": 4}, "started": {"n": 500}}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Inputs by name with the sizes, shapes of the outputs, and what must come out, in order."""
+
+    values: dict[str, Any]
+    wanted: list[Any]
+
+
+def drawn(name: str) -> Drawn:
+    sizes = {**SIZES[name], **OTHER[name]}
+    task = task_of(name, **sizes)
+    assert callable(task.inputs)
+    values = {**sizes, **task.inputs(np.random.default_rng(1), **sizes)}
+    return Drawn(values, _wanted(name, values))
+
+
+def _wanted(name: str, v: dict[str, Any]) -> list[Any]:
+    if name == "two passes":
+        return [v["x"].sum(keepdims=True)]
+    if name == "started":
+        return [1 + (v["in"] & 255)]
+    if name == "rounds":
+        return []  # its kernels race on purpose: only the launches count, and they are checked above
+    from optiml_magic.testing.kernels import known_task
+
+    reference = known_task(name).reference
+    assert reference is not None
+    names = [b.name for b in exportable(name).interface.named("input")]
+    names += [n for n in exportable(name).scalars if n == "alpha"]
+    return [reference(**{n: v[n] for n in names})]
+
+
+def _close(got: Any, wanted: Any) -> None:
+    if wanted.dtype.kind == "i":
+        assert np.array_equal(got, wanted)
+    else:
+        assert np.allclose(got, wanted, rtol=1e-4, atol=1e-4)
+
+
+def imported(name: str, folder: Path) -> Any:
+    path = write(exportable(name), folder / "exported.py")
+    spec = importlib.util.spec_from_file_location("exported", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, exportable(name).identifier)
+
+
+def arguments(name: str, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    what = exportable(name)
+    names = [b.name for b in what.interface.named("input", "inout")] + list(what.starts.values())
+    more = {"rounds": ("steps", "weight"), "started": ("low",), "saxpy": ("alpha",)}.get(name, ())
+    return [values[n] for n in names], {n: values[n] for n in more}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_the_module_computes_what_numpy_does(name: str, tmp_path: Path) -> None:
+    import cupy as cp
+
+    found = drawn(name)
+    arrays, more = arguments(name, found.values)
+    results = imported(name, tmp_path)(*map(cp.asarray, arrays), **more)
+    results = results if isinstance(results, tuple) else (results,)
+    cp.cuda.Device().synchronize()
+    for got, wanted in zip(results, found.wanted, strict=bool(found.wanted)):
+        _close(got.get(), wanted)
+
+
+def test_the_module_takes_tensors_on_a_stream_of_their_own(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    import cupy as cp
+
+    function = imported("transpose_tiled", tmp_path)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream), cp.cuda.ExternalStream(stream.cuda_stream):
+        a = torch.randn(2000, 3000, device="cuda")
+        out = torch.from_dlpack(function(a + 1))
+        assert torch.equal(out, (a + 1).T)
+
+
+def test_the_module_runs_on_the_current_stream_of_cupy(tmp_path: Path) -> None:
+    import cupy as cp
+
+    function = imported("transpose_tiled", tmp_path)
+    a = cp.random.default_rng(0).random((2000, 3000), dtype=cp.float32)
+    cp.cuda.Device().synchronize()
+    with cp.cuda.Stream(non_blocking=True) as stream:
+        out = function(a)
+        stream.synchronize()
+    assert cp.array_equal(out, a.T)
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on this machine")
+@pytest.mark.parametrize("name", OTHER)
+def test_the_launcher_computes_what_numpy_does(name: str, tmp_path: Path) -> None:
+    import cupy as cp
+
+    from tests.unit.exports.stub import Signature
+
+    path = write(exportable(name), tmp_path / "exported.cu")
+    command = ["nvcc", "-std=c++17", "-arch=native", "-diag-suppress=161", "-shared"]
+    done = subprocess.run(
+        [*command, "-Xcompiler", "-fPIC", "-o", "exported.so", path.name],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    signature = Signature(path.read_text())
+    function = getattr(ctypes.CDLL(str(tmp_path / "exported.so")), signature.name)
+    found, what = drawn(name), exportable(name)
+    outputs = [b for b in what.interface.buffers if b.role == "output"]
+    shapes = [w.shape for w in found.wanted] or [found.values["a"].size]
+    held = {n: cp.asarray(v) for n, v in found.values.items() if isinstance(v, np.ndarray)}
+    held |= {b.name: cp.full(s, 77, b.dtype) for b, s in zip(outputs, shapes, strict=True)}
+    stream = cp.cuda.Stream(non_blocking=True)
+    cp.cuda.Device().synchronize()
+    status = function(
+        *signature.arguments(
+            found.values,
+            {n: a.shape for n, a in held.items()},
+            addresses={n: a.data.ptr for n, a in held.items()},
+            stream=stream.ptr,
+        )
+    )
+    stream.synchronize()
+    assert status == 0
+    for buffer, wanted in zip(outputs, found.wanted, strict=bool(found.wanted)):
+        _close(held[buffer.name].get(), wanted)

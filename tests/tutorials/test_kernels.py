@@ -1,0 +1,92 @@
+"""Kernels as courses teach them, each through compiler, device host and verifier; then the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from present import SOAK
+
+from optiml_magic.evaluation import Evaluator, Tools
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.evaluation import Step
+from optiml_magic.model.verdict import Outcome
+from optiml_magic.model.view import View
+from optiml_magic.optimize import optimize, prepared, session
+from optiml_magic.proposers.rules import RuleProposer
+from optiml_magic.settings import Settings, resolve
+from optiml_magic.source.program import parse_program
+
+from .suite import HERE, TASKS
+
+MISSING = {
+    "basics/bfloat16_residual": "cvt.f32.bf16",
+    "basics/bfloat162_relu": "cvt.rn.bf16x2.f32",
+    "matrices/gemv_warp": "warpSize",
+    "modern/cg_memcpy_async": "cp.async",
+    "modern/function_pointers": "an indirect call",
+    "modern/labeled_partition": "redux.sync with several member masks",
+    "modern/pipeline_copy": "cp.async",
+    "modern/recursion": "a recursive call",
+    "modern/virtual_shapes": "an indirect call",
+    "reductions/two_pass_sum": "warpSize",
+}
+# What the rules do most with: every kind of edit is among these.
+SAMPLE = (
+    "images/heat_2d",
+    "learning/layernorm_naive",
+    "learning/matmul_dp4a",
+    "matrices/gemv_column",
+    "matrices/inverse_3x3",
+    "matrices/transpose_naive",
+    "modern/tuned_transpose",
+    "reductions/last_block_sum",
+    "sequences/edit_distance",
+    "sequences/hash_table",
+)
+
+
+def kernels(names: object) -> list[object]:
+    """Parameters of a test; what is missing must fail, so that a mend does not go unseen."""
+    return [
+        pytest.param(n, marks=[pytest.mark.xfail(reason=MISSING[n])] if n in MISSING else [])
+        for n in names  # type: ignore[attr-defined]
+    ]
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return resolve({"home": tmp_path_factory.mktemp("optiml"), "device": "emulated"})
+
+
+@pytest.fixture(scope="module")
+def tools(settings: Settings) -> Iterator[Tools]:
+    with session(settings) as members:
+        yield members.tools
+
+
+def test_every_program_has_its_task() -> None:
+    programs = {f"{p.parent.name}/{p.stem}" for p in HERE.glob("*/*.cu")}
+    assert programs == TASKS.keys()
+    assert len(programs) >= 60
+
+
+@pytest.mark.parametrize("name", kernels(TASKS))
+def test_it_matches_numpy(name: str, tools: Tools, settings: Settings) -> None:
+    problem = prepared(TASKS[name], settings)
+    root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
+    (evaluation,) = Evaluator(problem, tools)([root])
+    assert evaluation.verdict.outcome is Outcome.PASSED, evaluation.verdict
+    assert evaluation.measurement is not None
+    step = Step(root, evaluation)
+    for proposal in RuleProposer().propose(View(step, step), 1):
+        assert parse_program(proposal.text).launches
+
+
+@pytest.mark.parametrize("name", kernels(TASKS if SOAK else SAMPLE))
+def test_what_the_rules_make_of_it_is_right(name: str, settings: Settings) -> None:
+    budget = resolve({"home": settings.home, "device": "emulated", "budget": 12 if SOAK else 4})
+    steps = optimize(TASKS[name], budget).summary.trajectory.steps
+    assert SOAK or len(steps) > 1
+    for step in steps:
+        assert step.evaluation.verdict.passed, (step.candidate.proposal, step.evaluation.verdict)

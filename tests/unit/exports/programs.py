@@ -1,0 +1,177 @@
+"""Programs that use every directive, and their plans: the oracle of every export."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from optiml_magic import binding
+from optiml_magic.chips import chip
+from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.compilers.nvrtc import NvrtcCompiler
+from optiml_magic.exports import Exportable
+from optiml_magic.model.build import Build
+from optiml_magic.model.launch import LaunchPlan
+from optiml_magic.model.task import Task
+from optiml_magic.source.program import parse_program
+from optiml_magic.testing.kernels import NAMES, known_task
+from optiml_magic.verifiers.problem import prepare
+
+H200 = chip("h200")
+
+#: Two passes over scratch, a template instance, positional arguments, sm_count, a tuned name.
+TWO_PASSES = """\
+#include <cstdint>
+#pragma optiml tune PARTS in {64, 128} = 64
+#pragma optiml require n % 4 == 0 && n > 0
+#pragma optiml scratch part f4[min(cdiv(n, PARTS), sm_count * 2)]
+#pragma optiml zero(part)
+#pragma optiml launch partial<float, PARTS> grid(min(cdiv(n, PARTS), sm_count * 2)) block(PARTS) shared(PARTS * sizeof(float)) args(x, part, n)
+#pragma optiml launch total grid(1) block(32) args(part, out, min(cdiv(n, PARTS), 2 * sm_count), n * 3)
+struct Pair { float a, b; float sum() const { return a + b; } };
+template <typename T, int N> __global__ void partial(const T* __restrict__ x, T* part, int n) {
+    uint32_t i = blockIdx.x * N + threadIdx.x;
+    if (i < n) atomicAdd(&part[blockIdx.x], x[i]);
+}
+__global__ void total(const float* part, float* out, int parts, long long scale) {
+    Pair p = {part[0], 0.0f};
+    if (threadIdx.x == 0) { for (int i = 1; i < parts; ++i) p.a += part[i]; out[0] = p.sum() * (scale > 0); }
+}
+"""
+
+#: Rounds with their buffers swapped, shared memory beyond 48 KB, fills, extents, vector loads.
+ROUNDS = """\
+#pragma optiml init(out) = 2.5
+#pragma optiml repeat(steps) swap(a, b)
+#pragma optiml launch ns::smooth grid(shape(a, 0), size(a) / shape(a, 0) / 4) block(32, 2) shared(60000)
+#pragma optiml repeat(1)
+#pragma optiml launch finish grid(cdiv(size(out), 64)) block(64) args(b, out, weight, size(a))
+namespace ns {
+__global__ void smooth(float4* a, float4* b) { b[blockIdx.x] = a[blockIdx.x]; a[0].x += b[0].x; }
+}
+__global__ void finish(const float* b, float* out, float weight, unsigned long long all) {
+    if (threadIdx.x < all) out[threadIdx.x] += weight * b[threadIdx.x] + INFINITY * 0;
+}
+"""
+
+#: An output that starts from an array, a name that Python reserves, a size that follows a shape.
+STARTED = """\
+#pragma optiml init(sum) = lambda
+#pragma optiml size n = shape(in, 0)
+#pragma optiml launch add grid((n + 127) / 128) block(128)
+__global__ void add(const int* in, int* sum, unsigned char low, int n) {
+    int status = blockIdx.x * 128 + threadIdx.x;
+    if (status < n) sum[status] += in[status] & low;
+}
+"""
+
+
+def _plain(n: int) -> np.ndarray[Any, Any]:
+    return np.linspace(-1, 1, n, dtype=np.float32)
+
+
+#: The winner may pass what its input kernel does not know of.
+_INPUT_KERNEL = TWO_PASSES.replace("min(cdiv(n, PARTS), 2 * sm_count), n * 3)", "n, n * 3)")
+EXTRA = {
+    "two passes": Task(_INPUT_KERNEL, inputs=lambda rng, n: {"x": _plain(n), "n": n}, sizes={"n": 1000},
+                       outputs={"out": "f4[1]"}, name="two passes"),
+    "rounds": Task(ROUNDS, inputs=lambda rng, rows, cols, steps: {
+        "a": _plain(rows * cols).reshape(rows, cols), "b": _plain(rows * cols).reshape(rows, cols),
+        "steps": steps, "weight": np.float32(0.25)}, sizes={"rows": 6, "cols": 16, "steps": 3},
+        outputs={"out": "f4[size(a)]"}, inout=("a", "b"), name="rounds"),
+    "started": Task(STARTED, inputs=lambda rng, n: {
+        "in": np.arange(n, dtype=np.int32), "lambda": np.ones(n, np.int32), "low": 255},
+        sizes={"n": 300}, outputs={"sum": "i4[n]"}, name="started"),
+}  # fmt: skip
+
+#: Small sizes, all different, so that every scalar follows from a shape.
+SIZES = {
+    "saxpy": {"n": 1000}, "transpose_naive": {"rows": 40, "cols": 70},
+    "transpose_tiled": {"rows": 40, "cols": 70}, "matmul_naive": {"m": 20, "n": 30, "k": 40},
+    "matmul_tiled": {"m": 20, "n": 30, "k": 40}, "row_sum": {"rows": 40, "cols": 70},
+    "row_sum_naive": {"rows": 40, "cols": 70}, "histogram": {"n": 1000},
+    "softmax": {"rows": 40, "cols": 70},
+    "two passes": {"n": 1000}, "rounds": {"rows": 6, "cols": 16, "steps": 3}, "started": {"n": 300},
+}  # fmt: skip
+ALL = (*NAMES, *EXTRA)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A program at some sizes: what it is given and what it must do."""
+
+    values: Mapping[str, Any]
+    shapes: Mapping[str, tuple[int, ...]]
+    plan: LaunchPlan
+
+
+def task_of(name: str, **sizes: int) -> Task:
+    task = EXTRA.get(name) or known_task(name)
+    return replace(task, reference=None, sizes={**SIZES[name], **sizes}, outputs=_outputs(task))
+
+
+def _outputs(task: Task) -> dict[str, str]:
+    known = {"saxpy": "f4[n]", "softmax": "f4[rows, cols]", "histogram": "i4[256]"}
+    for prefix, spec in {
+        "transpose": "f4[cols, rows]",
+        "matmul": "f4[m, n]",
+        "row_sum": "f4[rows]",
+    }.items():
+        if task.name.startswith(prefix):
+            known[task.name] = spec
+    (name,) = {"histogram": ["bins"], "matmul_naive": ["c"], "matmul_tiled": ["c"]}.get(
+        task.name, ["out"]
+    )
+    return dict(task.outputs) or {name: known[task.name]}
+
+
+@lru_cache(maxsize=32)
+def exportable(name: str) -> Exportable:
+    """The program with the shapes of ``SIZES``."""
+    problem = prepare(_with_scalars(task_of(name)), seeds=1)
+    first = problem.instances[0]
+    outputs = problem.task.outputs if name in EXTRA or name == "histogram" else {}
+    program = parse_program(TWO_PASSES) if name == "two passes" else problem.program
+    return Exportable(
+        problem.name, program, problem.interface, first.shapes, first.values, outputs,
+        ("9x faster, estimated.",),
+    )  # fmt: skip
+
+
+def _with_scalars(task: Task) -> Task:
+    """The sizes are inputs as well, as they are in a notebook."""
+    draw = task.inputs
+    assert callable(draw)
+    return replace(task, inputs=lambda rng, **sizes: {**_used(task, sizes), **draw(rng, **sizes)})
+
+
+def _used(task: Task, sizes: Mapping[str, int]) -> dict[str, int]:
+    return {} if task.name in ("rounds", "started") else dict(sizes)
+
+
+@lru_cache(maxsize=32)
+def build(name: str) -> Build:
+    program = exportable(name).program
+    found = NvrtcCompiler().compile(
+        program.compiled_text(),
+        binding.name_expressions(program, exportable(name).interface),
+        H200,
+        CompileOptions(),
+    )
+    assert isinstance(found, Build), found
+    return found
+
+
+def drawn(name: str, **sizes: int) -> Drawn:
+    """The oracle: what ``binding.plan`` makes of these sizes. Raises UsageError where it refuses."""
+    known = exportable(name)
+    problem = prepare(_with_scalars(task_of(name, **sizes)), seeds=1)
+    first = problem.instances[0]
+    plan = binding.plan(
+        known.program, known.interface, build(name), first.values, first.shapes, H200
+    )
+    return Drawn(first.values, first.shapes, plan)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optiml_magic.errors import BindingError
+from optiml_magic.model.task import Task
+from optiml_magic.verifiers.problem import prepare
+from optiml_magic.verifiers.shapes import advice
+
+SHAPES = st.lists(st.integers(1, 4), min_size=0, max_size=4).map(tuple)
+
+
+@pytest.mark.parametrize(
+    ("got", "wanted", "told"),
+    [
+        ((4, 8), (8, 4), "transposed: return its .T"),
+        ((2, 3, 5), (3, 2, 5), "np.transpose(answer, (1, 0, 2))"),
+        ((8,), (8, 1), "squeezed: return answer.reshape((8, 1))"),
+        ((1, 8), (8,), "given an axis of one element"),
+        ((8,), (8, 4), "axis 1, of 4, is missing"),
+        ((8, 4), (8,), "axis 1, of 4, is too many"),
+        ((32,), (8, 4), "as many elements: return answer.reshape((8, 4))"),
+        ((7,), (8, 4), "make the two agree"),
+    ],
+)
+def test_a_wrong_shape_is_read(got: tuple[int, ...], wanted: tuple[int, ...], told: str) -> None:
+    assert told in advice(got, wanted)
+
+
+@given(got=SHAPES, wanted=SHAPES)
+def test_what_is_advised_makes_the_shapes_agree(
+    got: tuple[int, ...], wanted: tuple[int, ...]
+) -> None:
+    if got == wanted:
+        return
+    answer, told = np.zeros(got), advice(got, wanted)
+    if "its .T" in told:
+        assert answer.T.shape == wanted
+    elif "return " in told:
+        made = eval(told.split("return ")[1], {"np": np, "answer": answer})
+        assert made.shape == wanted
+    else:
+        assert math.prod(got) != math.prod(wanted) or "axis" in told
+
+
+TEXT = """\
+#pragma optiml launch k grid(cdiv(rows, 8)) block(8)
+__global__ void k(const float* x, float* out, int rows) { out[threadIdx.x] = x[threadIdx.x]; }
+"""
+X = np.ones((8, 4), np.float32)
+
+
+def test_the_hint_stands_in_the_error() -> None:
+    task = Task(TEXT, reference=lambda x: x.T, inputs={"x": X, "out": X, "rows": 8})
+    with pytest.raises(BindingError, match=r"the shape \(4, 8\), not \(8, 4\)") as raised:
+        prepare(task, seeds=1)
+    assert "transposed" in raised.value.fix
+
+
+@pytest.mark.parametrize("rows", [0, -3])
+def test_an_axis_without_elements_names_its_scalar(rows: int) -> None:
+    task = Task(TEXT, inputs={"x": X, "rows": rows}, outputs={"out": "float32[rows, 4]"})
+    with pytest.raises(BindingError, match=f"is {rows}, from `rows` with rows = {rows}"):
+        prepare(task, seeds=1)
+
+
+def test_an_output_without_elements_proves_nothing() -> None:
+    task = Task(TEXT, inputs={"x": X, "out": X[:0], "rows": 8})
+    with pytest.raises(BindingError, match="nothing to check"):
+        prepare(task, seeds=1)
