@@ -89,9 +89,7 @@ class EmulatedDevice:
                 printed += run.printed
                 if run.fault is not None:
                     _mended(resident)
-                    return Execution(
-                        _fault(run.fault), hazards=tuple(hazards), printed=printed
-                    )
+                    return Execution(_fault(run.fault), hazards=tuple(hazards), printed=printed)
                 counters += [run.counters] if run.counters else []
         finally:
             for address in scratch.values():

@@ -146,8 +146,8 @@ class _Inliner:
     ) -> None:
         """One function after another is asked whether the pointer means it; none of them: a trap.
 
-        Only functions with parameters and results of the same number can be meant. A function that is
-        being called already is left out: a pointer to it would be a recursive call.
+        Only functions with parameters and results of the same number can be meant. A function
+        that is being called already is left out: a pointer to it would be a recursive call.
         """
         arguments, results = passed
         done = self._label("done")

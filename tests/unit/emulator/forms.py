@@ -150,8 +150,12 @@ def float_forms() -> Iterator[Form]:
         for op, error in (("rcp", 2**-22), ("sqrt", 2**-22), ("rsqrt", 2**-22), ("ex2", 2**-21)):
             yield form(f"{op}.approx{flush}.f32", "f32", "f32", error=error)
         yield form(f"lg2.approx{flush}.f32", "f32", "f32", error=2**-21)
-        yield Form(f"and.b32 a, a, 0xC0FFFFFF; sin.approx{flush}.f32 d, a;", "d", "f32", 75, 2**-20.5)
-        yield Form(f"and.b32 a, a, 0xC0FFFFFF; cos.approx{flush}.f32 d, a;", "d", "f32", 75, 2**-20.5)
+        yield Form(
+            f"and.b32 a, a, 0xC0FFFFFF; sin.approx{flush}.f32 d, a;", "d", "f32", 75, 2**-20.5
+        )
+        yield Form(
+            f"and.b32 a, a, 0xC0FFFFFF; cos.approx{flush}.f32 d, a;", "d", "f32", 75, 2**-20.5
+        )
         yield form(f"div.approx{flush}.f32", "f32", "f32", "f32", error=2**-22)
         yield form(f"div.full{flush}.f32", "f32", "f32", "f32", error=2**-22)
     yield form("tanh.approx.f32", "f32", "f32", error=2**-11)
@@ -296,9 +300,16 @@ KEEP = {
 
 def source(forms: list[Form]) -> str:
     """A kernel that writes the result of each form for each thread's three 64-bit operands."""
-    lines = ["using u64 = unsigned long long;", 'extern "C" __global__ void k(const u64* in, u64* out) {']
-    lines.append("int n = blockDim.x, t = threadIdx.x; u64 x = in[t], y = in[n + t], z = in[2 * n + t], o;")
+    lines = [
+        "using u64 = unsigned long long;",
+        'extern "C" __global__ void k(const u64* in, u64* out) {',
+    ]
+    lines.append(
+        "int n = blockDim.x, t = threadIdx.x; u64 x = in[t], y = in[n + t], z = in[2 * n + t], o;"
+    )
     for at, each in enumerate(forms):
         text = f"{SCOPE}{each.text} {KEEP[each.result]} mov.b64 %0, D; }}"
-        lines.append(f'asm volatile("{text}" : "=l"(o) : "l"(x), "l"(y), "l"(z)); out[{at} * n + t] = o;')
+        lines.append(
+            f'asm volatile("{text}" : "=l"(o) : "l"(x), "l"(y), "l"(z)); out[{at} * n + t] = o;'
+        )
     return "\n".join([*lines, "}"])

@@ -206,7 +206,8 @@ extern "C" __global__ void k(float* a) {
 
 
 @pytest.mark.parametrize(
-    ("source", "word", "line"), [(UNSUPPORTED, "ackermann", 3), (ASSEMBLY, "cp.async.bulk.commit_group", 3)]
+    ("source", "word", "line"),
+    [(UNSUPPORTED, "ackermann", 3), (ASSEMBLY, "cp.async.bulk.commit_group", 3)],
 )
 def test_unsupported_ptx_names_instruction_and_line(source, word, line):
     with pytest.raises(emulator.UnsupportedPtx) as caught:

@@ -71,7 +71,9 @@ class Both:
         self.oracle.launch("k", (1, 1, 1), (n, 1, 1), [data, wanted])
         for form, here, there in zip(self.forms, got.tolist(), wanted.tolist(), strict=True):
             for triple, x, y in zip(operands, here, there, strict=True):
-                case = f"{form.text} of {', '.join(map(hex, triple))}: {x:#x}, the oracle says {y:#x}"
+                case = (
+                    f"{form.text} of {', '.join(map(hex, triple))}: {x:#x}, the oracle says {y:#x}"
+                )
                 assert agrees(form, x, y), case
 
 
