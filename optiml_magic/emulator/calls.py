@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from optiml_magic.emulator.faults import UnsupportedPtx
 from optiml_magic.emulator.instructions.traits import is_barrier
-from optiml_magic.emulator.layout import FUNCTION_BASE
 from optiml_magic.emulator.ptx import (
     Address,
     Call,
@@ -30,18 +29,6 @@ from optiml_magic.emulator.ptx import (
 def inline(module: PtxModule, entry: Function) -> Function:
     """``entry`` without calls; raises UnsupportedPtx for recursion and unknown functions."""
     return _Inliner(module, entry).run()
-
-
-def function_addresses(module: PtxModule) -> dict[str, int]:
-    """A number for each device function that something points to."""
-    named = {v.name for variable in module.variables for v in variable.initial
-             if isinstance(v, Symbol)}  # fmt: skip
-    for function in module.functions.values():
-        for item in function.body:
-            if isinstance(item, Instruction) and item.base == "mov":
-                named |= {o.name for o in item.operands if isinstance(o, Symbol)}
-    meant = [n for n, f in module.functions.items() if n in named and not f.entry]
-    return {name: FUNCTION_BASE + 16 * number for number, name in enumerate(meant, 1)}
 
 
 class _Inliner:
@@ -151,7 +138,7 @@ class _Inliner:
         """
         arguments, results = passed
         done = self._label("done")
-        for name, address in function_addresses(self._module).items():
+        for name, address in self._module.addresses.items():
             target = self._module.functions[name]
             shape = len(target.params), len(target.results)
             if name in active or shape != (len(arguments), len(results)):
