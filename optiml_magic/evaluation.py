@@ -141,7 +141,7 @@ class Evaluator:
         verdict = verify(
             self._tools.device,
             prepared.build,
-            prepared.plans,
+            _verified(prepared.plans),
             instructions=self._tools.instructions,
             notes=self._problem.notes,
         )
@@ -275,14 +275,14 @@ class Evaluator:
         answered = oracle.answered(
             self._tools.device,
             prepared.build,
-            prepared.plans,
+            _verified(prepared.plans),
             instructions=self._tools.instructions,
             rtol=self._problem.task.rtol,
             atol=self._problem.task.atol,
         )
         if isinstance(answered, Verdict):
             return answered
-        self._instances = answered
+        self._instances = (*(i for i in self._instances if not i.verified), *answered)
         for instance in answered:
             self._tools.device.put(instance.case)
         return None
@@ -293,6 +293,12 @@ class Evaluator:
         return tuple(
             (instance, plan) for instance, (_, plan) in zip(self._instances, plans, strict=True)
         )
+
+
+def _verified(
+    plans: Sequence[tuple[Instance, LaunchPlan]],
+) -> tuple[tuple[Instance, LaunchPlan], ...]:
+    return tuple((instance, plan) for instance, plan in plans if instance.verified)
 
 
 def _with_metrics(evaluation: Evaluation, metrics: tuple[Metric, ...]) -> Evaluation:

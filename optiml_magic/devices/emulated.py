@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optiml_magic import emulator
+from optiml_magic import chips, emulator
 from optiml_magic.devices.base import Array, Case, Execution, Fault, Job
 from optiml_magic.devices.compare import compare, poison_like, same_bits
 from optiml_magic.errors import InternalError
@@ -46,6 +46,7 @@ class EmulatedDevice:
 
     def __init__(self, chip: str) -> None:
         self.name = f"emulated:{chip}"
+        self._l2_bytes = chips.chip(chip).l2_bytes
         self._resident: dict[str, _Resident] = {}
         self._modules: dict[tuple[str, bool], emulator.Module] = {}
 
@@ -83,7 +84,7 @@ class EmulatedDevice:
             hazards: list[Hazard] = []
             printed = ""
             for launch in job.plan.launches:
-                limits = _limits(job, last=launch is job.plan.launches[-1])
+                limits = self._limits(job, last=launch is job.plan.launches[-1])
                 run = _launch(module, variables, launch, resident, scratch, job, limits)
                 hazards += run.hazards
                 printed += run.printed
@@ -125,6 +126,12 @@ class EmulatedDevice:
     def close(self) -> None:
         self._resident.clear()
         self._modules.clear()
+
+    def _limits(self, job: Job, *, last: bool) -> emulator.Limits:
+        sample = emulator.Sample(job.sample, complete=not last) if job.sample else None
+        return emulator.Limits(
+            job.instructions, os.cpu_count() or 1, job.order, sample, self._l2_bytes
+        )
 
     def _load(self, build: Build, *, checks: bool) -> emulator.Module:
         """Translation and JIT dominate a run, so the last few modules stay loaded."""
@@ -172,11 +179,6 @@ def _scratch(resident: _Resident, job: Job) -> dict[str, int]:
             content = poison_like(shape, job.poison + 1000 + at)
         resident.memory.view(address)[: shape.nbytes] = _raw(content)
     return addresses
-
-
-def _limits(job: Job, *, last: bool) -> emulator.Limits:
-    sample = emulator.Sample(job.sample, complete=not last) if job.sample else None
-    return emulator.Limits(job.instructions, os.cpu_count() or 1, job.order, sample)
 
 
 def _launch(

@@ -76,7 +76,7 @@ def _module(text: str, machine: Any) -> Any:
 
 def complete(text: str, worker: str) -> str:
     """The kernels' text with the library functions that it uses, and all declarations."""
-    whole = "\n".join([text, *closure(f"{text}\n@{worker}(")])
+    whole = "\n".join([text, *closure(f"{text}\n@{worker}( @om_replay(")])
     declared: dict[str, str] = {}
     for result, name, arguments in _CALL.findall(whole):
         if not name.startswith("om_"):

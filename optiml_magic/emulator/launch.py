@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import gcd
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optiml_magic.emulator.caches import ROOM, misses
 from optiml_magic.emulator.crew import Blocks, Crew
 from optiml_magic.emulator.faults import KINDS, Fault
 from optiml_magic.emulator.layout import ALLOCATION, GLOBAL_BASE, WINDOW
 from optiml_magic.emulator.memory import Bytes, Memory
+from optiml_magic.emulator.orders import Order, blocks, stride
 from optiml_magic.emulator.places import Area, element, holding, miss
 from optiml_magic.emulator.printing import printed
 from optiml_magic.emulator.records import Fields, Kernel, Worker, table_of
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 _MAX_BLOCK, _MAX_GRID = (1024, 1024, 64), (2**31 - 1, 65535, 65535)
 _MAX_THREADS = 1024
 _MAX_SHARED = 227 * 1024  # bytes; the most that any chip of sm_75 to sm_90 gives a block
-
-
-Order = Literal["forward", "reverse"] | int
 
 
 @dataclass(frozen=True)
@@ -51,13 +48,15 @@ class Limits:
     """``instructions``: thread instructions that one host thread may spend in loops.
 
     ``order`` is that of the blocks, and of the warps in each: a kernel without races cannot tell.
-    A number seeds a random one. ``sample`` is for launches that are counted.
+    A number seeds a random one. ``sample`` is for launches that are counted, and so is
+    ``l2_bytes``, the cache that ``dram_read_sectors`` assumes (0: no figure).
     """
 
     instructions: int
     threads: int
     order: Order = "forward"
     sample: Sample | None = None
+    l2_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -106,50 +105,35 @@ def launch(  # noqa: PLR0913  # a launch has this many parts
         for _ in range(1 if checked else max(1, min(limits.threads, total)))
     ]
     turns = {"block": total, "warp": workers[0].record.get("warps")}
-    steps = {name: _stride(limits.order, count) for name, count in turns.items()}
+    steps = {name: stride(limits.order, count) for name, count in turns.items()}
     for worker in workers:
         worker.record.set(warp_step=steps["warp"][0], warp_first=steps["warp"][1])
     crew = Crew(native, kernel, workers, packed, areas, count=count)
+    if count and 32 * crew.sectors > limits.l2_bytes > 0:
+        for worker in workers:
+            worker.keep_log(ROOM // len(workers))
     shadow = None
     if checked:
         shadow = Shadow(kernel, workers[0], total, crew.sectors, _undefined(memory, crew.table))
     run = Geometry(grid, block, steps["block"], arrays, kernel.shared, workers[0].record)
-    order = _blocks(total, *steps["block"])
+    order = blocks(total, *steps["block"])
     counters: KernelCounters | None = None
     try:
         if count:
             counters = _counted(crew, kernel, grid, limits, order)
         else:
-            _uncounted(crew, total, order)
+            _run_whole(crew, total, order, count=False)
     except Stopped as stopped:
         waiting = shadow.waiting() if shadow else ()
         fault = _fault(stopped.fault, kernel, run, waiting)
         found = (*shadow.hazards(run), ended(fault, waiting)) if shadow else ()
         return Run(fault, None, _printed(workers, arrays), found)
+    if counters is not None:
+        counters = _with_dram(counters, native, workers, crew.sectors, limits.l2_bytes)
     hazards = shadow.hazards(run) if shadow else ()
     if shadow:
         shadow.keep()
     return Run(None, counters, _printed(workers, arrays), hazards)
-
-
-def _stride(order: Order, count: int) -> tuple[int, int]:
-    """Step and first of an order: the n-th is (n * step + first) modulo ``count``."""
-    if order == "forward" or count < 2:
-        return 1, 0
-    if order == "reverse":
-        return count - 1, count - 1
-    rng = random.Random(order)  # noqa: S311  # an order, no secret
-    step = rng.randrange(1, count)
-    while gcd(step, count) > 1:
-        step = rng.randrange(1, count)
-    return step, rng.randrange(count)
-
-
-def _blocks(total: int, step: int, first: int) -> Blocks | None:
-    """The blocks of a stride in order; None for the grid's own."""
-    if (step, first) == (1, 0):
-        return None
-    return (np.arange(total, dtype=np.int64) * step + first) % total
 
 
 def _undefined(memory: Memory, table: Bytes) -> list[tuple[int, Bytes]]:
@@ -166,8 +150,20 @@ def _printed(workers: Sequence[Worker], areas: Sequence[Area]) -> str:
     return text + (f"[{lost} more calls of printf had no room]\n" if lost else "")
 
 
-def _uncounted(crew: Crew, total: int, order: Blocks | None) -> None:
-    fault = crew.run(0, total, order, count=False)
+def _with_dram(
+    counters: KernelCounters, native: Native, workers: Sequence[Worker], sectors: int, l2: int
+) -> KernelCounters:
+    """The model of the L2, where all blocks ran in its sight or their data fit into it."""
+    touched = counters.read_sectors_unique + counters.write_sectors_unique
+    if 32 * touched <= l2:
+        return replace(counters, dram_read_sectors=counters.read_sectors_unique)
+    if not l2 or counters.sampled:
+        return counters
+    return replace(counters, dram_read_sectors=misses(native, workers, sectors, l2 // 32))
+
+
+def _run_whole(crew: Crew, total: int, order: Blocks | None, *, count: bool) -> None:
+    fault = crew.run(0, total, order, count=count)
     if fault is not None:
         raise Stopped(fault)
 
@@ -180,9 +176,7 @@ def _counted(
     if sample and total > FEW and not (sample.complete and total > MOST):
         found = partial(tally, kernel.name, kernel.lowered)
         return count_some(crew, grid, sample.instructions, found, complete=sample.complete)
-    fault = crew.run(0, total, order, count=True)
-    if fault is not None:
-        raise Stopped(fault)
+    _run_whole(crew, total, order, count=True)
     read, written = (int(sectors.sum()) for sectors in crew.touched())
     return tally(kernel.name, kernel.lowered, crew.counted(), read, written)
 

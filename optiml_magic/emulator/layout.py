@@ -32,7 +32,7 @@ class Record:
 
 
 WORKER = Record(
-    512,
+    576,
     params="ptr",
     shared="ptr",
     shared_size="i64",
@@ -72,6 +72,10 @@ WORKER = Record(
     read_per_block="i64",
     warp_stamps="ptr",  # per warp: 1 + the last block in which it used global memory (u32)
     memory_warps="i64",
+    log="ptr",  # runs of sectors (first, count: u32 each) in the order of the blocks' first reads
+    log_used="i64",  # runs in it
+    log_room="i64",  # 0: nothing is logged
+    log_block="i64",  # 1 + the block that the last run belongs to
     marks="ptr",  # for the count of bank conflicts: a zero byte for each 4 of shared memory
     watch="ptr",  # null unless the kernel was built with checks
     warp_step="i32",  # the n-th warp to run is (n * step + first) modulo the warps
@@ -116,6 +120,7 @@ SITE = Record(
     line="i32",
 )
 
+BLOCK_MARK = 0xFFFFFFFF  # in place of a first sector: the block whose runs follow
 COUNTS = 7  # fields at the head of a site that count
 
 WARP = Record(64, live="i32", top="i32", initial="i32", index="i32", local="ptr")

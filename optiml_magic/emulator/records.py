@@ -135,6 +135,17 @@ class Worker:
         self.stamps = np.zeros(max(sectors, 1), np.uint32)
         self.record.set(stamps=self.stamps.ctypes.data)
 
+    def keep_log(self, room: int) -> None:
+        """Log what each block reads first, in at most ``room`` runs."""
+        self._log = np.zeros((room, 2), np.uint32)
+        self.record.set(log=self._log.ctypes.data, log_room=room)
+
+    @property
+    def log(self) -> NDArray[np.uint32] | None:
+        """The runs (first, count) between marks of blocks; None where there was no room."""
+        used = self.record.get("log_used")
+        return None if used < 0 else self._log[:used]
+
     @property
     def sites(self) -> NDArray[np.int64]:
         """Of each site record the counts, in the order of the fields of SITE."""
