@@ -6,6 +6,7 @@ passed as they are, in this process (``inprocess.py``).
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -104,6 +105,8 @@ def _outputs(
     tools: Tools, build: Build, plan: LaunchPlan, buffers: tuple[Buffer, ...], *, poison: int
 ) -> _Outputs:
     execution = tools.device.execute(build, Job("call", plan, poison, False, tools.instructions))
+    if not poison:  # a second run with another poison would say the same again
+        sys.stdout.write(execution.printed)
     verdict = judge(execution, 0)
     if not verdict.passed:
         raise KernelFailed(f"{verdict.outcome}: {verdict.summary}", line=verdict.line)
