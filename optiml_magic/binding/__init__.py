@@ -8,8 +8,10 @@ from optiml_magic.binding.interface import (
     check_array,
     check_values,
     content,
+    expressions,
     interface,
     launched,
+    scalars,
 )
 from optiml_magic.binding.layout import checked_text, misfit
 from optiml_magic.binding.packing import pack
@@ -22,11 +24,13 @@ __all__ = [
     "check_values",
     "checked_text",
     "content",
+    "expressions",
     "interface",
     "launched",
     "misfit",
     "name_expressions",
     "pack",
     "plan",
+    "scalars",
     "told",
 ]

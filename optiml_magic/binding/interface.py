@@ -17,7 +17,7 @@ from optiml_magic.binding.elements import element_dtype, is_row_of, layouts, str
 from optiml_magic.errors import BindingError, SourceError
 from optiml_magic.model.dtypes import BFLOAT16, DType, title
 from optiml_magic.model.task import Task
-from optiml_magic.source.directives import LaunchDirective
+from optiml_magic.source.directives import LaunchDirective, RepeatDirective
 from optiml_magic.source.expressions import Expression, nearest, parse_expression
 from optiml_magic.source.program import Program
 from optiml_magic.source.signature import Kernel, Parameter, kernels, select
@@ -25,6 +25,7 @@ from optiml_magic.source.variables import device_variables
 
 BufferRole = Literal["input", "output", "inout"]
 Place = Literal["parameter", "variable"]
+SM_COUNT = "sm_count"
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,34 @@ def pairs(launch: LaunchDirective, kernel: Kernel) -> Sequence[tuple[Parameter, 
     return list(zip(kernel.parameters, launch.args, strict=True))
 
 
+def expressions(program: Program) -> tuple[Expression, ...]:
+    """Every expression that is evaluated before the launches; a name that is passed on is none."""
+    found = [requirement.condition for requirement in program.requires]
+    found += [scratch.count for scratch in program.scratch]
+    seen: list[RepeatDirective] = []
+    for launch, kernel in launched(program):
+        if launch.repeat and not any(launch.repeat is known for known in seen):
+            seen.append(launch.repeat)
+            found.append(launch.repeat.count)
+        found += [*launch.grid, *launch.block, *([launch.shared] if launch.shared else [])]
+        found += [e for p, e in pairs(launch, kernel) if not p.pointer and e.name is None]
+    return tuple(found)
+
+
+def scalars(program: Program, found: Interface) -> tuple[str, ...]:
+    """The task's scalars in order, then what else the launches of this program pass or read."""
+    fixed = {*found.constants, *program.values}
+    passed = [
+        e.name
+        for launch, kernel in launched(program)
+        for p, e in pairs(launch, kernel)
+        if not p.pointer and e.name
+    ]
+    read = [name for e in expressions(program) for name in sorted(e.names)]
+    others = [name for name in (*passed, *read) if name != SM_COUNT]
+    return tuple(n for n in dict.fromkeys([*found.scalars, *others]) if n not in fixed)
+
+
 def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interface:
     """The interface that the input program gives its task; ``values`` are its inputs by name."""
     temporary = {directive.name for directive in program.scratch}
@@ -94,11 +123,13 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
     passed = [(p, e) for launch, kernel in launched(program) for p, e in pairs(launch, kernel)]
     known = layouts([(p, e.text) for p, e in passed], values)
     structs: dict[str, DType] = {}
+    given = {*task.constants, *(tune.name for tune in program.tunes)}
+    given |= {SM_COUNT} - values.keys()
     for parameter, expression in passed:
         if parameter.dtype is None and expression.text not in temporary:
             structs[expression.text] = struct_dtype(program, parameter, expression.text, known)
         if not parameter.pointer:
-            scalars.update(dict.fromkeys(sorted(expression.names - task.constants.keys())))
+            scalars.update(dict.fromkeys(sorted(expression.names - given)))
     for parameter, name in _uses(program):
         if name in temporary:
             continue

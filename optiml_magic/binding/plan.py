@@ -75,7 +75,8 @@ def plan(
     scratch = tuple(_scratch(program, integers, shapes))
     buffers = {buffer.name: buffer for buffer in found.buffers}
     known: dict[str, BoundBuffer | Scratch] = {**buffers, **{s.name: s for s in scratch}}
-    env = _Environment(values, integers, shapes, chip, known, found.structs)
+    own = {name: value for name, value in values.items() if name not in program.values}
+    env = _Environment(own, integers, shapes, chip, known, found.structs)
     launches = [_launch(x, kernel, build.names, env) for x, kernel in launched(program)]
     zeros = tuple(d.buffer for d in program.zeros)
     for name, line in [(d.buffer, d.line) for d in (*program.zeros, *program.inits)]:  # type: ignore[attr-defined]

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from optiml_magic import binding
 from optiml_magic.binding import Interface, launched
-from optiml_magic.binding.interface import pairs
+from optiml_magic.binding.interface import SM_COUNT, pairs
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.errors import UsageError
 from optiml_magic.model.dtypes import DType
@@ -24,7 +25,6 @@ from optiml_magic.source.program import Program
 from optiml_magic.source.signature import Kernel, Parameter
 
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-SM_COUNT = "sm_count"
 
 
 class Export(Protocol):
@@ -105,25 +105,12 @@ class Exportable:
     @cached_property
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression that is evaluated before the launches."""
-        found = [requirement.condition for requirement in self.program.requires]
-        found += [scratch.count for scratch in self.program.scratch]
-        for group in self.rounds:
-            found += [group.repeat.count] if group.repeat else []
-            for step in group.steps:
-                directive = step.directive
-                found += [*directive.grid, *directive.block]
-                found += [directive.shared] if directive.shared else []
-                found += [e for p, e in step.arguments if not p.pointer and e.name is None]
-        return tuple(found)
+        return binding.expressions(self.program)
 
     @cached_property
     def scalars(self) -> tuple[str, ...]:
         """The task's scalars in order, then other sizes that the launches read."""
-        known = {*self.program.values, SM_COUNT}
-        read = [name for e in self.expressions for name in sorted(e.names)]
-        passed = [e.name for s in self.steps for p, e in s.arguments if not p.pointer and e.name]
-        names = dict.fromkeys([*self.interface.scalars, *passed, *read])
-        return tuple(name for name in names if name not in known)
+        return tuple(n for n in binding.scalars(self.program, self.interface) if n != SM_COUNT)
 
     @cached_property
     def sized(self) -> frozenset[str]:

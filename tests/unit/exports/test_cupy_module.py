@@ -167,7 +167,9 @@ def test_standard_headers_are_written_out(monkeypatch: pytest.MonkeyPatch) -> No
     known = replace(exportable("saxpy"), program=parse_program(text))
     source = exported("saxpy", monkeypatch, program=known.program).launches.modules[0]["code"]
     flags = ["--gpu-architecture=sm_90", "-std=c++17", "-diag-suppress=161"]
-    flags += [f"--include-path={f}" for f in include_folders(NvrtcCompiler().major) if f.name != "shims"]
+    flags += [
+        f"--include-path={f}" for f in include_folders(NvrtcCompiler().major) if f.name != "shims"
+    ]
     found = NvrtcCompiler()._run(source, ("k",), flags)
     assert not isinstance(found, CompileFailure), found
 
