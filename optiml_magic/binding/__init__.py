@@ -15,11 +15,12 @@ from optiml_magic.binding.interface import (
 )
 from optiml_magic.binding.layout import checked_text, misfit
 from optiml_magic.binding.packing import pack
-from optiml_magic.binding.plan import name_expressions, plan, told
+from optiml_magic.binding.plan import bound_variables, name_expressions, plan, told
 
 __all__ = [
     "BoundBuffer",
     "Interface",
+    "bound_variables",
     "check_array",
     "check_values",
     "checked_text",

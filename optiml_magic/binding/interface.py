@@ -21,7 +21,7 @@ from optiml_magic.source.directives import LaunchDirective, RepeatDirective
 from optiml_magic.source.expressions import Expression, nearest, parse_expression
 from optiml_magic.source.program import Program
 from optiml_magic.source.signature import Kernel, Parameter, kernels, select
-from optiml_magic.source.variables import device_variables
+from optiml_magic.source.variables import DeviceVariable, device_variables
 
 BufferRole = Literal["input", "output", "inout"]
 Place = Literal["parameter", "variable"]
@@ -150,6 +150,8 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
         )
     for variable in _filled(program, values):
         buffers.setdefault(variable.name, variable)
+        if variable.dtype.names is not None:
+            structs[variable.name] = variable.dtype
     found = Interface(tuple(buffers.values()), tuple(scalars), structs, task.constants)
     if not found.named("output", "inout"):
         raise BindingError(
@@ -186,14 +188,16 @@ def _filled(program: Program, values: Mapping[str, Any]) -> Iterator[BoundBuffer
                 fix=nearest(name, values) or f"define `{name}`, or initialise it in the code",
                 line=variable.line,
             )
-        if variable.dtype is None:
-            raise BindingError(
-                f"`{name}` is a `{variable.ctype}`, which has no NumPy dtype here",
-                fix="use a built-in type",
-                line=variable.line,
-            )
-        dtype = np.dtype(variable.dtype)
+        dtype = _variable_dtype(program, variable, values)
         yield BoundBuffer(name, "input", dtype, variable.lanes, variable.line, "variable")
+
+
+def _variable_dtype(program: Program, variable: DeviceVariable, values: Mapping[str, Any]) -> DType:
+    if variable.dtype is not None:
+        return np.dtype(variable.dtype)
+    name = variable.bare_name
+    struct = Parameter(name, variable.ctype, None, False, True, True, False, True, variable.line)
+    return struct_dtype(program, struct, name, layouts([(struct, name)], values))
 
 
 def content(bound: BoundBuffer, values: Mapping[str, Any]) -> Any:
@@ -201,6 +205,8 @@ def content(bound: BoundBuffer, values: Mapping[str, Any]) -> Any:
     value = values[bound.name]
     if bound.place == "parameter" or isinstance(value, np.ndarray):
         return value
+    if isinstance(value, np.void):
+        return np.asarray(value).reshape(1)
     if not isinstance(value, (bool, int, float, complex, np.generic)):
         return value  # check_array says what is wrong with it
     with np.errstate(over="ignore"):
