@@ -5,21 +5,33 @@ from __future__ import annotations
 import builtins
 import json
 import keyword
+import math
+import shlex
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from optiml_magic import binding
 from optiml_magic.binding import BoundBuffer
+from optiml_magic.binding.interface import SM_COUNT
 from optiml_magic.errors import UsageError
-from optiml_magic.exports.base import SM_COUNT, Exportable, Names, Step, constant_axis, extents
+from optiml_magic.exports.base import Exportable, Names, Step, constant_axis, extents
 from optiml_magic.exports.device_text import for_nvrtc
 from optiml_magic.exports.module import FUNCTIONS, NEEDS
 from optiml_magic.exports.output_shapes import specified
+from optiml_magic.exports.own_variables import namespaces, setting_back
 from optiml_magic.exports.python_expressions import PythonExpressions
-from optiml_magic.model.dtypes import DType
+from optiml_magic.model.dtypes import BFLOAT16, DType, title, widened
 from optiml_magic.source.expressions import Expression
 from optiml_magic.source.signature import Parameter
+
+_MOST_NUMBERS = 64  # of a table that is written into the file
+_NEEDS_BFLOAT16 = (
+    'if int(cp.__version__.split(".")[0]) < 14:',
+    '    raise ImportError("bfloat16 needs CuPy 14 or later")',
+    "",
+)
 
 
 class CupyModuleExport:
@@ -35,23 +47,29 @@ class CupyModuleExport:
 class _Module:
     def __init__(self, what: Exportable) -> None:
         self._what = what
-        taken = {*dir(builtins), *keyword.kwlist, *FUNCTIONS, "cp", "np", "MODULE", "SOURCE"}
+        modules = {"cp", "np", "math", "ml_dtypes", "operator"}
+        taken = {*dir(builtins), *keyword.kwlist, *FUNCTIONS, *modules, "MODULE", "SOURCE"}
         names = Names(taken - {what.identifier})
         self._name = names.fresh(what.identifier)
         self._fresh = names.fresh
-        self._inputs = what.interface.named("input", "inout")
+        self._inputs = [b for b in what.arrays if b.role != "output"]
+        self._tables = [b for b in what.interface.buffers if b.place == "variable"]
         self._outputs = what.interface.named("output")
         known = {b.name for b in self._inputs}
         self._starts = [s for s in dict.fromkeys(what.starts.values()) if s not in known]
         arrays = [b.name for b in what.interface.buffers] + self._starts
-        every = [*what.program.values, *arrays, *(d.name for d in what.program.scratch)]
+        every = [*what.fixed, *arrays, *(d.name for d in what.program.scratch)]
         self._names = {n: names.fresh(n) for n in dict.fromkeys([*every, *what.scalars, SM_COUNT])}
-        self._spell = PythonExpressions(self._names, what.program.values)
+        self._spell = PythonExpressions(self._names, what.fixed)
         self._used = self._spell.used
+        self._begin = ""
+        self._source = for_nvrtc(what.device.text)
+        if what.own:
+            self._source += self._setting_back()
         for expression in what.expressions:
             for array, axis in extents(expression.tree):
                 if axis is not None:
-                    constant_axis(array, axis, what.program.values)
+                    constant_axis(array, axis, what.fixed)
 
     def text(self) -> str:
         """The whole module."""
@@ -60,17 +78,23 @@ class _Module:
         self._used |= {need for name in self._used for need in NEEDS.get(name, ())}
         options = [f"-std={what.options.std}", "-diag-suppress=161"]
         options += ["--use_fast_math"] if what.options.fast_math else []
-        kernels = dict.fromkeys(step.name for step in what.steps)
-        operators = ["import operator", ""] if "_integer" in self._used else []
+        names = [step.name for step in what.steps] + [f"&{v.name}" for v, _ in what.tables]
+        kernels = dict.fromkeys([*names, *([self._begin] if self._begin else [])])
+        imports = {"math": "_table", "operator": "_integer"}
+        standard = [f"import {name}" for name, use in imports.items() if use in self._used]
+        constants = list(self._constants())
+        narrow = any("ml_dtypes." in line for line in [*body, *self._parameters()])
         return "\n".join(
             [
                 *self._docstring(),
                 "",
-                *operators,
+                *([*standard, ""] if standard else []),
                 "import cupy as cp",
+                *(["import ml_dtypes"] if narrow else []),
                 "import numpy as np",
                 "",
-                *_raw_string("SOURCE", for_nvrtc(what.program)),
+                *(_NEEDS_BFLOAT16 if narrow else []),
+                *_raw_string("SOURCE", self._source),
                 "",
                 "# 161: the compiler does not know the #pragma optiml lines; they change nothing.",
                 "MODULE = cp.RawModule(",
@@ -78,7 +102,7 @@ class _Module:
                 f"    options={_tuple(map(_quoted, options))},",
                 f"    name_expressions={_tuple(map(_quoted, kernels))},",
                 ")",
-                *self._constants(),
+                *constants,
                 "",
                 "",
                 f"def {self._name}({', '.join(self._parameters())}):",
@@ -88,11 +112,24 @@ class _Module:
             ]
         )
 
+    def _setting_back(self) -> str:
+        """The kernel that a run begins with, in a namespace that sees what the program's own do."""
+        taken = Names({*self._what.words, *self._what.fixed})
+        space, begin = taken.fresh(f"{self._what.identifier}_own"), taken.fresh("begin")
+        self._begin = f"{space}::{begin}"
+        pieces = setting_back(self._what.own, begin, taken.fresh)
+        usings = namespaces(v.name for v in self._what.own)
+        lines = "".join(f"using namespace ::{name};\n" for name in usings)
+        return f"\nnamespace {space} {{\n{lines}{''.join(pieces)}}}\n"
+
     def _docstring(self) -> Iterator[str]:
         what = self._what
-        quoted = [line.replace("\\", "/").replace('"""', "'''") for line in what.preface()]
-        first, *about = quoted
+        about = [*what.preface()]
+        if what.options.arguments:
+            about.append(f"Checked with nvcc {shlex.join(what.options.arguments)}, not so here.")
+        first, *about = [line.replace("\\", "/").replace('"""', "'''") for line in about]
         arrays = [self._names[b.name] for b in self._inputs] + self._starts
+        arrays += [f"{n}={n}" for n in map(self._table_parameter, self._tables) if "=" not in n]
         results = [self._names[b.name] for b in what.interface.named("output", "inout")]
         yield f'"""{first}'
         yield ""
@@ -107,32 +144,46 @@ class _Module:
 
     def _constants(self) -> Iterator[str]:
         read = frozenset().union(*(e.names for e in self._what.expressions))
-        tuned = {n: v for n, v in self._what.program.values.items() if n in read}
+        tuned = {n: v for n, v in self._what.fixed.items() if n in read}
         if tuned:
             yield ""
-            yield "# The tuned values, as they are in the source."
+            yield "# As they are in the source."
             yield from (f"{self._names[name]} = {value}" for name, value in tuned.items())
 
     def _parameters(self) -> Iterator[str]:
         yield from (self._names[b.name] for b in self._inputs)
         yield from (self._names[start] for start in self._starts)
         yield from (f"{self._names[n]}={self._default(n)}" for n in self._what.scalars)
-        if self._outputs:
+        if self._outputs or self._tables:
             yield "*"
+            yield from (self._table_parameter(b) for b in self._tables)
             yield from (f"{self._names[b.name]}=None" for b in self._outputs)
+
+    def _table_parameter(self, bound: BoundBuffer) -> str:
+        """A small one keeps the task's numbers, written out; a larger one has to be given."""
+        name = self._names[bound.name]
+        shape = self._what.shapes[bound.name]
+        if bound.dtype.names is not None or math.prod(shape) > _MOST_NUMBERS:
+            return name
+        value = binding.content(bound, self._what.values)
+        wide = value.astype(widened(bound.dtype))
+        return f"{name}={_nested(wide.item() if wide.shape == (1,) else wide.tolist())}"
 
     def _default(self, name: str) -> str:
         """A number that does not follow sizes keeps the task's value."""
         value = self._what.values.get(name)
         if name in {d.name for d in self._what.program.sizes} or value is None:
             return "None"
-        return "None" if _is_integer(value) or isinstance(value, np.void) else _literal(value)
+        several = isinstance(value, (np.void, np.ndarray))
+        return "None" if several or _is_integer(value) else _literal(value)
 
     def _body(self) -> Iterator[str]:
         what = self._what
         yield f'"""{self._summary()}"""'
         for buffer in self._inputs:
             yield from self._checked(buffer, buffer.name, copied=buffer.role == "inout")
+        for bound in self._tables:
+            yield self._table(bound)
         for buffer in self._outputs:
             start = what.starts.get(buffer.name)
             if start in self._starts:
@@ -195,6 +246,12 @@ class _Module:
         call = f"_array({_quoted(name)}, {variable}, {_dtype(buffer.dtype)}, {rank}{more})"
         yield f"{variable} = {call}{'.copy()' if copied else ''}"
 
+    def _table(self, bound: BoundBuffer) -> str:
+        self._used.add("_table")
+        variable, shape = self._names[bound.name], self._what.shapes[bound.name]
+        dtype = _struct(bound.dtype) if bound.dtype.names is not None else _dtype(bound.dtype)
+        return f"{variable} = _table({_quoted(bound.name)}, {variable}, {dtype}, {shape!r})"
+
     def _lanes(self, name: str) -> int:
         """The widest vector through which a launch reaches a buffer."""
         given = [p.lanes for s in self._what.steps for p, e in s.arguments
@@ -208,15 +265,18 @@ class _Module:
         if directive is not None:
             yield f"if {variable} is None:"
             yield f"    {variable} = {self._spell.text(directive.expression)}"
-        elif isinstance(value, np.void) or value is None:
+        elif isinstance(value, (np.void, np.ndarray)) or value is None:
             yield f"if {variable} is None:"
             yield f"    raise TypeError({_quoted(f'pass {name}')})"
         elif _is_integer(value):
             yield f"if {variable} is None:"
             places = list(self._places(int(value)))
+            fixed = any(int(value) in what.shapes[b.name] for b in self._tables)
             twins = [n for n, v in what.values.items() if _is_integer(v) and v == value]
             if places and twins == [name]:
                 yield f"    {variable} = {self._agreed(name, places)}"
+            elif fixed and twins == [name]:  # the extent of a variable, which is always the same
+                yield f"    {variable} = {int(value)}"
             else:
                 fix = f"pass {name}: it does not follow from the shapes of the inputs"
                 yield from (f"    {line}" for line in self._only_same_shapes(fix))
@@ -293,6 +353,11 @@ class _Module:
 
     def _set_before(self) -> Iterator[str]:
         what = self._what
+        if what.own:
+            yield f"_launch({_quoted(self._begin)}, (1, 1, 1), (256, 1, 1), ())"
+        for variable, bound in what.tables:
+            self._used.add("_fill")
+            yield f"_fill({_quoted('&' + variable.name)}, {self._names[bound.name]})"
         dtypes = {b.name: b.dtype for b in what.interface.buffers}
         dtypes |= {d.name: np.dtype(d.dtype) for d in what.program.scratch}
         for directive in what.program.inits:
@@ -301,7 +366,11 @@ class _Module:
                 yield f"{name}[...] = {self._names[directive.value]}"
             else:
                 element = what.filled(dtypes[directive.buffer], directive.value)
-                yield f"{name}.fill({_literal(element[0])})"
+                if element.dtype == BFLOAT16:
+                    bits = int(element.view(np.uint16)[0])
+                    yield f"{name}.view(np.uint16).fill({bits:#x})  # {directive.value}"
+                else:
+                    yield f"{name}.fill({_literal(element[0])})"
         yield from (f"{self._names[d.buffer]}.fill(0)" for d in what.program.zeros)
 
     def _launch(self, step: Step, grid: str, block: str, names: dict[str, str]) -> Iterator[str]:
@@ -318,20 +387,20 @@ class _Module:
         variable = self._spell.text(expression)
         if parameter.dtype is None or parameter.lanes > 1:
             value = self._what.values.get(expression.name or "")
-            if not isinstance(value, np.void):
+            if not isinstance(value, (np.void, np.ndarray)):
                 raise UsageError(
                     f"`{parameter.name}` is a {parameter.ctype}, which this export cannot pass",
                     fix="export a .cu file",
                 )
             self._used.add("_record")
-            return f"_record({_quoted(parameter.name)}, {variable}, {value.itemsize})"
+            return f"_record({_quoted(parameter.name)}, {variable}, {value.nbytes})"
         dtype = np.dtype(parameter.dtype)
         if dtype.kind in "iu":
             self._used.add("_fit")
             return f"_fit({_quoted(parameter.name)}, {variable}, {_dtype(parameter.dtype)})"
-        if dtype.str == "<f2":
+        if dtype.str == "<f2" or dtype == BFLOAT16:
             self._used.add("_record")
-            return f"_record({_quoted(parameter.name)}, np.float16({variable}), 2)"
+            return f"_record({_quoted(parameter.name)}, {_dtype(dtype)}({variable}), 2)"
         return f"{_dtype(parameter.dtype)}({variable})"
 
 
@@ -344,10 +413,37 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+def _nested(values: Any) -> str:
+    """Numbers in lists, as Python reads them back."""
+    if not isinstance(values, list):
+        return _literal(values)
+    return _tuple(map(_nested, values))
+
+
+def _struct(dtype: DType) -> str:
+    """A structured dtype as Python reads it back."""
+    if dtype.subdtype is not None:
+        return f"({_struct(dtype.subdtype[0])}, {dtype.subdtype[1]!r})"
+    if dtype.names is None:
+        return _dtype(dtype)
+    assert dtype.fields is not None
+    formats = ", ".join(_struct(dtype.fields[name][0]) for name in dtype.names)
+    offsets = [int(dtype.fields[name][1]) for name in dtype.names]
+    return (
+        f'np.dtype({{"names": {list(dtype.names)!r}, "formats": [{formats}], '
+        f'"offsets": {offsets!r}, "itemsize": {dtype.itemsize}}})'
+    )
+
+
 def _dtype(dtype: DType | str) -> str:
+    if np.dtype(dtype) == BFLOAT16:
+        return "ml_dtypes.bfloat16"
     name = "bool_" if np.dtype(dtype) == np.bool_ else np.dtype(dtype).name
     if not hasattr(np, name):
-        raise UsageError(f"CuPy has no {name}", fix="export a .cu file")
+        raise UsageError(
+            f"an array of {title(np.dtype(dtype))} cannot be taken by a .py module",
+            fix="export a .cu file",
+        )
     return f"np.{name}"
 
 
