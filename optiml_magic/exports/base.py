@@ -112,6 +112,16 @@ class Exportable:
         return binding.expressions(self.program)
 
     @cached_property
+    def extents(self) -> tuple[tuple[str, int | None], ...]:
+        """Each array whose shape or size is read, with the axis; that of a size is None."""
+        found = dict.fromkeys(
+            (array, None if axis is None else constant_axis(array, axis, self.fixed))
+            for expression in self.expressions
+            for array, axis in _extents(expression.tree)
+        )
+        return tuple(found)
+
+    @cached_property
     def scalars(self) -> tuple[str, ...]:
         """The task's scalars in order, then other sizes that the launches read."""
         return tuple(n for n in binding.scalars(self.program, self.interface) if n != SM_COUNT)
@@ -140,6 +150,17 @@ class Exportable:
         """The program's text with all that its compilation was given."""
         kernels = [step.name for step in self.steps]
         return device_text(self.program, kernels, self.fixed, self.options)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What nvcc was given beside; UsageError where that names something of this machine."""
+        found = self.options.arguments
+        if any("/" in word or "\\" in word for word in found):
+            raise UsageError(
+                "an argument of nvcc names a file or folder, which the export cannot take along",
+                fix="take it out of --nvcc-args",
+            )
+        return found
 
     @property
     def arrays(self) -> tuple[BoundBuffer, ...]:
@@ -200,7 +221,7 @@ class Names:
         return name
 
 
-def extents(node: Node) -> Iterator[tuple[str, Node | None]]:
+def _extents(node: Node) -> Iterator[tuple[str, Node | None]]:
     """Each ``size(array)`` and ``shape(array, axis)`` in a tree; the axis of a size is None."""
     match node:
         case CallNode("size" | "shape" as function, (array, *axis)):
@@ -209,15 +230,15 @@ def extents(node: Node) -> Iterator[tuple[str, Node | None]]:
             return
         case CallNode(_, parts):
             for part in parts:
-                yield from extents(part)
+                yield from _extents(part)
         case Unary(_, operand):
-            yield from extents(operand)
+            yield from _extents(operand)
         case Binary(_, left, right):
-            yield from extents(left)
-            yield from extents(right)
+            yield from _extents(left)
+            yield from _extents(right)
         case Choice(condition, then, otherwise):
             for part in (condition, then, otherwise):
-                yield from extents(part)
+                yield from _extents(part)
 
 
 def constant_axis(array: str, axis: Node, tuned: Mapping[str, int]) -> int:

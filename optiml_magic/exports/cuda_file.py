@@ -17,22 +17,16 @@ from optiml_magic.exports.base import (
     Names,
     Round,
     Step,
-    constant_axis,
-    extents,
 )
 from optiml_magic.exports.c_expressions import CExpressions
+from optiml_magic.exports.c_types import c_type
 from optiml_magic.exports.device_text import for_nvcc
 from optiml_magic.exports.launcher import HELPERS, LAUNCH
 from optiml_magic.exports.own_variables import namespaces, setting_back
-from optiml_magic.model.dtypes import BFLOAT16, DType, title
+from optiml_magic.model.dtypes import DType
 from optiml_magic.source.expressions import Expression
 from optiml_magic.source.signature import Parameter
 
-_TYPES = {
-    "b1": "bool", "i1": "signed char", "u1": "unsigned char", "i2": "short", "u2": "unsigned short",
-    "i4": "int", "u4": "unsigned int", "i8": "long long", "u8": "unsigned long long",
-    "f2": "__half", "f4": "float", "f8": "double", "c8": "float2", "c16": "double2",
-}  # fmt: skip
 _BITS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 _GRID = (2**31 - 1, 65535, 65535)
 _BLOCK = (1024, 1024, 64)
@@ -48,16 +42,10 @@ class CudaFileExport:
         launcher = _Launcher(what)
         host = launcher.text()
         device = for_nvcc(what.device.text)
-        given = what.options.arguments
         flags = [f"-std={what.options.std}", "-diag-suppress=161"]
         flags += ["--use_fast_math"] if what.options.fast_math else []
         flags += ["-expt-relaxed-constexpr"] if re.search(r"\bstd::", device) else []
-        flags += [word for word in given if word.strip("-") != "expt-relaxed-constexpr"]
-        if any("/" in word or "\\" in word for word in given):
-            raise UsageError(
-                "an argument of nvcc names a file or folder, which the export cannot take along",
-                fix="take it out of --nvcc-args",
-            )
+        flags += [word for word in what.arguments if word.strip("-") != "expt-relaxed-constexpr"]
         head = [
             *what.preface(),
             f"Compile: nvcc {shlex.join(flags)} -c {what.identifier}.cu",
@@ -96,7 +84,7 @@ class _Launcher:
         )
         self._begin = names.fresh("begin")
         self._types = {b.name: self._buffer_type(b.name, b.dtype) for b in what.interface.buffers}
-        self._types |= {d.name: _ctype(d.dtype) for d in what.program.scratch}
+        self._types |= {d.name: c_type(d.dtype) for d in what.program.scratch}
         self._const = {b.name for b in what.interface.named("input")} | set(self._extra_starts())
         for buffer, start in what.starts.items():
             self._types.setdefault(start, self._types[buffer])
@@ -379,7 +367,7 @@ class _Launcher:
         if parameter is None and (struct := next(structs, None)):
             return struct
         if parameter is None or parameter.lanes > 1:
-            return _ctype(dtype)
+            return c_type(dtype)
         return parameter.ctype
 
     def _scalar_type(self, name: str) -> str:
@@ -396,11 +384,7 @@ class _Launcher:
     def _read_extents(self) -> Iterator[tuple[tuple[str, int | None], str]]:
         """The shapes and sizes that are read, each a parameter: the C side has pointers alone."""
         what = self._what
-        wanted: dict[tuple[str, int | None], None] = {}
-        for expression in what.expressions:
-            for array, axis in extents(expression.tree):
-                place = None if axis is None else constant_axis(array, axis, what.fixed)
-                wanted[array, place] = None
+        wanted = dict.fromkeys(what.extents)
         own = {b.name for b in what.interface.buffers}
         set_before = [d.buffer for d in what.program.zeros] + [d.buffer for d in what.program.inits]
         wanted |= {(name, None): None for name in set_before if name in own}
@@ -413,11 +397,3 @@ class _Launcher:
         for word, name in self._functions.items():
             source = re.sub(rf"\b{word}\b(?=[(<])", name, source)
         return source
-
-
-def _ctype(dtype: DType | str) -> str:
-    known = np.dtype(dtype)
-    spelled = "__nv_bfloat16" if known == BFLOAT16 else _TYPES.get(known.str.lstrip("<|="))
-    if spelled is None:
-        raise UsageError(f"no C++ type for {title(known)} here", fix="pass it to a kernel as well")
-    return spelled

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import builtins
-import json
 import keyword
 import math
 import shlex
-from collections.abc import Generator, Iterable, Iterator
-from typing import Any
+from collections.abc import Generator, Iterator
 
 import numpy as np
 
@@ -16,13 +14,23 @@ from optiml_magic import binding
 from optiml_magic.binding import BoundBuffer
 from optiml_magic.binding.interface import SM_COUNT
 from optiml_magic.errors import UsageError
-from optiml_magic.exports.base import Exportable, Names, Step, constant_axis, extents
+from optiml_magic.exports.base import Exportable, Names, Step
 from optiml_magic.exports.device_text import for_nvrtc
 from optiml_magic.exports.module import FUNCTIONS, NEEDS
 from optiml_magic.exports.output_shapes import specified
-from optiml_magic.exports.own_variables import namespaces, setting_back
+from optiml_magic.exports.own_variables import in_namespace
 from optiml_magic.exports.python_expressions import PythonExpressions
-from optiml_magic.model.dtypes import BFLOAT16, DType, title, widened
+from optiml_magic.exports.python_literals import (
+    dtype_text,
+    is_integer,
+    literal,
+    nested,
+    quoted,
+    raw_string,
+    struct,
+    tupled,
+)
+from optiml_magic.model.dtypes import BFLOAT16, widened
 from optiml_magic.source.expressions import Expression
 from optiml_magic.source.signature import Parameter
 
@@ -62,14 +70,12 @@ class _Module:
         self._names = {n: names.fresh(n) for n in dict.fromkeys([*every, *what.scalars, SM_COUNT])}
         self._spell = PythonExpressions(self._names, what.fixed)
         self._used = self._spell.used
-        self._begin = ""
+        words = Names({*what.words, *what.fixed})
+        space = words.fresh(f"{what.identifier}_own")
+        self._begin = f"{space}::{words.fresh('begin')}" if what.own else ""
         self._source = for_nvrtc(what.device.text)
         if what.own:
-            self._source += self._setting_back()
-        for expression in what.expressions:
-            for array, axis in extents(expression.tree):
-                if axis is not None:
-                    constant_axis(array, axis, what.fixed)
+            self._source += in_namespace(what.own, self._begin, words.fresh)
 
     def text(self) -> str:
         """The whole module."""
@@ -94,13 +100,13 @@ class _Module:
                 "import numpy as np",
                 "",
                 *(_NEEDS_BFLOAT16 if narrow else []),
-                *_raw_string("SOURCE", self._source),
+                *raw_string("SOURCE", self._source),
                 "",
                 "# 161: the compiler does not know the #pragma optiml lines; they change nothing.",
                 "MODULE = cp.RawModule(",
                 "    code=SOURCE,",
-                f"    options={_tuple(map(_quoted, options))},",
-                f"    name_expressions={_tuple(map(_quoted, kernels))},",
+                f"    options={tupled(map(quoted, options))},",
+                f"    name_expressions={tupled(map(quoted, kernels))},",
                 ")",
                 *constants,
                 "",
@@ -112,21 +118,11 @@ class _Module:
             ]
         )
 
-    def _setting_back(self) -> str:
-        """The kernel that a run begins with, in a namespace that sees what the program's own do."""
-        taken = Names({*self._what.words, *self._what.fixed})
-        space, begin = taken.fresh(f"{self._what.identifier}_own"), taken.fresh("begin")
-        self._begin = f"{space}::{begin}"
-        pieces = setting_back(self._what.own, begin, taken.fresh)
-        usings = namespaces(v.name for v in self._what.own)
-        lines = "".join(f"using namespace ::{name};\n" for name in usings)
-        return f"\nnamespace {space} {{\n{lines}{''.join(pieces)}}}\n"
-
     def _docstring(self) -> Iterator[str]:
         what = self._what
         about = [*what.preface()]
-        if what.options.arguments:
-            about.append(f"Checked with nvcc {shlex.join(what.options.arguments)}, not so here.")
+        if what.arguments:
+            about.append(f"Checked with nvcc {shlex.join(what.arguments)}, not so here.")
         first, *about = [line.replace("\\", "/").replace('"""', "'''") for line in about]
         arrays = [self._names[b.name] for b in self._inputs] + self._starts
         arrays += [f"{n}={n}" for n in map(self._table_parameter, self._tables) if "=" not in n]
@@ -167,7 +163,7 @@ class _Module:
             return name
         value = binding.content(bound, self._what.values)
         wide = value.astype(widened(bound.dtype))
-        return f"{name}={_nested(wide.item() if wide.shape == (1,) else wide.tolist())}"
+        return f"{name}={nested(wide.item() if wide.shape == (1,) else wide.tolist())}"
 
     def _default(self, name: str) -> str:
         """A number that does not follow sizes keeps the task's value."""
@@ -175,7 +171,7 @@ class _Module:
         if name in {d.name for d in self._what.program.sizes} or value is None:
             return "None"
         several = isinstance(value, (np.void, np.ndarray))
-        return "None" if several or _is_integer(value) else _literal(value)
+        return "None" if several or is_integer(value) else literal(value)
 
     def _body(self) -> Iterator[str]:
         what = self._what
@@ -196,7 +192,7 @@ class _Module:
         for requirement in what.program.requires:
             message = f"{what.name} needs {requirement.condition}"
             yield f"if not ({self._spell.condition(requirement.condition)}):"
-            yield f"    raise ValueError({_quoted(message)})"
+            yield f"    raise ValueError({quoted(message)})"
         for buffer in self._outputs:
             yield from self._output(buffer)
         plans = {}
@@ -207,8 +203,8 @@ class _Module:
         for scratch in what.program.scratch:
             count = self._spell.text(scratch.count)
             self._used.add("_count")
-            count = f"_count({_quoted(scratch.name)}, {count})"
-            yield f"{self._names[scratch.name]} = cp.empty({count}, {_dtype(scratch.dtype)})"
+            count = f"_count({quoted(scratch.name)}, {count})"
+            yield f"{self._names[scratch.name]} = cp.empty({count}, {dtype_text(scratch.dtype)})"
         yield from self._set_before()
         for group in what.rounds:
             if group.repeat is None:
@@ -243,14 +239,14 @@ class _Module:
         variable, rank = self._names[name], len(self._what.shapes[buffer.name])
         lanes = self._lanes(buffer.name)
         more = f", lanes={lanes}" if lanes > 1 else ""
-        call = f"_array({_quoted(name)}, {variable}, {_dtype(buffer.dtype)}, {rank}{more})"
+        call = f"_array({quoted(name)}, {variable}, {dtype_text(buffer.dtype)}, {rank}{more})"
         yield f"{variable} = {call}{'.copy()' if copied else ''}"
 
     def _table(self, bound: BoundBuffer) -> str:
         self._used.add("_table")
         variable, shape = self._names[bound.name], self._what.shapes[bound.name]
-        dtype = _struct(bound.dtype) if bound.dtype.names is not None else _dtype(bound.dtype)
-        return f"{variable} = _table({_quoted(bound.name)}, {variable}, {dtype}, {shape!r})"
+        dtype = struct(bound.dtype) if bound.dtype.names is not None else dtype_text(bound.dtype)
+        return f"{variable} = _table({quoted(bound.name)}, {variable}, {dtype}, {shape!r})"
 
     def _lanes(self, name: str) -> int:
         """The widest vector through which a launch reaches a buffer."""
@@ -267,12 +263,12 @@ class _Module:
             yield f"    {variable} = {self._spell.text(directive.expression)}"
         elif isinstance(value, (np.void, np.ndarray)) or value is None:
             yield f"if {variable} is None:"
-            yield f"    raise TypeError({_quoted(f'pass {name}')})"
-        elif _is_integer(value):
+            yield f"    raise TypeError({quoted(f'pass {name}')})"
+        elif is_integer(value):
             yield f"if {variable} is None:"
             places = list(self._places(int(value)))
             fixed = any(int(value) in what.shapes[b.name] for b in self._tables)
-            twins = [n for n, v in what.values.items() if _is_integer(v) and v == value]
+            twins = [n for n, v in what.values.items() if is_integer(v) and v == value]
             if places and twins == [name]:
                 yield f"    {variable} = {self._agreed(name, places)}"
             elif fixed and twins == [name]:  # the extent of a variable, which is always the same
@@ -285,7 +281,7 @@ class _Module:
         kind = np.dtype(parameter.dtype).kind if parameter and parameter.dtype else ""
         if kind in ("i", "u") or (name in what.sized and kind == ""):
             self._used.add("_integer")
-            yield f"{variable} = _integer({_quoted(name)}, {variable})"
+            yield f"{variable} = _integer({quoted(name)}, {variable})"
 
     def _places(self, extent: int) -> Iterator[str]:
         for buffer in self._inputs:
@@ -297,14 +293,14 @@ class _Module:
         if len(places) == 1:
             return places[0]
         self._used.add("_agreed")
-        return f"_agreed({_quoted(name)}, {', '.join(places)})"
+        return f"_agreed({quoted(name)}, {', '.join(places)})"
 
     def _only_same_shapes(self, fix: str) -> Iterator[str]:
         given = "".join(f"{self._names[b.name]}.shape, " for b in self._inputs)
         before = tuple(self._what.shapes[b.name] for b in self._inputs)
         if before:
             yield f"if ({given.rstrip()}) != {before!r}:"
-            yield f"    raise ValueError({_quoted(fix)})"
+            yield f"    raise ValueError({quoted(fix)})"
 
     def _output(self, buffer: BoundBuffer) -> Iterator[str]:
         what, variable = self._what, self._names[buffer.name]
@@ -314,7 +310,7 @@ class _Module:
             made = f"cp.empty_like({self._names[start]})"
         else:
             shape = yield from self._shape(buffer)
-            made = f"cp.empty({shape}, {_dtype(buffer.dtype)})"
+            made = f"cp.empty({shape}, {dtype_text(buffer.dtype)})"
         yield f"    {variable} = {made}"
         yield "else:"
         lines = self._checked(buffer, buffer.name, copied=False)
@@ -326,17 +322,17 @@ class _Module:
         given = specified(what.outputs.get(buffer.name, ""))
         if given and all(e.names | e.arrays <= self._names.keys() for e in given):
             axes = [self._spell.text(expression) for expression in given]
-            return _tuple(axes)
+            return tupled(axes)
         axes = []
         for axis, extent in enumerate(before):
-            followed = [n for n in what.scalars if _is_integer(what.values.get(n, "")) and
+            followed = [n for n in what.scalars if is_integer(what.values.get(n, "")) and
                         int(what.values[n]) == extent]  # fmt: skip
             places = [self._names[n] for n in followed] + list(self._places(extent))
             axes.append(self._agreed(f"axis {axis} of {buffer.name}", places) if places else "")
         if not all(axes):
             fix = f"pass {buffer.name}=...: its shape does not follow from these inputs"
             yield from (f"    {line}" for line in self._only_same_shapes(fix))
-        return _tuple(a or str(e) for a, e in zip(axes, before, strict=True))
+        return tupled(a or str(e) for a, e in zip(axes, before, strict=True))
 
     def _extents(self, step: Step, grid: str, block: str) -> Iterator[str]:
         self._used.add("_launch")
@@ -346,18 +342,18 @@ class _Module:
         ):
             axes = [self._spell.text(part) for part in parts]
             if self._what.constants(parts):
-                yield f"{variable} = {_tuple([*axes, '1', '1'][:3])}"
+                yield f"{variable} = {tupled([*axes, '1', '1'][:3])}"
             else:
                 self._used.add("_extents")
-                yield f"{variable} = _extents({_quoted(what)}, {', '.join(axes)})"
+                yield f"{variable} = _extents({quoted(what)}, {', '.join(axes)})"
 
     def _set_before(self) -> Iterator[str]:
         what = self._what
         if what.own:
-            yield f"_launch({_quoted(self._begin)}, (1, 1, 1), (256, 1, 1), ())"
+            yield f"_launch({quoted(self._begin)}, (1, 1, 1), (256, 1, 1), ())"
         for variable, bound in what.tables:
             self._used.add("_fill")
-            yield f"_fill({_quoted('&' + variable.name)}, {self._names[bound.name]})"
+            yield f"_fill({quoted('&' + variable.name)}, {self._names[bound.name]})"
         dtypes = {b.name: b.dtype for b in what.interface.buffers}
         dtypes |= {d.name: np.dtype(d.dtype) for d in what.program.scratch}
         for directive in what.program.inits:
@@ -370,7 +366,7 @@ class _Module:
                     bits = int(element.view(np.uint16)[0])
                     yield f"{name}.view(np.uint16).fill({bits:#x})  # {directive.value}"
                 else:
-                    yield f"{name}.fill({_literal(element[0])})"
+                    yield f"{name}.fill({literal(element[0])})"
         yield from (f"{self._names[d.buffer]}.fill(0)" for d in what.program.zeros)
 
     def _launch(self, step: Step, grid: str, block: str, names: dict[str, str]) -> Iterator[str]:
@@ -380,7 +376,7 @@ class _Module:
         ]
         directive = step.directive
         shared = f", {self._spell.text(directive.shared)}" if directive.shared else ""
-        yield f"_launch({_quoted(step.name)}, {grid}, {block}, {_tuple(arguments)}{shared})"
+        yield f"_launch({quoted(step.name)}, {grid}, {block}, {tupled(arguments)}{shared})"
 
     def _passed(self, parameter: Parameter, expression: Expression) -> str:
         """A by-value argument in its parameter's type."""
@@ -393,82 +389,12 @@ class _Module:
                     fix="export a .cu file",
                 )
             self._used.add("_record")
-            return f"_record({_quoted(parameter.name)}, {variable}, {value.nbytes})"
+            return f"_record({quoted(parameter.name)}, {variable}, {value.nbytes})"
         dtype = np.dtype(parameter.dtype)
         if dtype.kind in "iu":
             self._used.add("_fit")
-            return f"_fit({_quoted(parameter.name)}, {variable}, {_dtype(parameter.dtype)})"
+            return f"_fit({quoted(parameter.name)}, {variable}, {dtype_text(parameter.dtype)})"
         if dtype.str == "<f2" or dtype == BFLOAT16:
             self._used.add("_record")
-            return f"_record({_quoted(parameter.name)}, {_dtype(dtype)}({variable}), 2)"
-        return f"{_dtype(parameter.dtype)}({variable})"
-
-
-def _tuple(parts: Iterable[str]) -> str:
-    given = list(parts)
-    return f"({', '.join(given)}{',' if len(given) == 1 else ''})"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
-def _nested(values: Any) -> str:
-    """Numbers in lists, as Python reads them back."""
-    if not isinstance(values, list):
-        return _literal(values)
-    return _tuple(map(_nested, values))
-
-
-def _struct(dtype: DType) -> str:
-    """A structured dtype as Python reads it back."""
-    if dtype.subdtype is not None:
-        return f"({_struct(dtype.subdtype[0])}, {dtype.subdtype[1]!r})"
-    if dtype.names is None:
-        return _dtype(dtype)
-    assert dtype.fields is not None
-    formats = ", ".join(_struct(dtype.fields[name][0]) for name in dtype.names)
-    offsets = [int(dtype.fields[name][1]) for name in dtype.names]
-    return (
-        f'np.dtype({{"names": {list(dtype.names)!r}, "formats": [{formats}], '
-        f'"offsets": {offsets!r}, "itemsize": {dtype.itemsize}}})'
-    )
-
-
-def _dtype(dtype: DType | str) -> str:
-    if np.dtype(dtype) == BFLOAT16:
-        return "ml_dtypes.bfloat16"
-    name = "bool_" if np.dtype(dtype) == np.bool_ else np.dtype(dtype).name
-    if not hasattr(np, name):
-        raise UsageError(
-            f"an array of {title(np.dtype(dtype))} cannot be taken by a .py module",
-            fix="export a .cu file",
-        )
-    return f"np.{name}"
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, (int, np.integer))
-
-
-def _literal(value: Any) -> str:
-    """A number as Python reads it back."""
-    number = value.item() if hasattr(value, "item") else value
-    if isinstance(number, complex):
-        return f"complex({_literal(number.real)}, {_literal(number.imag)})"
-    return repr(number) if np.isfinite(number) else f'float("{number}")'
-
-
-def _raw_string(name: str, text: str) -> Iterator[str]:
-    """An assignment of ``text`` that shows it as it is, where Python's quotes allow that."""
-    text = text.rstrip() + "\n"
-    if '"""' not in text:
-        yield f'{name} = r"""'
-        yield f'{text}"""'
-    elif "'''" not in text:
-        yield f"{name} = r'''"
-        yield f"{text}'''"
-    else:
-        yield f"{name} = ("
-        yield from (f"    {line!r}" for line in text.splitlines(keepends=True))
-        yield ")"
+            return f"_record({quoted(parameter.name)}, {dtype_text(dtype)}({variable}), 2)"
+        return f"{dtype_text(parameter.dtype)}({variable})"

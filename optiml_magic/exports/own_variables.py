@@ -71,6 +71,16 @@ def setting_back(
     yield "\n".join([f"__global__ void {kernel}() {{", *body, "}", ""])
 
 
+def in_namespace(
+    variables: Iterable[DeviceVariable], kernel: str, fresh: Callable[[str], str]
+) -> str:
+    """The same in a namespace, that of ``kernel``, which sees what the program's own see."""
+    own = tuple(variables)
+    space, _, name = kernel.partition("::")
+    usings = "".join(f"using namespace ::{n};\n" for n in namespaces(v.name for v in own))
+    return f"\nnamespace {space} {{\n{usings}{''.join(setting_back(own, name, fresh))}}}\n"
+
+
 def namespaces(names: Iterable[str]) -> tuple[str, ...]:
     """Those that names of a program stand in, each once."""
     return tuple(dict.fromkeys(n.rpartition("::")[0] for n in names if "::" in n))

@@ -86,8 +86,12 @@ def test_no_path_of_this_machine_travels(tmp_path: Path) -> None:
         assert "-std=c++20" in found
         assert "--use_fast_math" in found
     told = replace(what, options=replace(options, arguments=("-ccbin=/opt/gcc/bin/g++",)))
-    with pytest.raises(UsageError, match="an argument of nvcc names a file or folder"):
-        CudaFileExport().render(told)
+    for form in (CudaFileExport(), CupyModuleExport()):
+        with pytest.raises(UsageError, match="an argument of nvcc names a file or folder"):
+            form.render(told)
+    plain = replace(what, options=replace(options, arguments=("-Xptxas", "-O1")))
+    assert "-Xptxas -O1 -c saxpy.cu" in CudaFileExport().render(plain)
+    assert "Checked with nvcc -Xptxas -O1, not so here." in CupyModuleExport().render(plain)
 
 
 @pytest.mark.parametrize("name", ALL)
