@@ -139,12 +139,12 @@ def sized(problem: Problem, program: Program, values: Mapping[str, Any]) -> dict
             )
     shapes = {b.name: complete[b.name].shape for b in interface.named("input", "inout")}
     directives = {d.name: d.expression for d in program.sizes}
-    for name in interface.scalars:
+    for name in binding.scalars(program, interface):
         if name in complete:
             continue
         if name in directives:
             complete[name] = directives[name].evaluate({}, shapes)
-        else:
+        elif name in first.values:
             complete[name] = _followed(first, name, shapes)
     return complete
 

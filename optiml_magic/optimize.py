@@ -286,7 +286,6 @@ def kernel(
     """
     choice = choose(settings.device)
     parameters = [b.name for b in problem.interface.named("input", "inout")]
-    scalars = [s for s in problem.interface.scalars if s not in parse_program(text).values]
     first = problem.instances[0]
     exportable = Exportable(
         problem.name,
@@ -296,10 +295,11 @@ def kernel(
         first.values,
         problem.task.outputs,
         about,
+        options_of(problem.task, settings),
     )
     return Kernel(
         exportable,
-        [*parameters, *scalars],
+        [*parameters, *exportable.scalars],
         [bound.name for bound in problem.interface.named("output")],
         choice.name,
         _Calls(problem, settings),
