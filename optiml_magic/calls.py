@@ -104,7 +104,7 @@ def _outputs(
     tools: Tools, build: Build, plan: LaunchPlan, buffers: tuple[Buffer, ...], *, poison: int
 ) -> _Outputs:
     execution = tools.device.execute(build, Job("call", plan, poison, False, tools.instructions))
-    verdict = judge(execution, 0)
+    verdict = judge(execution)
     if not verdict.passed:
         raise KernelFailed(f"{verdict.outcome}: {verdict.summary}", line=verdict.line)
     arrays = {b.name: tools.device.read("call", b.name) for b in buffers if b.role != "input"}

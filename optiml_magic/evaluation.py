@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 from optiml_magic import binding, rewards
 from optiml_magic.chips import Chip
@@ -14,7 +16,7 @@ from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.devices.base import Device, Execution, Fault, Job
 from optiml_magic.errors import KernelFailed, SourceError, UsageError
 from optiml_magic.findings import Tool, diagnose
-from optiml_magic.model.build import Build, CompileFailure
+from optiml_magic.model.build import Build, CompileFailure, Diagnostic
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.codec import to_json
 from optiml_magic.model.evaluation import Evaluation
@@ -28,12 +30,17 @@ from optiml_magic.profilers.ncu import Refused
 from optiml_magic.profilers.roofline import roofline_class
 from optiml_magic.source.program import Program, parse_program
 from optiml_magic.verifiers import oracle
+from optiml_magic.verifiers.hazards import Inspection, Inspector, inspected
 from optiml_magic.verifiers.physics import Physics
 from optiml_magic.verifiers.problem import Instance, Problem
 from optiml_magic.verifiers.trials import Compiled, Trials
 from optiml_magic.verifiers.verify import judge, verify
 
 _AFTER = "a randomly chosen buffer set, after timing"
+
+# Which candidates are inspected for hazards: all that run, those that would be the best so far, or
+# only an input kernel that is to be its own oracle.
+Extent = Literal["all", "winners", "oracle"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,8 @@ class Tools:
     findings: tuple[Tool, ...]
     instructions: int  # budget of one launch, where the device can count
     counters: Counters | None = None  # asked once for each batch
+    inspector: Inspector | None = None  # of hazards, where somebody can look for them
+    extent: Extent = "winners"
 
 
 @dataclass(frozen=True)
@@ -74,9 +83,10 @@ class Evaluator:
         self._seen: dict[str, Evaluation] = {}
         self._trials = Trials(problem, tools.device, tools.instructions)
         self._physics: Physics | None = Physics(problem, tools.chip)
-        self._best = float("inf")  # seconds of the fastest that may win
         self._scrutinised: set[str] = set()  # identities
         self._fresh: dict[int, tuple[Build, Job]] = {}  # of this batch, to be counted
+        self._best = float("inf")  # seconds of the fastest that may win
+        self._inspections: dict[str, Inspection] = {}  # by identity
         self.notes: tuple[str, ...] = ()
         for instance in self._instances:
             tools.device.put(instance.case)
@@ -137,7 +147,7 @@ class Evaluator:
                 raise KernelFailed(f"the input kernel passed before, and now: {refused.summary}")
             prepared, profiler = self._prepare(candidate.text), self._tools.profiler
             if isinstance(prepared, _Prepared):
-                self._learn(prepared, self._root)
+                self._learn(evaluation, candidate, prepared)
             if isinstance(profiler, EventsProfiler) and isinstance(prepared, _Prepared):
                 profiler.remember(prepared.build, self._job(prepared), self._root.seconds)
         if evaluation.verdict.passed and evaluation.measurement:
@@ -169,23 +179,19 @@ class Evaluator:
         verdict = verify(
             self._tools.device,
             prepared.build,
-            prepared.plans,
+            _verified(prepared.plans),
             instructions=self._tools.instructions,
             notes=(*self._problem.notes, *prepared.notes),
         )
         evaluation = Evaluation(number, prepared.identity, verdict)
         if verdict.passed:
             evaluation = self._measured(evaluation, prepared)
-        if number == 0 and evaluation.measurement is not None:
-            self._learn(prepared, evaluation.measurement)
-            again = self._prepare(candidate.text)  # its identity covers what was learned
-            assert isinstance(again, _Prepared)
-            notes = (*verdict.notes, self._trials.note)
-            evaluation = replace(
-                evaluation, identity=again.identity, verdict=replace(verdict, notes=notes)
-            )
-        else:
-            evaluation = self._challenged(evaluation, prepared)
+        evaluation = self._inspected(self._challenged(evaluation, prepared), prepared)
+        measured = evaluation.measurement
+        if measured is not None and evaluation.verdict.passed:
+            self._best = min(self._best, measured.seconds)
+            if number == 0:
+                evaluation = self._learn(evaluation, candidate, prepared)
         self._seen[evaluation.identity] = evaluation  # its diagnosis follows with the batch
         return evaluation
 
@@ -210,7 +216,8 @@ class Evaluator:
                 return _invalid(misfit)
             first = build.errors[0]
             more = f" (and {len(build.errors) - 1} more)" if len(build.errors) > 1 else ""
-            return Verdict(Outcome.COMPILE_ERROR, f"{first.message}{more}", line=first.line)
+            summary, fix = f"{first.message}{more}", _advice(first, self._problem.notes)
+            return Verdict(Outcome.COMPILE_ERROR, summary, line=first.line, fix=fix)
         compiled = Compiled(build, partial(self.plan, program, build))
         try:
             given = [(i, compiled.plan(i)) for i in self._instances]
@@ -244,20 +251,25 @@ class Evaluator:
         resources = tuple(prepared.build.resources[x.kernel] for x in job.plan.launches)
         return replace(evaluation, measurement=measured, resources=resources)
 
-    def _learn(self, root: _Prepared, measured: Measurement) -> None:
+    def _learn(self, root: Evaluation, candidate: Candidate, prepared: _Prepared) -> Evaluation:
         """What the input kernel can do is what a candidate must; its own traffic sets no record."""
-        self._trials.learn(root.program)
+        assert root.measurement is not None
+        self._trials.learn(prepared.program)
         self._note(self._trials.note)
-        self._best = min(self._best, measured.seconds)
-        impossible = self._physics.shortfall(measured) if self._physics else ""
+        impossible = self._physics.shortfall(root.measurement) if self._physics else ""
         if impossible:
             self._physics = None
             self._note(f"memory limits are not applied: {impossible}")
+        again = self._prepare(candidate.text)  # its identity covers what was learned
+        assert isinstance(again, _Prepared)
+        notes = (*root.verdict.notes, self._trials.note)
+        return replace(root, identity=again.identity, verdict=replace(root.verdict, notes=notes))
 
     def _challenged(self, evaluation: Evaluation, prepared: _Prepared) -> Evaluation:
         """Every further check, where the candidate would be the best so far: no other can win."""
         measured = evaluation.measurement
-        if measured is None or not (self._thorough or measured.seconds <= self._best):
+        wins = measured is not None and measured.seconds <= self._best
+        if measured is None or evaluation.candidate == 0 or not (wins or self._thorough):
             return evaluation
         verdict = self._scrutinised_verdict(prepared)
         impossible = self._physics.shortfall(measured) if self._physics else ""
@@ -267,7 +279,6 @@ class Evaluator:
         if not verdict.passed:
             self._fresh.pop(evaluation.candidate, None)
             return Evaluation(evaluation.candidate, evaluation.identity, verdict)
-        self._best = min(self._best, measured.seconds)
         operations = self._physics.note(measured) if self._physics else ""
         facts = (*verdict.notes, *([operations] if operations else []))
         passed = replace(evaluation.verdict, notes=(*evaluation.verdict.notes, *facts))
@@ -276,10 +287,37 @@ class Evaluator:
     def _scrutinised_verdict(self, prepared: _Prepared) -> Verdict:
         if prepared.identity in self._scrutinised:
             return Verdict(Outcome.PASSED, "")
-        verdict = self._trials.scrutinise(prepared.program, prepared.plans[0][0])
+        verdict = self._trials.scrutinise(prepared.program, _verified(prepared.plans)[0][0])
         if verdict.passed:
             self._scrutinised.add(prepared.identity)
         return verdict
+
+    def _inspected(self, evaluation: Evaluation, prepared: _Prepared) -> Evaluation:
+        """Look for hazards on the first case, where the candidate would be the best so far.
+
+        Nothing slower can win, and looking costs more than running. Asked to look at all, also at
+        a wrong one: a race says why.
+        """
+        tools, verdict = self._tools, evaluation.verdict
+        seconds = evaluation.measurement.seconds if evaluation.measurement else float("inf")
+        wins = tools.extent == "winners" and verdict.passed and seconds <= self._best
+        ran = tools.extent == "all" and (verdict.passed or verdict.outcome is Outcome.WRONG)
+        if not (wins or ran):
+            return evaluation
+        verdict = inspected(verdict, self._inspection(prepared))
+        if verdict.passed:
+            return replace(evaluation, verdict=verdict)
+        return Evaluation(evaluation.candidate, evaluation.identity, verdict)
+
+    def _inspection(self, prepared: _Prepared) -> Inspection:
+        inspector = self._tools.inspector
+        if inspector is None:
+            return Inspection(())
+        found = self._inspections.get(prepared.identity)
+        if found is None:
+            found = inspector.inspect(prepared.build, self._job(prepared))
+            self._inspections[prepared.identity] = found
+        return found
 
     def _job(self, prepared: _Prepared) -> Job:
         instance, plan = prepared.plans[0]
@@ -319,17 +357,20 @@ class Evaluator:
         prepared = self._prepare(candidate.text)
         if isinstance(prepared, Verdict):
             return prepared
+        verdict = inspected(Verdict(Outcome.PASSED, ""), self._inspection(prepared))
+        if not verdict.passed:
+            return verdict
         answered = oracle.answered(
             self._tools.device,
             prepared.build,
-            prepared.plans,
+            _verified(prepared.plans),
             instructions=self._tools.instructions,
             rtol=self._problem.task.rtol,
             atol=self._problem.task.atol,
         )
         if isinstance(answered, Verdict):
             return answered
-        self._instances = answered
+        self._instances = (*(i for i in self._instances if not i.verified), *answered)
         for instance in answered:
             self._tools.device.put(instance.case)
         return None
@@ -342,11 +383,24 @@ class Evaluator:
         )
 
 
+def _verified(
+    plans: Sequence[tuple[Instance, LaunchPlan]],
+) -> tuple[tuple[Instance, LaunchPlan], ...]:
+    return tuple((instance, plan) for instance, plan in plans if instance.verified)
+
+
 def _with_metrics(evaluation: Evaluation, metrics: tuple[Metric, ...]) -> Evaluation:
     measured = evaluation.measurement
     if measured is None or not metrics:
         return evaluation
     return replace(evaluation, measurement=replace(measured, metrics=(*metrics, *measured.metrics)))
+
+
+def _advice(error: Diagnostic, notes: Sequence[str]) -> str:
+    """What to do about an undefined name that was taken for the host's."""
+    name = re.search(r'identifier "(\w+)" is undefined', error.message)
+    taken = [n for n in notes if name and n.startswith(f"dropped host function `{name[1]}`")]
+    return f"{taken[0]}: mark it __device__" if taken else ""
 
 
 def _invalid(unfit: UsageError) -> Verdict:

@@ -31,7 +31,7 @@ from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.devices.driver import require_release
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.errors import KernelFailed, SourceError
-from optiml_magic.evaluation import Evaluator, Tools
+from optiml_magic.evaluation import Evaluator, Extent, Tools
 from optiml_magic.exports import Exportable
 from optiml_magic.findings import TOOLS
 from optiml_magic.inprocess import InProcess, library_of
@@ -60,7 +60,9 @@ from optiml_magic.search.mcts import Mcts
 from optiml_magic.settings import Settings
 from optiml_magic.source.hostcode import drop_host_code
 from optiml_magic.source.program import parse_program
+from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
 from optiml_magic.verifiers.problem import Problem, prepare
+from optiml_magic.verifiers.sanitizer import SanitizerInspector
 
 if TYPE_CHECKING:
     from optiml_magic.proposers.llm import LlmProposer
@@ -85,11 +87,14 @@ def session(
     *,
     task: Task | None = None,
     machine: bool = False,
+    extent: Extent = "oracle",
 ) -> Iterator[Session]:
     """Compiler, device host and tools for the length of one command.
 
     ncu counts on ``cases``; programs are compiled with what ``task`` and the settings ask for.
     ``machine``: emulated counts are weighted by the machine code as well; half a second a build.
+    The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, and only
+    where all is to be inspected, since each of its tools takes seconds.
     """
     options = options_of(task or Task(""), settings)
     choice = choose(settings.device)
@@ -108,6 +113,9 @@ def session(
         if emulated
         else EventsProfiler(device, choice.chip)
     )
+    inspector: Inspector | None = DeviceInspector(device) if emulated else None
+    if extent == "all" and not emulated:
+        inspector = SanitizerInspector(choice.name, cases)
     try:
         tools = Tools(
             compiler=compiler,
@@ -118,6 +126,8 @@ def session(
             findings=TOOLS,
             instructions=settings.instructions,
             counters=None if emulated or not cases else NcuCounters(choice.name, cases),
+            inspector=inspector,
+            extent=extent,
         )
         yield Session(tools, choice)
     finally:
@@ -162,7 +172,10 @@ def optimize(
     problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
     chosen = choose_model(settings.llm, settings.llm_url)
-    with session(settings, cases, task=task) as members, _model(chosen, settings) as model:
+    with (
+        session(settings, cases, task=task, extent="winners") as members,
+        _model(chosen, settings) as model,
+    ):
         proposers: tuple[Proposer, ...] = (RuleProposer(), *([model] if model else []))
         header = _header(problem, members, settings, proposers)
         path = resume or settings.runs / f"{header.run}.jsonl"
@@ -233,11 +246,17 @@ class Checked:
     notes: tuple[str, ...] = ()
 
 
-def evaluate_once(task: Task, settings: Settings, *, program: str | None = None) -> Checked:
-    """Compile, verify and measure the task's kernel, or ``program`` in its place."""
+def evaluate_once(
+    task: Task, settings: Settings, *, program: str | None = None, hazards: bool = False
+) -> Checked:
+    """Compile, verify and measure the task's kernel, or ``program`` in its place.
+
+    With ``hazards`` they are looked for, whatever the outcome and however long it takes.
+    """
     problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
-    with session(settings, cases, task=task, machine=True) as members:
+    extent: Extent = "all" if hazards else "oracle"
+    with session(settings, cases, task=task, machine=True, extent=extent) as members:
         evaluator = Evaluator(problem, members.tools, thorough=True)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (evaluation,) = evaluator([root])

@@ -67,6 +67,7 @@ def launched(program: Program) -> tuple[tuple[LaunchDirective, Kernel], ...]:
         raise SourceError(
             "there is no kernel here",
             fix="write a `__global__ void name(...)` function; one in a header is not seen",
+            line=program.launches[0].line if program.launches else None,
         )
     return tuple((launch, select(known, launch)) for launch in program.launches)
 
@@ -134,6 +135,13 @@ def _uses(program: Program) -> Iterator[tuple[Parameter, str]]:
         launches = list(group)
         repeat = launches[0][0].repeat
         names: dict[str, str] = {}
+        given = {e.text for x, k in launches for p, e in pairs(x, k) if p.pointer}
+        for name in {n for pair in (repeat.swaps if repeat else ()) for n in pair} - given:
+            raise SourceError(
+                f"`{name}` is swapped, and no launch of its round takes it",
+                fix=nearest(name, given) or f"buffers of this round: {', '.join(sorted(given))}",
+                line=repeat.line if repeat else None,
+            )
         for _ in range(len(repeat.swaps) + 1 if repeat else 1):
             for launch, kernel in launches:
                 for parameter, expression in pairs(launch, kernel):

@@ -9,6 +9,7 @@ from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.optimize import Checked
 from optiml_magic.reports import html, text
+from optiml_magic.verifiers.hazards import report
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ class CheckView(_View):
     @property
     def _facts(self) -> list[tuple[str, str]]:
         checks = [(check.name, _rightness(check)) for check in self.evaluation.verdict.checks]
-        return [self._device, ("checked by", self.checked.problem.oracle), *checks, *self._notes]
+        hazards = [("hazard", line) for line in report(self.evaluation.verdict.hazards)]
+        oracle = ("checked by", self.checked.problem.oracle)
+        return [self._device, oracle, *checks, *hazards, *self._notes]
 
     def __repr__(self) -> str:
         head = f"{self.checked.problem.name}: {text.describe(self.evaluation.verdict)}"

@@ -92,7 +92,7 @@ def _last_place(value: float, dtype: DType) -> float:
     """The unit in the last place of a value in a floating-point dtype; infinite for others."""
     if kind(dtype) not in "fc":
         return math.inf
-    limits = ml_dtypes.finfo(dtype.type(0).real.dtype)
+    limits: Any = ml_dtypes.finfo(dtype.type(0).real.dtype)  # type: ignore[no-untyped-call]
     exponent = math.frexp(max(abs(value), float(limits.smallest_normal)))[1] - 1
     return math.ldexp(float(limits.eps), exponent)
 

@@ -98,6 +98,8 @@ class CudaDevice:
 
     def execute(self, build: Build, job: Job) -> Execution:
         case, memories = self._case(job.case)
+        if job.checks:
+            return self._bare(build, case, job)
         try:
             module = self._load(build)
             poison = self._prepare(case, memories, job.plan, job.poison)
@@ -127,6 +129,40 @@ class CudaDevice:
 
     def _unwritten(self, memory: _Memory, poison: Any) -> int:
         return int(self._cp.count_nonzero(same_bits(memory.array, poison, memory.dtype)))
+
+    def _bare(self, build: Build, case: Case, job: Job) -> Execution:
+        """A run for a tool that watches it.
+
+        Each buffer is an allocation of the driver's, of its exact size; outputs and scratch are not
+        filled, and nothing is compared.
+        """
+        cp, fills = self._cp, dict(job.plan.fills)
+
+        def allocated(shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Memory:
+            size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+            pointer = cp.cuda.MemoryPointer(cp.cuda.Memory(max(size, 1)), 0)
+            like = _stored(np.empty(1, dtype))
+            array = cp.ndarray(shape + like.shape[1:], like.dtype, memptr=pointer)
+            return _Memory(array, None, array, dtype)
+
+        try:
+            module = self._load(build)
+            memories = {}
+            for b in case.buffers:
+                memory = memories[b.name] = allocated(b.array.shape, b.array.dtype)
+                if b.role != "output":
+                    memory.array.set(np.ascontiguousarray(_stored(b.array)))
+                elif b.name in fills:
+                    memory.array.set(_stored(np.full_like(b.array, float(fills[b.name]))))
+            for wanted in job.plan.scratch:
+                memories[wanted.name] = allocated((wanted.elements,), np.dtype(wanted.dtype))
+            module.fill(_contents(job.plan, memories))
+            self._synchronize()
+            module.run(job.plan, _places(memories), self._stream)
+            self._synchronize()
+        except self._errors() as error:
+            return Execution(self._fault(error))
+        return Execution()
 
     def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...]:
         """Seconds of each run, ``samples`` times in turn (A B A B), by events on the stream.

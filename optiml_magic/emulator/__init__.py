@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from optiml_magic.emulator.faults import FaultKind as FaultKind
     from optiml_magic.emulator.faults import UnsupportedPtx as UnsupportedPtx
     from optiml_magic.emulator.launch import Limits as Limits
+    from optiml_magic.emulator.orders import Order as Order
     from optiml_magic.emulator.launch import Run as Run
     from optiml_magic.emulator.launch import Sample as Sample
     from optiml_magic.emulator.memory import Memory as Memory
@@ -27,6 +28,7 @@ _HOMES = {
     "Run": "launch",
     "Sample": "launch",
     "Memory": "memory",
+    "Order": "orders",
     "Module": "module",
     "load": "module",
 }

@@ -122,6 +122,8 @@ class Call:
     results: tuple[str, ...]
     line: int
     guard: Register | None = None
+    unless: bool = False  # the guard is negated
+    pointer: Register | None = None  # holds the function's address; then ``target`` is empty
 
 
 Item = Instruction | Label | Call

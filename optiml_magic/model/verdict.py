@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from optiml_magic.model.hazard import Hazard
+
 
 class Outcome(StrEnum):
     """The end of an evaluation. Only ``PASSED`` may win."""
@@ -18,6 +20,9 @@ class Outcome(StrEnum):
     MISALIGNED = "misaligned"
     TRAP = "trap"
     BARRIER = "barrier"  # a barrier in divergent code, or a deadlock
+    RACE = "race"
+    UNINITIALISED = "uninitialised"  # a value that nobody wrote decides what comes out
+    INVALID_LANE = "invalid_lane"  # a shuffle or vote with lanes that are not there
     TIMEOUT = "timeout"
     CRASHED = "crashed"  # the device host died
     WRONG = "wrong"
@@ -68,6 +73,7 @@ class Verdict:
     fix: str = ""
     checks: tuple[OutputCheck, ...] = ()
     notes: tuple[str, ...] = ()
+    hazards: tuple[Hazard, ...] = ()  # where they were looked for
 
     @property
     def passed(self) -> bool:

@@ -7,6 +7,7 @@ limit, since another algorithm may need fewer.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from dataclasses import dataclass
@@ -154,7 +155,7 @@ def _written(problem: Problem) -> int:
     return sum(b.array.nbytes for b in buffers if b.role == "output" and b.name not in started)
 
 
-def _others(array: Array) -> list[Any]:
+def _others(array: Any) -> list[Any]:
     """Values to put into one place of an array; none where that could break its order."""
     letter = kind(array.dtype)
     ordered = array.ndim == 1 and array.size > 2 and letter in "iuf"
@@ -183,5 +184,5 @@ def _least_share(hits: int, tried: int, size: int) -> float:
     if tried == size:
         return share
     middle = share + _Z**2 / (2 * tried)
-    spread = _Z * ((share * (1 - share) + _Z**2 / (4 * tried)) / tried) ** 0.5
+    spread = _Z * math.sqrt((share * (1 - share) + _Z**2 / (4 * tried)) / tried)
     return max(0.0, (middle - spread) / (1 + _Z**2 / tried))

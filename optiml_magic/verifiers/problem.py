@@ -29,6 +29,7 @@ class Instance:
     """One set of inputs: every value by name, the shapes of the buffers, the case.
 
     ``condition`` says what is particular about it: ``seed 1``, ``n = 31``, ``inputs x 3``.
+    One that is not ``verified`` is there to be measured: nothing is compared on it.
     """
 
     seed: int
@@ -36,11 +37,15 @@ class Instance:
     values: Mapping[str, Any]
     shapes: Mapping[str, tuple[int, ...]]
     case: Case
+    verified: bool = True
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What an evaluator needs to know of a task. ``notes`` are told to the user with the result."""
+    """What an evaluator needs to know of a task. ``notes`` are told to the user with the result.
+
+    The first instance is the user's own, and the one that is measured.
+    """
 
     task: Task
     name: str
@@ -51,6 +56,11 @@ class Problem:
     oracle: str
     notes: tuple[str, ...]
     homes: Mapping[str, Home] = field(default_factory=dict)
+
+    @property
+    def first(self) -> Instance:
+        """The first set of inputs that candidates are verified on."""
+        return next(instance for instance in self.instances if instance.verified)
 
     def instance(self, values: Mapping[str, Any], condition: str, key: str) -> Instance:
         """The case for other values, and what the reference wants there; raises what it raises."""
@@ -77,17 +87,21 @@ def prepare(task: Task, *, seeds: int) -> Problem:
     values = with_sizes(program, inputs.draw(task, 0))
     found = binding.interface(program, task, values)
     instances, wide = [], True
-    for seed in range(seeds):
-        drawn = with_sizes(program, inputs.draw(task, seed))
+    smaller = _smaller(task)
+    for seed in range(seeds + 1 if task.verify_sizes else seeds):
+        drawn = with_sizes(program, inputs.draw(smaller if seed else task, seed))
         binding.check_values(found, drawn)
         instance, is_wide = _instance(task, homes, program, found, drawn, seed)
         instances.append(instance)
         wide = wide and is_wide
+    if task.verify_sizes:
+        instances[0] = _unverified(instances[0])
     oracle = "the input kernel itself"
     if task.reference is not None:
         name = getattr(task.reference, "__name__", "the reference")
         oracle = f"{name} in {'float64' if wide else 'the dtypes of the inputs'}"
     _, kernel = binding.launched(program)[0]
+    notes = (*prepared.notes, *_checked_sizes(task))
     return Problem(
         task,
         task.name or kernel.name,
@@ -96,9 +110,37 @@ def prepare(task: Task, *, seeds: int) -> Problem:
         found,
         tuple(instances),
         oracle,
-        prepared.notes,
+        notes,
         homes,
     )
+
+
+def _smaller(task: Task) -> Task:
+    """The task at the sizes where it is verified."""
+    if not task.verify_sizes:
+        return task
+    unknown = sorted(set(task.verify_sizes) - set(task.sizes))
+    if not callable(task.inputs) or unknown:
+        what = (
+            f"`{unknown[0]}` is no size of the task" if unknown else "the inputs are given arrays"
+        )
+        raise UsageError(
+            f"other sizes cannot be drawn: {what}",
+            fix="make inputs a function inputs(rng, **sizes), and name its sizes in `sizes`",
+        )
+    return replace(task, sizes={**task.sizes, **task.verify_sizes})
+
+
+def _unverified(instance: Instance) -> Instance:
+    buffers = tuple(replace(b, expected=None, tolerance=None) for b in instance.case.buffers)
+    return replace(instance, case=replace(instance.case, buffers=buffers), verified=False)
+
+
+def _checked_sizes(task: Task) -> tuple[str, ...]:
+    if not task.verify_sizes:
+        return ()
+    sizes = ", ".join(f"{name} = {size}" for name, size in task.verify_sizes.items())
+    return (f"verified at {sizes} and below; at the sizes of the task it was only measured",)
 
 
 def _with_arguments(program: Program, task: Task) -> Program:

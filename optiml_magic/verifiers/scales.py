@@ -20,7 +20,7 @@ Scale = Callable[[Array, np.random.Generator], Array]
 
 
 def _times(factor: float) -> Scale:
-    def scaled(array: Array, rng: np.random.Generator) -> Array:
+    def scaled(array: Any, rng: np.random.Generator) -> Array:
         del rng
         with np.errstate(over="ignore"):
             product: Array = (array * array.dtype.type(factor)).astype(array.dtype)

@@ -59,7 +59,8 @@ def sizing(problem: Problem) -> Sizing | None:
     """The sizes that can be changed, or None."""
     task, first = problem.task, problem.instances[0].values
     if callable(task.inputs):
-        given = {n: int(v) for n, v in task.sizes.items() if isinstance(v, (int, np.integer))}
+        chosen = {**task.sizes, **task.verify_sizes}
+        given = {n: int(v) for n, v in chosen.items() if isinstance(v, (int, np.integer))}
         return Sizing(problem, given) if given else None
     extents = {e for v in first.values() if isinstance(v, np.ndarray) for e in v.shape}
     scalars = {

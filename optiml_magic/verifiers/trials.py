@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from optiml_magic.devices.base import Array, Buffer, Device, Job
+from optiml_magic.devices.base import Array, Buffer, Device, Job, Order
 from optiml_magic.devices.compare import compare
 from optiml_magic.errors import RequirementError, UsageError
 from optiml_magic.model.build import Build
@@ -28,6 +28,7 @@ from optiml_magic.verifiers.scales import SCALES, has_floats, scaled
 from optiml_magic.verifiers.verify import fresh_poison, judge, verify
 
 _SHOWN = 3  # sizes that a note names
+_ORDERS: tuple[Order, ...] = ("forward", "reverse")
 _FINAL = "final"  # the key that the large cases share, one at a time
 
 
@@ -75,7 +76,7 @@ class Trials:
         self._root, found = root, []
         self._sized, self._refused = [], []
         largest: tuple[int, str, Callable[[], Mapping[str, Any]]] | None = None
-        seen = []
+        seen: list[dict[str, int]] = []
         for given, seed in sizes.small(self._sizing.given) if self._sizing else ():
             assert self._sizing is not None
             if given in (*seen, dict(self._sizing.given)):
@@ -142,7 +143,7 @@ class Trials:
         return verdict
 
     def _large(self) -> Iterator[_Condition]:
-        first = self._problem.instances[0]
+        first = self._problem.first
         yield from self._scaled("", lambda: first.values)
         if self._sizing is not None:
             seen = [dict(self._sizing.given)]
@@ -152,7 +153,7 @@ class Trials:
                     yield _Condition(sizes.spelled(given), partial(self._sizing.draw, given, seed))
 
     def _scaled(self, prefix: str, draw: Callable[[], Mapping[str, Any]]) -> Iterator[_Condition]:
-        if not has_floats(self._problem.instances[0].values, self._arrays):
+        if not has_floats(self._problem.first.values, self._arrays):
             return
         for name, scale in SCALES.items():
             yield _Condition(
@@ -206,8 +207,8 @@ class Trials:
         """Two runs of a case, compared once more in this process and with one another."""
         case, plan, readings = instance.case, program.plan(instance), []
         checks: tuple[OutputCheck, ...] = ()
-        for reverse in (False, True):
-            job = Job(case.key, plan, fresh_poison(), False, self._instructions, reverse)
+        for order in _ORDERS:
+            job = Job(case.key, plan, fresh_poison(), False, self._instructions, order)
             execution = self._device.execute(program.build, job)
             verdict = judge(execution, instance.condition)
             if not verdict.passed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from optiml_magic.devices.base import Device, Execution, Job
+from optiml_magic.devices.base import Device, Execution, Job, Order
 from optiml_magic.errors import InternalError
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
@@ -30,7 +30,8 @@ def verify(
     if not plans:
         raise InternalError("a verification without a case would pass anything")
     for at, (instance, plan) in enumerate(plans):
-        job = Job(instance.case.key, plan, fresh_poison(), False, instructions, at % 2 == 1)
+        order: Order = "reverse" if at % 2 else "forward"
+        job = Job(instance.case.key, plan, fresh_poison(), False, instructions, order)
         verdict = judge(device.execute(build, job), instance.condition)
         if not verdict.passed:
             return verdict

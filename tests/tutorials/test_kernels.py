@@ -22,7 +22,6 @@ from .suite import HERE, TASKS
 MISSING = {
     "basics/bfloat16_residual": "cvt.f32.bf16",
     "basics/bfloat162_relu": "cvt.rn.bf16x2.f32",
-    "basics/particles_aos": "an array of structs as a parameter",
     "matrices/gemv_warp": "warpSize",
     "modern/cg_memcpy_async": "cp.async",
     "modern/function_pointers": "an indirect call",

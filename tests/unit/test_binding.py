@@ -81,6 +81,13 @@ def test_buffers_that_are_swapped_share_their_roles() -> None:
     assert roles == {"from": "inout"}
 
 
+def test_only_buffers_of_the_round_are_swapped() -> None:
+    text = f"#pragma optiml launch step grid(1) block(1) repeat(2) swap(from, too)\n{STEP}"
+    with pytest.raises(SourceError, match="`too` is swapped, and no launch") as error:
+        bound(text, **{"from": F4})
+    assert error.value.fix == "Did you mean `to`?"
+
+
 def test_a_zeroed_accumulator_is_an_output() -> None:
     text = (
         "#pragma optiml zero(p)\n#pragma optiml launch grid(1) block(1)\n"
