@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
+import numpy as np
+
 from optiml_magic import binding, rewards
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions, Compiler
@@ -36,6 +38,7 @@ from optiml_magic.verifiers.problem import Instance, Problem
 from optiml_magic.verifiers.trials import Compiled, Trials
 from optiml_magic.verifiers.verify import judge, verify
 
+_PROBES = 3  # numbers at which launches are compared
 _AFTER = "a randomly chosen buffer set, after timing"
 
 # Which candidates are inspected for hazards: all that run, those that would be the best so far, or
@@ -226,7 +229,27 @@ class Evaluator:
             return _invalid(unfit)
         plans = (*given, *learned)
         notes = (f"its `require` leaves {skipped} other sets of inputs out",) if skipped else ()
-        return _Prepared(compiled, plans, _identity(build, [plan for _, plan in plans]), notes)
+        identity = _identity(build, [plan for _, plan in plans], self._elsewhere(compiled))
+        return _Prepared(compiled, plans, identity, notes)
+
+    def _elsewhere(self, compiled: Compiled) -> list[str]:
+        """The launches at other numbers: those of two programs may differ there alone."""
+        rng, found = np.random.default_rng(0), []
+        integers = [n for n in self._problem.interface.scalars if _is_integer(self._first, n)]
+        for _ in range(_PROBES):
+            other = {n: int(rng.integers(129, 999)) for n in integers}
+            values = {**self._first.values, **other}
+            try:
+                plan = compiled.plan(replace(self._first, values=values))
+            except UsageError as unfit:
+                found.append(unfit.message)
+            else:
+                found.append(to_json(LaunchPlan, plan))
+        return found
+
+    @property
+    def _first(self) -> Instance:
+        return self._problem.instances[0]
 
     def plan(self, program: Program, build: Build, instance: Instance) -> LaunchPlan:
         """The launches of a program on one instance; UsageError where it does not fit."""
@@ -407,7 +430,12 @@ def _invalid(unfit: UsageError) -> Verdict:
     return Verdict(Outcome.INVALID, unfit.message, line=unfit.line or 0, fix=unfit.fix)
 
 
-def _identity(build: Build, plans: Sequence[LaunchPlan]) -> str:
+def _is_integer(instance: Instance, name: str) -> bool:
+    value = instance.values.get(name)
+    return isinstance(value, int) or (isinstance(value, np.integer) and value.itemsize >= 2)
+
+
+def _identity(build: Build, plans: Sequence[LaunchPlan], elsewhere: Sequence[str]) -> str:
     """Machine code and launch plans: two texts with one identity are one evaluation."""
-    parts = [build.digest, *(to_json(LaunchPlan, plan) for plan in plans)]
+    parts = [build.digest, *(to_json(LaunchPlan, plan) for plan in plans), *elsewhere]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
