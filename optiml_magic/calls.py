@@ -107,7 +107,7 @@ def _outputs(
     execution = tools.device.execute(build, Job("call", plan, poison, False, tools.instructions))
     if not poison:  # a second run with another poison would say the same again
         sys.stdout.write(execution.printed)
-    verdict = judge(execution, 0)
+    verdict = judge(execution)
     if not verdict.passed:
         raise KernelFailed(f"{verdict.outcome}: {verdict.summary}", line=verdict.line)
     arrays = {b.name: tools.device.read("call", b.name) for b in buffers if b.role != "input"}

@@ -37,6 +37,7 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
+from optiml_magic.model.verdict import Verdict
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.emulated import EmulatedProfiler
 from optiml_magic.profilers.events import EventsProfiler
@@ -250,7 +251,7 @@ def evaluate_once(
     cases = [instance.case for instance in problem.instances]
     extent: Extent = "all" if hazards else "oracle"
     with session(settings, cases, task=task, machine=True, extent=extent) as members:
-        evaluator = Evaluator(problem, members.tools)
+        evaluator = Evaluator(problem, members.tools, thorough=True)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (evaluation,) = evaluator([root])
         answered = task.reference is not None or evaluation.verdict.passed
@@ -355,10 +356,12 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     return replace(trajectory, steps=steps, finalists=tuple(number for number in settled if number))
 
 
-def _retimed(step: Step, settled: Mapping[int, Measurement]) -> Step:
+def _retimed(step: Step, settled: Mapping[int, Measurement | Verdict]) -> Step:
     found, before = settled.get(step.candidate.number), step.evaluation.measurement
     if found is None or before is None:
         return step
+    if isinstance(found, Verdict):
+        return replace(step, evaluation=replace(step.evaluation, verdict=found))
     merged = replace(before, seconds=found.seconds, ratio_error=found.ratio_error)
     return replace(step, evaluation=replace(step.evaluation, measurement=merged))
 

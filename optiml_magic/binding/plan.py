@@ -18,7 +18,7 @@ from optiml_magic.binding.interface import (
 )
 from optiml_magic.binding.packing import pack
 from optiml_magic.chips import Chip
-from optiml_magic.errors import BindingError, SourceError
+from optiml_magic.errors import BindingError, RequirementError, SourceError
 from optiml_magic.model.build import Build
 from optiml_magic.model.dtypes import DType, title
 from optiml_magic.model.launch import (
@@ -62,12 +62,13 @@ def plan(
 
     Raises:
         BindingError: a name that the task does not have, a size that is out of range.
-        SourceError: an expression that cannot be evaluated, a ``require`` that does not hold.
+        SourceError: an expression that cannot be evaluated.
+        RequirementError: a ``require`` that does not hold.
     """
     integers = {**found.constants, **_integers(values, program, chip)}
     for requirement in program.requires:
         if not requirement.condition.evaluate(integers, shapes):
-            raise SourceError(
+            raise RequirementError(
                 f"`require {requirement.condition}` does not hold for these sizes",
                 fix="choose sizes for which it does, or a program without it",
                 line=requirement.line,

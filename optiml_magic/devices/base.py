@@ -111,10 +111,14 @@ class Execution:
 
 @dataclass(frozen=True)
 class Timing:
-    """Samples of one run of a launch plan, in seconds, each the mean of ``launches`` of them."""
+    """Samples of one run of a launch plan, in seconds, each the mean of ``launches`` of them.
+
+    ``after`` is what the last of them left in a buffer set that was chosen at random.
+    """
 
     samples: tuple[float, ...]
     launches: int
+    after: Execution | None = None
 
 
 class Device(Protocol):

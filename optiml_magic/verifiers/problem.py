@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,19 +19,21 @@ from optiml_magic.source.prepared import with_launches
 from optiml_magic.source.program import Program
 from optiml_magic.verifiers import inputs, reference, shapes
 from optiml_magic.verifiers.libraries import Home
-from optiml_magic.verifiers.tolerance import tolerance
+from optiml_magic.verifiers.tolerance import terms, tolerance
 
 _OUTPUT_SPEC = re.compile(r"\s*(?P<dtype>[a-zA-Z]\w*)\s*(?:\[(?P<shape>.*)\])?\s*")
 
 
 @dataclass(frozen=True)
 class Instance:
-    """The task's inputs for one seed: every value by name, the shapes of the buffers, the case.
+    """One set of inputs: every value by name, the shapes of the buffers, the case.
 
+    ``condition`` says what is particular about it: ``seed 1``, ``n = 31``, ``inputs x 3``.
     One that is not ``verified`` is there to be measured: nothing is compared on it.
     """
 
     seed: int
+    condition: str
     values: Mapping[str, Any]
     shapes: Mapping[str, tuple[int, ...]]
     case: Case
@@ -53,6 +55,18 @@ class Problem:
     instances: tuple[Instance, ...]
     oracle: str
     notes: tuple[str, ...]
+    homes: Mapping[str, Home] = field(default_factory=dict)
+
+    @property
+    def first(self) -> Instance:
+        """The first set of inputs that candidates are verified on."""
+        return next(instance for instance in self.instances if instance.verified)
+
+    def instance(self, values: Mapping[str, Any], condition: str, key: str) -> Instance:
+        """The case for other values, and what the reference wants there; raises what it raises."""
+        binding.check_values(self.interface, values)
+        made, _ = _instance(self.task, self.homes, self.program, self.interface, values, 0)
+        return replace(made, condition=condition, case=replace(made.case, key=key))
 
 
 def prepare(task: Task, *, seeds: int) -> Problem:
@@ -70,12 +84,12 @@ def prepare(task: Task, *, seeds: int) -> Problem:
                 line=tune.line,
             )
     task, homes = inputs.at_border(task)
-    values = _with_sizes(program, inputs.draw(task, 0))
+    values = with_sizes(program, inputs.draw(task, 0))
     found = binding.interface(program, task, values)
     instances, wide = [], True
     smaller = _smaller(task)
     for seed in range(seeds + 1 if task.verify_sizes else seeds):
-        drawn = _with_sizes(program, inputs.draw(smaller if seed else task, seed))
+        drawn = with_sizes(program, inputs.draw(smaller if seed else task, seed))
         binding.check_values(found, drawn)
         instance, is_wide = _instance(task, homes, program, found, drawn, seed)
         instances.append(instance)
@@ -87,7 +101,7 @@ def prepare(task: Task, *, seeds: int) -> Problem:
         name = getattr(task.reference, "__name__", "the reference")
         oracle = f"{name} in {'float64' if wide else 'the dtypes of the inputs'}"
     _, kernel = binding.launched(program)[0]
-    notes = (*prepared.notes, _checked_sizes(task))
+    notes = (*prepared.notes, *_checked_sizes(task))
     return Problem(
         task,
         task.name or kernel.name,
@@ -97,6 +111,7 @@ def prepare(task: Task, *, seeds: int) -> Problem:
         tuple(instances),
         oracle,
         notes,
+        homes,
     )
 
 
@@ -121,11 +136,11 @@ def _unverified(instance: Instance) -> Instance:
     return replace(instance, case=replace(instance.case, buffers=buffers), verified=False)
 
 
-def _checked_sizes(task: Task) -> str:
+def _checked_sizes(task: Task) -> tuple[str, ...]:
     if not task.verify_sizes:
-        return "other sizes: not checked"
+        return ()
     sizes = ", ".join(f"{name} = {size}" for name, size in task.verify_sizes.items())
-    return f"verified at {sizes} alone; at the sizes of the task it was only measured"
+    return (f"verified at {sizes} and below; at the sizes of the task it was only measured",)
 
 
 def _with_arguments(program: Program, task: Task) -> Program:
@@ -142,7 +157,7 @@ def _with_arguments(program: Program, task: Task) -> Program:
     return program.without(launch).with_directive(text)
 
 
-def _with_sizes(program: Program, values: Mapping[str, Any]) -> dict[str, Any]:
+def with_sizes(program: Program, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values, with scalars that a ``size`` directive derives from an array's shape."""
     shapes = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
     integers = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
@@ -177,7 +192,8 @@ def _instance(
         for buffer in found.buffers
     )
     extents = {buffer.name: buffer.array.shape for buffer in buffers}
-    return Instance(seed, values, extents, Case(f"seed-{seed}", buffers)), wide
+    case = Case(f"seed-{seed}", buffers)
+    return Instance(seed, f"seed {seed}", values, extents, case), wide
 
 
 def _buffer(
@@ -211,7 +227,15 @@ def _buffer(
             fix=shapes.advice(wanted.shape, array.shape),
             line=bound.line,
         )
-    limits = tolerance(wanted, array.dtype, rtol=task.rtol, atol=task.atol, narrow_oracle=not wide)
+    arrays = [value for value in values.values() if isinstance(value, np.ndarray)]
+    limits = tolerance(
+        wanted,
+        array.dtype,
+        rtol=task.rtol,
+        atol=task.atol,
+        narrow_oracle=not wide,
+        terms=terms(arrays, array),
+    )
     role = bound.role if start is None else "inout"
     return Buffer(bound.name, role, array, _fitting(wanted, array.dtype), limits)
 
