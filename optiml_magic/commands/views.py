@@ -39,7 +39,8 @@ class _View:
 
 def _rightness(check: OutputCheck) -> str:
     right = f"{check.elements - check.wrong} of {check.elements} right"
-    return f"{right}, relative error {check.error:.2g} (allowed {check.rtol:.2g})"
+    ulp = f", at most {check.max_ulp:.3g} ulp" if check.max_ulp and not check.wrong else ""
+    return f"{right}, relative error {check.error:.2g} (allowed {check.rtol:.2g}){ulp}"
 
 
 class CheckView(_View):
@@ -54,7 +55,9 @@ class CheckView(_View):
 
     def __repr__(self) -> str:
         head = f"{self.checked.problem.name}: {text.describe(self.evaluation.verdict)}"
-        return "\n".join([head, *(f"  {name:<12} {fact}" for name, fact in self._facts)])
+        facts = (f"  {name:<12} {fact}" for name, fact in self._facts)
+        where = (f"  {line}" for line in text.pictures(self.evaluation.verdict))
+        return "\n".join([head, *facts, *where])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         page = html.verdict(self.checked.problem.name, self.evaluation.verdict, self._facts)

@@ -63,29 +63,33 @@ def test_what_an_earlier_launch_noted_gains_nothing() -> None:
     assert seconds["1"] > 0.8 * seconds["0"]
 
 
-def test_a_time_below_the_memory_roof_is_suspicious() -> None:
-    text = """\
-#pragma optiml launch k grid(cdiv(cols, 256), rows) block(256)
+SUMS = """\
+#pragma optiml launch k grid(rows) block(256)
 __global__ void k(const int* a, int* out, int rows, int cols) {
-    int row = blockIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < rows && col < cols) atomicMax(&out[row], a[row * cols + col]);
+    __shared__ int total;
+    int row = blockIdx.x, sum = 0;
+    if (threadIdx.x == 0) total = 0;
+    __syncthreads();
+    for (int col = threadIdx.x; col < cols; col += blockDim.x) sum += a[row * cols + col];
+    atomicAdd(&total, sum);
+    __syncthreads();
+    if (threadIdx.x == 0) out[row] = total;
 }
 """
-    one = text.replace("a[row * cols + col]", "a[col]").replace("row < rows", "row < rows")
-    lazy = one.replace("atomicMax(&out[row], a[col])", "if (col == 0) out[row] = a[0]")
-    first = "#pragma optiml init(out) = 0\n"
-    rows, cols = 1 << 12, 1 << 14
 
-    def inputs(rng, rows, cols):  # the largest of each row is its first, whatever the seed
-        a = np.tile(rng.integers(0, 90, (1, cols), dtype=np.int32), (rows, 1))
-        a[:, 0] = 99
-        return {"a": a}
+
+def test_a_time_below_the_memory_roof_is_suspicious() -> None:
+    def inputs(rng, rows, cols):  # all rows are alike, whatever the seed
+        return {"a": np.tile(rng.integers(0, 99, (1, cols), dtype=np.int32), (rows, 1))}
 
     task = Task(
-        first + text, reference=lambda a: a.max(axis=1), inputs=inputs,
-        sizes={"rows": rows, "cols": cols},
+        SUMS, reference=lambda a: a.sum(axis=1, dtype=np.int32), inputs=inputs,
+        sizes={"rows": 1 << 13, "cols": 1 << 12},
     )  # fmt: skip
     settings = resolve({"device": "cuda"})
-    verdict = evaluate_once(task, settings, program=first + lazy).evaluation.verdict
+    honest = evaluate_once(task, settings, program=SUMS.replace("256", "128"))
+    assert honest.evaluation.verdict.passed, honest.evaluation.verdict
+    lazy = SUMS.replace("a[row * cols + col]", "a[col]")
+    verdict = evaluate_once(task, settings, program=lazy).evaluation.verdict
     assert verdict.outcome == "suspicious", verdict
     assert "TB/s" in verdict.summary
