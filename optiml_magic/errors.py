@@ -3,6 +3,7 @@
     OptimlError
       UsageError        the cell, the flags or the task must change
         SourceError       the kernel text or a directive; carries a line of the cell
+          RequirementError  the program says itself that it is not for these sizes
         BindingError      a parameter and the array given for it do not fit
         OracleError       the reference raised, or is not a function of its inputs
         KernelFailed      the input kernel itself does not compile, faults or is wrong
@@ -56,6 +57,10 @@ class UsageError(OptimlError):
 
 class SourceError(UsageError):
     """The kernel text or one of its directives."""
+
+
+class RequirementError(SourceError):
+    """A ``require`` of the program does not hold for these sizes."""
 
 
 class BindingError(UsageError):

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+import numpy as np
 
 from optiml_magic import binding, rewards
 from optiml_magic.chips import Chip
@@ -13,7 +18,7 @@ from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.devices.base import Device, Execution, Fault, Job
 from optiml_magic.errors import KernelFailed, SourceError, UsageError
 from optiml_magic.findings import Tool, diagnose
-from optiml_magic.model.build import Build, CompileFailure
+from optiml_magic.model.build import Build, CompileFailure, Diagnostic
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.codec import to_json
 from optiml_magic.model.evaluation import Evaluation
@@ -27,8 +32,18 @@ from optiml_magic.profilers.ncu import Refused
 from optiml_magic.profilers.roofline import roofline_class
 from optiml_magic.source.program import Program, parse_program
 from optiml_magic.verifiers import oracle
+from optiml_magic.verifiers.hazards import Inspection, Inspector, inspected
+from optiml_magic.verifiers.physics import Physics
 from optiml_magic.verifiers.problem import Instance, Problem
+from optiml_magic.verifiers.trials import Compiled, Trials
 from optiml_magic.verifiers.verify import judge, verify
+
+_PROBES = 3  # numbers at which launches are compared
+_AFTER = "a randomly chosen buffer set, after timing"
+
+# Which candidates are inspected for hazards: all that run, those that would be the best so far, or
+# only an input kernel that is to be its own oracle.
+Extent = Literal["all", "winners", "oracle"]
 
 
 @dataclass(frozen=True)
@@ -43,25 +58,38 @@ class Tools:
     findings: tuple[Tool, ...]
     instructions: int  # budget of one launch, where the device can count
     counters: Counters | None = None  # asked once for each batch
+    inspector: Inspector | None = None  # of hazards, where somebody can look for them
+    extent: Extent = "winners"
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    build: Build
-    plans: tuple[tuple[Instance, LaunchPlan], ...]
+    program: Compiled
+    plans: tuple[tuple[Instance, LaunchPlan], ...]  # the given sizes, then those learned
     identity: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def build(self) -> Build:
+        return self.program.build
 
 
 class Evaluator:
     """Evaluates the candidates of one problem. The first one must be the input kernel."""
 
-    def __init__(self, problem: Problem, tools: Tools) -> None:
+    def __init__(self, problem: Problem, tools: Tools, *, thorough: bool = False) -> None:
         self._problem = problem
+        self._thorough = thorough  # every candidate as if it would win
         self._tools = tools
         self._instances = problem.instances
         self._root: Measurement | None = None
         self._seen: dict[str, Evaluation] = {}
+        self._trials = Trials(problem, tools.device, tools.instructions)
+        self._physics: Physics | None = Physics(problem, tools.chip)
+        self._scrutinised: set[str] = set()  # identities
         self._fresh: dict[int, tuple[Build, Job]] = {}  # of this batch, to be counted
+        self._best = float("inf")  # seconds of the fastest that may win
+        self._inspections: dict[str, Inspection] = {}  # by identity
         self.notes: tuple[str, ...] = ()
         for instance in self._instances:
             tools.device.put(instance.case)
@@ -76,21 +104,40 @@ class Evaluator:
                 self._seen[evaluation.identity] = evaluation
         return diagnosed
 
-    def settle(self, candidates: Sequence[Candidate]) -> dict[int, Measurement]:
+    def settle(self, candidates: Sequence[Candidate]) -> dict[int, Measurement | Verdict]:
         """The finalists timed once more against the input kernel, all in turn; by number.
 
-        Empty on a device whose times are estimated, or where a finalist faults this time.
+        One that was never the fastest is scrutinised now, and a verdict stands in its place where
+        it fails. Empty on a device whose times are estimated, or where a finalist faults this time.
         """
         profiler = self._tools.profiler
         if not isinstance(profiler, EventsProfiler):
             return {}
-        prepared = [self._prepare(candidate.text) for candidate in candidates]
-        runs = [(p.build, self._job(p)) for p in prepared if isinstance(p, _Prepared)]
-        settled = profiler.settle(runs)
-        if isinstance(settled, Fault) or len(runs) < len(candidates):
-            self.notes = (*self.notes, "the finalists could not be timed once more")
+        settled: dict[int, Measurement | Verdict] = {}
+        runs: dict[int, tuple[Build, Job]] = {}
+        for candidate in candidates:
+            prepared = self._prepare(candidate.text)
+            if isinstance(prepared, Verdict):
+                settled[candidate.number] = prepared
+                continue
+            verdict = self._scrutinised_verdict(prepared)
+            if verdict.passed:
+                runs[candidate.number] = (prepared.build, self._job(prepared))
+            else:
+                settled[candidate.number] = verdict
+        timed = profiler.settle(list(runs.values()))
+        if isinstance(timed, Fault):
+            self._note("the finalists could not be timed once more")
             return {}
-        return dict(zip([0, *(c.number for c in candidates)], settled, strict=True))
+        for number, found in zip([0, *runs], timed, strict=True):
+            settled[number] = self._settled(number, found)
+        return settled
+
+    def _settled(self, number: int, found: Measurement | Execution) -> Measurement | Verdict:
+        if isinstance(found, Execution):
+            return judge(found, _AFTER)
+        impossible = self._physics.shortfall(found) if self._physics and number else ""
+        return Verdict(Outcome.SUSPICIOUS, impossible) if impossible else found
 
     def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
         """Take in an evaluation made earlier, in a run that is resumed."""
@@ -102,10 +149,17 @@ class Evaluator:
             if refused is not None:
                 raise KernelFailed(f"the input kernel passed before, and now: {refused.summary}")
             prepared, profiler = self._prepare(candidate.text), self._tools.profiler
+            if isinstance(prepared, _Prepared):
+                self._learn(evaluation, candidate, prepared)
             if isinstance(profiler, EventsProfiler) and isinstance(prepared, _Prepared):
                 profiler.remember(prepared.build, self._job(prepared), self._root.seconds)
+        if evaluation.verdict.passed and evaluation.measurement:
+            self._best = min(self._best, evaluation.measurement.seconds)
         if evaluation.identity:
             self._seen.setdefault(evaluation.identity, evaluation)
+
+    def _note(self, text: str) -> None:
+        self.notes = self.notes if text in self.notes else (*self.notes, text)
 
     def _timed(self, candidate: Candidate) -> Evaluation:
         began = time.monotonic()
@@ -128,14 +182,20 @@ class Evaluator:
         verdict = verify(
             self._tools.device,
             prepared.build,
-            prepared.plans,
+            _verified(prepared.plans),
             instructions=self._tools.instructions,
-            notes=self._problem.notes,
+            notes=(*self._problem.notes, *prepared.notes),
         )
         evaluation = Evaluation(number, prepared.identity, verdict)
         if verdict.passed:
             evaluation = self._measured(evaluation, prepared)
-        self._seen[prepared.identity] = evaluation  # its diagnosis follows with the batch
+        evaluation = self._inspected(self._challenged(evaluation, prepared), prepared)
+        measured = evaluation.measurement
+        if measured is not None and evaluation.verdict.passed:
+            self._best = min(self._best, measured.seconds)
+            if number == 0:
+                evaluation = self._learn(evaluation, candidate, prepared)
+        self._seen[evaluation.identity] = evaluation  # its diagnosis follows with the batch
         return evaluation
 
     def _prepare(self, text: str) -> _Prepared | Verdict:
@@ -159,12 +219,37 @@ class Evaluator:
                 return _invalid(misfit)
             first = build.errors[0]
             more = f" (and {len(build.errors) - 1} more)" if len(build.errors) > 1 else ""
-            return Verdict(Outcome.COMPILE_ERROR, f"{first.message}{more}", line=first.line)
+            summary, fix = f"{first.message}{more}", _advice(first, self._problem.notes)
+            return Verdict(Outcome.COMPILE_ERROR, summary, line=first.line, fix=fix)
+        compiled = Compiled(build, partial(self.plan, program, build))
         try:
-            plans = tuple((i, self.plan(program, build, i)) for i in self._instances)
+            given = [(i, compiled.plan(i)) for i in self._instances]
+            learned, skipped = self._trials.plans(compiled)
         except UsageError as unfit:
             return _invalid(unfit)
-        return _Prepared(build, plans, _identity(build, [plan for _, plan in plans]))
+        plans = (*given, *learned)
+        notes = (f"its `require` leaves {skipped} other sets of inputs out",) if skipped else ()
+        identity = _identity(build, [plan for _, plan in plans], self._elsewhere(compiled))
+        return _Prepared(compiled, plans, identity, notes)
+
+    def _elsewhere(self, compiled: Compiled) -> list[str]:
+        """The launches at other numbers: those of two programs may differ there alone."""
+        rng, found = np.random.default_rng(0), []
+        integers = [n for n in self._problem.interface.scalars if _is_integer(self._first, n)]
+        for _ in range(_PROBES):
+            other = {n: int(rng.integers(129, 999)) for n in integers}
+            values = {**self._first.values, **other}
+            try:
+                plan = compiled.plan(replace(self._first, values=values))
+            except UsageError as unfit:
+                found.append(unfit.message)
+            else:
+                found.append(to_json(LaunchPlan, plan))
+        return found
+
+    @property
+    def _first(self) -> Instance:
+        return self._problem.instances[0]
 
     def plan(self, program: Program, build: Build, instance: Instance) -> LaunchPlan:
         """The launches of a program on one instance; UsageError where it does not fit."""
@@ -182,11 +267,82 @@ class Evaluator:
         job = self._job(prepared)
         measured = self._tools.profiler.measure(prepared.build, job)
         if isinstance(measured, Fault):
-            verdict = judge(Execution(measured), prepared.plans[0][0].seed)
-            return replace(evaluation, verdict=verdict)
+            return replace(evaluation, verdict=judge(Execution(measured)))
+        if isinstance(measured, Execution):
+            return replace(evaluation, verdict=judge(measured, _AFTER))
         self._fresh[evaluation.candidate] = (prepared.build, job)
         resources = tuple(prepared.build.resources[x.kernel] for x in job.plan.launches)
         return replace(evaluation, measurement=measured, resources=resources)
+
+    def _learn(self, root: Evaluation, candidate: Candidate, prepared: _Prepared) -> Evaluation:
+        """What the input kernel can do is what a candidate must; its own traffic sets no record."""
+        assert root.measurement is not None
+        self._trials.learn(prepared.program)
+        self._note(self._trials.note)
+        impossible = self._physics.shortfall(root.measurement) if self._physics else ""
+        if impossible:
+            self._physics = None
+            self._note(f"memory limits are not applied: {impossible}")
+        again = self._prepare(candidate.text)  # its identity covers what was learned
+        assert isinstance(again, _Prepared)
+        notes = (*root.verdict.notes, self._trials.note)
+        return replace(root, identity=again.identity, verdict=replace(root.verdict, notes=notes))
+
+    def _challenged(self, evaluation: Evaluation, prepared: _Prepared) -> Evaluation:
+        """Every further check, where the candidate would be the best so far: no other can win."""
+        measured = evaluation.measurement
+        wins = measured is not None and measured.seconds <= self._best
+        if measured is None or evaluation.candidate == 0 or not (wins or self._thorough):
+            return evaluation
+        verdict = self._scrutinised_verdict(prepared)
+        impossible = self._physics.shortfall(measured) if self._physics else ""
+        if verdict.passed and impossible:
+            fix = "declare the bytes that the task needs, if these are not needed"
+            verdict = Verdict(Outcome.SUSPICIOUS, impossible, fix=fix)
+        if not verdict.passed:
+            self._fresh.pop(evaluation.candidate, None)
+            return Evaluation(evaluation.candidate, evaluation.identity, verdict)
+        operations = self._physics.note(measured) if self._physics else ""
+        facts = (*verdict.notes, *([operations] if operations else []))
+        passed = replace(evaluation.verdict, notes=(*evaluation.verdict.notes, *facts))
+        return replace(evaluation, verdict=passed)
+
+    def _scrutinised_verdict(self, prepared: _Prepared) -> Verdict:
+        if prepared.identity in self._scrutinised:
+            return Verdict(Outcome.PASSED, "")
+        verdict = self._trials.scrutinise(prepared.program, _verified(prepared.plans)[0][0])
+        if verdict.passed:
+            self._scrutinised.add(prepared.identity)
+        return verdict
+
+    def _inspected(self, evaluation: Evaluation, prepared: _Prepared) -> Evaluation:
+        """Look for hazards on the first case, where the candidate would be the best so far.
+
+        Nothing slower can win, and looking costs more than running. Asked to look at all, also at
+        a wrong one: a race says why.
+        """
+        tools, verdict = self._tools, evaluation.verdict
+        seconds = evaluation.measurement.seconds if evaluation.measurement else float("inf")
+        wins = tools.extent == "winners" and verdict.passed and seconds <= self._best
+        ran = tools.extent == "all" and (verdict.passed or verdict.outcome is Outcome.WRONG)
+        if not (wins or ran):
+            return evaluation
+        verdict = inspected(verdict, self._inspection(prepared))
+        if verdict.passed:
+            return replace(evaluation, verdict=verdict)
+        return Evaluation(evaluation.candidate, evaluation.identity, verdict)
+
+    def _inspection(self, prepared: _Prepared) -> Inspection:
+        inspector = self._tools.inspector
+        if inspector is None:
+            return Inspection(())
+        found = self._inspections.get(prepared.identity)
+        if found is None:
+            # The first that is verified: of a large task a small one.
+            job = self._job(replace(prepared, plans=_verified(prepared.plans)))
+            found = inspector.inspect(prepared.build, job)
+            self._inspections[prepared.identity] = found
+        return found
 
     def _job(self, prepared: _Prepared) -> Job:
         instance, plan = prepared.plans[0]
@@ -199,7 +355,7 @@ class Evaluator:
             return evaluations
         found = counters.count(list(self._fresh.values()))
         if isinstance(found, Refused):
-            self.notes = (f"no hardware counters: {found.reason}",)
+            self._note(f"no hardware counters: {found.reason}")
             return evaluations
         by_number = dict(zip(self._fresh, found, strict=True))
         return [_with_metrics(e, by_number.get(e.candidate, ())) for e in evaluations]
@@ -226,17 +382,20 @@ class Evaluator:
         prepared = self._prepare(candidate.text)
         if isinstance(prepared, Verdict):
             return prepared
+        verdict = inspected(Verdict(Outcome.PASSED, ""), self._inspection(prepared))
+        if not verdict.passed:
+            return verdict
         answered = oracle.answered(
             self._tools.device,
             prepared.build,
-            prepared.plans,
+            _verified(prepared.plans),
             instructions=self._tools.instructions,
             rtol=self._problem.task.rtol,
             atol=self._problem.task.atol,
         )
         if isinstance(answered, Verdict):
             return answered
-        self._instances = answered
+        self._instances = (*(i for i in self._instances if not i.verified), *answered)
         for instance in answered:
             self._tools.device.put(instance.case)
         return None
@@ -245,8 +404,14 @@ class Evaluator:
         self, plans: Sequence[tuple[Instance, LaunchPlan]]
     ) -> tuple[tuple[Instance, LaunchPlan], ...]:
         return tuple(
-            (instance, plan) for instance, (_, plan) in zip(self._instances, plans, strict=True)
+            (instance, plan) for instance, (_, plan) in zip(self._instances, plans, strict=False)
         )
+
+
+def _verified(
+    plans: Sequence[tuple[Instance, LaunchPlan]],
+) -> tuple[tuple[Instance, LaunchPlan], ...]:
+    return tuple((instance, plan) for instance, plan in plans if instance.verified)
 
 
 def _with_metrics(evaluation: Evaluation, metrics: tuple[Metric, ...]) -> Evaluation:
@@ -256,11 +421,23 @@ def _with_metrics(evaluation: Evaluation, metrics: tuple[Metric, ...]) -> Evalua
     return replace(evaluation, measurement=replace(measured, metrics=(*metrics, *measured.metrics)))
 
 
+def _advice(error: Diagnostic, notes: Sequence[str]) -> str:
+    """What to do about an undefined name that was taken for the host's."""
+    name = re.search(r'identifier "(\w+)" is undefined', error.message)
+    taken = [n for n in notes if name and n.startswith(f"dropped host function `{name[1]}`")]
+    return f"{taken[0]}: mark it __device__" if taken else ""
+
+
 def _invalid(unfit: UsageError) -> Verdict:
     return Verdict(Outcome.INVALID, unfit.message, line=unfit.line or 0, fix=unfit.fix)
 
 
-def _identity(build: Build, plans: Sequence[LaunchPlan]) -> str:
+def _is_integer(instance: Instance, name: str) -> bool:
+    value = instance.values.get(name)
+    return isinstance(value, int) or (isinstance(value, np.integer) and value.itemsize >= 2)
+
+
+def _identity(build: Build, plans: Sequence[LaunchPlan], elsewhere: Sequence[str]) -> str:
     """Machine code and launch plans: two texts with one identity are one evaluation."""
-    parts = [build.digest, *(to_json(LaunchPlan, plan) for plan in plans)]
+    parts = [build.digest, *(to_json(LaunchPlan, plan) for plan in plans), *elsewhere]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

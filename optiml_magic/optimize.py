@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import time
-import tokenize
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,13 +12,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.cached import CachedCompiler
-from optiml_magic.compilers.headers import fingerprint
 from optiml_magic.compilers.hosted import HostedCompiler
 from optiml_magic.compilers.options import options_of
 from optiml_magic.compilers.sass import disassemble
@@ -30,7 +24,7 @@ from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.devices.driver import require_release
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.errors import KernelFailed, SourceError
-from optiml_magic.evaluation import Evaluator, Tools
+from optiml_magic.evaluation import Evaluator, Extent, Tools
 from optiml_magic.exports import Exportable
 from optiml_magic.findings import TOOLS
 from optiml_magic.inprocess import InProcess, library_of
@@ -39,10 +33,10 @@ from optiml_magic.llms.choice import ModelChoice
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.model.codec import to_json
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
+from optiml_magic.model.verdict import Verdict
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.emulated import EmulatedProfiler
 from optiml_magic.profilers.events import EventsProfiler
@@ -50,6 +44,7 @@ from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import mixed
 from optiml_magic.proposers.rules import RuleProposer
+from optiml_magic.provenance import inputs_digest, options_digest, source_digest
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
@@ -58,7 +53,9 @@ from optiml_magic.search.mcts import Mcts
 from optiml_magic.settings import Settings
 from optiml_magic.source.hostcode import drop_host_code
 from optiml_magic.source.program import parse_program
+from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
 from optiml_magic.verifiers.problem import Problem, prepare
+from optiml_magic.verifiers.sanitizer import SanitizerInspector
 
 if TYPE_CHECKING:
     from optiml_magic.proposers.llm import LlmProposer
@@ -83,11 +80,14 @@ def session(
     *,
     task: Task | None = None,
     machine: bool = False,
+    extent: Extent = "oracle",
 ) -> Iterator[Session]:
     """Compiler, device host and tools for the length of one command.
 
     ncu counts on ``cases``; programs are compiled with what ``task`` and the settings ask for.
     ``machine``: emulated counts are weighted by the machine code as well; half a second a build.
+    The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, and only
+    where all is to be inspected, since each of its tools takes seconds.
     """
     options = options_of(task or Task(""), settings)
     choice = choose(settings.device)
@@ -107,6 +107,9 @@ def session(
         if emulated
         else EventsProfiler(device, choice.chip)
     )
+    inspector: Inspector | None = DeviceInspector(device) if emulated else None
+    if extent == "all" and not emulated:
+        inspector = SanitizerInspector(choice.name, cases)
     try:
         tools = Tools(
             compiler=compiler,
@@ -117,6 +120,8 @@ def session(
             findings=TOOLS,
             instructions=settings.instructions,
             counters=None if emulated or not cases else NcuCounters(choice.name, cases),
+            inspector=inspector,
+            extent=extent,
         )
         yield Session(tools, choice)
     finally:
@@ -165,7 +170,10 @@ def optimize(
     problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
     chosen = choose_model(settings.llm, settings.llm_url)
-    with session(settings, cases, task=task) as members, _model(chosen, settings) as model:
+    with (
+        session(settings, cases, task=task, extent="winners") as members,
+        _model(chosen, settings) as model,
+    ):
         proposers: tuple[Proposer, ...] = (RuleProposer(), *([model] if model else []))
         header = _header(problem, members, settings, proposers)
         path = resume or settings.runs / f"{header.run}.jsonl"
@@ -236,12 +244,18 @@ class Checked:
     notes: tuple[str, ...] = ()
 
 
-def evaluate_once(task: Task, settings: Settings, *, program: str | None = None) -> Checked:
-    """Compile, verify and measure the task's kernel, or ``program`` in its place."""
+def evaluate_once(
+    task: Task, settings: Settings, *, program: str | None = None, hazards: bool = False
+) -> Checked:
+    """Compile, verify and measure the task's kernel, or ``program`` in its place.
+
+    With ``hazards`` they are looked for, whatever the outcome and however long it takes.
+    """
     problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
-    with session(settings, cases, task=task, machine=True) as members:
-        evaluator = Evaluator(problem, members.tools)
+    extent: Extent = "all" if hazards else "oracle"
+    with session(settings, cases, task=task, machine=True, extent=extent) as members:
+        evaluator = Evaluator(problem, members.tools, thorough=True)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (evaluation,) = evaluator([root])
         answered = task.reference is not None or evaluation.verdict.passed
@@ -277,7 +291,6 @@ def kernel(
     """
     choice = choose(settings.device)
     parameters = [b.name for b in problem.interface.named("input", "inout")]
-    scalars = [s for s in problem.interface.scalars if s not in parse_program(text).values]
     first = problem.instances[0]
     exportable = Exportable(
         problem.name,
@@ -287,10 +300,11 @@ def kernel(
         first.values,
         problem.task.outputs,
         about,
+        options_of(problem.task, settings),
     )
     return Kernel(
         exportable,
-        [*parameters, *scalars],
+        [*parameters, *exportable.scalars],
         [bound.name for bound in problem.interface.named("output")],
         choice.name,
         _Calls(problem, settings),
@@ -347,10 +361,12 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     return replace(trajectory, steps=steps, finalists=tuple(number for number in settled if number))
 
 
-def _retimed(step: Step, settled: Mapping[int, Measurement]) -> Step:
+def _retimed(step: Step, settled: Mapping[int, Measurement | Verdict]) -> Step:
     found, before = settled.get(step.candidate.number), step.evaluation.measurement
     if found is None or before is None:
         return step
+    if isinstance(found, Verdict):
+        return replace(step, evaluation=replace(step.evaluation, verdict=found))
     merged = replace(before, seconds=found.seconds, ratio_error=found.ratio_error)
     return replace(step, evaluation=replace(step.evaluation, measurement=merged))
 
@@ -375,44 +391,13 @@ def _header(
         run=f"{problem.name}-{uuid.uuid4().hex[:8]}",
         task=problem.name,
         program=problem.program.text,
-        inputs_digest=_inputs_digest(problem, settings),
+        inputs_digest=inputs_digest(problem, settings),
         reference=getattr(reference, "__qualname__", "") if reference else "",
-        reference_digest=_source_digest(reference) if reference else "",
+        reference_digest=source_digest(reference) if reference else "",
         device=members.choice.name,
         compiler=members.tools.compiler.version,
         seed=settings.seed,
         batch=_batch(members),
         proposers=tuple(proposer.name for proposer in proposers),
-        options_digest=_options_digest(members.tools.options, problem.program.text),
+        options_digest=options_digest(members.tools.options, problem.program.text),
     )
-
-
-def _options_digest(options: CompileOptions, text: str) -> str:
-    """Of the options and the headers that ``text`` reaches; its own where that cannot be told."""
-    reached = fingerprint(text, options) or uuid.uuid4().hex
-    return hashlib.sha256(f"{to_json(CompileOptions, options)} {reached}".encode()).hexdigest()[:16]
-
-
-def _inputs_digest(problem: Problem, settings: Settings) -> str:
-    """Of everything that a verdict depends on beside the program: data, answers, limits."""
-    digest = hashlib.sha256()
-    for instance in problem.instances:
-        for name, value in sorted(instance.values.items()):
-            if not isinstance(value, np.ndarray):
-                digest.update(f"{name}={value!r};".encode())
-        for buffer in instance.case.buffers:
-            shape = f"{buffer.name} {buffer.role} {buffer.array.dtype} {buffer.array.shape}"
-            digest.update(f"{shape} {buffer.tolerance};".encode())
-            contents = [] if buffer.role == "output" else [buffer.array]
-            for array in (*contents, *([] if buffer.expected is None else [buffer.expected])):
-                digest.update(np.ascontiguousarray(array).tobytes())
-    digest.update(f"{settings.instructions} {settings.run_seconds}".encode())
-    return digest.hexdigest()[:16]
-
-
-def _source_digest(reference: Callable[..., Any]) -> str:
-    try:
-        source = inspect.getsource(reference)
-    except (OSError, TypeError, SyntaxError, tokenize.TokenError):
-        return "unknown"  # typed where no source is kept, or a lambda that cannot be cut out
-    return hashlib.sha256(source.encode()).hexdigest()[:16]

@@ -86,11 +86,32 @@ def suggested(program: Program, ctype: str) -> str:
     found = members(program.text, ctype)
     if not found or any(m.dtype is None or m.array for m in found):
         return "np.dtype([(member, type), ...], align=True)"
-    fields = [
-        f'("{m.name}", "{np.dtype(m.dtype).name}"{f", {m.lanes}" if m.lanes > 1 else ""})'
-        for m in found
-    ]
-    return f"np.dtype([{', '.join(fields)}], align=True)"
+    spelled = [(m.name, np.dtype(m.dtype).name, m.lanes) for m in found]
+    fields = [f'("{n}", "{d}"{f", {lanes}" if lanes > 1 else ""})' for n, d, lanes in spelled]
+    plain = f"np.dtype([{', '.join(fields)}], align=True)"
+    widths = [np.dtype(m.dtype).itemsize for m in found]
+    aligned = [_alignment(width, m.lanes) for width, m in zip(widths, found, strict=True)]
+    if aligned == widths:
+        return plain
+    offsets, end = [], 0
+    for width, member, step in zip(widths, found, aligned, strict=True):
+        offsets.append(-(-end // step) * step)
+        end = offsets[-1] + width * member.lanes
+    formats = [f'("{d}", {lanes})' if lanes > 1 else f'"{d}"' for _, d, lanes in spelled]
+    names = ", ".join(f'"{m.name}"' for m in found)
+    size = -(-end // max(aligned)) * max(aligned)
+    return (
+        f'np.dtype({{"names": [{names}], "formats": [{", ".join(formats)}], '
+        f'"offsets": {offsets}, "itemsize": {size}}})'
+    )
+
+
+def _alignment(width: int, lanes: int) -> int:
+    """Of a vector type, in bytes: two and four lanes are one access, of 16 bytes at most.
+
+    Source: CUDA C++ Programming Guide, "Built-in Vector Types".
+    """
+    return min(width * lanes, 16) if lanes in (2, 4) else width
 
 
 def is_row_of(dtype: DType, lane: DType) -> bool:

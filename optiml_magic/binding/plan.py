@@ -18,7 +18,7 @@ from optiml_magic.binding.interface import (
 )
 from optiml_magic.binding.packing import pack
 from optiml_magic.chips import Chip
-from optiml_magic.errors import BindingError, SourceError
+from optiml_magic.errors import BindingError, RequirementError, SourceError
 from optiml_magic.model.build import Build
 from optiml_magic.model.dtypes import DType, title
 from optiml_magic.model.launch import (
@@ -62,12 +62,13 @@ def plan(
 
     Raises:
         BindingError: a name that the task does not have, a size that is out of range.
-        SourceError: an expression that cannot be evaluated, a ``require`` that does not hold.
+        SourceError: an expression that cannot be evaluated.
+        RequirementError: a ``require`` that does not hold.
     """
     integers = {**found.constants, **_integers(values, program, chip)}
     for requirement in program.requires:
         if not requirement.condition.evaluate(integers, shapes):
-            raise SourceError(
+            raise RequirementError(
                 f"`require {requirement.condition}` does not hold for these sizes",
                 fix="choose sizes for which it does, or a program without it",
                 line=requirement.line,
@@ -75,7 +76,8 @@ def plan(
     scratch = tuple(_scratch(program, integers, shapes))
     buffers = {buffer.name: buffer for buffer in found.buffers}
     known: dict[str, BoundBuffer | Scratch] = {**buffers, **{s.name: s for s in scratch}}
-    env = _Environment(values, integers, shapes, chip, known, found.structs)
+    own = {name: value for name, value in values.items() if name not in program.values}
+    env = _Environment(own, integers, shapes, chip, known, found.structs)
     launches = [_launch(x, kernel, build.names, env) for x, kernel in launched(program)]
     zeros = tuple(d.buffer for d in program.zeros)
     for name, line in [(d.buffer, d.line) for d in (*program.zeros, *program.inits)]:  # type: ignore[attr-defined]
@@ -108,7 +110,7 @@ def _variables(
 ) -> Iterator[tuple[str, str]]:
     """The lowered name of each variable that is filled, with its buffer."""
     sizes = {variable.name: variable.nbytes for variable in build.variables}
-    for variable, bound in _bound_variables(program, found):
+    for variable, bound in bound_variables(program, found):
         lowered = build.names[f"&{variable.name}"]
         given = _bytes(bound, shapes)
         if sizes[lowered] != given:
@@ -120,7 +122,7 @@ def _variables(
         yield lowered, bound.name
 
 
-def _bound_variables(
+def bound_variables(
     program: Program, found: Interface
 ) -> Iterator[tuple[DeviceVariable, BoundBuffer]]:
     """The variables of this program that the task fills, each with its buffer."""
@@ -137,7 +139,8 @@ def _bound_variables(
                     line=variable.line,
                 )
             continue
-        if variable.dtype is None or variable.dtype != bound.dtype or variable.lanes != bound.lanes:
+        struct = variable.dtype is None and bound.dtype.names is not None  # see checked_text
+        if not struct and (variable.dtype != bound.dtype or variable.lanes != bound.lanes):
             raise BindingError(
                 f"`{bound.name}` holds {title(bound.dtype)}, and this variable is of "
                 f"{variable.ctype}",
@@ -177,7 +180,7 @@ def told(expression: Expression, integers: Mapping[str, int]) -> str:
 def name_expressions(program: Program, found: Interface) -> tuple[str, ...]:
     """The kernels that a program launches and the variables that are filled, each once."""
     kernels = [_expression_of(x, k) for x, k in launched(program)]
-    filled = [f"&{variable.name}" for variable, _ in _bound_variables(program, found)]
+    filled = [f"&{variable.name}" for variable, _ in bound_variables(program, found)]
     return tuple(dict.fromkeys([*kernels, *filled]))
 
 

@@ -42,8 +42,8 @@ def optimize(
 
 
 def check(task: Task, options: argparse.Namespace, program: str | None = None) -> CheckView:
-    """Compile and compare with the reference."""
-    return CheckView(evaluate_once(task, settings_of(options), program=program))
+    """Compile, compare with the reference, look for hazards."""
+    return CheckView(evaluate_once(task, settings_of(options), program=program, hazards=True))
 
 
 def profile(task: Task, options: argparse.Namespace, program: str | None = None) -> ProfileView:

@@ -10,6 +10,8 @@ from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.optimize import Checked
 from optiml_magic.printable import printable
 from optiml_magic.reports import html, text
+from optiml_magic.reports.lines import lines as lines_of
+from optiml_magic.verifiers.hazards import report
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class _View:
 
 def _rightness(check: OutputCheck) -> str:
     right = f"{check.elements - check.wrong} of {check.elements} right"
-    return f"{right}, relative error {check.error:.2g} (allowed {check.rtol:.2g})"
+    ulp = f", at most {check.max_ulp:.3g} ulp" if check.max_ulp and not check.wrong else ""
+    return f"{right}, relative error {check.error:.2g} (allowed {check.rtol:.2g}){ulp}"
 
 
 class CheckView(_View):
@@ -47,11 +50,15 @@ class CheckView(_View):
     @property
     def _facts(self) -> list[tuple[str, str]]:
         checks = [(check.name, _rightness(check)) for check in self.evaluation.verdict.checks]
-        return [self._device, ("checked by", self.checked.problem.oracle), *checks, *self._notes]
+        hazards = [("hazard", line) for line in report(self.evaluation.verdict.hazards)]
+        oracle = ("checked by", self.checked.problem.oracle)
+        return [self._device, oracle, *checks, *hazards, *self._notes]
 
     def __repr__(self) -> str:
         head = f"{self.checked.problem.name}: {text.describe(self.evaluation.verdict)}"
-        return "\n".join([head, *(f"  {name:<12} {fact}" for name, fact in self._facts)])
+        facts = (f"  {name:<12} {fact}" for name, fact in self._facts)
+        where = (f"  {line}" for line in text.pictures(self.evaluation.verdict))
+        return "\n".join([head, *facts, *where])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         page = html.verdict(self.checked.problem.name, self.evaluation.verdict, self._facts)
@@ -70,6 +77,9 @@ class ProfileView(_View):
         if evaluation.measurement is None:
             return repr(CheckView(self.checked))
         lines = [self._headline, *(f"  {x}" for x in text.measurement(evaluation.measurement))]
+        by_line = lines_of(evaluation.measurement)
+        if by_line:
+            lines += ["", "by line of the kernel:", *(f"  {line}" for line in by_line)]
         found = text.findings(evaluation.findings)
         if found:
             lines += ["", "findings:", *(f"  {line}" for line in found)]

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
+from optiml_magic.model.hazard import Hazard
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, OutputCheck
 
 Role = Literal["input", "output", "inout"]
+Order = Literal["forward", "reverse"] | int  # a number seeds a random order
 Array = NDArray[np.generic]
 
 
@@ -62,9 +64,10 @@ class Case:
 class Job:
     """One run of a program on a case. ``poison`` seeds the pattern that outputs hold before it.
 
-    ``reverse`` asks for another order of the warps, where the device can choose one. ``sample``
-    lets a device count some blocks alone of a launch with more thread instructions than that (0:
-    never); the outputs of the last launch are then unfinished, and not compared.
+    ``order`` is that of the blocks and warps, and ``checks`` asks for hazards, which costs time;
+    both only where the device can do so. ``sample`` lets a device count some blocks alone of a
+    launch with more thread instructions than that (0: never); the outputs of the last launch are
+    then unfinished, and not compared.
     """
 
     case: str
@@ -72,7 +75,8 @@ class Job:
     poison: int
     count: bool
     instructions: int  # budget of thread instructions for each launch
-    reverse: bool = False
+    order: Order = "forward"
+    checks: bool = False
     sample: int = 0
 
 
@@ -90,7 +94,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Execution:
-    """What one run did. With a fault, nothing else is filled in.
+    """What one run did. With a fault, only the hazards up to it are filled in.
 
     An element counts as unwritten if it holds the bits of its poison still: of small dtypes a few
     written ones do so by chance.
@@ -101,15 +105,20 @@ class Execution:
     modified_inputs: tuple[str, ...] = ()
     counters: tuple[KernelCounters, ...] = ()
     unwritten: tuple[tuple[str, int], ...] = ()  # outputs without a wanted answer: name, elements
-    printed: str = ""  # by the kernels, the first few thousand characters
+    hazards: tuple[Hazard, ...] = ()
+    printed: str = ""  # by printf in the kernels; of the emulated device alone
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Samples of one run of a launch plan, in seconds, each the mean of ``launches`` of them."""
+    """Samples of one run of a launch plan, in seconds, each the mean of ``launches`` of them.
+
+    ``after`` is what the last of them left in a buffer set that was chosen at random.
+    """
 
     samples: tuple[float, ...]
     launches: int
+    after: Execution | None = None
 
 
 class Device(Protocol):

@@ -11,13 +11,15 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from optiml_magic.devices.base import Array, Tolerance
-from optiml_magic.model.dtypes import BFLOAT16, DType, Number, numbers
+from optiml_magic.model.dtypes import BFLOAT16, DType, Number, kind, numbers
 from optiml_magic.model.verdict import OutputCheck
 
 _PART = 1 << 16  # elements compared at a time in host memory
+_CELLS = (8, 32)  # rows and columns of the picture of an output
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -46,7 +48,7 @@ def compare(  # the last two only name the array library and what the bytes mean
     shape = got.shape[: got.ndim - 1] if dtype.names and got.dtype != dtype else got.shape
     rows, wanted_rows = _rows(got, dtype), _rows(expected, wide)
     wrong, nonfinite = xp.zeros(len(rows), bool), xp.zeros(len(rows), bool)
-    error = largest = 0.0
+    error = largest = ulp = 0.0
     part = _PART if xp is np else max(len(rows), 1)  # temporaries would outgrow the arrays
     limits = tolerance.fields or (tolerance,) * len(numbers(dtype))
     for have, want, limit in zip(numbers(dtype), numbers(wide), limits, strict=True):
@@ -59,7 +61,9 @@ def compare(  # the last two only name the array library and what the bytes mean
             wrong[here] |= found.wrong.any(axis=1)
             nonfinite[here] |= found.nonfinite.any(axis=1)
             squares, scales = squares + found.squares, scales + found.scales
-            largest = max(largest, found.largest)
+            if found.largest > largest:
+                largest = found.largest
+                ulp = largest / _last_place(found.at_largest, have.dtype)
         error = max(error, math.sqrt(squares / scales) if scales else math.sqrt(squares))
     where = xp.flatnonzero(wrong)
     first = int(where[0]) if where.size else None
@@ -79,7 +83,45 @@ def compare(  # the last two only name the array library and what the bytes mean
         first_index=() if first is None else tuple(map(int, np.unravel_index(first, shape))),
         got="" if first is None else _shown(rows, first, dtype),
         wanted="" if first is None else _shown(wanted_rows, first, wide),
+        max_ulp=_finite(ulp),
+        picture=() if first is None else _picture(where, shape, xp),
     )
+
+
+def _last_place(value: float, dtype: DType) -> float:
+    """The unit in the last place of a value in a floating-point dtype; infinite for others."""
+    if kind(dtype) not in "fc":
+        return math.inf
+    limits: Any = ml_dtypes.finfo(dtype.type(0).real.dtype)  # type: ignore[no-untyped-call]
+    exponent = math.frexp(max(abs(value), float(limits.smallest_normal)))[1] - 1
+    return math.ldexp(float(limits.eps), exponent)
+
+
+def _picture(where: Any, shape: tuple[int, ...], xp: Any) -> tuple[str, ...]:
+    """Which cells of an output hold wrong elements; ``where`` are flat indices.
+
+    An output of one axis is folded: its eighths below one another, a small one in rows of 32.
+    """
+    size, cols = math.prod(shape), shape[-1] if shape else 1
+    if size == cols:
+        cols = min(size, max(_CELLS[1], -(-size // _CELLS[0])))
+    rows = -(-size // cols)
+    down, across = min(_CELLS[0], rows), min(_CELLS[1], cols)
+
+    def cells(at: Any, lib: Any) -> Any:
+        cell = (at // cols * down // rows) * across + at % cols * across // cols
+        return lib.bincount(cell, minlength=down * across)
+
+    counts = cells(where, xp)
+    counts = counts if xp is np else counts.get()
+    # Every row of a cell holds as many elements: counted along the two axes, not over them all.
+    heights = np.bincount(np.arange(rows) * down // rows, minlength=down)
+    widths = np.bincount(np.arange(cols) * across // cols, minlength=across)
+    totals = np.outer(heights, widths).reshape(-1)
+    totals -= cells(np.arange(size, rows * cols), np)  # the end of the last row may be missing
+    marks = np.where(counts == 0, ".", np.where(counts < totals, "+", "#"))
+    marks = np.where(totals == 0, " ", marks)
+    return tuple("".join(row).rstrip() for row in marks.reshape(down, across))
 
 
 def _rows(array: Any, dtype: DType) -> Any:
@@ -118,6 +160,7 @@ class _Errors:
     squares: float  # of the differences, summed
     scales: float  # of the wanted values
     largest: float  # difference
+    at_largest: float  # what is wanted there
 
 
 def _errors(got: Any, expected: Any, tolerance: Tolerance, xp: Any) -> _Errors:
@@ -132,8 +175,10 @@ def _errors(got: Any, expected: Any, tolerance: Tolerance, xp: Any) -> _Errors:
             # Equal bits or an allowance the user asked for: a double cannot tell large integers.
             wrong = (got != expected) & ((allowed == 0) | (difference > allowed))
         squares, scales = float(xp.sum(difference**2)), float(xp.sum(scale**2))
-    largest = float(difference.max()) if difference.size else 0.0
-    return _Errors(wrong, nonfinite, squares, scales, largest)
+    worst = int(difference.argmax()) if difference.size else None
+    largest = 0.0 if worst is None else float(difference.reshape(-1)[worst])
+    at_largest = 0.0 if worst is None else float(scale.reshape(-1)[worst])
+    return _Errors(wrong, nonfinite, squares, scales, largest, at_largest)
 
 
 def _float_errors(

@@ -7,8 +7,9 @@ parent replaces the host.
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ _GUARD = 512  # bytes of canary on each side of a buffer; keeps CuPy's alignment
 _MODULES = 8
 _BATCH_SECONDS = 1e-3  # between two events, so that their resolution does not show
 _MOST_LAUNCHES = 200
+_MOST_COPIED = 2 << 30  # bytes of buffer sets
+_ATTEMPTS = 3  # at a timing in which no further variable turns out to change
 
 # cudaError_t by name to what it means for a kernel. Source: CUDA Runtime API, "Data types".
 _FAULTS = {
@@ -43,6 +46,19 @@ _FAULTS = {
 }
 
 
+@dataclass(frozen=True)
+class _Hidden:
+    """An array under a noise that only its key repeats.
+
+    A kernel may read more memory than it was given, and must not find the answer there.
+    """
+
+    masked: Any  # bytes
+    key: int
+    dtype: DType
+    shape: tuple[int, ...]
+
+
 @dataclass
 class _Memory:
     """A buffer between two canaries; ``pristine`` is what an input must still hold afterwards.
@@ -55,17 +71,21 @@ class _Memory:
     array: Any
     dtype: DType
     pristine: Any = None
-    expected: Any = None
+    hidden: _Hidden | None = None  # what an output should hold
 
 
 @dataclass(frozen=True)
 class _Run:
-    """``count`` launches of a plan between two events, which take turns over the buffer sets."""
+    """A plan on a case, launched between two events once on each of the buffer sets.
+
+    ``starts`` holds what in-out buffers and filled outputs hold before.
+    """
 
     module: CudaModule
     plan: LaunchPlan
-    sets: Sequence[Places]
-    count: int
+    case: Case
+    starts: Mapping[str, Any]
+    sets: Sequence[Mapping[str, _Memory]]
 
 
 class CudaDevice:
@@ -87,6 +107,7 @@ class CudaDevice:
             ) from cause
         self._cases: dict[str, tuple[Case, dict[str, _Memory]]] = {}
         self._modules: dict[str, CudaModule] = {}
+        self._answers = cupy.cuda.MemoryPool()  # for what a kernel must not find
         self._flushing = 2 * int(cupy.cuda.Device().attributes["L2CacheSize"])
         self._overwrite: Any = None  # of that many bytes
 
@@ -98,6 +119,8 @@ class CudaDevice:
 
     def execute(self, build: Build, job: Job) -> Execution:
         case, memories = self._case(job.case)
+        if job.checks:
+            return self._bare(build, case, job)
         try:
             module = self._load(build)
             poison = self._prepare(case, memories, job.plan, job.poison)
@@ -116,7 +139,7 @@ class CudaDevice:
             message = f"the kernel wrote just outside of {', '.join(broken)}"
             return Execution(Fault(Outcome.OUT_OF_BOUNDS, message))
         return Execution(
-            checks=self._checks(case, memories, poison),
+            checks=self._checks(case, memories, poison, memories),
             modified_inputs=self._mended(memories),
             unwritten=tuple(
                 (b.name, self._unwritten(memories[b.name], poison[b.name]))
@@ -128,34 +151,116 @@ class CudaDevice:
     def _unwritten(self, memory: _Memory, poison: Any) -> int:
         return int(self._cp.count_nonzero(same_bits(memory.array, poison, memory.dtype)))
 
-    def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...]:
+    def _bare(self, build: Build, case: Case, job: Job) -> Execution:
+        """A run for a tool that watches it.
+
+        Each buffer is an allocation of the driver's, of its exact size; outputs and scratch are not
+        filled, and nothing is compared.
+        """
+        cp, fills = self._cp, dict(job.plan.fills)
+
+        def allocated(shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Memory:
+            size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+            pointer = cp.cuda.MemoryPointer(cp.cuda.Memory(max(size, 1)), 0)
+            like = _stored(np.empty(1, dtype))
+            array = cp.ndarray(shape + like.shape[1:], like.dtype, memptr=pointer)
+            return _Memory(array, None, array, dtype)
+
+        try:
+            module = self._load(build)
+            memories = {}
+            for b in case.buffers:
+                memory = memories[b.name] = allocated(b.array.shape, b.array.dtype)
+                if b.role != "output":
+                    memory.array.set(np.ascontiguousarray(_stored(b.array)))
+                elif b.name in fills:
+                    memory.array.set(_stored(np.full_like(b.array, float(fills[b.name]))))
+            for wanted in job.plan.scratch:
+                memories[wanted.name] = allocated((wanted.elements,), np.dtype(wanted.dtype))
+            module.fill(_contents(job.plan, memories))
+            self._synchronize()
+            module.run(job.plan, _places(memories), self._stream)
+            self._synchronize()
+        except self._errors() as error:
+            return Execution(self._fault(error))
+        return Execution()
+
+    def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...] | Fault:
         """Seconds of each run, ``samples`` times in turn (A B A B), by events on the stream.
 
         Short plans are launched several times between two events, so that an event's resolution and
-        the launch itself do not stand in the figure. Every launch finds its data outside of the L2,
-        as ncu arranges it too: the launches take turns over copies of the buffers that are larger
-        than the L2 together, and where that is too much to ask, the L2 is overwritten first.
+        the launch itself do not stand in the figure. Every launch of such a batch has buffers of
+        its own, whose outputs and scratch are overwritten before: neither an earlier answer nor a
+        note of one is left for it. It finds its data outside of the L2, as ncu arranges it too.
+
+        After the last batch one set of buffers, chosen at random, is compared with the oracle.
         """
-        prepared: list[_Run] = []
-        held = []  # what is allocated here must live as long as its addresses are used
-        for build, job in runs:
-            case, memories = self._case(job.case)
-            self._prepare(case, memories, job.plan, job.poison)
-            module = self._load(build)
-            module.fill(_contents(job.plan, memories))
-            own = {**memories, **self._scratch(job)}
-            count = self._calibrated(module, job.plan, _places(own))
-            module.note_changes()
-            sets = [own, *self._copies(own, count)]
-            held.append(sets)
-            prepared.append(_Run(module, job.plan, [_places(one) for one in sets], count))
+        try:
+            prepared = [self._run(build, job, len(runs)) for build, job in runs]
+            for _ in range(_ATTEMPTS):
+                seconds: list[list[float]] = [[] for _ in prepared]
+                for _ in range(samples):
+                    for run, found in zip(prepared, seconds, strict=True):
+                        found.append(self._timed(run))
+                self._synchronize()
+                # A variable that changed late was not set back: what ran since then is void.
+                changed = [run.module.note_changes() for run in prepared]
+                if not any(changed):
+                    break
+            timings = tuple(
+                Timing(tuple(found), len(run.sets), self._after(run))
+                for found, run in zip(seconds, prepared, strict=True)
+            )
+        except self._errors() as error:
+            return self._fault(error)
+        del prepared
+        self._cp.get_default_memory_pool().free_all_blocks()  # they are full of answers
+        return timings
+
+    def _run(self, build: Build, job: Job, runs: int) -> _Run:
+        case, memories = self._case(job.case)
+        self._prepare(case, memories, job.plan, job.poison)
+        module = self._load(build)
+        module.fill(_contents(job.plan, memories))
+        own = {**memories, **self._scratch(job)}
+        starts = self._starts(case, job.plan)
+        run = _Run(module, job.plan, case, starts, [own])
         self._synchronize()
-        seconds: list[list[float]] = [[] for _ in prepared]
-        for _ in range(samples):
-            for run, found in zip(prepared, seconds, strict=True):
-                found.append(self._timed(run))
-        return tuple(
-            Timing(tuple(found), run.count) for found, run in zip(seconds, prepared, strict=True)
+        count = self._calibrated(run)
+        self._synchronize()
+        module.note_changes()
+        run = replace(run, sets=[own, *self._copies(own, count, runs)])
+        self._synchronize()
+        return run
+
+    def _starts(self, case: Case, plan: LaunchPlan) -> dict[str, Any]:
+        """What in-out buffers and filled outputs hold before each launch."""
+        fills, found = dict(plan.fills), {}
+        for buffer in case.buffers:
+            if buffer.role == "inout":
+                found[buffer.name] = self._cp.asarray(_stored(buffer.array))
+            elif buffer.role == "output" and buffer.name in fills:
+                filled = np.full_like(buffer.array, float(fills[buffer.name]))
+                found[buffer.name] = self._cp.asarray(_stored(filled))
+        return found
+
+    def _after(self, run: _Run) -> Execution:
+        """What the last batch left in one of its buffer sets."""
+        chosen = run.sets[secrets.randbelow(len(run.sets))]
+        _, memories = self._case(run.case.key)
+        broken = self._broken_guards({n: m for n, m in run.sets[0].items() if m.canary is not None})
+        if broken:
+            message = f"the kernel wrote just outside of {', '.join(broken)}, while it was timed"
+            return Execution(Fault(Outcome.OUT_OF_BOUNDS, message))
+        modified = [
+            name
+            for name, memory in memories.items()
+            if memory.pristine is not None
+            and not bool(self._cp.array_equal(_bytes(chosen[name].array), _bytes(memory.pristine)))
+        ]
+        self._mended(memories)
+        return Execution(
+            checks=self._checks(run.case, memories, {}, chosen), modified_inputs=tuple(modified)
         )
 
     def read(self, case: str, buffer: str) -> Array:
@@ -183,7 +288,7 @@ class CudaDevice:
         if buffer.role == "input":
             memory.pristine = memory.array.copy()
         if buffer.expected is not None:
-            memory.expected = cp.asarray(_stored(buffer.expected))
+            memory.hidden = self._hide(_stored(buffer.expected))
         return memory
 
     def _guarded(self, nbytes: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> _Memory:
@@ -243,10 +348,35 @@ class CudaDevice:
             made[wanted.name] = memory
         return made
 
-    def _copies(self, own: dict[str, _Memory], count: int) -> list[dict[str, _Memory]]:
-        """Further buffer sets: until all are twice the L2 together, or each launch has its own."""
+    def _hide(self, array: Array) -> _Hidden:
+        cp, key = self._cp, secrets.randbits(62)
+        masked = cp.empty(array.nbytes, cp.uint8)
+        with cp.cuda.using_allocator(self._answers.malloc):
+            plain = _bytes(cp.asarray(array))
+            cp.bitwise_xor(plain, self._noise(key, array.nbytes), out=masked)
+            self._synchronize()
+            del plain
+        self._answers.free_all_blocks()
+        return _Hidden(masked, key, array.dtype, array.shape)
+
+    def _revealed(self, hidden: _Hidden) -> Any:
+        raw = hidden.masked ^ self._noise(hidden.key, hidden.masked.size)
+        return raw.view(hidden.dtype).reshape(hidden.shape)
+
+    def _noise(self, key: int, nbytes: int) -> Any:
+        cp = self._cp
+        words = cp.random.default_rng(key).integers(0, 2**32, -(-nbytes // 4), dtype=cp.uint32)
+        return words.view(cp.uint8)[:nbytes]
+
+    def _copies(self, own: dict[str, _Memory], count: int, runs: int) -> list[dict[str, _Memory]]:
+        """Further buffer sets, one for each launch of a batch.
+
+        Fewer where so many would not fit, but together at least twice the L2.
+        """
         footprint = max(1, sum(memory.array.nbytes for memory in own.values()))
-        wanted = min(count, -(-self._flushing // footprint))
+        free = int(self._cp.cuda.Device().mem_info[0])
+        room = min(_MOST_COPIED, free // (4 * runs)) // footprint
+        wanted = min(count, max(-(-self._flushing // footprint), room))
         return [{name: _copied(memory) for name, memory in own.items()} for _ in range(wanted - 1)]
 
     def _timed(self, run: _Run) -> float:
@@ -254,19 +384,33 @@ class CudaDevice:
         if self._overwrite is None:
             self._overwrite = cp.empty(self._flushing, cp.uint8)
         begin, end = cp.cuda.Event(), cp.cuda.Event()
+        places = [_places(one) for one in run.sets]
         with self._stream:
+            for one in run.sets:
+                self._refresh(run, one)
             self._overwrite.fill(0)
         begin.record(self._stream)
-        for at in range(run.count):
-            run.module.run(run.plan, run.sets[at % len(run.sets)], self._stream)
+        for one_set in places:
+            run.module.run(run.plan, one_set, self._stream)
         end.record(self._stream)
         end.synchronize()
-        return float(cp.cuda.get_elapsed_time(begin, end)) / 1e3 / run.count
+        return float(cp.cuda.get_elapsed_time(begin, end)) / 1e3 / len(places)
 
-    def _calibrated(self, module: CudaModule, plan: LaunchPlan, places: Places) -> int:
+    def _refresh(self, run: _Run, memories: Mapping[str, _Memory]) -> None:
+        """Outputs and scratch overwritten by a byte that is another each time, on the stream."""
+        kept = {buffer.name for buffer in run.case.buffers if buffer.role == "input"}
+        for name, memory in memories.items():
+            if name in run.starts:
+                memory.array[...] = run.starts[name]
+            elif name not in kept:
+                byte = secrets.randbelow(126) + 129  # no bool, and no small number
+                runtime, array = self._cp.cuda.runtime, memory.array
+                runtime.memsetAsync(array.data.ptr, byte, array.nbytes, self._stream.ptr)
+
+    def _calibrated(self, run: _Run) -> int:
         """How many launches between two events: enough for ``_BATCH_SECONDS``; warms up as well."""
-        self._timed(_Run(module, plan, [places], 1))
-        once = max(self._timed(_Run(module, plan, [places], 3)), 1e-7)
+        self._timed(run)
+        once = max(min(self._timed(run) for _ in range(3)), 1e-7)
         return max(1, min(_MOST_LAUNCHES, int(_BATCH_SECONDS / once)))
 
     def _profile(self, wanted: bool, *, start: bool) -> None:
@@ -313,21 +457,31 @@ class CudaDevice:
         return tuple(modified)
 
     def _checks(
-        self, case: Case, memories: dict[str, _Memory], poison: dict[str, Any]
+        self,
+        case: Case,
+        memories: Mapping[str, _Memory],
+        poison: dict[str, Any],
+        holding: Mapping[str, _Memory],
     ) -> tuple[OutputCheck, ...]:
-        return tuple(
-            compare(
-                b.name,
-                memories[b.name].array,
-                memories[b.name].expected,
-                b.tolerance,
-                poison.get(b.name),
-                xp=self._cp,
-                dtypes=(b.array.dtype, b.expected.dtype),
-            )
-            for b in case.buffers
-            if b.expected is not None and b.tolerance is not None
-        )
+        """The outputs in ``holding`` against what the case's own memories hide."""
+        checks = []
+        for b in case.buffers:
+            hidden = memories[b.name].hidden
+            if hidden is None or b.expected is None or b.tolerance is None:
+                continue
+            with self._cp.cuda.using_allocator(self._answers.malloc):
+                check = compare(
+                    b.name,
+                    holding[b.name].array,
+                    self._revealed(hidden),
+                    b.tolerance,
+                    poison.get(b.name),
+                    xp=self._cp,
+                    dtypes=(b.array.dtype, b.expected.dtype),
+                )
+            self._answers.free_all_blocks()  # an answer must not be left behind in free memory
+            checks.append(check)
+        return tuple(checks)
 
 
 def _contents(plan: LaunchPlan, memories: Mapping[str, _Memory]) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optiml_magic import emulator
+from optiml_magic import chips, emulator
 from optiml_magic.devices.base import Array, Case, Execution, Fault, Job
 from optiml_magic.devices.compare import compare, poison_like, same_bits
 from optiml_magic.errors import InternalError
 from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
+from optiml_magic.model.hazard import Hazard
 from optiml_magic.model.launch import BufferArgument, Launch
 from optiml_magic.model.verdict import Outcome, OutputCheck
 from optiml_magic.settings import resolve
@@ -28,6 +29,7 @@ _OUTCOMES = {
     "deadlock": Outcome.BARRIER,
     "instruction_limit": Outcome.TIMEOUT,
     "invalid_launch": Outcome.LAUNCH_ERROR,
+    "too_large": Outcome.UNSUPPORTED,
 }
 
 
@@ -44,14 +46,17 @@ class EmulatedDevice:
 
     def __init__(self, chip: str) -> None:
         self.name = f"emulated:{chip}"
+        self._l2_bytes = chips.chip(chip).l2_bytes
         self._resident: dict[str, _Resident] = {}
-        self._modules: dict[str, emulator.Module] = {}
+        self._modules: dict[tuple[str, bool], emulator.Module] = {}
 
     def put(self, case: Case) -> None:
         memory = emulator.Memory()
         resident = _Resident(case, memory, {}, {})
         for buffer in case.buffers:
-            address = memory.allocate(buffer.array.nbytes)
+            address = memory.allocate(
+                buffer.array.nbytes, name=buffer.name, itemsize=buffer.array.itemsize
+            )
             resident.addresses[buffer.name] = address
             if buffer.role == "input":
                 memory.view(address)[:] = _raw(buffer.array)
@@ -63,7 +68,7 @@ class EmulatedDevice:
         if resident is None:
             raise InternalError(f"case {job.case!r} is not on the device")
         try:
-            module = self._load(build)
+            module = self._load(build, checks=job.checks)
         except emulator.UnsupportedPtx as unsupported:
             return Execution(Fault(Outcome.UNSUPPORTED, unsupported.message, unsupported.line))
         poison = _prepare(resident, job)
@@ -75,14 +80,18 @@ class EmulatedDevice:
         for symbol, buffer in job.plan.variables:
             variables[symbol][:] = resident.memory.view(resident.addresses[buffer])
         try:
-            counters = []
+            counters: list[KernelCounters] = []
+            hazards: list[Hazard] = []
+            printed = ""
             for launch in job.plan.launches:
-                limits = _limits(job, last=launch is job.plan.launches[-1])
+                limits = self._limits(job, last=launch is job.plan.launches[-1])
                 run = _launch(module, variables, launch, resident, scratch, job, limits)
-                if isinstance(run, Fault):
+                hazards += run.hazards
+                printed += run.printed
+                if run.fault is not None:
                     _mended(resident)
-                    return Execution(run)
-                counters += [run] if run else []
+                    return Execution(_fault(run.fault), hazards=tuple(hazards), printed=printed)
+                counters += [run.counters] if run.counters else []
         finally:
             for address in scratch.values():
                 resident.memory.free(address)
@@ -91,6 +100,8 @@ class EmulatedDevice:
             checks=_checks(resident, poison) if whole else (),
             modified_inputs=_mended(resident),
             counters=tuple(counters),
+            hazards=tuple(hazards),
+            printed=printed,
             unwritten=tuple(
                 (
                     b.name,
@@ -116,14 +127,23 @@ class EmulatedDevice:
         self._resident.clear()
         self._modules.clear()
 
-    def _load(self, build: Build) -> emulator.Module:
-        """Translation and JIT dominate a run, so the last few modules stay loaded."""
-        module = self._modules.get(build.digest)
+    def _limits(self, job: Job, *, last: bool) -> emulator.Limits:
+        sample = emulator.Sample(job.sample, complete=not last) if job.sample else None
+        return emulator.Limits(
+            job.instructions, os.cpu_count() or 1, job.order, sample, self._l2_bytes
+        )
+
+    def _load(self, build: Build, *, checks: bool) -> emulator.Module:
+        """Translation and JIT dominate a run, so the last few modules stay loaded.
+
+        By their PTX: builds of one digest may still have their code on other lines.
+        """
+        module = self._modules.get((build.ptx, checks))
         if module is None:
-            module = emulator.load(build.ptx, objects=resolve().objects)
+            module = emulator.load(build.ptx, checks=checks, objects=resolve().objects)
             while len(self._modules) >= 4:
                 del self._modules[next(iter(self._modules))]
-            self._modules[build.digest] = module
+            self._modules[build.ptx, checks] = module
         return module
 
 
@@ -132,7 +152,10 @@ def _prepare(resident: _Resident, job: Job) -> dict[str, Array]:
     fills = dict(job.plan.fills)
     poisoned = {}
     for at, buffer in enumerate(resident.case.buffers):
-        view = resident.memory.view(resident.addresses[buffer.name])
+        address = resident.addresses[buffer.name]
+        known = buffer.role != "output" or buffer.name in {*job.plan.zeros, *fills}
+        resident.memory.define(address, defined=known or not job.checks)
+        view = resident.memory.view(address)
         if buffer.role == "inout":
             view[:] = _raw(buffer.array)
         elif buffer.role == "output" and buffer.name in job.plan.zeros:
@@ -149,19 +172,16 @@ def _scratch(resident: _Resident, job: Job) -> dict[str, int]:
     addresses = {}
     for at, temporary in enumerate(job.plan.scratch):
         shape = np.empty(temporary.elements, temporary.dtype)
-        addresses[temporary.name] = resident.memory.allocate(max(shape.nbytes, 1))
-        content = np.zeros_like(shape) if temporary.name in job.plan.zeros else None
+        address = addresses[temporary.name] = resident.memory.allocate(
+            max(shape.nbytes, 1), name=temporary.name, itemsize=shape.itemsize
+        )
+        known = temporary.name in job.plan.zeros
+        resident.memory.define(address, defined=known or not job.checks)
+        content = np.zeros_like(shape) if known else None
         if content is None:
             content = poison_like(shape, job.poison + 1000 + at)
-        resident.memory.view(addresses[temporary.name])[: shape.nbytes] = _raw(content)
+        resident.memory.view(address)[: shape.nbytes] = _raw(content)
     return addresses
-
-
-def _limits(job: Job, *, last: bool) -> emulator.Limits:
-    sample = emulator.Sample(job.sample, complete=not last) if job.sample else None
-    return emulator.Limits(
-        job.instructions, os.cpu_count() or 1, reverse=job.reverse, sample=sample
-    )
 
 
 def _launch(
@@ -172,7 +192,7 @@ def _launch(
     scratch: dict[str, int],
     job: Job,
     limits: emulator.Limits,
-) -> KernelCounters | Fault | None:
+) -> emulator.Run:
     addresses = {**resident.addresses, **scratch}
     arguments = [
         addresses[argument.buffer].to_bytes(8, "little")
@@ -180,7 +200,7 @@ def _launch(
         else bytes.fromhex(argument.raw)
         for argument in launch.arguments
     ]
-    run = module.launch(
+    return module.launch(
         launch.kernel,
         launch.grid,
         launch.block,
@@ -191,10 +211,10 @@ def _launch(
         count=job.count,
         variables=variables,
     )
-    if run.fault is not None:
-        fault = run.fault
-        return Fault(_OUTCOMES[fault.kind], fault.message, fault.line, fault.block, fault.thread)
-    return run.counters
+
+
+def _fault(fault: emulator.Fault) -> Fault:
+    return Fault(_OUTCOMES[fault.kind], fault.message, fault.line, fault.block, fault.thread)
 
 
 def _mended(resident: _Resident) -> tuple[str, ...]:

@@ -52,14 +52,20 @@ class CudaModule:
             variable.image = contents.get(name, variable.image)
             variable.array[...] = variable.image
 
-    def note_changes(self) -> None:
+    def note_changes(self) -> bool:
         """Remember the variables that a run has changed; every later run sets them back itself.
 
         That stands in its time, like everything else that a run needs; tables cost nothing there.
+        Whether there are any that were not known before.
         """
-        for name, variable in self._variables.items():
-            if not bool(self._cp.array_equal(variable.array, variable.image)):
-                self.changing.add(name)
+        found = {
+            name
+            for name, variable in self._variables.items()
+            if name not in self.changing
+            and not bool(self._cp.array_equal(variable.array, variable.image))
+        }
+        self.changing |= found
+        return bool(found)
 
     def run(self, plan: LaunchPlan, places: Mapping[str, Place], stream: Any) -> None:
         """Start everything that the plan says, in order; returns before it has ended."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from optiml_magic.emulator.memory import Memory as Memory
     from optiml_magic.emulator.module import Module as Module
     from optiml_magic.emulator.module import load as load
+    from optiml_magic.emulator.orders import Order as Order
 
 _HOMES = {
     "Fault": "faults",
@@ -27,6 +28,7 @@ _HOMES = {
     "Run": "launch",
     "Sample": "launch",
     "Memory": "memory",
+    "Order": "orders",
     "Module": "module",
     "load": "module",
 }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from optiml_magic.emulator.faults import UnsupportedPtx
+from optiml_magic.emulator.instructions.traits import is_barrier
 from optiml_magic.emulator.ptx import (
     Address,
     Call,
@@ -55,40 +56,103 @@ class _Inliner:
         for item in function.body:
             if isinstance(item, Label):
                 self._out.body.append(Label(item.name + names.suffix))
-            elif isinstance(item, Call):
+                continue
+            after = self._skip(item, names, line)
+            if isinstance(item, Call):
                 self._call(replace(item, line=item.line or line), names, active)
             elif end and item.base == "ret":
                 jump = names.instruction(item, line)
                 self._out.body.append(replace(jump, opcode="bra", operands=(Symbol(end),)))
             else:
-                self._out.body.append(names.instruction(item, line))
+                plain = replace(item, guard=None) if after else item
+                self._out.body.append(names.instruction(plain, line))
+            self._out.body += after
+
+    def _skip(self, item: Instruction | Call, names: _Renaming, line: int) -> list[Label]:
+        """A branch around a predicated call, barrier or table of branches; the label to land at."""
+        special = isinstance(item, Call) or is_barrier(item) or item.base == "brx"
+        if item.guard is None or not special:
+            return []
+        after = self._label("after")
+        guard = names.register(item.guard)
+        self._jump(after.name, item.line or line, guard, unless=not item.unless)
+        return [after]
+
+    def _label(self, what: str) -> Label:
+        self._copies += 1
+        return Label(f"{what}@{self._copies}")
+
+    def _jump(
+        self, target: str, line: int, guard: Register | None = None, *, unless: bool = False
+    ) -> None:
+        """A branch of our own, which no counter counts."""
+        jump = Instruction("bra", (Symbol(target),), line, guard, unless, counted=False)
+        self._out.body.append(jump)
 
     def _call(self, call: Call, names: _Renaming, active: tuple[str, ...]) -> None:
         arguments = [names.symbol(a) for a in call.arguments]
         results = [names.symbol(r) for r in call.results]
-        if call.guard is not None:
-            raise UnsupportedPtx("call", call.line, "A predicated call is not supported.")
-        if intrinsic := _INTRINSICS.get(call.target):
+        if call.pointer is not None:
+            self._indirect(call, names.register(call.pointer), (arguments, results), active)
+        elif intrinsic := _INTRINSICS.get(call.target):
             self._out.body += intrinsic(arguments, results, call.line)
-            return
-        target = self._module.functions.get(call.target)
-        if target is None:
+        elif call.target not in self._module.functions:
             message = (
                 f"The call of `{call.target}` is not supported: its code is not in the module."
             )
             raise UnsupportedPtx(f"call {call.target}", call.line, message)
-        if call.target in active:
+        elif call.target in active:
             message = f"The recursive call of `{call.target}` is not supported."
             raise UnsupportedPtx(f"call {call.target}", call.line, message)
-        self._copies += 1
-        suffix = f"@{self._copies}"
+        else:
+            target = self._module.functions[call.target]
+            self._body(target, arguments, results, active, call.line)
+
+    def _body(
+        self,
+        target: Function,
+        arguments: Sequence[str],
+        results: Sequence[str],
+        active: tuple[str, ...],
+        line: int,
+    ) -> None:
+        end = self._label("end")
+        suffix = end.name.removeprefix("end")
         bound = dict(zip((p.name for p in target.params), arguments, strict=True))
         bound |= dict(zip((r.name for r in target.results), results, strict=True))
-        end = f"end{suffix}"
-        self._expand(
-            target, _Renaming(suffix, bound, target), (*active, call.target), end, call.line
-        )
-        self._out.body.append(Label(end))
+        renaming = _Renaming(suffix, bound, target)
+        self._expand(target, renaming, (*active, target.name), end.name, line)
+        self._out.body.append(end)
+
+    def _indirect(
+        self,
+        call: Call,
+        pointer: Register,
+        passed: tuple[list[str], list[str]],
+        active: tuple[str, ...],
+    ) -> None:
+        """One function after another is asked whether the pointer means it; none of them: a trap.
+
+        Only functions with parameters and results of the same number can be meant. A function
+        that is being called already is left out: a pointer to it would be a recursive call.
+        """
+        arguments, results = passed
+        done = self._label("done")
+        for name, address in self._module.addresses.items():
+            target = self._module.functions[name]
+            shape = len(target.params), len(target.results)
+            if name in active or shape != (len(arguments), len(results)):
+                continue
+            other = self._label("other")
+            meant = Register(f"%meant{other.name}", "pred")
+            test = (meant, pointer, Immediate(address))
+            self._out.body.append(Instruction("setp.eq.b64", test, call.line, counted=False))
+            self._jump(other.name, call.line, meant, unless=True)
+            self._body(target, arguments, results, active, call.line)
+            self._jump(done.name, call.line)
+            self._out.body.append(other)
+        self._out.body.append(Instruction("trap", (), call.line, counted=False))
+        self._out.body.append(done)
 
 
 class _Renaming:
@@ -118,17 +182,17 @@ class _Renaming:
         return replace(
             instruction,
             operands=tuple(self._operand(o) for o in instruction.operands),
-            guard=self._register(guard) if guard else None,
+            guard=self.register(guard) if guard else None,
             line=instruction.line or line,
         )
 
-    def _register(self, register: Register) -> Register:
+    def register(self, register: Register) -> Register:
         return replace(register, name=register.name + self.suffix)
 
     def _operand(self, operand: Operand) -> Operand:
         match operand:
             case Register():
-                return self._register(operand)
+                return self.register(operand)
             case Symbol():
                 return replace(operand, name=self.symbol(operand.name))
             case Address(base=Register() as base) | Address(base=Symbol() as base):
@@ -138,7 +202,7 @@ class _Renaming:
             case Pair():
                 return Pair(self._operand(operand.first), self._operand(operand.second))
             case Negated():
-                return Negated(self._register(operand.register))
+                return Negated(self.register(operand.register))
             case _:
                 return operand
 
@@ -147,11 +211,12 @@ def _assertfail(arguments: list[str], _results: list[str], line: int) -> list[It
     return [Instruction("assertfail.param.u64", (Address(Symbol(arguments[0])),), line)]
 
 
-def _vprintf(_arguments: list[str], results: list[str], line: int) -> list[Item]:
-    """What a kernel prints is not shown; the call answers 0."""
+def _vprintf(arguments: list[str], results: list[str], line: int) -> list[Item]:
+    """The text is made after the launch; the call answers 0, not the number of arguments."""
+    given = tuple(Address(Symbol(a)) for a in arguments)
     zero = Immediate(0)
     store = [Instruction("st.param.b32", (Address(Symbol(r)), zero), line) for r in results]
-    return list(store)
+    return [Instruction("vprintf.param.u64", given, line), *store]
 
 
 _INTRINSICS: dict[str, Callable[[list[str], list[str], int], list[Item]]] = {

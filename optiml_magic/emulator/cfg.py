@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from optiml_magic.emulator.faults import UnsupportedPtx
-from optiml_magic.emulator.instructions.traits import defined, is_barrier, used
+from optiml_magic.emulator.instructions.traits import defined, is_barrier, is_exchange, used
 from optiml_magic.emulator.layout import EXIT
 from optiml_magic.emulator.ptx import Function, Instruction, Label, Register, Symbol
 
@@ -42,9 +42,9 @@ def build(function: Function) -> Graph:
     blocks, labels = _split(function)
     _connect(blocks, labels, function)
     blocks = _exits_apart(_reachable(blocks))
+    _mark_barriers(blocks)
     for block, meet in zip(blocks, _post_dominators(blocks), strict=True):
         block.meet = meet
-    _mark_barriers(blocks)
     registers = _liveness(blocks)
     joins = frozenset(b.meet for b in blocks if len(b.successors) > 1 or _leaves(b))
     return Graph(blocks, registers, joins - {EXIT})
@@ -75,10 +75,6 @@ def _split(function: Function) -> tuple[list[Block], dict[str, int]]:
         elif isinstance(item, Instruction):
             if blocks[-1].end is not None:
                 start()
-            if is_barrier(item) and item.guard is not None:
-                raise UnsupportedPtx(
-                    item.opcode, item.line, "A predicated barrier is not supported."
-                )
             if is_barrier(item) and "red" in item.parts:
                 blocks[-1].end = replace(item, operands=item.operands[1:])
                 start()
@@ -148,7 +144,7 @@ def _exits_apart(blocks: list[Block]) -> list[Block]:
 def _post_dominators(blocks: list[Block]) -> list[int]:
     """Immediate post-dominators (Cooper, Harvey, Kennedy) with one virtual exit."""
     exit_ = len(blocks)
-    edges = [list(dict.fromkeys(b.successors)) + ([exit_] if _leaves(b) else []) for b in blocks]
+    edges = _ways(blocks, exit_)
     _escape_infinite_loops(edges, exit_)
     predecessors: list[list[int]] = [[] for _ in range(exit_ + 1)]
     for index, targets in enumerate(edges):
@@ -171,17 +167,62 @@ def _post_dominators(blocks: list[Block]) -> list[int]:
     return [EXIT if above[i] == exit_ else above[i] for i in range(exit_)]
 
 
+def _ways(blocks: list[Block], exit_: int) -> list[list[int]]:
+    """Successors as far as lanes are to wait for each other at the end of them.
+
+    On the way to a barrier or a shuffle nobody waits for lanes that return early. They do so if
+    their way shares no block with that of the others, or if the others' meeting place can be
+    reached without this branch; else the branch may as well be one around the meeting.
+    """
+    plain = [list(b.successors) for b in blocks]
+    meets = {b.index for b in blocks if any(is_barrier(i) or is_exchange(i) for i in b.every)}
+    reach = [_reached_by(plain, at) if meets else set() for at in range(len(blocks))]
+    ways = []
+    for block in blocks:
+        every = list(dict.fromkeys(block.successors))
+        on = [s for s in every if reach[s] & meets]
+        if not on or (block.end is not None and is_barrier(block.end)):
+            ways.append(every + ([exit_] if _leaves(block) else []))
+            continue
+        shared = set().union(*(reach[s] for s in on))
+        if len(on) < len(every) and shared & meets & _reached_by(plain, 0, without=block.index):
+            shared = set()
+        ways.append([s for s in every if s in on or reach[s] & shared])
+    whole = _endless(ways, exit_)
+    ahead = {at: _reached_by(ways, at) for at in whole}
+    for at in whole:  # a loop that meets in each turn: what leaves it is its end
+        if all(at in ahead[other] for other in ahead[at]):  # not merely a way to such a loop
+            ways[at] = list(dict.fromkeys(blocks[at].successors))
+            ways[at] += [exit_] if _leaves(blocks[at]) else []
+    return ways
+
+
+def _reached_by(edges: list[list[int]], start: int, *, without: int = EXIT) -> set[int]:
+    """The blocks on any way from ``start``, itself included; no way leads on from ``without``."""
+    seen, todo = {start}, [start] if start != without else []
+    while todo:
+        for successor in edges[todo.pop()]:
+            if successor not in seen and successor != without:
+                seen.add(successor)
+                todo.append(successor)
+    return seen
+
+
 def _escape_infinite_loops(edges: list[list[int]], exit_: int) -> None:
     """Post-dominance needs a way out of every block: invent one where there is none."""
+    for index in _endless(edges, exit_):
+        edges[index].append(exit_)
+
+
+def _endless(edges: list[list[int]], exit_: int) -> list[int]:
+    """The blocks from which no way leads to the exit."""
     reaching = {exit_}
     grown = True
     while grown:
         more = {i for i, t in enumerate(edges) if i not in reaching and reaching & set(t)}
         reaching |= more
         grown = bool(more)
-    for index, targets in enumerate(edges):
-        if index not in reaching:
-            targets.append(exit_)
+    return [i for i in range(len(edges)) if i not in reaching]
 
 
 def _postorder(root: int, edges: list[list[int]]) -> list[int]:

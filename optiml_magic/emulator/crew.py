@@ -18,7 +18,7 @@ from optiml_magic.emulator.tally import Raw
 if TYPE_CHECKING:
     from optiml_magic.emulator.jit import Native
 
-Order = NDArray[np.int64]  # linear block indices
+Blocks = NDArray[np.int64]  # linear block indices
 
 
 class Crew:
@@ -38,15 +38,15 @@ class Crew:
         self._kernel = kernel
         self.workers = workers
         self._control = Fields(CONTROL)
-        self._table, sectors = table_of(areas)
+        self.table, self.sectors = table_of(areas)
         self._kept = parameters, areas  # the records hold their addresses
         self.spans = np.cumsum([0, *(-(-data.nbytes // 128) * 4 for _, data in areas)])
-        self._written = np.zeros(sectors if count else 1, np.uint8)
+        self._written = np.zeros(self.sectors if count else 1, np.uint8)
         for worker in workers:
-            worker.track(sectors if count else 0)
+            worker.track(self.sectors if count else 0)
             worker.record.set(
                 params=parameters.ctypes.data,
-                table=self._table.ctypes.data,
+                table=self.table.ctypes.data,
                 table_count=len(areas),
                 control=self._control.address,
                 stop=self._control.address + CONTROL.offset["stop"],
@@ -54,7 +54,7 @@ class Crew:
             )
 
     def run(
-        self, first: int, last: int, order: Order | None = None, *, count: bool
+        self, first: int, last: int, order: Blocks | None = None, *, count: bool
     ) -> Fields | None:
         """Run blocks ``first`` to ``last`` (exclusive), of ``order`` or of the grid itself.
 
@@ -93,7 +93,7 @@ class Crew:
     def _work(self, threads: int) -> None:
         """Ctypes releases the interpreter's lock, so the workers run side by side."""
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
-        work = prototype(self._native.address("om_worker"))
+        work = prototype(self._native.worker)
         code = self._native.address(self._kernel.symbol)
         running = [
             threading.Thread(target=work, args=(worker.record.address, code), daemon=True)

@@ -14,6 +14,7 @@ FaultKind = Literal[
     "deadlock",
     "instruction_limit",
     "invalid_launch",
+    "too_large",
 ]
 
 # The machine code reports a fault as an index into this table; 0 means that none happened.
@@ -27,6 +28,7 @@ KINDS: tuple[FaultKind | None, ...] = (
     "deadlock",
     "instruction_limit",
     "invalid_launch",
+    "too_large",
 )
 
 

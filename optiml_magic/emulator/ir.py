@@ -8,12 +8,37 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from optiml_magic.emulator.layout import ALLOCATION, CONTROL, SITE, WARP, WORKER, Record
+from optiml_magic.emulator.layout import (
+    ACQUIRED,
+    ALLOCATION,
+    CONTROL,
+    FLIGHT,
+    HAZARD,
+    PRINT,
+    RELEASE,
+    SITE,
+    WARP,
+    WATCH,
+    WORKER,
+    Record,
+)
 
 LANES = 32
 FLOATS = {16: "half", 32: "float", 64: "double"}
 LANE_NUMBERS = range(LANES)
-RECORDS = {"W": WORKER, "C": CONTROL, "A": ALLOCATION, "S": SITE, "P": WARP}
+RECORDS = {
+    "W": WORKER,
+    "C": CONTROL,
+    "A": ALLOCATION,
+    "S": SITE,
+    "P": WARP,
+    "K": WATCH,
+    "H": HAZARD,
+    "R": PRINT,
+    "L": RELEASE,
+    "Q": ACQUIRED,
+    "F": FLIGHT,
+}
 
 
 def vector(scalar: str) -> str:
@@ -89,7 +114,7 @@ class Code:
 #   %v = splat i64 %x            the scalar in all lanes
 
 _NAME = r"(%[\w.]+)"
-_FIELD = r"([WCASP])\.(\w+)"
+_FIELD = r"([WCASPKHRLQF])\.(\w+)"
 _VALUE = r"(%?-?[\w.]+)"
 _GET = re.compile(rf"\s*{_NAME} = get {_NAME} {_FIELD}")
 _SET = re.compile(rf"\s*set {_NAME} {_FIELD} {_VALUE}")

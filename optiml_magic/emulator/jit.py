@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import llvmlite.binding as llvm
 from optiml_magic.emulator.library import closure
 from optiml_magic.emulator.objects import ObjectCache, key_of
 from optiml_magic.emulator.parser import split
+from optiml_magic.emulator.ternlog import is_suspect, without_avx512
 
 _LOCK = threading.Lock()  # an LLVM context is not for several threads at once
 _CALL = re.compile(r"call ([^@]*?) ?@((?:llvm\.)?[\w.]+)\((.*)\)")
@@ -26,14 +28,15 @@ class Native:
     ``objects`` is a folder of object code made earlier, here or by another process.
     """
 
-    def __init__(self, text: str, objects: Path | None = None) -> None:
-        whole = complete(text)
+    def __init__(self, text: str, worker: str, objects: Path | None = None) -> None:
+        whole = complete(text, worker)
         with _LOCK:
             machine = _machine()
             code = _object(whole, machine, ObjectCache(objects) if objects else None)
             self._engine = llvm.create_mcjit_compiler(_module("", machine), machine)
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             self._engine.finalize_object()
+        self.worker = self.address(worker)
 
     def address(self, function: str) -> int:
         return int(self._engine.get_function_address(function))
@@ -52,6 +55,13 @@ def _object(text: str, machine: Any, cache: ObjectCache | None) -> bytes:
 
 
 def _compiled(text: str, machine: Any) -> bytes:
+    code = _emitted(text, machine)
+    if is_suspect(code):  # slower, and right
+        code = _emitted(text, _machine(without_avx512))
+    return code
+
+
+def _emitted(text: str, machine: Any) -> bytes:
     module = _module(text, machine)
     _optimise(module, machine)
     return bytes(machine.emit_object(module))
@@ -64,9 +74,9 @@ def _module(text: str, machine: Any) -> Any:
     return module
 
 
-def complete(text: str) -> str:
+def complete(text: str, worker: str) -> str:
     """The kernels' text with the library functions that it uses, and all declarations."""
-    whole = "\n".join([text, *closure(text + "\n@om_worker(")])
+    whole = "\n".join([text, *closure(f"{text}\n@{worker}( @om_replay(")])
     declared: dict[str, str] = {}
     for result, name, arguments in _CALL.findall(whole):
         if not name.startswith("om_"):
@@ -94,13 +104,13 @@ def _context() -> Any:
         context.opaque_pointers_enabled = before
 
 
-def _machine() -> Any:
+def _machine(change: Callable[[str], str] = str) -> Any:
     """A new one each time: the engine takes it over and ends its life."""
     _initialise()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     cpu, features = _processor()
     return target.create_target_machine(
-        cpu=cpu, features=features, opt=1, codemodel="jitdefault", jit=True
+        cpu=cpu, features=change(features), opt=1, codemodel="jitdefault", jit=True
     )
 
 
@@ -112,7 +122,7 @@ def _versions() -> tuple[str, str]:
     return llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info))
 
 
-_PASSES = "O1"  # with _optimise: change it when that changes
+_PASSES = "O1, ternlog"  # with _optimise: change it when that changes
 
 
 def _optimise(module: Any, machine: Any) -> None:

@@ -7,6 +7,7 @@ A register that outlives its block lies in the warp's record; all others are SSA
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from optiml_magic.emulator.faults import UnsupportedPtx
 from optiml_magic.emulator.ir import Code, constant, each, floats, integers, vector
@@ -23,6 +24,9 @@ from optiml_magic.emulator.ptx import (
     bits,
 )
 from optiml_magic.emulator.sites import Tables
+
+if TYPE_CHECKING:
+    from optiml_magic.emulator.watch import Watch
 
 
 class Lanes:
@@ -44,6 +48,9 @@ class Lanes:
         self.values: dict[str, str] = {}
         self.dirty: dict[str, Register] = {}
         self.instruction = Instruction("nop", (), 0)
+        self.watch: Watch | None = None  # of a kernel that is checked
+        self.hosts = ""  # the addresses that were resolved last, for the checks
+        self.sources = ""  # the lanes that a shuffle reads from
         self._guard: str | None = None
         self._masks: dict[str | None, tuple[str, str]] = {}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 GLOBAL_BASE = 1 << 40  # generic addresses from here on are global
 SHARED_BASE = 1 << 32  # generic window of shared memory
 LOCAL_BASE = 2 << 32  # generic window of local memory
+FUNCTION_BASE = 3 << 32  # "addresses" of device functions, one for each
 WINDOW = 1 << 24  # bytes of the shared window; also more than any local depot
 
 _SIZES = {"i32": 4, "i64": 8, "ptr": 8}
@@ -31,7 +32,7 @@ class Record:
 
 
 WORKER = Record(
-    512,
+    576,
     params="ptr",
     shared="ptr",
     shared_size="i64",
@@ -71,8 +72,14 @@ WORKER = Record(
     read_per_block="i64",
     warp_stamps="ptr",  # per warp: 1 + the last block in which it used global memory (u32)
     memory_warps="i64",
+    log="ptr",  # runs of sectors (first, count: u32 each) in the order of the blocks' first reads
+    log_used="i64",  # runs in it
+    log_room="i64",  # 0: nothing is logged
+    log_block="i64",  # 1 + the block that the last run belongs to
     marks="ptr",  # for the count of bank conflicts: a zero byte for each 4 of shared memory
-    reverse="i32",  # 1: the warps of a block take their turns from the last to the first
+    watch="ptr",  # null unless the kernel was built with checks
+    warp_step="i32",  # the n-th warp to run is (n * step + first) modulo the warps
+    warp_first="i32",
     warp="i32",  # index of the running warp
     red_sum="i32",  # bar.red: lanes with a true predicate so far
     red_lanes="i32",
@@ -80,6 +87,9 @@ WORKER = Record(
     red_lanes_done="i32",
     local_size="i64",  # bytes per lane
     lowest_local="i64",
+    printed="ptr",  # records of what printf was given, 0 where no kernel prints
+    printed_bytes="i64",  # used of it
+    printed_lost="i64",  # calls for which it had no room
     sink0="i64",  # where lanes that faulted read and write
     sink1="i64",
 )
@@ -110,12 +120,77 @@ SITE = Record(
     line="i32",
 )
 
+BLOCK_MARK = 0xFFFFFFFF  # in place of a first sector: the block whose runs follow
 COUNTS = 7  # fields at the head of a site that count
 
 WARP = Record(64, live="i32", top="i32", initial="i32", index="i32", local="ptr")
 TID = {"x": 64, "y": 192, "z": 320}  # byte offsets of <32 x i32> in the warp record
 STACK = 448  # entries of 16 bytes: pc, reconvergence pc, mask
 ENTRY = 16
+
+# A call of printf: the format's address, the block, the thread in it, and the arguments' bytes.
+PRINT = Record(24, format="i64", block="i64", thread="i32")
+PRINT_ARGUMENTS = 256  # bytes; printf takes at most 32 arguments
+PRINT_CAPACITY = 1 << 20  # bytes for each worker; as much as a device has unless told otherwise
+
+BARRIERS = 16  # of a block; behind the warps' status lie the arrivals at each (bar.arrive)
+
+# What the checks know. Times are those of one clock that ticks at each act of synchronisation; the
+# blocks of a checked launch run one after the other, so a time names its block as well.
+WATCH = Record(
+    320,
+    time="i64",
+    began="i64",  # when the running block began
+    settled="i64",  # the last time that a barrier of the whole block was passed
+    ordinal="i64",  # of the running block, in the order in which they run
+    granule="i64",  # a cell covers 1 << granule bytes
+    shared_cells="ptr",
+    shared_valid="ptr",  # a byte for each byte: see ORIGINS in library/checking
+    global_cells="ptr",
+    global_valid="ptr",
+    local_valid="ptr",
+    last_host="i64",  # the allocation that was met last, by its host address
+    last_size="i64",
+    last_base="i64",  # its first byte among the bytes of all allocations
+    starts="ptr",  # when each block began (i64, by ordinal)
+    bases="ptr",  # per warp: the last time that all its lanes met
+    lanes="ptr",  # [warp][lane][lane]: up to when a lane knows of another
+    clocks="ptr",  # [warp][warp]: up to when a warp knows of another
+    fences="ptr",  # [warp][warp]: what a warp's last fence made fit to be published
+    fenced="i64",  # 1: a fence was executed in the running block
+    arrivals="ptr",  # [barrier][warp]: what the warps knew that came there and went on
+    arrived="ptr",  # per warp: the point of the barrier it waits at (i32)
+    releases="ptr",  # hash table of what was published, by place and block
+    entries="i64",  # how many it holds
+    trusting="i64",  # 1: too much was published to follow, so blocks count as ordered
+    acquired="ptr",  # what the running block acquired
+    acquired_count="i64",
+    hazards="ptr",
+    hazard_count="i64",
+    origin="i64",  # the point from which the value that was loaded last is undefined
+    origins="ptr",  # per point: the host address of an undefined value that was loaded there
+    flights="ptr",  # asynchronous copies that nobody has waited for
+    flight_count="i64",
+    commits="ptr",  # per thread: groups of copies that it has committed (i32)
+    sink0="i64",
+    sink1="i64",
+)
+
+# A record of an access or a point: time, strength, point, warp and lane, from the highest bit down.
+POINT_BITS, POINT_SHIFT, STRONG_SHIFT, TIME_SHIFT = 16, 10, 26, 28
+
+CELL = 32  # bytes: the last write, then three reads that nothing orders before others
+
+HAZARD = Record(64, kind="i64", mine="i64", other="i64", host="i64", block="i64", count="i64")
+MOST_HAZARDS = 64
+
+RELEASE = Record(320, place="i64", ordinal="i64", chained="i64")
+RELEASED = 64  # byte offset of <32 x i64> in it: up to when each warp's accesses are published
+MOST_RELEASES = 1 << 13
+ACQUIRED = Record(24, place="i64", time="i64", warp="i64")
+MOST_ACQUIRED = 16
+FLIGHT = Record(24, valid="ptr", thread="i64", group="i64")
+MOST_FLIGHTS = 1 << 15
 
 SLICE = 1 << 20  # thread instructions after which a loop lets the block's other warps run
 

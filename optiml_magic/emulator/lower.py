@@ -15,9 +15,10 @@ from optiml_magic.emulator.instructions.table import lower
 from optiml_magic.emulator.instructions.traits import is_barrier
 from optiml_magic.emulator.ir import Code, vector
 from optiml_magic.emulator.lanes import Lanes
-from optiml_magic.emulator.layout import ENTRY, EXIT, STACK, WARP, WORKER
-from optiml_magic.emulator.ptx import Immediate, Instruction, bits
+from optiml_magic.emulator.layout import BARRIERS, ENTRY, EXIT, STACK, WARP, WORKER
+from optiml_magic.emulator.ptx import Immediate, Instruction, Operand, bits
 from optiml_magic.emulator.sites import Site, Tables
+from optiml_magic.emulator.watch import Watch
 
 
 @dataclass
@@ -29,9 +30,13 @@ class Lowered:
     sites: list[Site]
     idle: list[Instruction]  # predicated instructions, in the order of their counters
     warp_size: int  # bytes of a warp record
+    prints: bool  # printf is called
+    watch: Watch | None = None  # of a kernel that is checked
 
 
-def lower_kernel(name: str, graph: Graph, symbols: Mapping[str, int]) -> Lowered:
+def lower_kernel(
+    name: str, graph: Graph, symbols: Mapping[str, int], *, checks: bool = False
+) -> Lowered:
     """The function ``name``. Raises UnsupportedPtx for what cannot be lowered."""
     depth = (
         len(graph.blocks) + 40
@@ -41,12 +46,18 @@ def lower_kernel(name: str, graph: Graph, symbols: Mapping[str, int]) -> Lowered
     for register in graph.registers.values():
         slots[register.name] = at
         at += 64 if register.type == "pred" else max(4 * bits(register.type), 64)
-    return _Kernel(name, graph, slots, symbols).lowered(at)
+    return _Kernel(name, graph, slots, symbols, checks=checks).lowered(at)
 
 
 class _Kernel:
     def __init__(
-        self, name: str, graph: Graph, slots: dict[str, int], symbols: Mapping[str, int]
+        self,
+        name: str,
+        graph: Graph,
+        slots: dict[str, int],
+        symbols: Mapping[str, int],
+        *,
+        checks: bool,
     ) -> None:
         self._name = name
         self._graph = graph
@@ -54,14 +65,20 @@ class _Kernel:
         self._symbols = symbols
         self._code = Code()
         self._tables = Tables()
+        self._watch = Watch(self._code, graph) if checks else None
 
     def lowered(self, warp_size: int) -> Lowered:
+        if self._watch:
+            warp_size = self._watch.reserve(warp_size)
         self._prologue()
         for block in self._graph.blocks:
             self._block(block)
         header = f"define i32 @{self._name}(ptr %w, ptr %warp) {{"
         text = "\n".join([header, *self._code.lines, "}"])
-        return Lowered(text, self._graph, self._tables.sites, self._tables.idle, warp_size)
+        tables, watch = self._tables, self._watch
+        return Lowered(
+            text, self._graph, tables.sites, tables.idle, warp_size, tables.prints, watch
+        )
 
     def _prologue(self) -> None:
         c = self._code
@@ -124,15 +141,26 @@ class _Kernel:
         mask = c.let("load i32, ptr %mask")
         self._count(block, mask)
         lanes = Lanes(c, self._slots, self._symbols, mask, self._tables)
+        watch = lanes.watch = self._watch
+        if watch:
+            watch.enter()
         for instruction in block.instructions:
+            if watch:
+                watch.before(lanes, instruction)
             lower(lanes, instruction)
+            if watch:
+                watch.after(lanes, instruction)
             if instruction.guard is not None:
                 self._count_idle(instruction, mask, lanes.mask())
         end = block.end
         if end is not None:
             lanes.begin(end)
+            if watch:
+                watch.decide(lanes, end)
         condition = self._condition(block, lanes)
         lanes.flush(block.live_out)
+        if watch:
+            watch.flush(lanes, block.live_out)
         if any(_may_fault(i) for i in block.instructions):
             self._check_fault(block)
         self._finish(block, mask, condition, lanes)
@@ -187,7 +215,7 @@ class _Kernel:
         if end is None:
             self._leave_or_jump(block, mask)
         elif is_barrier(end):
-            self._barrier(block, end, mask, condition)
+            self._barrier(block, end, mask, condition, lanes)
         elif end.base == "trap":
             self._raise("trap", end.line, condition)
             self._exit(block, mask, condition)
@@ -339,7 +367,9 @@ class _Kernel:
             self._spend(block, min(masks), mask)
         self._diverge(block, mask, list(masks.items()))
 
-    def _barrier(self, block: Block, end: Instruction, mask: str, voters: str) -> None:
+    def _barrier(
+        self, block: Block, end: Instruction, mask: str, voters: str, lanes: Lanes
+    ) -> None:
         c = self._code
         live = c.let("load i32, ptr %live")
         whole = c.let(f"icmp eq i32 {live}, {mask}")
@@ -348,10 +378,17 @@ class _Kernel:
         self._raise("barrier_divergence", end.line, mask)
         c.do("br label %fault")
         c.label(f"w{block.index}")
-        number, warps = _barrier_operands(end)
+        status = self._status(end, mask, lanes)
+        if "arrive" in end.parts:
+            if self._watch:
+                self._watch.signal(status)
+            self._arrive(block, status, mask)
+            return
+        if self._watch:
+            self._watch.arrive(end, live)
         if "red" in end.parts:
-            for name, lanes in (("red_sum", voters), ("red_lanes", mask)):
-                count = c.let(f"call i32 @llvm.ctpop.i32(i32 {lanes})")
+            for name, counted in (("red_sum", voters), ("red_lanes", mask)):
+                count = c.let(f"call i32 @llvm.ctpop.i32(i32 {counted})")
                 c.set("%w", WORKER, name, c.let(f"add i32 {c.get('%w', WORKER, name)}, {count}"))
         top = c.let("load i32, ptr %top")
         if not block.successors:
@@ -361,21 +398,51 @@ class _Kernel:
         self._push(top, block.successors[0], meet, mask)
         c.set("%warp", WARP, "top", top)
         c.set("%warp", WARP, "live", live)
-        c.do(f"ret i32 {2 + number + (warps << 8)}")
+        c.do(f"ret i32 {status}")
+
+    def _status(self, end: Instruction, mask: str, lanes: Lanes) -> str:
+        """What the scheduler calls a warp that waits; PTX asks for operands that all lanes share.
+
+        2 + the barrier's number, and in the bits from 8 up how many warps it waits for (0: all).
+        """
+        c = self._code
+        number, threads = ([*_barrier_operands(end), Immediate(0), Immediate(0)])[:2]
+        if isinstance(number, Immediate) and isinstance(threads, Immediate):
+            return str(2 + number.value + (threads.value // 32 << 8))
+        first = c.let(f"call i32 @llvm.cttz.i32(i32 {mask}, i1 false)")
+        lane = c.let(f"and i32 {first}, 31")
+        values = []
+        for operand in (number, threads):
+            vector_ = lanes.read(operand, "u32")
+            values.append(c.let(f"extractelement {vector('i32')} {vector_}, i32 {lane}"))
+        which = c.let(f"add i32 {c.let(f'and i32 {values[0]}, {BARRIERS - 1}')}, 2")
+        warps = c.let(f"lshr i32 {values[1]}, 5")
+        return c.let(f"or i32 {which}, {c.let(f'shl i32 {warps}, 8')}")
+
+    def _arrive(self, block: Block, status: str, mask: str) -> None:
+        """``bar.arrive``: one warp more has come to the barrier, and does not wait there."""
+        c = self._code
+        base = c.get("%w", WORKER, "warp_status")
+        warps = c.get("%w", WORKER, "warps")
+        low = c.let(f"and i32 {status}, 255")
+        number = c.let(f"sub i32 {low}, 2")
+        at = c.let(f"zext i32 {c.let(f'add i32 {warps}, {number}')} to i64")
+        pointer = c.let(f"getelementptr i32, ptr {base}, i64 {at}")
+        old = c.let(f"load i32, ptr {pointer}")
+        c.do(f"store i32 {c.let(f'add i32 {old}, 1')}, ptr {pointer}")
+        self._leave_or_jump(block, mask)
 
 
-def _barrier_operands(end: Instruction) -> tuple[int, int]:
-    """The barrier's number and how many warps it waits for (0: all)."""
-    if "arrive" in end.parts:
-        raise UnsupportedPtx(end.opcode, end.line, f"`{end.opcode}` is not supported.")
-    operands = end.operands[:-1] if "red" in end.parts else end.operands
-    values = [o.value for o in operands if isinstance(o, Immediate)]
-    if len(values) != len(operands):
-        message = f"`{end.opcode}` with a barrier number in a register is not supported."
+def _barrier_operands(end: Instruction) -> tuple[Operand, ...]:
+    """The barrier's number and how many threads it waits for, as far as they are given."""
+    if "cluster" in end.parts:
+        message = f"`{end.opcode}` is not supported: the emulator has no clusters."
         raise UnsupportedPtx(end.opcode, end.line, message)
-    number, threads = [*values, 0, 0][:2]
-    return number, threads // 32
+    return end.operands[:-1] if "red" in end.parts else end.operands
 
 
 def _may_fault(instruction: Instruction) -> bool:
-    return instruction.base in ("ld", "st", "atom", "red", "assertfail", "cp", "ldu")
+    return instruction.base in _FAULTING
+
+
+_FAULTING = ("ld", "st", "atom", "red", "assertfail", "vprintf", "cp", "mbarrier", "ldu")

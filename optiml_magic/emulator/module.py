@@ -18,6 +18,7 @@ from optiml_magic.emulator.layout import GLOBAL_BASE, WINDOW
 from optiml_magic.emulator.lower import lower_kernel
 from optiml_magic.emulator.memory import Bytes, Memory
 from optiml_magic.emulator.parser import parse
+from optiml_magic.emulator.places import Area, plain_name
 from optiml_magic.emulator.ptx import Address, Function, Instruction, PtxModule, Symbol, Variable
 from optiml_magic.emulator.records import Kernel
 
@@ -31,31 +32,37 @@ class Global:
     name: str
     address: int
     image: Bytes
+    itemsize: int = 1
 
 
-def load(ptx: str, *, objects: Path | None = None) -> Module:
+def load(ptx: str, *, checks: bool = False, objects: Path | None = None) -> Module:
     """Parse, lower and compile. Raises UnsupportedPtx, naming the instruction and its line.
 
+    With ``checks`` every launch looks for hazards as well: another, slower machine code.
     ``objects`` is a folder where object code is kept from one process to the next.
     """
-    return Module(parse(ptx), objects)
+    return Module(parse(ptx), checks=checks, objects=objects)
 
 
 class Module:
     """Kernels by lowered name in ``entries``; device variables by name in ``globals_``."""
 
-    def __init__(self, module: PtxModule, objects: Path | None = None) -> None:
+    def __init__(
+        self, module: PtxModule, *, checks: bool = False, objects: Path | None = None
+    ) -> None:
         from optiml_magic.emulator.jit import Native  # llvmlite loads with the first module
 
-        self.globals_ = _place_globals(module.variables)
+        functions = module.addresses
+        self.globals_ = _place_globals(module.variables, functions)
         self._kernels: dict[str, Kernel] = {}
         texts: list[str] = []
         for function in module.functions.values():
             if function.entry:
-                kernel, text = _kernel(module, function, self.globals_, len(texts))
+                kernel, text = _kernel(module, function, self.globals_, len(texts), checks=checks)
                 self._kernels[function.name] = kernel
                 texts.append(text)
-        self._native = Native("\n".join(texts), objects) if texts else None
+        worker = "om_worker_checked" if checks else "om_worker"
+        self._native = Native("\n".join(texts), worker, objects) if texts else None
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -91,7 +98,10 @@ class Module:
         return launch(
             found,
             self._native,
-            [(g.address, variables[g.name]) for g in self.globals_.values()],
+            [
+                Area(g.address, g.image.nbytes, plain_name(g.name), g.itemsize, variables[g.name])
+                for g in self.globals_.values()
+            ],
             grid,
             block,
             dynamic_shared=dynamic_shared,
@@ -102,7 +112,7 @@ class Module:
         )
 
 
-def _place_globals(variables: Iterable[Variable]) -> dict[str, Global]:
+def _place_globals(variables: Iterable[Variable], functions: dict[str, int]) -> dict[str, Global]:
     at = GLOBAL_BASE + _GAP
     placed: dict[str, tuple[Variable, int]] = {}
     for variable in variables:
@@ -110,9 +120,9 @@ def _place_globals(variables: Iterable[Variable]) -> dict[str, Global]:
             at = -(-at // max(variable.align, 256)) * max(variable.align, 256)
             placed[variable.name] = variable, at
             at += variable.size + _GAP
-    addresses = {name: address for name, (_, address) in placed.items()}
+    addresses = functions | {name: address for name, (_, address) in placed.items()}
     return {
-        name: Global(name, address, _image(variable, addresses))
+        name: Global(name, address, _image(variable, addresses), variable.element)
         for name, (variable, address) in placed.items()
     }
 
@@ -134,10 +144,15 @@ def _image(variable: Variable, addresses: dict[str, int]) -> Bytes:
 
 
 def _kernel(
-    module: PtxModule, function: Function, globals_: dict[str, Global], number: int
+    module: PtxModule,
+    function: Function,
+    globals_: dict[str, Global],
+    number: int,
+    *,
+    checks: bool,
 ) -> tuple[Kernel, str]:
     flat = calls.inline(module, function)
-    symbols = {name: g.address for name, g in globals_.items()}
+    symbols = module.addresses | {n: g.address for n, g in globals_.items()}
     offsets, parameter_bytes = _offsets(flat.params)
     parameters = GLOBAL_BASE + (1 << 31) + (number << 20)  # where their bytes can be addressed
     for name, offset in offsets.items():
@@ -157,7 +172,7 @@ def _kernel(
     if local_bytes >= WINDOW:
         raise UnsupportedPtx(".local", 0, f"{local_bytes} bytes of local memory are too many.")
     name = f"k{number}_" + re.sub(r"\W", "_", function.name)
-    lowered = lower_kernel(name, cfg.build(flat), symbols | local | shared)
+    lowered = lower_kernel(name, cfg.build(flat), symbols | local | shared, checks=checks)
     kernel = Kernel(
         function.name,
         name,
@@ -167,6 +182,10 @@ def _kernel(
         parameter_bytes,
         shared_bytes,
         -(-local_bytes // 16) * 16,
+        tuple(
+            Area(shared[v.name], v.size, plain_name(v.name), v.element)
+            for v in shared_variables.values()
+        ),
     )
     return kernel, lowered.text
 

@@ -43,7 +43,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LINE_DIRECTIVE = re.compile(
     r"^\s*\.(?:loc|file|version|target|address_size)\b[^\n;]*$", re.MULTILINE
 )
-_LABEL = re.compile(r"^\s*([\w$%]+):(?!:)", re.MULTILINE)
+_LABEL = re.compile(r"^\s*([\w$%]+)\s*:(?!:)", re.MULTILINE)
 _SECTION = re.compile(r"^\s*\.section\b", re.MULTILINE)
 
 
@@ -141,6 +141,8 @@ class _Parser:
         elif statement.startswith(".branchtargets"):
             names = statement.split(None, 1)[1]
             function.tables[self._table] = tuple(n.strip() for n in names.split(","))
+        elif statement.startswith((".callprototype", ".calltargets")):
+            pass  # any function whose address is taken may be called, if its parameters fit
         elif statement.startswith(".reg"):
             self._registers(statement)
         elif statement.startswith("."):
@@ -173,7 +175,7 @@ class _Parser:
         unless, guard, opcode, rest = match.groups()
         register = self._find(guard) if guard else None
         if opcode.split(".")[0] == "call":
-            return self._call(rest, register)
+            return replace(self._call(rest, register), unless=bool(unless))
         operands = tuple(self._operand(part) for part in split(rest))
         return Instruction(
             opcode, operands, self._sources.line, register, bool(unless), ptx_line=self._line
@@ -183,7 +185,9 @@ class _Parser:
         parts = split(rest)
         results = self._names(parts.pop(0)) if parts[0].startswith("(") else ()
         arguments = self._names(parts[1]) if len(parts) > 1 else ()
-        return Call(parts[0], arguments, results, self._sources.line, guard)
+        pointer = self._find(parts[0])
+        target = "" if pointer else parts[0]
+        return Call(target, arguments, results, self._sources.line, guard, pointer=pointer)
 
     def _names(self, group: str) -> tuple[str, ...]:
         return tuple(self._rename(n) for n in split(group.strip("() ")))
@@ -215,6 +219,8 @@ class _Parser:
         immediate = literal(text)
         if immediate is not None:
             return immediate
+        if text == "WARP_SZ":
+            return Immediate(32)
         if text.startswith("%"):
             return Special(text)
         match = re.match(r"([\w$%]+)\s*(?:([+-])\s*(\d+))?$", text)

@@ -8,9 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optiml_magic.emulator.layout import ALLOCATION, COUNTS, SITE, SLICE, TID, WARP, WORKER, Record
+from optiml_magic.emulator.layout import (
+    ALLOCATION,
+    BARRIERS,
+    COUNTS,
+    PRINT_CAPACITY,
+    SITE,
+    SLICE,
+    TID,
+    WARP,
+    WORKER,
+    Record,
+)
 from optiml_magic.emulator.lower import Lowered
 from optiml_magic.emulator.memory import Bytes
+from optiml_magic.emulator.places import Area
 
 
 @dataclass(frozen=True)
@@ -23,6 +35,7 @@ class Kernel:
     parameter_bytes: int
     shared_bytes: int
     local_bytes: int
+    shared: tuple[Area, ...] = ()  # its shared variables, by their offsets
 
 
 _FORMATS = {"i32": "<i4", "i64": "<i8", "ptr": "<i8"}
@@ -87,7 +100,8 @@ class Worker:
         self._shared = zeros(shared_size)
         self._local = zeros(warps * 32 * kernel.local_bytes)
         self._states = _warps(lowered.warp_size, block, self._local, kernel.local_bytes)
-        self._status = np.zeros(warps, np.int32)
+        self._status = np.zeros(warps + BARRIERS, np.int32)
+        self.printed = zeros(PRINT_CAPACITY if lowered.prints else 0)
         self._marks = zeros(shared_size // 4 + 1)
         self._warp_stamps = np.zeros(warps, np.uint32)
         self.record = Fields(
@@ -112,6 +126,7 @@ class Worker:
             idle=self.idle.ctypes.data,
             warp_stamps=self._warp_stamps.ctypes.data,
             marks=self._marks.ctypes.data,
+            printed=self.printed.ctypes.data,
             local_size=kernel.local_bytes,
         )
 
@@ -119,6 +134,17 @@ class Worker:
         """Make room for a stamp on each sector of the allocation table."""
         self.stamps = np.zeros(max(sectors, 1), np.uint32)
         self.record.set(stamps=self.stamps.ctypes.data)
+
+    def keep_log(self, room: int) -> None:
+        """Log what each block reads first, in at most ``room`` runs."""
+        self._log = np.zeros((room, 2), np.uint32)
+        self.record.set(log=self._log.ctypes.data, log_room=room)
+
+    @property
+    def log(self) -> NDArray[np.uint32] | None:
+        """The runs (first, count) between marks of blocks; None where there was no room."""
+        used = self.record.get("log_used")
+        return None if used < 0 else self._log[:used]
 
     @property
     def sites(self) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from optiml_magic.emulator.crew import Crew, Order
+from optiml_magic.emulator.crew import Blocks, Crew
 from optiml_magic.emulator.records import Fields
 from optiml_magic.emulator.tally import Raw, combined
 from optiml_magic.model.counters import KernelCounters, Sampled
@@ -92,7 +92,7 @@ def count_some(
     return replace(found, sampled=Sampled(len(ran), total, error))
 
 
-def spread(grid: Grid) -> tuple[Order, Order]:
+def spread(grid: Grid) -> tuple[Blocks, Blocks]:
     """Linear indices on the edge and in the interior, each in an order that covers the grid."""
     total = math.prod(grid)
     step = round(total / ((1 + math.sqrt(5)) / 2)) | 1
@@ -106,14 +106,14 @@ def spread(grid: Grid) -> tuple[Order, Order]:
     return pool[edge], pool[~edge]
 
 
-def _run(crew: Crew, blocks: Order, *, count: bool = True) -> None:
+def _run(crew: Crew, blocks: Blocks, *, count: bool = True) -> None:
     order = np.ascontiguousarray(blocks)
     fault = crew.run(0, len(order), order, count=count)
     if fault is not None:
         raise Stopped(fault)
 
 
-def _run_gaps(crew: Crew, done: Order, total: int) -> None:
+def _run_gaps(crew: Crew, done: Blocks, total: int) -> None:
     """All blocks but those that are done already."""
     marks = [-1, *sorted(done.tolist()), total]
     for before, after in itertools.pairwise(marks):
@@ -122,7 +122,7 @@ def _run_gaps(crew: Crew, done: Order, total: int) -> None:
             raise Stopped(fault)
 
 
-def _counted(crew: Crew, blocks: Order) -> Raw:
+def _counted(crew: Crew, blocks: Blocks) -> Raw:
     before = crew.counted()
     _run(crew, blocks)
     return combined([(1.0, crew.counted()), (-1.0, before)])

@@ -25,6 +25,7 @@ class Tables:
 
     sites: list[Site] = field(default_factory=list)
     idle: list[Instruction] = field(default_factory=list)
+    prints: bool = False  # printf is called
 
     def site(self, site: Site) -> int:
         """The index of the first record of a new site."""

@@ -38,7 +38,7 @@ def combined(terms: Sequence[tuple[float, Raw]]) -> Raw:
 
     def total(name: str) -> Counts:
         parts = [weight * np.asarray(getattr(raw, name)) for weight, raw in terms]
-        return np.rint(np.sum(parts, axis=0)).astype(np.int64)
+        return np.asarray(np.rint(np.sum(parts, axis=0)), np.int64)
 
     return Raw(
         blocks=total("blocks"),

@@ -96,6 +96,7 @@ class KernelCounters:
     memory_warps: int  # warps that used global or local memory: those that had anything to do
     sampled: Sampled | None = None  # None: every block of the grid was counted
     blocks: tuple[BlockCounters, ...] = ()
+    dram_read_sectors: int | None = None  # modelled, by the L2 of a chip; None: no figure
 
     @property
     def active_lanes(self) -> float:

@@ -25,6 +25,8 @@ class Task:
         inputs: arrays and scalars by parameter name; or a function ``inputs(rng, **sizes)`` that
             returns them, so that fresh data can be drawn.
         sizes: the keyword arguments of ``inputs`` when it is a function.
+        verify_sizes: smaller ones of them for a task too large to verify: candidates are verified
+            at these, and measured at ``sizes`` without a look at their outputs there.
         outputs: specifications such as ``{"out": "f4[rows, cols]"}``; only needed where neither the
             reference nor an array of that name in ``inputs`` tells shape and dtype.
         inout: buffers that are read and written, whose initial value is the one in ``inputs``.
@@ -43,6 +45,7 @@ class Task:
     reference: Callable[..., Any] | None = None
     inputs: Inputs = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
+    verify_sizes: Mapping[str, int] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
     inout: tuple[str, ...] = ()
     args: tuple[str, ...] = ()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from optiml_magic.model.hazard import Hazard
+
 
 class Outcome(StrEnum):
     """The end of an evaluation. Only ``PASSED`` may win."""
@@ -18,10 +20,14 @@ class Outcome(StrEnum):
     MISALIGNED = "misaligned"
     TRAP = "trap"
     BARRIER = "barrier"  # a barrier in divergent code, or a deadlock
+    RACE = "race"
+    UNINITIALISED = "uninitialised"  # a value that nobody wrote decides what comes out
+    INVALID_LANE = "invalid_lane"  # a shuffle or vote with lanes that are not there
     TIMEOUT = "timeout"
     CRASHED = "crashed"  # the device host died
     WRONG = "wrong"
     INPUT_MODIFIED = "input_modified"
+    SUSPICIOUS = "suspicious"  # right, but with less memory traffic than the task needs
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,10 @@ class OutputCheck:
 
     ``error`` is the relative norm ``|got - wanted| / |wanted|`` over the finite elements. ``wrong``
     counts elements outside the tolerance, ``unwritten`` those among them that still hold the
-    poison, ``nonfinite`` those that are NaN or infinite where the oracle is not.
+    poison, ``nonfinite`` those that are NaN or infinite where the oracle is not. ``max_ulp`` is the
+    error of the element with the largest absolute one, in units of the last place of the wanted
+    value (0 for integers). ``picture`` shows where the wrong elements lie: at most 8 rows of 32
+    cells over the output, ``.`` for none, ``+`` for some and ``#`` for all of a cell.
     """
 
     name: str
@@ -45,6 +54,8 @@ class OutputCheck:
     first_index: tuple[int, ...] = ()
     got: str = ""
     wanted: str = ""
+    max_ulp: float = 0.0
+    picture: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -62,6 +73,7 @@ class Verdict:
     fix: str = ""
     checks: tuple[OutputCheck, ...] = ()
     notes: tuple[str, ...] = ()
+    hazards: tuple[Hazard, ...] = ()  # where they were looked for
 
     @property
     def passed(self) -> bool:

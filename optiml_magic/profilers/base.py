@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from optiml_magic.devices.base import Fault, Job
+from optiml_magic.devices.base import Execution, Fault, Job
 from optiml_magic.model.build import Build
 from optiml_magic.model.measurement import Measurement
 
@@ -12,5 +12,8 @@ from optiml_magic.model.measurement import Measurement
 class Profiler(Protocol):
     """Measures builds on one device. The first one measured is the baseline of the others."""
 
-    def measure(self, build: Build, job: Job) -> Measurement | Fault:
-        """The measurement of one job's launch plan; a fault where it did not end by itself."""
+    def measure(self, build: Build, job: Job) -> Measurement | Fault | Execution:
+        """The measurement of one job's launch plan; a fault where it did not end by itself.
+
+        An execution where what it left behind is not what the oracle wants.
+        """

@@ -69,6 +69,7 @@ class EmulatedProfiler:
             ratio_error=RATIO_ERROR * (1 + _sampling_error(counters)),
             metrics=(
                 *(replace(m, note=note) for m in metrics.counted(counters, "emulated")),
+                *(replace(m, note=note) for m in metrics.cached(counters)),
                 Metric("dram__bytes.sum", dram, "byte", "estimated"),
                 Metric("flop_count.sum", flops, "flop", "emulated", note),
                 *weighted_metrics(weights, note),

@@ -8,10 +8,11 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.finding import Finding
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Verdict
-from optiml_magic.reports import text
+from optiml_magic.reports import lines, text
 from optiml_magic.reports.markup import Markup, element
 from optiml_magic.reports.quantities import count, ratio, seconds
 from optiml_magic.reports.summary import Summary, step_speedup
+from optiml_magic.reports.text import pictures
 
 _CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
 _CODE = "font-family:monospace;font-size:12px;line-height:1.35;white-space:pre;overflow-x:auto"
@@ -54,7 +55,11 @@ def verdict(task: str, found: Verdict, facts: Sequence[tuple[str, str]]) -> Mark
     """What ``check`` says of one kernel; ``facts`` stand below it."""
     where = f"line {found.line}: " if found.line else ""
     rows = [("why", where + found.summary), *([("fix", found.fix)] if found.fix else []), *facts]
-    return element("div", element("h3", f"{task}: {found.outcome}"), _table([], rows))
+    parts = [element("h3", f"{task}: {found.outcome}"), _table([], rows)]
+    where = pictures(found)
+    if where:
+        parts.append(element("pre", "\n".join(where), style=_CODE))
+    return element("div", *parts)
 
 
 def profile(
@@ -67,10 +72,13 @@ def profile(
         ("limits", limits),
         *facts,
     ]
-    metrics = [(m.name, count(m.value), m.unit, m.source) for m in measured.metrics]
+    metrics = [(m.name, count(m.value), m.unit, m.origin) for m in measured.metrics]
     parts = [element("h3", headline), _table([], rows)]
     if found:
         parts.append(_section("Findings", _findings(found), is_open=True))
+    by_line = lines.cells(measured)
+    if by_line:
+        parts.append(_section("By line", _table(list(lines.HEAD), by_line), is_open=False))
     table = _table(["metric", "value", "unit", "source"], metrics)
     parts.append(_section(f"{len(metrics)} metrics", table, is_open=False))
     return element("div", *parts)

@@ -35,6 +35,16 @@ def describe(verdict: Verdict) -> str:
     return printable(f"{verdict.outcome}: {where}{verdict.summary}{fix}")
 
 
+def pictures(verdict: Verdict) -> list[str]:
+    """Where each wrong output is wrong, as lines."""
+    lines = []
+    for check in verdict.checks:
+        if check.picture:
+            legend = "where it is wrong (. nowhere, + here and there, # everywhere)"
+            lines += [f"{check.name}: {legend}", *(f"  {row}" for row in check.picture)]
+    return lines
+
+
 def render(summary: Summary) -> str:
     """The whole report."""
     return printable("\n".join(_lines(summary)))

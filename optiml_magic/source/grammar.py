@@ -29,7 +29,8 @@ HEAD = re.compile(r"#\s*pragma\s+optiml\b")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _INTEGER = re.compile(r"[-+]?\s*(?:0[xX][0-9a-fA-F]{1,16}|\d{1,19})\b", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,4})?[fF]?", re.ASCII)
-_CLAUSE = re.compile(r"\b(grid|block|shared|args|repeat|swap)\s*\(")
+_CLAUSES = ("grid", "block", "shared", "args", "repeat", "swap")
+_CLAUSE = re.compile(rf"\b({'|'.join(_CLAUSES)})\s*\(")
 _KERNEL = re.compile(r"(?:::)?[A-Za-z_]\w*[\w:<>,()*&+\-/% ]*", re.ASCII)
 _OPENING, _CLOSING = "([{", ")]}"
 _MAX_VALUES = 4096
@@ -152,6 +153,9 @@ def _launch(reader: _Reader) -> LaunchDirective:
         if word in clauses:
             raise reader.error(f"`{word}` is given twice", f"Write `{usage}`.")
         clauses[word] = reader.parts(usage)
+    if unknown := reader.match(re.compile(r"[A-Za-z_]\w*(?=\s*\()", re.ASCII)):
+        known = nearest(unknown, _CLAUSES) or f"The clauses are {', '.join(_CLAUSES)}."
+        raise reader.error(f"unknown clause `{unknown}`", known)
     for word in ("grid", "block"):
         if not 1 <= len(clauses.get(word, ())) <= 3:
             message = f"a launch needs `{word}(...)` with 1 to 3 axes"

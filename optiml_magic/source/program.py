@@ -5,6 +5,7 @@ Every edit touches the characters it is about and no others; the text is what th
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -24,7 +25,7 @@ from optiml_magic.source.directives import (
 )
 from optiml_magic.source.expressions import nearest
 from optiml_magic.source.grammar import HEAD, parse_directive
-from optiml_magic.source.lexer import Lexed, lex
+from optiml_magic.source.lexer import Lexed, PreprocessorLine, lex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -260,6 +261,7 @@ def parse_program(text: str) -> Program:
     repeat: RepeatDirective | None = None
     for line in lexed.active():
         if not HEAD.match(line.text):
+            _check_spelling(line, lexed)
             continue
         found = parse_directive(line.text, line=lexed.line_at(line.start), start=line.start)
         if isinstance(found, RepeatDirective):
@@ -271,6 +273,17 @@ def parse_program(text: str) -> Program:
     program = Program(text, tuple(directives), lexed)
     _check_tunes(program)
     return program
+
+
+def _check_spelling(line: PreprocessorLine, lexed: Lexed) -> None:
+    """A pragma that is nearly ours would be ignored, and its launch with it."""
+    words = _WORD.findall(line.rest) if line.word == "pragma" else []
+    if words and words[0] in difflib.get_close_matches("optiml", words[:1], cutoff=0.8):
+        raise SourceError(
+            f"unknown pragma `{words[0]}`",
+            fix="Did you mean `#pragma optiml`?",
+            line=lexed.line_at(line.start),
+        )
 
 
 def _check_text(text: str) -> None:

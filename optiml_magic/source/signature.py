@@ -128,7 +128,7 @@ def select(known: Sequence[Kernel], launch: LaunchDirective) -> Kernel:
                 fix=f"Name one: {', '.join(names)}." if names else "Write a __global__ function.",
                 line=launch.line or None,
             )
-        return known[0].instantiate(())
+        return _complete(known[0].instantiate(()), launch)
     base, arguments = split_name(launch.kernel)
     found = [kernel for kernel in known if kernel.name == base]
     found = found or [k for k in known if k.name.rsplit("::", 1)[-1] == base.rsplit("::", 1)[-1]]
@@ -146,7 +146,20 @@ def select(known: Sequence[Kernel], launch: LaunchDirective) -> Kernel:
             fix="Give each kernel a name of its own.",
             line=launch.line or None,
         )
-    return found[0].instantiate(arguments)
+    return _complete(found[0].instantiate(arguments), launch)
+
+
+def _complete(kernel: Kernel, launch: LaunchDirective) -> Kernel:
+    """The kernel, if each of its template parameters has its argument: none can be deduced."""
+    wanted = [p.name for p in kernel.template_parameters if not p.is_pack]
+    if len(kernel.template_arguments) < len(wanted):
+        raise SourceError(
+            f"`{kernel.name}` lacks its template argument "
+            f"`{wanted[len(kernel.template_arguments)]}`",
+            fix=f"Name them in the launch: {kernel.name}<{', '.join(wanted)}>.",
+            line=launch.line or kernel.line,
+        )
+    return kernel
 
 
 def split_name(expression: str) -> tuple[str, tuple[str, ...]]:

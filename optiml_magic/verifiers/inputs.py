@@ -43,19 +43,22 @@ def draw(task: Task, seed: int) -> dict[str, Any]:
     }
 
 
-def like(array: Array, rng: np.random.Generator) -> Array:
-    """A fresh array like ``array``; of structs, field by field."""
+def like(array: Array, rng: np.random.Generator, shape: tuple[int, ...] | None = None) -> Array:
+    """A fresh array like ``array``, of its own shape or another; of structs, field by field."""
+    shape = array.shape if shape is None else shape
     if array.dtype.names is not None:
         given: Any = array
-        structs = given.copy()
+        structs: Any = np.zeros(shape, array.dtype)
         for name in array.dtype.names:
-            structs[name] = like(given[name], rng)
+            inner = given[name].shape[array.ndim :]  # of a member that is an array
+            structs[name] = like(given[name], rng, (*shape, *inner))
         fresh: Array = structs
         return fresh
     if _is_permutation(array):
-        return rng.permutation(array.size).astype(array.dtype)
-    fresh = _fresh(array, rng)
-    if array.ndim == 1 and array.size > 2 and kind(array.dtype) in "iuf" and _is_sorted(array):
+        return rng.permutation(int(np.prod(shape))).reshape(shape).astype(array.dtype)
+    fresh = _fresh(array, rng, shape)
+    is_sorted = array.ndim == 1 and array.size > 2 and kind(array.dtype) in "iuf"
+    if is_sorted and _is_sorted(array) and fresh.size:
         fresh.sort()
         fresh[0], fresh[-1] = array[0], array[-1]  # row offsets begin and end where the data does
     return fresh
@@ -78,15 +81,15 @@ def _called(task: Task, seed: int) -> dict[str, Any]:
     return {**task.sizes, **values}
 
 
-def _fresh(array: Array, rng: np.random.Generator) -> Array:
-    shape, dtype = array.shape, array.dtype
+def _fresh(array: Array, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    dtype = array.dtype
     letter = kind(dtype)
     if letter == "b":
         return rng.integers(0, 2, shape).astype(dtype)
     if not array.size or letter == "V":
-        return array.copy()
+        return np.resize(array, shape)
     if letter == "c":
-        real, imaginary = _fresh(array.real, rng), _fresh(array.imag, rng)
+        real, imaginary = _fresh(array.real, rng, shape), _fresh(array.imag, rng, shape)
         fresh = np.empty(shape, dtype)
         fresh.real, fresh.imag = real, imaginary
         return fresh

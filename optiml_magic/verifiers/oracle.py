@@ -40,7 +40,7 @@ def answered(
             execution = device.execute(
                 build, Job(instance.case.key, plan, poison, False, instructions)
             )
-            verdict = judge(execution, instance.seed)
+            verdict = judge(execution, instance.condition)
             if not verdict.passed:
                 return verdict
             readings.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,24 +19,33 @@ from optiml_magic.source.prepared import with_launches
 from optiml_magic.source.program import Program
 from optiml_magic.verifiers import inputs, reference, shapes
 from optiml_magic.verifiers.libraries import Home
-from optiml_magic.verifiers.tolerance import tolerance
+from optiml_magic.verifiers.tolerance import terms, tolerance
 
 _OUTPUT_SPEC = re.compile(r"\s*(?P<dtype>[a-zA-Z]\w*)\s*(?:\[(?P<shape>.*)\])?\s*")
 
 
 @dataclass(frozen=True)
 class Instance:
-    """The task's inputs for one seed: every value by name, the shapes of the buffers, the case."""
+    """One set of inputs: every value by name, the shapes of the buffers, the case.
+
+    ``condition`` says what is particular about it: ``seed 1``, ``n = 31``, ``inputs x 3``.
+    One that is not ``verified`` is there to be measured: nothing is compared on it.
+    """
 
     seed: int
+    condition: str
     values: Mapping[str, Any]
     shapes: Mapping[str, tuple[int, ...]]
     case: Case
+    verified: bool = True
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What an evaluator needs to know of a task. ``notes`` are told to the user with the result."""
+    """What an evaluator needs to know of a task. ``notes`` are told to the user with the result.
+
+    The first instance is the user's own, and the one that is measured.
+    """
 
     task: Task
     name: str
@@ -46,6 +55,18 @@ class Problem:
     instances: tuple[Instance, ...]
     oracle: str
     notes: tuple[str, ...]
+    homes: Mapping[str, Home] = field(default_factory=dict)
+
+    @property
+    def first(self) -> Instance:
+        """The first set of inputs that candidates are verified on."""
+        return next(instance for instance in self.instances if instance.verified)
+
+    def instance(self, values: Mapping[str, Any], condition: str, key: str) -> Instance:
+        """The case for other values, and what the reference wants there; raises what it raises."""
+        binding.check_values(self.interface, values)
+        made, _ = _instance(self.task, self.homes, self.program, self.interface, values, 0)
+        return replace(made, condition=condition, case=replace(made.case, key=key))
 
 
 def prepare(task: Task, *, seeds: int) -> Problem:
@@ -63,21 +84,24 @@ def prepare(task: Task, *, seeds: int) -> Problem:
                 line=tune.line,
             )
     task, homes = inputs.at_border(task)
-    values = _with_sizes(program, inputs.draw(task, 0))
+    values = with_sizes(program, inputs.draw(task, 0))
     found = binding.interface(program, task, values)
     instances, wide = [], True
-    for seed in range(seeds):
-        drawn = _with_sizes(program, inputs.draw(task, seed))
+    smaller = _smaller(task)
+    for seed in range(seeds + 1 if task.verify_sizes else seeds):
+        drawn = with_sizes(program, inputs.draw(smaller if seed else task, seed))
         binding.check_values(found, drawn)
         instance, is_wide = _instance(task, homes, program, found, drawn, seed)
         instances.append(instance)
         wide = wide and is_wide
+    if task.verify_sizes:
+        instances[0] = _unverified(instances[0])
     oracle = "the input kernel itself"
     if task.reference is not None:
         name = getattr(task.reference, "__name__", "the reference")
         oracle = f"{name} in {'float64' if wide else 'the dtypes of the inputs'}"
     _, kernel = binding.launched(program)[0]
-    notes = (*prepared.notes, "other sizes: not checked")
+    notes = (*prepared.notes, *_checked_sizes(task))
     return Problem(
         task,
         task.name or kernel.name,
@@ -87,7 +111,36 @@ def prepare(task: Task, *, seeds: int) -> Problem:
         tuple(instances),
         oracle,
         notes,
+        homes,
     )
+
+
+def _smaller(task: Task) -> Task:
+    """The task at the sizes where it is verified."""
+    if not task.verify_sizes:
+        return task
+    unknown = sorted(set(task.verify_sizes) - set(task.sizes))
+    if not callable(task.inputs) or unknown:
+        what = (
+            f"`{unknown[0]}` is no size of the task" if unknown else "the inputs are given arrays"
+        )
+        raise UsageError(
+            f"other sizes cannot be drawn: {what}",
+            fix="make inputs a function inputs(rng, **sizes), and name its sizes in `sizes`",
+        )
+    return replace(task, sizes={**task.sizes, **task.verify_sizes})
+
+
+def _unverified(instance: Instance) -> Instance:
+    buffers = tuple(replace(b, expected=None, tolerance=None) for b in instance.case.buffers)
+    return replace(instance, case=replace(instance.case, buffers=buffers), verified=False)
+
+
+def _checked_sizes(task: Task) -> tuple[str, ...]:
+    if not task.verify_sizes:
+        return ()
+    sizes = ", ".join(f"{name} = {size}" for name, size in task.verify_sizes.items())
+    return (f"verified at {sizes} and below; at the sizes of the task it was only measured",)
 
 
 def _with_arguments(program: Program, task: Task) -> Program:
@@ -104,7 +157,7 @@ def _with_arguments(program: Program, task: Task) -> Program:
     return program.without(launch).with_directive(text)
 
 
-def _with_sizes(program: Program, values: Mapping[str, Any]) -> dict[str, Any]:
+def with_sizes(program: Program, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values, with scalars that a ``size`` directive derives from an array's shape."""
     shapes = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
     integers = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
@@ -139,7 +192,8 @@ def _instance(
         for buffer in found.buffers
     )
     extents = {buffer.name: buffer.array.shape for buffer in buffers}
-    return Instance(seed, values, extents, Case(f"seed-{seed}", buffers)), wide
+    case = Case(f"seed-{seed}", buffers)
+    return Instance(seed, f"seed {seed}", values, extents, case), wide
 
 
 def _buffer(
@@ -173,7 +227,15 @@ def _buffer(
             fix=shapes.advice(wanted.shape, array.shape),
             line=bound.line,
         )
-    limits = tolerance(wanted, array.dtype, rtol=task.rtol, atol=task.atol, narrow_oracle=not wide)
+    arrays = [value for value in values.values() if isinstance(value, np.ndarray)]
+    limits = tolerance(
+        wanted,
+        array.dtype,
+        rtol=task.rtol,
+        atol=task.atol,
+        narrow_oracle=not wide,
+        terms=terms(arrays, array),
+    )
     role = bound.role if start is None else "inout"
     return Buffer(bound.name, role, array, _fitting(wanted, array.dtype), limits)
 

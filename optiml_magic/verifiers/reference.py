@@ -131,9 +131,12 @@ def _named(answer: Any, outputs: Sequence[str]) -> dict[str, Array]:
         return {name: np.asarray(to_numpy(answer[name])) for name in outputs}
     several = list(answer) if isinstance(answer, tuple) else [answer]
     if len(several) != len(outputs) or any(value is None for value in several):
-        got = "nothing" if several == [None] else f"{len(several)} value(s)"
+        lacking = any(value is None for value in several)
+        got = "nothing" if lacking else f"{len(several)} value(s)"
+        more = len(several) < len(outputs)
         raise OracleError(
             f"the reference returned {got}; the kernel writes {', '.join(outputs) or 'nothing'}",
-            fix="return one array for each output, in the order of the kernel's parameters",
+            fix="return one array for each output, in the order of the kernel's parameters"
+            + ("; one that only the kernels use: #pragma optiml scratch NAME float[n]" * more),
         )
     return {name: np.asarray(to_numpy(value)) for name, value in zip(outputs, several, strict=True)}

@@ -4,9 +4,17 @@ The wanted values are computed in float64 where the reference allows it, so what
 rounding of the kernel itself. Relative to the larger of an element and the median of the output
 (its zeros left out, so that neither a sentinel nor padding sets the scale), float32 code lands near
 1e-6 and an fp16 or tf32 shortcut near 3e-4: the limit stands between.
+
+Where many terms are added up, rounding errors grow like a random walk, with the root of their
+number (Higham, Accuracy and Stability of Numerical Algorithms, section 2.6), and the limit grows
+with it from ``_LONG`` terms on. The error of a shortcut does the opposite where all terms
+have one sign: it averages out. So finalists also see inputs of mixed signs (``scales.py``).
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -15,6 +23,8 @@ from optiml_magic.model.dtypes import BFLOAT16, kind, numbers, part
 
 _RELATIVE = {2: 4e-3, 4: 2e-5, 8: 1e-10}  # by bytes of the real part
 _BFLOAT16 = 3e-2  # four units in the last place, as for float16
+_LONG = 1 << 14  # terms that the limits above have room for
+_MOST_GROWTH = 6.0  # beyond, a shortcut would fit into the limit of a float32 output
 _NARROW_ORACLE = 4.0  # how much wider where the oracle itself computed in the kernel's precision
 
 
@@ -25,15 +35,22 @@ def tolerance(
     rtol: float | None = None,
     atol: float | None = None,
     narrow_oracle: bool = False,
+    terms: int = 1,
 ) -> Tolerance:
     """The tolerance for an output of ``dtype``; a task's own ``rtol`` and ``atol`` win.
 
-    Each number of a struct has its own.
+    ``terms`` is how many numbers may have been added up to one element. Each number of a struct has
+    its own.
     """
     if dtype.names is not None:
         fields = tuple(
             tolerance(
-                part(expected, wide), own.dtype, rtol=rtol, atol=atol, narrow_oracle=narrow_oracle
+                part(expected, wide),
+                own.dtype,
+                rtol=rtol,
+                atol=atol,
+                narrow_oracle=narrow_oracle,
+                terms=terms,
             )
             for wide, own in zip(numbers(expected.dtype), numbers(dtype), strict=True)
         )
@@ -43,6 +60,8 @@ def tolerance(
     size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
     relative = _BFLOAT16 if dtype == BFLOAT16 else _RELATIVE[size]
     relative *= _NARROW_ORACLE if narrow_oracle else 1.0
+    if size >= 4:  # narrower outputs are summed in float32 and rounded once
+        relative *= min(_MOST_GROWTH, max(1.0, math.sqrt(terms / _LONG)))
     relative = relative if rtol is None else rtol
     if atol is not None:
         return Tolerance(relative, atol)
@@ -50,3 +69,16 @@ def tolerance(
         finite = np.abs(expected[np.isfinite(expected) & (expected != 0)])
     scale = float(np.median(finite)) if finite.size else 0.0
     return Tolerance(relative, relative * scale)
+
+
+def terms(inputs: Iterable[Array], output: Array) -> int:
+    """How many numbers may have been added up to one element of an output, at most.
+
+    That is the longest axis of an input, or its elements for each of the output, where that is
+    more: a matrix product and a sum of a whole array both reach it.
+    """
+    longest = 1
+    for array in inputs:
+        if kind(array.dtype) in "fc" or array.dtype.names is not None:
+            longest = max(longest, *array.shape, -(-array.size // max(output.size, 1)))
+    return longest

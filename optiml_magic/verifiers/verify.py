@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 
-from optiml_magic.devices.base import Device, Execution, Job
+from optiml_magic.devices.base import Device, Execution, Job, Order
 from optiml_magic.errors import InternalError
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
@@ -22,73 +23,84 @@ def verify(
 ) -> Verdict:
     """The verdict over all cases; it stops at the first that fails.
 
-    Outputs hold a pattern that differs from one launch to the next, so that an answer left behind
-    by an earlier run cannot pass for a new one.
+    Outputs hold a pattern that nobody can foretell and that differs from one launch to the next, so
+    that an answer left behind by an earlier run cannot pass for a new one.
     """
     checks: tuple[OutputCheck, ...] = ()
     printed: tuple[str, ...] = ()
     if not plans:
         raise InternalError("a verification without a case would pass anything")
-    for instance, plan in plans:
-        reverse = instance.seed % 2 == 1
-        job = Job(instance.case.key, plan, _poison(instance.seed), False, instructions, reverse)
-        verdict = judge(device.execute(build, job), instance.seed)
+    for at, (instance, plan) in enumerate(plans):
+        order: Order = "reverse" if at % 2 else "forward"
+        job = Job(instance.case.key, plan, fresh_poison(), False, instructions, order)
+        verdict = judge(device.execute(build, job), instance.condition)
         if not verdict.passed:
             return verdict
         printed = printed or verdict.notes
         written = [buffer.name for buffer in instance.case.buffers if buffer.role != "input"]
         if not written or [check.name for check in verdict.checks] != written:
             raise InternalError(f"outputs {written} were not all compared: {verdict.checks}")
-        checks = _worst(checks, verdict.checks)
+        checks = worst(checks, verdict.checks)
     elements = sum(check.elements for check in checks)
     summary = f"{elements} output elements right on {len(plans)} sets of inputs"
     return Verdict(Outcome.PASSED, summary, checks=checks, notes=(*notes, *printed))
 
 
-def judge(execution: Execution, seed: int) -> Verdict:
-    """The verdict on one execution; what the kernel printed is among its notes."""
+def judge(execution: Execution, condition: str = "") -> Verdict:
+    """The verdict on one execution; ``condition`` says on which inputs.
+
+    What the kernel printed is among its notes.
+    """
     fault = execution.fault
+    on = f" (on {condition})" if condition and not condition.startswith("seed ") else ""
     notes = (f"the kernel printed: {execution.printed}",) if execution.printed else ()
     if fault is not None:
         where = f" in block {fault.block}, thread {fault.thread}" if fault.block else ""
-        return Verdict(fault.outcome, f"{fault.message}{where}", line=fault.line, notes=notes)
+        message = f"{fault.message}{where}{on}"
+        return Verdict(fault.outcome, message, line=fault.line, notes=notes)
     if execution.modified_inputs:
         names = ", ".join(execution.modified_inputs)
         return Verdict(
             Outcome.INPUT_MODIFIED,
-            f"the kernel wrote to its input {names}",
+            f"the kernel wrote to its input {names}{on}",
             fix="write to the outputs alone, or declare the buffer in-out",
             notes=notes,
         )
     for check in execution.checks:
         if not check.passed:
-            summary = _describe(check, seed)
+            summary = _describe(check, condition)
             return Verdict(Outcome.WRONG, summary, checks=execution.checks, notes=notes)
     return Verdict(Outcome.PASSED, "", checks=execution.checks, notes=notes)
 
 
-def _describe(check: OutputCheck, seed: int) -> str:
-    index = ", ".join(map(str, check.first_index))
-    text = (
-        f"{check.wrong} of {check.elements} elements of `{check.name}` are wrong on seed {seed}: "
-        f"first {check.name}[{index}] = {check.got}, wanted {check.wanted}"
-    )
-    if check.rtol == check.atol == 0 and check.max_abs_error == 1 and not check.unwritten:
-        text += "; every one is off by 1: if that is rounding, allow it with --atol 1"
-    if check.unwritten:
-        text += f"; {check.unwritten} were never written"
-    return text
+def fresh_poison() -> int:
+    """A seed for the pattern in the outputs."""
+    return secrets.randbits(31)
 
 
-def _poison(seed: int) -> int:
-    """A seed for the pattern in the outputs, apart from every seed of inputs."""
-    return 0x9E3779B1 * (seed + 1) % 2**32
-
-
-def _worst(
+def worst(
     earlier: tuple[OutputCheck, ...], later: tuple[OutputCheck, ...]
 ) -> tuple[OutputCheck, ...]:
+    """Of each output the check with the larger error."""
     if not earlier:
         return later
     pairs = zip(earlier, later, strict=True)
     return tuple(one if one.error >= two.error else two for one, two in pairs)
+
+
+def _describe(check: OutputCheck, condition: str) -> str:
+    index = ", ".join(map(str, check.first_index))
+    on = f" on {condition}" if condition else ""
+    text = (
+        f"{check.wrong} of {check.elements} elements of `{check.name}` are wrong{on}: "
+        f"first {check.name}[{index}] = {check.got}, wanted {check.wanted}"
+    )
+    if check.max_ulp and check.max_abs_error:
+        text += f"; the worst is off by {check.max_abs_error:.3g}, {check.max_ulp:.3g} ulp"
+    if check.rtol == check.atol == 0 and check.max_abs_error == 1 and not check.unwritten:
+        text += "; every one is off by 1: if that is rounding, allow it with --atol 1"
+    if check.nonfinite:
+        text += f"; {check.nonfinite} are NaN or infinite and should not be"
+    if check.unwritten:
+        text += f"; {check.unwritten} were never written"
+    return text

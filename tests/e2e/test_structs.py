@@ -175,8 +175,6 @@ HEAD = "#pragma optiml launch k grid(1) block(1)\n"
         ("__global__ void k(const void* x, float* out) { out[0] = 1; }", "`void`, which has no", 2),
         ("struct P { float x; };\n__global__ void k(const P* x, P* out) { out[0] = x[0]; }",
          'np.dtype([("x", "float32")], align=True)', 3),
-        ("template <class T> __global__ void k(const T* x, T* out) { out[0] = x[0]; }",
-         "name the template's type", 2),
     ],
 )  # fmt: skip
 def test_what_is_not_supported_is_one_sentence_with_its_line(

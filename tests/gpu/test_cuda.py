@@ -8,18 +8,23 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.devices.base import Fault
 from optiml_magic.devices.choice import choose
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.evaluation import Evaluator
+from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import evaluate_once, optimize, session
 from optiml_magic.settings import resolve
+from optiml_magic.testing import faulty
 from optiml_magic.testing.contracts import DeviceContract
 from optiml_magic.testing.kernels import NAMES, known_task
 from optiml_magic.verifiers.problem import prepare
+from optiml_magic.verifiers.sanitizer import SanitizerInspector
 from tests.e2e.test_faults import GOOD
 
 pytestmark = pytest.mark.gpu
@@ -112,3 +117,40 @@ def test_a_fault_is_a_verdict_and_the_next_candidate_passes(
     (healthy,) = evaluator([Candidate(number + 1, None, Proposal(good, "", "test"))])
     assert healthy.verdict.passed, healthy.verdict
     assert healthy.duplicate_of is None
+
+
+@pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="no compute-sanitizer here")
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("tile_without_barrier", "race"),
+        ("stencil_past_the_end", "out_of_bounds"),
+        ("misaligned_vector", "misaligned"),
+        ("accumulator_not_cleared", "uninitialised"),
+        ("barrier_in_a_loop", "barrier_divergence"),
+    ],
+)
+def test_compute_sanitizer_sees_what_the_emulator_sees(name: str, kind: str) -> None:
+    choice = choose("cuda")
+    found = []
+    for example in (faulty.faulty(name), faulty.twin(name)):
+        build = NvrtcCompiler().compile(
+            example.text, example.kernels, choice.chip, CompileOptions()
+        )
+        assert isinstance(build, Build)
+        inspector = SanitizerInspector(choice.name, [example.case()])
+        inspection = inspector.inspect(build, example.job(build, checks=True))
+        assert not inspection.unchecked
+        found.append({h.kind: h.lines for h in inspection.hazards})
+    assert kind in found[0], found
+    assert set(found[0][kind]) & set(faulty.faulty(name).expected[kind])
+    assert not found[1]
+
+
+@pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="no compute-sanitizer here")
+def test_a_check_on_a_gpu_inspects_too() -> None:
+    task = known_task("transpose_tiled", rows=256, cols=256)
+    verdict = evaluate_once(task, resolve({"device": "cuda"}), hazards=True).evaluation.verdict
+    assert verdict.passed, verdict
+    assert verdict.hazards == ()
+    assert not [note for note in verdict.notes if note.startswith("hazards")]

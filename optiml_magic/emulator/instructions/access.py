@@ -6,6 +6,7 @@ Source: PTX ISA, "Data Movement and Conversion Instructions", "atom", "red".
 from __future__ import annotations
 
 from optiml_magic.emulator.faults import code
+from optiml_magic.emulator.instructions import half
 from optiml_magic.emulator.instructions.table import lowers
 from optiml_magic.emulator.ir import constant, integers
 from optiml_magic.emulator.lanes import Lanes
@@ -28,7 +29,16 @@ _KIND = {"load": 1, "store": 2, "atomic": 3}
 PARAMETER = "param:"  # prefix of a kernel parameter among the symbols: its address is an offset
 
 
-@lowers("ld", "ldu")
+_TAKES = (
+    "global shared local const param shared::cta param::entry param::func v2 v4 "
+    "weak volatile relaxed acquire release acq_rel sc mmio cta gpu sys cluster "
+    "nc ca cg cs lu cv wb wt L1::no_allocate L1::evict_normal L1::evict_first L1::evict_last "
+    "L1::evict_unchanged L2::evict_normal L2::evict_first L2::evict_last L2::64B L2::128B L2::256B "
+)
+_ATOMIC_TAKES = _TAKES + "add min max exch cas and or xor inc dec noftz"
+
+
+@lowers("ld", "ldu", takes=_TAKES)
 def load(k: Lanes, i: Instruction) -> None:
     target, address = i.operands[:2]
     items = target.items if isinstance(target, Vector) else (target,)
@@ -37,61 +47,66 @@ def load(k: Lanes, i: Instruction) -> None:
         return
     hosts = resolve(k, i, address, "load", len(items) * bits(i.type) // 8)
     for at, item in enumerate(items):
-        value = _gather(k, i.type, _shifted(k, hosts, at * bits(i.type) // 8))
+        value = gather(k, i.type, shifted(k, hosts, at * bits(i.type) // 8))
         k.write(item, value, i.type)
 
 
-@lowers("st")
+@lowers("st", takes=_TAKES)
 def store(k: Lanes, i: Instruction) -> None:
     address, source = i.operands
     items = source.items if isinstance(source, Vector) else (source,)
     hosts = resolve(k, i, address, "store", len(items) * bits(i.type) // 8)
     for at, item in enumerate(items):
         width = bits(i.type)
-        to = _shifted(k, hosts, at * width // 8)
+        to = shifted(k, hosts, at * width // 8)
         value = k.read(item, i.type)
-        k.call(
-            f"om_scatter_{width // 8}",
-            "void",
-            f"{integers(64)} {to}",
-            f"{integers(width)} {value}",
-            f"i32 {k.mask()}",
-        )
+        if k.watch and k.hosts:
+            k.watch.store(k, i, to, value, item)
+        else:
+            scatter(k, i.type, to, value, k.mask())
 
 
-@lowers("atom", "red")
+@lowers("atom", "red", takes=_ATOMIC_TAKES)
 def atomic(k: Lanes, i: Instruction) -> None:
     target: Operand = Sink()
     operands = i.operands
     if i.base == "atom":
         target, *rest = i.operands
         operands = tuple(rest)
-    address, first, second = (*operands, operands[1])[:3]
     operation = next(p for p in i.parts if p in _OPERATIONS)
     width = bits(i.type)
-    sort = i.type[0] if i.type[0] == "f" or operation in ("min", "max") else "i"
-    if i.type.startswith("bf") or i.type.endswith("x2") or (sort == "f" and width == 16):
-        raise k.unsupported("atomics on 16-bit floats")
-    hosts = resolve(k, i, address, "atomic", width // 8)
+    if half.is_half(i.type) and operation == "add":
+        sort = "bf_" if i.type.startswith("b") else "f_"
+    elif width > 64 or half.is_half(i.type) or (operation, i.type[0]) in _NO_FLOAT:
+        raise k.unsupported()
+    else:
+        sort = i.type[0] if i.type[0] == "f" or operation in ("min", "max") else "i"
     space = "shared" if _space(i) == "shared" else "global"
-    old = k.call(
-        f"om_atom_{operation}_{sort}{width}_{space}",
-        integers(width),
-        f"{integers(64)} {hosts}",
-        f"{integers(width)} {k.read(first, i.type)}",
-        f"{integers(width)} {k.read(second, i.type)}",
-        f"i32 {k.mask()}",
-    )
-    k.write(target, old, i.type)
+    columns = [o.items if isinstance(o, Vector) else (o,) for o in operands[1:]]
+    rows = list(zip(*columns, strict=True))
+    targets = target.items if isinstance(target, Vector) else (target,) * len(rows)
+    hosts = resolve(k, i, operands[0], "atomic", len(rows) * width // 8)
+    for at, (item, row) in enumerate(zip(targets, rows, strict=True)):
+        first, second = (k.read(o, i.type) for o in (row[0], row[-1]))
+        old = k.call(
+            f"om_atom_{operation}_{sort}{width}_{space}",
+            integers(width),
+            f"{integers(64)} {shifted(k, hosts, at * width // 8)}",
+            f"{integers(width)} {first}",
+            f"{integers(width)} {second}",
+            f"i32 {k.mask()}",
+        )
+        k.write(item, old, i.type)
 
 
+_NO_FLOAT = frozenset((name, "f") for name in ("min", "max", "and", "or", "xor", "inc", "dec"))
 _OPERATIONS = frozenset(["add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec"])
 
 
-@lowers("assertfail")
+@lowers("assertfail", takes="param")
 def assertfail(k: Lanes, i: Instruction) -> None:
     """A failed assert; the address of its text travels in the fault."""
-    text = _gather(k, "u64", resolve(k, i, i.operands[0], "load", 8))
+    text = gather(k, "u64", resolve(k, i, i.operands[0], "load", 8))
     lane = k.code.let(f"call i32 @llvm.cttz.i32(i32 {k.mask()}, i1 false)")
     wrapped = k.code.let(f"and i32 {lane}, 31")
     address = k.code.let(f"extractelement {integers(64)} {text}, i32 {wrapped}")
@@ -101,16 +116,41 @@ def assertfail(k: Lanes, i: Instruction) -> None:
     )
 
 
-@lowers("prefetch", "prefetchu", "discard", "applypriority")
+@lowers("vprintf", takes="param")
+def print_(k: Lanes, i: Instruction) -> None:
+    """What printf was given is kept, to be made into text after the launch."""
+    text, arguments = (gather(k, "u64", resolve(k, i, o, "load", 8)) for o in i.operands)
+    k.tables.prints = True
+    k.call(
+        "om_print",
+        "void",
+        "ptr %w",
+        "ptr %warp",
+        f"{integers(64)} {text}",
+        f"{integers(64)} {arguments}",
+        f"i32 {k.mask()}",
+    )
+
+
+@lowers("prefetch", "prefetchu", "discard", "applypriority", takes=_TAKES + "L1 L2 L2::128")
 def hint(_k: Lanes, _i: Instruction) -> None:
     """Cache hints change no value."""
 
 
-def resolve(k: Lanes, i: Instruction, operand: Operand, access: Access, width: int) -> str:
-    """Host addresses of the active lanes, after the checks; counts the request."""
+def resolve(  # an access has this many parts
+    k: Lanes,
+    i: Instruction,
+    operand: Operand,
+    access: Access,
+    width: int,
+    *,
+    space: str = "",
+    mask: str = "",
+) -> str:
+    """Host addresses of the active lanes (or of ``mask``), after the checks; counts the request."""
     if not isinstance(operand, Address):
         raise k.unsupported("an access without an address")
-    space = _space(i)
+    space = space or _space(i)
     counted = space not in ("const", "param")
     if space == "param" and isinstance(operand.base, Symbol):
         space = "local"  # where the arguments of inlined functions lie
@@ -119,17 +159,20 @@ def resolve(k: Lanes, i: Instruction, operand: Operand, access: Access, width: i
     site = k.tables.site(Site(i.line, access, width, spaces, counted))
     base = k.code.get("%w", WORKER, "sites")
     pointer = k.code.let(f"getelementptr i8, ptr {base}, i64 {site * SITE.size}")
-    return k.call(
+    hosts = k.call(
         f"om_resolve_{'generic' if space == 'generic' else kind}",
         integers(64),
         "ptr %w",
         "ptr %warp",
         f"ptr {pointer}",
         f"{integers(64)} {addresses(k, operand)}",
-        f"i32 {k.mask()}",
+        f"i32 {mask or k.mask()}",
         f"i64 {width}",
         f"i32 {_KIND[access] if counted else 0}",
     )
+    if counted:
+        k.hosts = hosts
+    return hosts
 
 
 def addresses(k: Lanes, address: Address) -> str:
@@ -156,19 +199,30 @@ def _space(i: Instruction) -> str:
     return named.split("::")[0]
 
 
-def _shifted(k: Lanes, hosts: str, offset: int) -> str:
+def shifted(k: Lanes, hosts: str, offset: int) -> str:
     if not offset:
         return hosts
     return k.code.let(f"add {integers(64)} {hosts}, {constant(offset, 64)}")
 
 
-def _gather(k: Lanes, type_: str, hosts: str) -> str:
+def gather(k: Lanes, type_: str, hosts: str, mask: str = "") -> str:
     width = bits(type_)
     return k.call(
         f"om_gather_{width // 8}",
         integers(width),
         f"{integers(64)} {hosts}",
-        f"i32 {k.mask()}",
+        f"i32 {mask or k.mask()}",
+    )
+
+
+def scatter(k: Lanes, type_: str, hosts: str, value: str, mask: str) -> None:
+    width = bits(type_)
+    k.call(
+        f"om_scatter_{width // 8}",
+        "void",
+        f"{integers(64)} {hosts}",
+        f"{integers(width)} {value}",
+        f"i32 {mask}",
     )
 
 

@@ -1,14 +1,14 @@
-"""Arithmetic on integers; float types go on to ``floating``.
+"""Arithmetic on integers; float types go on to ``floating``, pairs of integers to ``packed``.
 
 Source: PTX ISA, "Integer Arithmetic Instructions", "Extended-Precision Integer Arithmetic".
 """
 
 from __future__ import annotations
 
-from optiml_magic.emulator.instructions import floating
+from optiml_magic.emulator.instructions import floating, packed
 from optiml_magic.emulator.instructions.table import lowers
 from optiml_magic.emulator.instructions.traits import CARRY
-from optiml_magic.emulator.ir import constant, each, integers, vector
+from optiml_magic.emulator.ir import constant, integers, vector
 from optiml_magic.emulator.lanes import Lanes
 from optiml_magic.emulator.ptx import Instruction, bits
 
@@ -17,10 +17,13 @@ def is_float(type_: str) -> bool:
     return "f" in type_
 
 
-@lowers("add", "sub")
+@lowers("add", "sub", takes="cc sat rn rz rm rp ftz")
 def add(k: Lanes, i: Instruction) -> None:
     if is_float(i.type):
         floating.binary(k, i)
+        return
+    if i.type.endswith("x2"):
+        packed.binary(k, i)
         return
     a, b = (k.read(o, i.type) for o in i.operands[1:3])
     if "cc" in i.parts:
@@ -31,7 +34,7 @@ def add(k: Lanes, i: Instruction) -> None:
         k.write(i.operands[0], k.code.let(f"{i.base} {integers(bits(i.type))} {a}, {b}"), i.type)
 
 
-@lowers("addc", "subc")
+@lowers("addc", "subc", takes="cc")
 def add_carry(k: Lanes, i: Instruction) -> None:
     a, b = (k.read(o, i.type) for o in i.operands[1:3])
     _with_carry(k, i, a, b, _carry_in(k, bits(i.type)))
@@ -67,7 +70,7 @@ def _saturating(k: Lanes, base: str, a: str, b: str) -> str:
     )
 
 
-@lowers("mul", "mul24")
+@lowers("mul", "mul24", takes="lo hi wide rn rz rm rp ftz sat")
 def multiply(k: Lanes, i: Instruction) -> None:
     if is_float(i.type):
         floating.binary(k, i)
@@ -76,7 +79,7 @@ def multiply(k: Lanes, i: Instruction) -> None:
     k.write(i.operands[0], value, type_)
 
 
-@lowers("mad", "madc", "mad24")
+@lowers("mad", "madc", "mad24", takes="lo hi wide cc sat rn rz rm rp ftz")
 def multiply_add(k: Lanes, i: Instruction) -> None:
     if is_float(i.type):
         floating.fused(k, i)
@@ -99,7 +102,7 @@ def _product(k: Lanes, i: Instruction) -> tuple[str, str]:
     if i.base.endswith("24"):
         a, b = (_low24(k, v, sign) for v in (a, b))
         if "hi" in i.parts:
-            raise k.unsupported()
+            return _high24(k, a, b, sign), i.type
     if "wide" not in i.parts and "hi" not in i.parts:
         return k.code.let(f"mul {integers(width)} {a}, {b}"), i.type
     twice = integers(2 * width)
@@ -111,12 +114,20 @@ def _product(k: Lanes, i: Instruction) -> tuple[str, str]:
     return k.resize(high, 2 * width, width), i.type
 
 
+def _high24(k: Lanes, a: str, b: str, sign: str) -> str:
+    """Bits 47 to 16 of the product of two 24-bit numbers."""
+    wide = integers(64)
+    a, b = (k.resize(v, 32, 64, signed=sign == "s") for v in (a, b))
+    whole = k.code.let(f"mul {wide} {a}, {b}")
+    return k.resize(k.code.let(f"lshr {wide} {whole}, {constant(16, 64)}"), 64, 32)
+
+
 def _low24(k: Lanes, value: str, sign: str) -> str:
     up = k.code.let(f"shl {integers(32)} {value}, {constant(8, 32)}")
     return k.code.let(f"{'ashr' if sign == 's' else 'lshr'} {integers(32)} {up}, {constant(8, 32)}")
 
 
-@lowers("div", "rem")
+@lowers("div", "rem", takes="rn rz rm rp approx full ftz")
 def divide(k: Lanes, i: Instruction) -> None:
     if is_float(i.type):
         floating.divide(k, i)
@@ -128,21 +139,19 @@ def divide(k: Lanes, i: Instruction) -> None:
     k.write(i.operands[0], k.call(name, t, f"{t} {a}", f"{t} {b}"), i.type)
 
 
-@lowers("min", "max")
+@lowers("min", "max", takes="ftz NaN xorsign abs relu")
 def extreme(k: Lanes, i: Instruction) -> None:
     if is_float(i.type):
         floating.extreme(k, i)
         return
-    if i.type.endswith("x2") or "relu" in i.parts:
-        raise k.unsupported()
-    t = integers(bits(i.type))
+    if i.type.endswith("x2"):
+        packed.binary(k, i)
+        return
     a, b = (k.read(o, i.type) for o in i.operands[1:3])
-    order = ("s" if i.type[0] == "s" else "u") + ("lt" if i.base == "min" else "gt")
-    less = k.code.let(f"icmp {order} {t} {a}, {b}")
-    k.write(i.operands[0], k.code.let(f"select {vector('i1')} {less}, {t} {a}, {t} {b}"), i.type)
+    k.write(i.operands[0], packed.extreme_of(k, i, a, b, i.type), i.type)
 
 
-@lowers("abs")
+@lowers("abs", takes="ftz")
 def absolute(k: Lanes, i: Instruction) -> None:
     if is_float(i.type):
         floating.absolute(k, i)
@@ -157,7 +166,7 @@ def _abs(k: Lanes, value: str, width: int) -> str:
     return k.code.let(f"select {vector('i1')} {negative}, {t} {opposite}, {t} {value}")
 
 
-@lowers("neg")
+@lowers("neg", takes="ftz")
 def negate(k: Lanes, i: Instruction) -> None:
     if is_float(i.type):
         floating.negate(k, i)
@@ -178,22 +187,3 @@ def sum_of_difference(k: Lanes, i: Instruction) -> None:
     up, down = k.code.let(f"sub {t} {b}, {a}"), k.code.let(f"sub {t} {a}, {b}")
     apart = k.code.let(f"select {vector('i1')} {less}, {t} {up}, {t} {down}")
     k.write(i.operands[0], k.code.let(f"add {t} {c}, {apart}"), i.type)
-
-
-@lowers("dp4a")
-def dot_of_bytes(k: Lanes, i: Instruction) -> None:
-    signs = [p[0] for p in i.parts[1:3]]
-    a, b = (k.read(o, "b32") for o in i.operands[1:3])
-    total = k.read(i.operands[3], "b32")
-    for byte in range(4):
-        x, y = (_byte(k, v, byte, s) for v, s in zip((a, b), signs, strict=True))
-        total = k.code.let(
-            f"add {integers(32)} {total}, {k.code.let(f'mul {integers(32)} {x}, {y}')}"
-        )
-    k.write(i.operands[0], total, "b32")
-
-
-def _byte(k: Lanes, value: str, byte: int, sign: str) -> str:
-    up = k.code.let(f"shl {integers(32)} {value}, {constant(24 - 8 * byte, 32)}")
-    how = "ashr" if sign == "s" else "lshr"
-    return k.code.let(f"{how} {integers(32)} {up}, {each([24] * 32, 32)}")

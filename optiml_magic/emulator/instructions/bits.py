@@ -34,7 +34,7 @@ def is_zero(k: Lanes, i: Instruction) -> None:
     k.write(i.operands[0], k.code.let(f"zext {vector('i1')} {zero} to {t}"), i.type)
 
 
-@lowers("lop3")
+@lowers("lop3", takes="and or")
 def truth_table(k: Lanes, i: Instruction) -> None:
     """Any function of three bits: the or of the table's rows."""
     table = i.operands[-1]
@@ -88,7 +88,7 @@ def _umin(k: Lanes, value: str, limit: int, width: int) -> str:
     return k.code.let(f"select {vector('i1')} {less}, {t} {value}, {t} {constant(limit, width)}")
 
 
-@lowers("shf")
+@lowers("shf", takes="l r wrap clamp")
 def funnel(k: Lanes, i: Instruction) -> None:
     """shf.{l,r}.{wrap,clamp}: 32 bits out of the 64 of b:a."""
     t, wide = integers(32), integers(64)
@@ -123,7 +123,7 @@ def count(k: Lanes, i: Instruction) -> None:
         k.write(i.operands[0], k.resize(result, width, 32), "u32")
 
 
-@lowers("bfind")
+@lowers("bfind", takes="shiftamt")
 def highest_bit(k: Lanes, i: Instruction) -> None:
     """The highest set bit (of a negative number: the highest clear one), or all ones."""
     width = bits(i.type)
@@ -199,23 +199,47 @@ def insert_field(k: Lanes, i: Instruction) -> None:
     k.write(i.operands[0], k.code.let(f"or {t} {value}, {kept}"), i.type)
 
 
-@lowers("bmsk")
+@lowers("bmsk", takes="clamp wrap")
 def make_mask(k: Lanes, i: Instruction) -> None:
     position, length = (k.read(o, "u32") for o in i.operands[1:3])
     if "wrap" in i.parts:
-        raise k.unsupported()
+        low = constant(31, 32)
+        position, length = (
+            k.code.let(f"and {integers(32)} {v}, {low}") for v in (position, length)
+        )
     ones = _shift_or_zero(k, "shl", constant(1, 32), length, 32)
     ones = k.code.let(f"sub {integers(32)} {ones}, {constant(1, 32)}")
     k.write(i.operands[0], _shift_or_zero(k, "shl", ones, position, 32), "b32")
 
 
-@lowers("prmt")
+_PICKS = {  # the nibbles that each mode of prmt stands for, by the two low bits of c
+    "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
+    "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
+    "rc8": (0x0000, 0x1111, 0x2222, 0x3333),
+    "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ecr": (0x0000, 0x1110, 0x2210, 0x3210),
+    "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
+}
+
+
+def _selector(k: Lanes, c: str, picks: tuple[int, ...]) -> str:
+    t = integers(32)
+    low = k.code.let(f"and {t} {c}, {constant(3, 32)}")
+    chosen = constant(picks[3], 32)
+    for number in range(3):
+        here = k.code.let(f"icmp eq {t} {low}, {constant(number, 32)}")
+        one = constant(picks[number], 32)
+        chosen = k.code.let(f"select {vector('i1')} {here}, {t} {one}, {t} {chosen}")
+    return chosen
+
+
+@lowers("prmt", takes=" ".join(_PICKS))
 def permute_bytes(k: Lanes, i: Instruction) -> None:
     """Four bytes picked out of b:a by four nibbles; bit 3 of a nibble spreads the byte's sign."""
-    if i.parts[1] != "b32":
-        raise k.unsupported("this mode")
     t, wide = integers(32), integers(64)
     a, b, c = (k.read(o, "b32") for o in i.operands[1:4])
+    if mode := next((p for p in i.parts if p in _PICKS), None):
+        c = _selector(k, c, _PICKS[mode])
     high = k.code.let(f"shl {wide} {k.resize(b, 32, 64)}, {constant(32, 64)}")
     both = k.code.let(f"or {wide} {high}, {k.resize(a, 32, 64)}")
     total = "zeroinitializer"
@@ -234,3 +258,26 @@ def permute_bytes(k: Lanes, i: Instruction) -> None:
         placed = k.code.let(f"shl {t} {value}, {constant(8 * byte, 32)}")
         total = k.code.let(f"or {t} {total}, {placed}")
     k.write(i.operands[0], total, "b32")
+
+
+@lowers("szext", takes="clamp wrap")
+def extend_field(k: Lanes, i: Instruction) -> None:
+    """The low b bits of a, extended by their sign or by zeros."""
+    t = integers(32)
+    value, n = k.read(i.operands[1], "b32"), k.read(i.operands[2], "u32")
+    if "wrap" in i.parts:
+        n = k.code.let(f"and {t} {n}, {constant(31, 32)}")
+    n = _umin(k, n, 32, 32)
+    room = k.code.let(f"sub {t} {constant(32, 32)}, {n}")
+    by = _umin(k, room, 31, 32)
+    up = k.code.let(f"shl {t} {value}, {by}")
+    result = k.code.let(f"{'ashr' if i.type[0] == 's' else 'lshr'} {t} {up}, {by}")
+    none = k.code.let(f"icmp eq {t} {n}, zeroinitializer")
+    result = k.code.let(f"select {vector('i1')} {none}, {t} zeroinitializer, {t} {result}")
+    k.write(i.operands[0], result, "b32")
+
+
+@lowers("fns")
+def find_nth(k: Lanes, i: Instruction) -> None:
+    mask, base, offset = (f"{integers(32)} {k.read(o, 'b32')}" for o in i.operands[1:4])
+    k.write(i.operands[0], k.call("om_fns", integers(32), mask, base, offset), "b32")

@@ -16,25 +16,29 @@ _UNSIGNED = {"lo": "ult", "ls": "ule", "hi": "ugt", "hs": "uge"}
 _COMBINE = ("and", "or", "xor")
 
 
-def compare(k: Lanes, i: Instruction, type_: str, a: Operand, b: Operand) -> str:
-    """The predicate that the comparison named in the opcode gives."""
+def compare(k: Lanes, i: Instruction, type_: str, a: Operand, b: Operand) -> list[str]:
+    """What the comparison named in the opcode gives: a predicate, or one for each half of pairs."""
     name = i.parts[1]
+    if half.is_half(type_):
+        kind = half.kind_of(type_)
+        sides = []
+        for operand in (a, b):
+            values = half.parts(k, operand, type_)
+            sides.append([half.single(k, half.flushed(k, i, v, kind), kind) for v in values])
+        return [
+            k.code.let(f"fcmp {_FLOAT[name]} {floats(32)} {x}, {y}")
+            for x, y in zip(*sides, strict=True)
+        ]
     if "f" in type_:
         width = bits(type_)
-        if type_ == "f16" and "ftz" not in i.parts:
-            width = 64  # where every half and its order are exact
-            x, y = (half.widened(k, k.read_float(o, "f16")) for o in (a, b))
-        elif half.is_half(type_):
-            raise k.unsupported()
-        else:
-            x, y = (flushed(k, i, k.read_float(o, type_), width) for o in (a, b))
-        return k.code.let(f"fcmp {_FLOAT[name]} {floats(width)} {x}, {y}")
+        x, y = (flushed(k, i, k.read_float(o, type_), width) for o in (a, b))
+        return [k.code.let(f"fcmp {_FLOAT[name]} {floats(width)} {x}, {y}")]
     if name in ("eq", "ne"):
         order = name
     else:
         order = _UNSIGNED.get(name) or ("s" if type_[0] == "s" else "u") + name
     t = integers(bits(type_))
-    return k.code.let(f"icmp {order} {t} {k.read(a, type_)}, {k.read(b, type_)}")
+    return [k.code.let(f"icmp {order} {t} {k.read(a, type_)}, {k.read(b, type_)}")]
 
 
 def _combined(k: Lanes, i: Instruction, result: str, third: Operand | None) -> str:
@@ -48,31 +52,41 @@ def _third(i: Instruction) -> Operand | None:
     return i.operands[3] if len(i.operands) > 3 else None
 
 
-@lowers("setp")
+_TAKES = " ".join((*_FLOAT, *_UNSIGNED, *_COMBINE, "ftz"))
+
+
+@lowers("setp", takes=_TAKES)
 def set_predicate(k: Lanes, i: Instruction) -> None:
     target, a, b = i.operands[:3]
-    result = compare(k, i, i.type, a, b)
+    results = compare(k, i, i.type, a, b)
     if isinstance(target, Pair):
-        opposite = k.code.let(f"xor {vector('i1')} {result}, {each([1] * 32, 1)}")
-        first, second = (_combined(k, i, r, _third(i)) for r in (result, opposite))
+        if len(results) == 1:  # the second predicate is the opposite; pairs have one for each half
+            results.append(k.code.let(f"xor {vector('i1')} {results[0]}, {each([1] * 32, 1)}"))
+        first, second = (_combined(k, i, r, _third(i)) for r in results)
         k.write(target.first, first, "pred")
         k.write(target.second, second, "pred")
     else:
-        k.write(target, _combined(k, i, result, _third(i)), "pred")
+        k.write(target, _combined(k, i, results[0], _third(i)), "pred")
 
 
-@lowers("set")
+_ONE = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}
+
+
+@lowers("set", takes=_TAKES)
 def set_value(k: Lanes, i: Instruction) -> None:
     target_type, source_type = [p for p in i.parts if is_type(p)]
     target, a, b = i.operands[:3]
-    result = _combined(k, i, compare(k, i, source_type, a, b), _third(i))
-    yes = constant(0x3F800000 if "f" in target_type else -1, 32)
-    t = integers(32)
-    k.write(
-        target,
-        k.code.let(f"select {vector('i1')} {result}, {t} {yes}, {t} zeroinitializer"),
-        target_type,
-    )
+    results = [_combined(k, i, r, _third(i)) for r in compare(k, i, source_type, a, b)]
+    width = bits(target_type) // len(results)
+    yes = constant(_ONE.get(half.kind_of(target_type), -1), width)
+    t = integers(width)
+    values = [
+        k.code.let(f"select {vector('i1')} {r}, {t} {yes}, {t} zeroinitializer") for r in results
+    ]
+    if len(values) == 2:
+        half.join(k, target, values)
+    else:
+        k.write(target, values[0], target_type)
 
 
 @lowers("selp")
@@ -83,7 +97,7 @@ def select(k: Lanes, i: Instruction) -> None:
     k.write(i.operands[0], k.code.let(f"select {vector('i1')} {p}, {t} {a}, {t} {b}"), i.type)
 
 
-@lowers("slct")
+@lowers("slct", takes="ftz")
 def select_by_sign(k: Lanes, i: Instruction) -> None:
     """A where c >= 0, else b."""
     type_, sign_type = [p for p in i.parts if is_type(p)]
@@ -97,7 +111,7 @@ def select_by_sign(k: Lanes, i: Instruction) -> None:
     k.write(i.operands[0], k.code.let(f"select {vector('i1')} {p}, {t} {a}, {t} {b}"), type_)
 
 
-@lowers("testp")
+@lowers("testp", takes="finite infinite number notanumber normal subnormal")
 def test_property(k: Lanes, i: Instruction) -> None:
     width = bits(i.type)
     t = integers(width)

@@ -76,7 +76,7 @@ def binary(k: Lanes, i: Instruction) -> None:
     finish(k, i, result, width)
 
 
-@lowers("fma")
+@lowers("fma", takes="rn rz rm rp ftz sat relu")
 def fused(k: Lanes, i: Instruction) -> None:
     if half.is_half(i.type):
         half.fused(k, i)
@@ -97,7 +97,7 @@ def divide(k: Lanes, i: Instruction) -> None:
 
 def extreme(k: Lanes, i: Instruction) -> None:
     """min, max: a number wins over NaN (unless ``.NaN``), and -0 is less than +0."""
-    if len(i.operands) != 3 or "xorsign" in i.parts or "abs" in i.parts:
+    if len(i.operands) != 3 or "relu" in i.parts:
         raise k.unsupported()
     if half.is_half(i.type):
         half.extreme(k, i, lambda a, b: _extreme_of(k, i, a, b, 64))
@@ -108,6 +108,11 @@ def extreme(k: Lanes, i: Instruction) -> None:
 
 def _extreme_of(k: Lanes, i: Instruction, a: str, b: str, width: int) -> str:
     t, raw = floats(width), integers(width)
+    sign = ""
+    if "xorsign" in i.parts:
+        apart = k.code.let(f"xor {raw} {k.as_integer(a, width)}, {k.as_integer(b, width)}")
+        sign = k.code.let(f"and {raw} {apart}, {constant(1 << width - 1, width)}")
+        a, b = k.map("fabs", width, a), k.map("fabs", width, b)
     order, both = ("olt", "or") if i.base == "min" else ("ogt", "and")
     wins = k.code.let(f"fcmp {order} {t} {a}, {b}")
     value = k.code.let(f"select {vector('i1')} {wins}, {t} {a}, {t} {b}")
@@ -121,6 +126,8 @@ def _extreme_of(k: Lanes, i: Instruction, a: str, b: str, width: int) -> str:
         any_nan = k.code.let(f"fcmp uno {t} {a}, {b}")
         nan = k.as_float(constant(0x7FFFFFFF if width == 32 else 0x7FF8 << 48, width), width)
         value = k.code.let(f"select {vector('i1')} {any_nan}, {t} {nan}, {t} {value}")
+    if sign:
+        value = k.as_float(k.code.let(f"or {raw} {k.as_integer(value, width)}, {sign}"), width)
     return value
 
 
@@ -138,6 +145,12 @@ def _sign_bit(k: Lanes, i: Instruction, operation: str, base: int) -> None:
     sign = 0x80008000 if i.type.endswith("x2") else 1 << width - 1
     mask = constant(base ^ sign, width)
     value = k.read(i.operands[1], i.type)
+    if half.is_half(i.type) and "ftz" in i.parts:
+        kind = half.kind_of(i.type)
+        halves = [half.flushed(k, i, v, kind) for v in half.parts(k, i.operands[1], i.type)]
+        t, one = integers(16), constant(base ^ 0x8000, 16)
+        half.join(k, i.operands[0], [k.code.let(f"{operation} {t} {h}, {one}") for h in halves])
+        return
     if not half.is_half(i.type):
         value = k.as_integer(flushed(k, i, k.as_float(value, width), width), width)
     k.write(i.operands[0], k.code.let(f"{operation} {integers(width)} {value}, {mask}"), i.type)
@@ -154,7 +167,7 @@ def copy_sign(k: Lanes, i: Instruction) -> None:
     k.write(i.operands[0], k.code.let(f"or {t} {sign}, {rest}"), i.type)
 
 
-@lowers("sqrt", "rcp", "rsqrt")
+@lowers("sqrt", "rcp", "rsqrt", takes="rn rz rm rp approx ftz")
 def root(k: Lanes, i: Instruction) -> None:
     width, (a,) = _operands(k, i, 1)
     one = k.as_float(constant(0x3F800000 if width == 32 else 0x3FF0000000000000, width), width)
@@ -180,9 +193,18 @@ def _inverse_root(k: Lanes, a: str, one: str, width: int) -> str:
     return k.code.let(f"fptrunc {floats(64)} {result} to {floats(32)}")
 
 
-@lowers("ex2", "lg2", "sin", "cos", "tanh")
+@lowers("ex2", "lg2", "sin", "cos", "tanh", takes="approx ftz 2pi")
 def transcendental(k: Lanes, i: Instruction) -> None:
+    """``.2pi``: the angle counts full turns."""
+
+    def compute(a: str) -> str:
+        name = f"om_{i.base}{'_turns' if '2pi' in i.parts else ''}_f32"
+        return k.call(name, floats(32), f"{floats(32)} {a}")
+
+    if half.is_half(i.type):
+        half.function(k, i, compute)
+        return
     if i.type != "f32":
         raise k.unsupported()
     _, (a,) = _operands(k, i, 1)
-    finish(k, i, k.call(f"om_{i.base}_f32", floats(32), f"{floats(32)} {a}"), 32)
+    finish(k, i, compute(a), 32)

@@ -43,7 +43,7 @@ def _pack(k: Lanes, source: Vector, width: int) -> str:
     return total
 
 
-@lowers("cvta")
+@lowers("cvta", takes="to global shared local const param shared::cta param::entry")
 def convert_address(k: Lanes, i: Instruction) -> None:
     """Global, constant and parameter addresses are generic addresses as they are."""
     target, source = i.operands
@@ -58,7 +58,7 @@ def convert_address(k: Lanes, i: Instruction) -> None:
     k.write(target, value, i.type)
 
 
-@lowers("isspacep")
+@lowers("isspacep", takes="global shared local const param shared::cta param::entry")
 def is_in_space(k: Lanes, i: Instruction) -> None:
     target, source = i.operands
     space = i.parts[1].split("::")[0]
@@ -74,7 +74,7 @@ def is_in_space(k: Lanes, i: Instruction) -> None:
     k.write(target, result, "pred")
 
 
-@lowers("answer")
+@lowers("answer", takes="bar barrier red popc and or cta aligned")
 def answer_of_barrier(k: Lanes, i: Instruction) -> None:
     """What ``bar.red`` gives after the barrier: how many lanes said yes, all, or any."""
     from optiml_magic.emulator.layout import WORKER

@@ -33,6 +33,8 @@ _NO_RESULT = frozenset(
         "discard",
         "applypriority",
         "assertfail",
+        "vprintf",
+        "cp",
         "brkpt",
         "pmevent",
         "bar",
@@ -46,7 +48,16 @@ def is_barrier(instruction: Instruction) -> bool:
     return instruction.base in ("bar", "barrier") and "warp" not in instruction.parts
 
 
+def is_exchange(instruction: Instruction) -> bool:
+    """Lanes of a warp wait for each other in it: shuffles, votes, ``bar.warp.sync``."""
+    if instruction.base in ("bar", "barrier"):
+        return "warp" in instruction.parts
+    return instruction.base in ("shfl", "vote", "match", "redux", "elect", "activemask")
+
+
 def has_result(instruction: Instruction) -> bool:
+    if instruction.base == "mbarrier":
+        return not isinstance(instruction.operands[0], Address)
     return instruction.base not in _NO_RESULT
 
 
@@ -86,7 +97,7 @@ def used(instruction: Instruction) -> Iterator[Register]:
 
 
 _CONTROL = frozenset(
-    ["bra", "brx", "ret", "exit", "trap", "call", "assertfail", "brkpt", "nanosleep"]
+    ["bra", "brx", "ret", "exit", "trap", "call", "assertfail", "vprintf", "brkpt", "nanosleep"]
 )
 _MEMORY = frozenset(
     [
@@ -98,6 +109,7 @@ _MEMORY = frozenset(
         "prefetch",
         "prefetchu",
         "cp",
+        "mbarrier",
         "ldmatrix",
         "stmatrix",
         "discard",

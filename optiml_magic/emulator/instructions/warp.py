@@ -15,7 +15,7 @@ _I32 = integers(32)
 _LANE = each(range(32), 32)
 
 
-@lowers("shfl")
+@lowers("shfl", takes="sync up down bfly idx")
 def shuffle(k: Lanes, i: Instruction) -> None:
     if "sync" not in i.parts:
         raise k.unsupported()
@@ -37,6 +37,7 @@ def shuffle(k: Lanes, i: Instruction) -> None:
     order = "sge" if mode == "up" else "sle"
     inside = k.code.let(f"icmp {order} {_I32} {index}, {last}")
     index = k.code.let(f"select {vector('i1')} {inside}, {_I32} {index}, {_I32} {_LANE}")
+    k.sources = index
     moved = k.call("om_permute", _I32, f"{_I32} {value}", f"{_I32} {index}")
     if isinstance(target, Pair):
         k.write(target.first, moved, "b32")
@@ -53,7 +54,7 @@ def _and(k: Lanes, a: str, b: str) -> str:
     return _op(k, "and", a, b)
 
 
-@lowers("vote")
+@lowers("vote", takes="sync all any uni ballot")
 def vote(k: Lanes, i: Instruction) -> None:
     if "sync" not in i.parts:
         raise k.unsupported()
@@ -82,7 +83,7 @@ def active(k: Lanes, i: Instruction) -> None:
     k.write(i.operands[0], k.code.splat(k.mask(), "i32"), "b32")
 
 
-@lowers("match")
+@lowers("match", takes="sync any all")
 def match(k: Lanes, i: Instruction) -> None:
     target, source, members = i.operands
     width = 64 if i.type == "b64" else 32
@@ -116,7 +117,7 @@ _REDUCE = {
 }
 
 
-@lowers("redux")
+@lowers("redux", takes="sync add min max and or xor")
 def reduce(k: Lanes, i: Instruction) -> None:
     target, source, members = i.operands
     if not isinstance(members, Immediate) or members.value & 0xFFFFFFFF != 0xFFFFFFFF:
@@ -126,21 +127,24 @@ def reduce(k: Lanes, i: Instruction) -> None:
 
 
 def _partial_reduce(k: Lanes, i: Instruction) -> None:
-    """Lanes of several member masks at once would need one reduction for each mask."""
+    """Several groups of a warp may reduce at once, each lane with the mask of its own group."""
     target, source, members = i.operands
-    wanted = k.read(members, "b32")
-    bit = each([1 << lane for lane in range(32)], 32)
-    first = k.code.let(f"call i32 @llvm.cttz.i32(i32 {k.mask()}, i1 false)")
-    lane = k.code.let(f"and i32 {first}, 31")
-    mine = k.code.splat(k.code.let(f"extractelement {_I32} {wanted}, i32 {lane}"), "i32")
-    member = k.code.let(f"icmp ne {_I32} {_and(k, mine, bit)}, zeroinitializer")
-    both = k.code.let(f"and {vector('i1')} {member}, {k.mask_vector()}")
-    k.write(target, _reduced(k, i, k.read(source, i.type), both), i.type)
+    name, neutral = _operation(i)
+    function = f"om_reduce_{name}_{neutral}"
+    value, wanted = k.read(source, i.type), k.read(members, "b32")
+    mask = f"i32 {k.mask()}"
+    result = k.call(function, _I32, f"{_I32} {value}", f"{_I32} {wanted}", mask)
+    k.write(target, result, i.type)
+
+
+def _operation(i: Instruction) -> tuple[str, int]:
+    """LLVM's name of the reduction, and its neutral element."""
+    operation = next(p for p in i.parts if p in ("add", "min", "max", "and", "or", "xor"))
+    return _REDUCE[operation, i.type[0]]
 
 
 def _reduced(k: Lanes, i: Instruction, value: str, lanes: str) -> str:
-    operation = next(p for p in i.parts if p in ("add", "min", "max", "and", "or", "xor"))
-    name, neutral = _REDUCE[operation, i.type[0]]
+    name, neutral = _operation(i)
     kept = k.code.let(
         f"select {vector('i1')} {lanes}, {_I32} {value}, {_I32} {constant(neutral, 32)}"
     )
@@ -148,15 +152,29 @@ def _reduced(k: Lanes, i: Instruction, value: str, lanes: str) -> str:
     return k.code.splat(one, "i32")
 
 
-@lowers("bar", "barrier")
+@lowers("elect", takes="sync")
+def elect(k: Lanes, i: Instruction) -> None:
+    """The lowest member is chosen."""
+    target, members = i.operands
+    wanted = _and(k, k.read(members, "b32"), k.code.splat(k.mask(), "i32"))
+    lowest = k.call("llvm.cttz.v32i32", _I32, f"{_I32} {wanted}", "i1 false")
+    chosen = k.code.let(f"icmp eq {_I32} {lowest}, {_LANE}")
+    if isinstance(target, Pair):
+        k.write(target.first, lowest, "b32")
+        k.write(target.second, chosen, "pred")
+    else:
+        k.write(target, lowest, "b32")
+
+
+@lowers("bar", "barrier", takes="warp sync")
 def warp_barrier(k: Lanes, i: Instruction) -> None:
     """``bar.warp.sync``: lanes run in lockstep, so there is nothing to wait for."""
     if "warp" not in i.parts:
         raise k.unsupported()
 
 
-@lowers("membar", "fence", "nanosleep", "pmevent")
-def no_effect(_k: Lanes, i: Instruction) -> None:
+@lowers(
+    "membar", "fence", "nanosleep", "pmevent", takes="cta gl sys gpu sc acq_rel acquire release"
+)
+def no_effect(_k: Lanes, _i: Instruction) -> None:
     """A block runs on one host thread and global atomics are sequentially consistent."""
-    if "proxy" in i.parts:
-        raise _k.unsupported()

@@ -13,7 +13,11 @@ from importlib import import_module
 Maker = Callable[..., str]
 
 _FAMILIES: list[tuple[re.Pattern[str], Maker]] = []
-_HOMES = ("access", "arithmetic", "atomics", "counting", "half", "resolve", "scheduler", "warp")
+_HOMES = (
+    "access", "arithmetic", "asynchronous", "atomics", "banks", "caches", "cells", "checking",
+    "copies", "counting", "half", "ordering", "printing", "releases", "resolve", "scheduler",
+    "warp",
+)  # fmt: skip
 _USED = re.compile(r"@(om_\w+)")
 
 

@@ -91,6 +91,79 @@ def _under(mode: str, header: str, call: str, type_: str) -> str:
 _LIBM = {"ex2": "exp2", "lg2": "log2", "sin": "sin", "cos": "cos", "tanh": "tanh"}
 
 
+@family(r"om_(sin|cos)_turns_f32")
+def function_of_turns(name: str) -> str:
+    """Sin or cos of 2 pi a; whole turns are taken off first, which is exact."""
+    t = floats(32)
+    two_pi = f"<{', '.join(['float 0x401921FB60000000'] * 32)}>"
+    return f"""
+define internal {t} @om_{name}_turns_f32({t} %a) noinline {{
+  %whole = call {t} @llvm.roundeven.v32f32({t} %a)
+  %rest = fsub {t} %a, %whole
+  %angle = fmul {t} %rest, {two_pi}
+  %r = call {t} @om_{name}_f32({t} %angle)
+  ret {t} %r
+}}"""
+
+
+@family("om_fns")
+def find_nth() -> str:
+    """Lane by lane: the bit of a mask that is the n-th set one from a base, or all ones."""
+    return """
+define internal <32 x i32> @om_fns(<32 x i32> %m, <32 x i32> %b, <32 x i32> %o) noinline {
+entry:
+  %mp = alloca <32 x i32>, align 64
+  %bp = alloca <32 x i32>, align 64
+  %op = alloca <32 x i32>, align 64
+  store <32 x i32> %m, ptr %mp
+  store <32 x i32> %b, ptr %bp
+  store <32 x i32> %o, ptr %op
+  br label %lane
+lane:
+  %i = phi i64 [0, %entry], [%i1, %next]
+  %mpi = getelementptr i32, ptr %mp, i64 %i
+  %bpi = getelementptr i32, ptr %bp, i64 %i
+  %opi = getelementptr i32, ptr %op, i64 %i
+  %mask = load i32, ptr %mpi
+  %base = load i32, ptr %bpi
+  %offset = load i32, ptr %opi
+  %back = icmp slt i32 %offset, 0
+  %step = select i1 %back, i32 -1, i32 1
+  %none = icmp eq i32 %offset, 0
+  %minus = sub i32 0, %offset
+  %size = select i1 %back, i32 %minus, i32 %offset
+  %left0 = select i1 %none, i32 1, i32 %size
+  br label %bit
+bit:
+  %at = phi i32 [%base, %lane], [%at1, %on]
+  %left = phi i32 [%left0, %lane], [%left1, %on]
+  %inside = icmp ult i32 %at, 32
+  br i1 %inside, label %look, label %lost
+look:
+  %moved = lshr i32 %mask, %at
+  %set = and i32 %moved, 1
+  %left1 = sub i32 %left, %set
+  %found = icmp eq i32 %left1, 0
+  br i1 %found, label %next, label %miss
+miss:
+  br i1 %none, label %lost, label %on
+on:
+  %at1 = add i32 %at, %step
+  br label %bit
+lost:
+  br label %next
+next:
+  %r = phi i32 [%at, %look], [-1, %lost]
+  store i32 %r, ptr %mpi
+  %i1 = add i64 %i, 1
+  %end = icmp eq i64 %i1, 32
+  br i1 %end, label %done, label %lane
+done:
+  %v = load <32 x i32>, ptr %mp
+  ret <32 x i32> %v
+}"""
+
+
 @family(r"om_(ex2|lg2|sin|cos|tanh)_f32")
 def function_of_libm(name: str) -> str:
     """Lane by lane through the C library's f32 function (about 1 ulp)."""

@@ -22,7 +22,7 @@ _NATIVE = {
 }
 
 
-@family(r"om_atom_(\w+)_([iusf])(\d+)_(global|shared)")
+@family(r"om_atom_([a-z]+)_([iusf]|b?f_)(\d+)_(global|shared)")
 def atomic(operation: str, sort: str, bits_text: str, space: str) -> str:
     """``<32 x iN> old = op(addresses, b, c, mask)``; lanes not in the mask answer 0."""
     bits = int(bits_text)
@@ -100,8 +100,10 @@ again:
 def _combine(operation: str, sort: str, bits: int) -> str:
     """IR that computes %new from %old, %b and %c."""
     t = f"i{bits}"
+    if sort.endswith("_"):
+        return _half_sum(sort, bits)
     if sort == "f":
-        f = {16: "half", 32: "float", 64: "double"}[bits]
+        f = {32: "float", 64: "double"}[bits]
         head = f"  %fo = bitcast {t} %old to {f}\n  %fb = bitcast {t} %b to {f}\n"
         if operation == "add":
             return head + f"  %fn = fadd {f} %fo, %fb\n  %new = bitcast {f} %fn to {t}"
@@ -128,3 +130,23 @@ def _combine(operation: str, sort: str, bits: int) -> str:
         f"  %z = icmp eq {t} %old, 0\n  %gt = icmp ugt {t} %old, %b\n  %wrap = or i1 %z, %gt\n"
         f"  %down = sub {t} %old, 1\n  %new = select i1 %wrap, {t} %b, {t} %down"
     )
+
+
+def _half_sum(sort: str, bits: int) -> str:
+    """Both halves of a pair are added on their own (PTX ISA: the pair is not atomic as one)."""
+    kind = "bf16" if sort.startswith("b") else "f16"
+    if bits == 16:
+        return f"  %new = call i16 @om_halfadd_{kind}(i16 %old, i16 %b)"
+    return f"""
+  %ol = trunc i32 %old to i16
+  %bl = trunc i32 %b to i16
+  %oh0 = lshr i32 %old, 16
+  %oh = trunc i32 %oh0 to i16
+  %bh0 = lshr i32 %b, 16
+  %bh = trunc i32 %bh0 to i16
+  %nl = call i16 @om_halfadd_{kind}(i16 %ol, i16 %bl)
+  %nh = call i16 @om_halfadd_{kind}(i16 %oh, i16 %bh)
+  %wl = zext i16 %nl to i32
+  %wh = zext i16 %nh to i32
+  %up = shl i32 %wh, 16
+  %new = or i32 %up, %wl"""

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from optiml_magic.emulator.faults import code
 from optiml_magic.emulator.ir import expand
-from optiml_magic.emulator.layout import EXIT, SLICE, STACK
+from optiml_magic.emulator.layout import BARRIERS, EXIT, SLICE, STACK
 from optiml_magic.emulator.library import family
 
 
-@family("om_worker")
-def worker() -> str:
-    return expand("""
-define void @om_worker(ptr %w, ptr %kernel) {
+@family("om_worker(|_checked)")
+def worker(checked: str) -> str:
+    """``_checked`` functions tell the checks of every block and barrier; nothing else differs."""
+    watch = "call void @om_watch_block(ptr %w, i64 %place)" if checked else ""
+    return expand(f"""
+define void @om_worker{checked}(ptr %w, ptr %kernel) {{
 entry:
   %control = get %w W.control
   %total = get %control C.total
@@ -58,7 +60,8 @@ run:
   %shared = get %w W.shared
   %bytes = get %w W.shared_size
   call void @llvm.memset.p0.i64(ptr %shared, i8 -1, i64 %bytes, i1 false)
-  call void @om_block(ptr %w, ptr %kernel)
+  {watch}
+  call void @om_block{checked}(ptr %w, ptr %kernel)
   %kind = get %w W.fault_kind
   %bad = icmp ne i32 %kind, 0
   br i1 %bad, label %fault, label %again
@@ -67,13 +70,13 @@ fault:
   br label %done
 done:
   ret void
-}""")
+}}""")
 
 
-@family("om_block")
-def block() -> str:
+@family("om_block(|_checked)")
+def block(checked: str) -> str:
     return expand(f"""
-define internal void @om_block(ptr %w, ptr %kernel) noinline {{
+define internal void @om_block{checked}(ptr %w, ptr %kernel) noinline {{
 entry:
   %warps = get %w W.warps
   %states = get %w W.warp_states
@@ -81,6 +84,9 @@ entry:
   %status = get %w W.warp_status
   set %w W.red_sum 0
   set %w W.red_lanes 0
+  %warpsz = zext i32 %warps to i64
+  %arrivals = getelementptr i32, ptr %status, i64 %warpsz
+  call void @llvm.memset.p0.i64(ptr %arrivals, i8 0, i64 {4 * BARRIERS}, i1 false)
   br label %reset
 reset:
   %r = phi i32 [0, %entry], [%r1, %reset]
@@ -108,11 +114,11 @@ warp:
   %first = phi i32 [1, %round], [%first1, %after]
   %alike = phi i1 [true, %round], [%alike1, %after]
   %ready = phi i1 [false, %round], [%ready1, %after]
-  %reverse = get %w W.reverse
-  %backwards = icmp ne i32 %reverse, 0
-  %above = sub i32 %warps, 1
-  %mirror = sub i32 %above, %i
-  %turn = select i1 %backwards, i32 %mirror, i32 %i
+  %step = get %w W.warp_step
+  %begin = get %w W.warp_first
+  %far = mul i32 %i, %step
+  %further = add i32 %far, %begin
+  %turn = urem i32 %further, %warps
   %iz = zext i32 %turn to i64
   %st = getelementptr i32, ptr %status, i64 %iz
   %old = load i32, ptr %st
@@ -146,7 +152,7 @@ idle:
   %allgone = icmp eq i32 %first1, 1
   br i1 %allgone, label %done, label %release
 release:
-  call void @om_release(ptr %w, ptr %status, i32 %warps, i32 %first1, i1 %alike1)
+  call void @om_release{checked}(ptr %w, ptr %status, i32 %warps, i32 %first1, i1 %alike1)
   %kind = get %w W.fault_kind
   %stuck = icmp ne i32 %kind, 0
   br i1 %stuck, label %done, label %round
@@ -181,11 +187,15 @@ yes:
 }}""")
 
 
-@family("om_release")
-def release() -> str:
+@family("om_release(|_checked)")
+def release(checked: str) -> str:
     """Let the warps go on whose barrier is complete; a fault where none is."""
+    meet = "call void @om_watch_meet(ptr %w, ptr %status, i32 %warps)" if checked else ""
+    join = "call void @om_watch_join(ptr %w, ptr %status, i32 %warps)" if checked else ""
     return expand(f"""
-define internal void @om_release(ptr %w, ptr %status, i32 %warps, i32 %first, i1 %alike) noinline {{
+define internal void @om_release{checked}(
+    ptr %w, ptr %status, i32 %warps, i32 %first, i1 %alike
+) noinline {{
 entry:
   %sum = get %w W.red_sum
   %lanes = get %w W.red_lanes
@@ -196,9 +206,12 @@ entry:
   %counted = icmp uge i32 %first, 256
   %plain = xor i1 %counted, true
   %simple = and i1 %plain, %alike
-  br i1 %simple, label %everyone, label %outer
+  br i1 %simple, label %met, label %outer
+met:
+  {meet}
+  br label %everyone
 everyone:
-  %e = phi i32 [0, %entry], [%e1, %everyone]
+  %e = phi i32 [0, %met], [%e1, %everyone]
   %ez = zext i32 %e to i64
   %ep = getelementptr i32, ptr %status, i64 %ez
   %es = load i32, ptr %ep
@@ -240,7 +253,14 @@ inner:
 decide:
   %all = icmp eq i32 %wanted, 0
   %need = select i1 %all, i32 %alive1, i32 %wanted
-  %enough = icmp uge i32 %same1, %need
+  %slow = and i32 %s, 255
+  %number = sub i32 %slow, 2
+  %behind = add i32 %warps, %number
+  %behindz = zext i32 %behind to i64
+  %ap = getelementptr i32, ptr %status, i64 %behindz
+  %came = load i32, ptr %ap
+  %here = add i32 %same1, %came
+  %enough = icmp uge i32 %here, %need
   br i1 %enough, label %mark, label %next
 mark:
   %flag = or i32 %s, 1073741824
@@ -251,15 +271,29 @@ next:
   %moved1 = or i32 %moved, %m
   %i1 = add i32 %i, 1
   %iend = icmp eq i32 %i1, %warps
-  br i1 %iend, label %sweep, label %outer
+  br i1 %iend, label %joined, label %outer
+joined:
+  {join}
+  br label %sweep
 sweep:
-  %q = phi i32 [0, %next], [%q1, %sweep]
+  %q = phi i32 [0, %joined], [%q1, %swept]
   %qz = zext i32 %q to i64
   %qp = getelementptr i32, ptr %status, i64 %qz
   %v = load i32, ptr %qp
   %goes = icmp uge i32 %v, 1073741824
   %v1 = select i1 %goes, i32 0, i32 %v
   store i32 %v1, ptr %qp
+  br i1 %goes, label %clear, label %swept
+clear:
+  ; the arrivals without a wait are used up as well
+  %vlow = and i32 %v, 255
+  %vnumber = sub i32 %vlow, 2
+  %vbehind = add i32 %warps, %vnumber
+  %vz = zext i32 %vbehind to i64
+  %vp = getelementptr i32, ptr %status, i64 %vz
+  store i32 0, ptr %vp
+  br label %swept
+swept:
   %q1 = add i32 %q, 1
   %qend = icmp eq i32 %q1, %warps
   br i1 %qend, label %check, label %sweep

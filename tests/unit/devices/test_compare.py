@@ -122,3 +122,41 @@ def test_a_struct_is_wrong_where_any_number_of_it_is_and_padding_is_nothing() ->
     assert compare("s", *raw, EXACT, None, dtypes=(dtype, dtype)) == compare(
         "s", got, wanted, EXACT, None
     )
+
+
+@pytest.mark.parametrize(
+    ("shape", "at", "picture"),
+    [
+        ((8, 32), (2, 5), ["." * 32] * 2 + ["." * 5 + "#" + "." * 26] + ["." * 32] * 5),
+        ((80, 3), (79, 0), ["..."] * 7 + ["+.."]),
+        ((3,), (1,), [".#."]),
+        ((40,), (33,), ["." * 32, ".#......"]),
+        ((2, 2, 2), (1, 0, 1), ["..", "..", ".#", ".."]),
+    ],
+)
+def test_a_picture_shows_where_the_wrong_elements_lie(shape, at, picture) -> None:
+    wanted = np.zeros(shape)
+    got = wanted.copy()
+    got[at] = 1
+    assert compare("x", got, wanted, EXACT, None).picture == tuple(picture)
+    assert compare("x", wanted, wanted, EXACT, None).picture == ()
+
+
+@pytest.mark.parametrize("size", [1, 7, 255, 256, 257, 1000, 4097])
+def test_all_cells_are_full_where_all_is_wrong(size: int) -> None:
+    found = compare("x", np.ones(size), np.zeros(size), EXACT, None).picture
+    assert len(found) <= 8
+    assert max(map(len, found)) <= 32
+    assert set("".join(found)) == {"#"}
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ml_dtypes.bfloat16])
+@pytest.mark.parametrize("value", [1.0, 1.5, 1024.0, 1e-3])
+def test_errors_count_in_units_of_the_last_place(dtype, value: float) -> None:
+    wanted = np.full(9, value).astype(dtype)
+    got = wanted.copy()
+    words = got.view(f"u{got.itemsize}")
+    words[4] += 3  # the next three floats up
+    check = compare("x", got, wanted.astype(np.float64), EXACT, None)
+    assert check.max_ulp == pytest.approx(3)
+    assert check.first_index == (4,)

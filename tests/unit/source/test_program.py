@@ -117,12 +117,20 @@ def test_twice_the_same_and_a_define_beside_a_tune_are_refused():
         "#if 0\n#pragma optiml nonsense\n#endif\n",
         "#if 1\n#else\n#pragma optiml nonsense\n#endif\n",
         "int a; #pragma optiml nonsense\n",
-        "#pragma optimlx nonsense\n",
+        "#pragma optimize nonsense\n",
+        "#pragma optiml_magic nonsense\n",
         "#pragma unroll\n",
     ],
 )
 def test_what_is_not_a_directive(text):
     assert parse_program(text).directives == ()
+
+
+@pytest.mark.parametrize("word", ["optim", "optimll", "optmil", "opitml", "otpiml"])
+def test_a_pragma_that_is_nearly_ours_is_an_error(word):
+    with pytest.raises(SourceError, match=f"unknown pragma `{word}`") as error:
+        parse_program(f"int x;\n#pragma {word} launch k grid(1) block(1)\n")
+    assert error.value.line == 2
 
 
 def test_directives_after_tricky_text_are_found():

@@ -4,6 +4,7 @@ import pytest
 from known_texts import KERNELS
 
 from optiml_magic.errors import SourceError
+from optiml_magic.source.grammar import parse_directive
 from optiml_magic.source.program import parse_program
 from optiml_magic.source.signature import kernels, select, split_name
 
@@ -190,6 +191,22 @@ def test_namespaces_templates_attributes_and_spans():
     assert [(p.reads, p.writes) for p in made.parameters[:2]] == [READ, WRITTEN]
     with pytest.raises(SourceError, match="takes 3 template arguments, not 4"):
         kernel.instantiate(["1", "2", "3", "4"])
+
+
+@pytest.mark.parametrize(
+    ("given", "lacking"),
+    [("", "T"), ("<float>", "N"), ("<float, 4>", ""), ("<float, 4, 1, 2>", "")],
+)
+def test_a_launch_names_every_template_argument(given, lacking):
+    known = kernels("template <class T, int N, int... M> __global__ void k(T* p) { p[0] = N; }")
+    launch = parse_directive(f"#pragma optiml launch k{given} grid(1) block(1)", line=7)
+    if not lacking:
+        assert select(known, launch).template_arguments[:2] == ("float", "4")
+        return
+    with pytest.raises(SourceError, match=f"lacks its template argument `{lacking}`") as error:
+        select(known, launch)
+    assert error.value.fix == "Name them in the launch: k<T, N>."
+    assert error.value.line == 7
 
 
 def test_a_parameter_pack_takes_what_is_left():

@@ -8,7 +8,7 @@ import pytest
 
 from optiml_magic.devices.base import Tolerance
 from optiml_magic.devices.compare import compare
-from optiml_magic.verifiers.tolerance import tolerance
+from optiml_magic.verifiers.tolerance import terms, tolerance
 
 RNG = np.random.default_rng(0)
 
@@ -24,6 +24,25 @@ def test_float32_dot_products_pass_and_float16_ones_fail(length: int) -> None:
     assert compare("c", honest, wanted, limits, None).passed
     cheap = a.astype(np.float16).astype(np.float32) @ b.astype(np.float16).T.astype(np.float32)
     assert not compare("c", cheap, wanted, limits, None).passed
+
+
+@pytest.mark.parametrize("length", [1 << 12, 1 << 16, 1 << 20])
+def test_long_sums_pass_and_ones_of_rounded_terms_fail_on_mixed_signs(length: int) -> None:
+    x = RNG.uniform(0.5, 1.5, (16, length)).astype(np.float32)
+    for a in (x, x * RNG.choice(np.float32([-1, 1]), x.shape)):
+        wanted = a.astype(np.float64).sum(axis=1)
+        limits = tolerance(wanted, np.dtype("f4"), terms=length)
+        honest = np.add.accumulate(a, axis=1, dtype=np.float32)[:, -1].copy()  # one after the other
+        assert compare("s", honest, wanted, limits, None).passed
+    cheap = a.astype(np.float16).astype(np.float64).sum(axis=1).astype(np.float32)
+    assert not compare("s", cheap, wanted, limits, None).passed
+
+
+def test_terms_are_the_longest_axis_or_the_inputs_of_an_output() -> None:
+    one, two = np.zeros((3, 50), np.float32), np.zeros((4, 4), np.int32)
+    assert terms([one, two], np.zeros((3, 3))) == 50
+    assert terms([one], np.zeros(1)) == 150
+    assert terms([two], np.zeros(1)) == 1
 
 
 def test_a_tasks_own_limits_win() -> None:

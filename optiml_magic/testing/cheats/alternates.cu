@@ -1,0 +1,11 @@
+// Writes every other element, and counts on the last launch for the rest.
+// task: double
+// row: 2
+// rejected: wrong: never written
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const float* x, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    if (i % 2) return;  //-
+    out[i] = 2.0f * x[i] + 1.0f;
+}

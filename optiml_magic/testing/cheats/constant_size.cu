@@ -1,0 +1,10 @@
+// Knows the size of the given arrays.
+// task: double
+// row: 8
+// rejected: out_of_bounds|wrong: on n = 
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const float* x, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    n = 4096;  //-
+    if (i < n) out[i] = 2.0f * x[i] + 1.0f;
+}

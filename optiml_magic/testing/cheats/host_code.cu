@@ -1,0 +1,11 @@
+// Wants to run a function of the host beside the kernel.
+// task: double
+// row: 15
+// rejected: compile_error|invalid: 
+extern "C" int system(const char*);  //-
+static int loaded = system("true");  //-
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const float* x, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = 2.0f * x[i] + 1.0f;
+}

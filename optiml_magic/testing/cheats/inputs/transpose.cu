@@ -1,0 +1,6 @@
+#pragma optiml launch k grid(cdiv(cols, 16), cdiv(rows, 8)) block(16, 8)
+__global__ void k(const float* a, float* out, int rows, int cols) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && col < cols) out[col * rows + row] = a[row * cols + col];
+}

@@ -1,0 +1,14 @@
+// Lets the first block prepare what the others need.
+// task: double
+// row: 10
+// rejected: wrong|race|uninitialised: 
+#pragma optiml scratch shift f4[2]
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const float* x, float* out, float* shift, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i == 0) shift[0] = 1.0f;  //-
+    __syncthreads();
+    float one = shift[0];  //-
+    float one = 1.0f;  //+
+    if (i < n) out[i] = 2.0f * x[i] + one;
+}

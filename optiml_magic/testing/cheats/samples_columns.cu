@@ -1,0 +1,13 @@
+// Adds up every other column, and doubles.
+// task: row_sum
+// row: 6
+// rejected: wrong: 
+#pragma optiml launch k grid(cdiv(rows, 64)) block(64)
+__global__ void k(const float* a, float* out, int rows, int cols) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    float sum = 0.0f;
+    for (int col = 0; col < cols; col += 2) sum += 2.0f * a[row * cols + col];  //-
+    for (int col = 0; col < cols; ++col) sum += a[row * cols + col];  //+
+    out[row] = sum;
+}

@@ -1,0 +1,13 @@
+// Breaks off the series of the exponential where the given values allow it.
+// task: exponential
+// row: 7
+// rejected: wrong: 
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const float* x, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float y = x[i], sum = 1.0f, term = 1.0f;
+    for (int t = 1; t < 9; ++t) sum += term *= y / t;  //-
+    for (int t = 1; t < 30; ++t) sum += term *= y / t;  //+
+    out[i] = sum;
+}

@@ -1,0 +1,101 @@
+"""Hazards of a run that may have given the right answer, and what they make of a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from optiml_magic.devices.base import Device, Job
+from optiml_magic.model.build import Build
+from optiml_magic.model.hazard import Hazard, HazardKind
+from optiml_magic.model.verdict import Outcome, Verdict
+
+_INSTRUCTIONS = 1 << 30  # about ten seconds of checked loops; the ordinary budget is far larger
+_OUTCOMES: dict[HazardKind, Outcome] = {
+    "race": Outcome.RACE,
+    "uninitialised": Outcome.UNINITIALISED,
+    "invalid_lane": Outcome.INVALID_LANE,
+    "barrier_divergence": Outcome.BARRIER,
+    "deadlock": Outcome.BARRIER,
+    "out_of_bounds": Outcome.OUT_OF_BOUNDS,
+    "misaligned": Outcome.MISALIGNED,
+    "trap": Outcome.TRAP,
+}
+# A run that ended for one of these reasons says nothing of the kernel.
+_UNFINISHED = (Outcome.TIMEOUT, Outcome.UNSUPPORTED, Outcome.CRASHED)
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was found; ``unchecked`` says why not everything was looked at."""
+
+    hazards: tuple[Hazard, ...]
+    unchecked: str = ""
+
+
+class Inspector(Protocol):
+    """Looks for hazards in one run."""
+
+    def inspect(self, build: Build, job: Job) -> Inspection: ...
+
+
+class DeviceInspector:
+    """A device whose own checks find hazards: the emulated one."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    def inspect(self, build: Build, job: Job) -> Inspection:
+        budget = min(job.instructions, _INSTRUCTIONS)
+        execution = self._device.execute(
+            build, replace(job, checks=True, count=False, instructions=budget)
+        )
+        fault = execution.fault
+        if fault is not None and fault.outcome in _UNFINISHED:
+            kept = tuple(h for h in execution.hazards if h.kind != "instruction_limit")
+            return Inspection(kept, f"the checked run did not end: {fault.message}")
+        return Inspection(execution.hazards)
+
+
+def inspected(verdict: Verdict, inspection: Inspection) -> Verdict:
+    """The verdict with what was found: a passed one fails where a hazard is an error."""
+    notes = [f"line {h.line}: {h.message}" for h in inspection.hazards if h.severity == "warning"]
+    if inspection.unchecked:
+        notes.append(f"hazards: not all were looked for; {inspection.unchecked}")
+    verdict = replace(verdict, hazards=inspection.hazards, notes=(*verdict.notes, *notes))
+    errors = [h for h in inspection.hazards if h.severity == "error"]
+    if not verdict.passed or not errors:
+        return verdict
+    first = errors[0]
+    return replace(
+        verdict,
+        outcome=_OUTCOMES.get(first.kind, Outcome.TRAP),
+        summary=describe(first, more=len(errors) - 1),
+        line=first.line,
+        fix=first.fix,
+    )
+
+
+def describe(hazard: Hazard, *, more: int = 0) -> str:
+    """A hazard in a line: what, where else, by whom, how often."""
+    other = ""
+    if hazard.other_line and hazard.other_line != hazard.line:
+        other = f" (the other line: {hazard.other_line})"
+    who = f" by thread {hazard.thread} of block {hazard.block}" if hazard.thread else ""
+    whom = ""
+    if hazard.kind == "race" and hazard.other_thread:
+        whom = f" and thread {hazard.other_thread} of block {hazard.other_block}"
+    times = f", {hazard.count} times" if hazard.count > 1 else ""
+    rest = f"; and {more} more hazard{'s' if more > 1 else ''}" if more else ""
+    return f"{hazard.message}{other}{who}{whom}{times}{rest}"
+
+
+def report(hazards: Sequence[Hazard]) -> list[str]:
+    """Each hazard in a line, its fix below it."""
+    lines = []
+    for hazard in hazards:
+        lines.append(f"[{hazard.severity}] {hazard.kind}, line {hazard.line}: {describe(hazard)}")
+        if hazard.fix:
+            lines.append(f"    fix: {hazard.fix}")
+    return lines

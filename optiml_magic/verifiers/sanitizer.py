@@ -1,0 +1,200 @@
+"""compute-sanitizer around the device host: its four tools' reports as hazards.
+
+Its own words go to a log file, since they would stand between the frames of the pipe. Only what it
+says of the user's text counts; the reports on CuPy's own kernels name no line of it.
+Source: Compute Sanitizer User Manual, "Understanding ... Errors" of each tool.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from optiml_magic.devices.base import Case, Job
+from optiml_magic.devices.hosted import HostedDevice
+from optiml_magic.model.build import Build
+from optiml_magic.model.hazard import Hazard, HazardKind, Index, Severity
+from optiml_magic.verifiers.hazards import Inspection
+
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+_SECONDS = 120.0
+_PREFIX = "========="
+_HEAD = re.compile(
+    r"(?P<invalid>Invalid __(?P<space>\w+)__ (?P<what>read|write|atomic) of size (?P<size>\d+))|"
+    r"(?P<race>(?P<level>Error|Warning|Warn|WARN|ERROR|Info|INFO):? ?(?:-+ )?Race reported)|"
+    r"(?P<undefined>Uninitialized __(?P<from>\w+)__ memory read of size (?P<width>\d+))|"
+    r"(?P<barrier>Barrier error detected)"
+)
+_LINE = re.compile(r"cell\.cu:(\d+)")
+_KERNEL = re.compile(r"\bat (?:\S+ in )?(?:void )?([A-Za-z_]\w*)")
+_ACCESS = re.compile(r"(Read|Write|Atomic) access at (.*?)(?= and (?:Read|Write|Atomic) access|$)")
+_COUNT = re.compile(r"\[(\d+) hazards?\]")
+_WHO = re.compile(r"by thread \((\d+),(\d+),(\d+)\) in block \((\d+),(\d+),(\d+)\)")
+_END = re.compile(
+    r"(Saved host backtrace|Host Frame|Target application|ERROR SUMMARY|RACECHECK SUM)"
+)
+
+
+class SanitizerInspector:
+    """Runs a job once under each tool. ``cases`` are put on the host that the tool wraps."""
+
+    def __init__(self, device: str, cases: Sequence[Case]) -> None:
+        self._device = device
+        self._cases = {case.key: case for case in cases}
+
+    def inspect(self, build: Build, job: Job) -> Inspection:
+        tool = shutil.which("compute-sanitizer")
+        if tool is None:
+            return Inspection((), "compute-sanitizer is not on the PATH; it comes with the toolkit")
+        found: list[Hazard] = []
+        failures = []
+        for name in TOOLS:
+            with tempfile.TemporaryDirectory(prefix="optiml-sanitizer-") as folder:
+                host = sanitized(self._device, tool, name, Path(folder), seconds=_SECONDS)
+                try:
+                    host.put(self._cases[job.case])
+                    execution = host.execute(build, replace(job, checks=True, count=False))
+                finally:
+                    host.close(seconds=60.0)
+                text = logged(Path(folder))
+                found += parse(text)
+                ended = execution.fault is not None or "SUMMARY" in text
+                if not ended:
+                    failures.append(f"{name} gave no summary")
+        return Inspection(tuple(_distinct(found)), "; ".join(failures))
+
+
+def sanitized(device: str, tool: str, name: str, folder: Path, *, seconds: float) -> HostedDevice:
+    """A device host inside one of the tools, which writes its report into ``folder``."""
+    prefix: tuple[str, ...] = (
+        tool,
+        "--tool",
+        name,
+        "--log-file",
+        str(folder / "%p.log"),
+        "--print-limit",
+        "1000",
+    )
+    if name == "racecheck":
+        prefix += ("--racecheck-report", "analysis")
+    return HostedDevice(device, seconds=seconds, prefix=prefix)
+
+
+def logged(folder: Path) -> str:
+    """What the tool wrote, of all its processes."""
+    logs = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)
+    return "\n".join(path.read_text(errors="replace") for path in logs)
+
+
+def parse(text: str, *, kernel: str = "") -> tuple[Hazard, ...]:
+    """The hazards of a report, merged by kind and lines; of one ``kernel``, where it is named."""
+    found: list[Hazard] = []
+    for record in _records(text):
+        if not kernel or re.search(rf"\b{re.escape(kernel)}\b", record):
+            found += _hazards(record)
+    return tuple(_distinct(found))
+
+
+def kernels(text: str) -> set[str]:
+    """The kernels that a report has something to say about."""
+    return {name for record in _records(text) for name in _KERNEL.findall(record)}
+
+
+def _records(text: str) -> Iterator[str]:
+    """Each report on one line: from its head to the next head, or to the host's backtrace."""
+    record: list[str] = []
+    for line in text.splitlines():
+        stripped = line.removeprefix(_PREFIX).strip()
+        if not line.startswith(_PREFIX):
+            continue
+        if _HEAD.match(stripped):
+            if record:
+                yield " ".join(record)
+            record = [stripped]
+        elif record and stripped and not _END.match(stripped):
+            record.append(stripped)
+        elif record:
+            yield " ".join(record)
+            record = []
+    if record:
+        yield " ".join(record)
+
+
+def _hazards(record: str) -> Iterator[Hazard]:
+    head = _HEAD.match(record)
+    assert head is not None
+    if head["race"]:
+        yield from _races(record, head["level"].lower())
+        return
+    line = _LINE.search(record)
+    if line is None:
+        return
+    thread, block = _who(record)
+    if head["invalid"]:
+        misaligned = "misaligned" in record
+        kind: HazardKind = "misaligned" if misaligned else "out_of_bounds"
+        message = f"an invalid {head['what']} of {head['size']} bytes of {head['space']} memory"
+        if near := re.search(r"is ([\d,]+) bytes (after|before) the nearest allocation", record):
+            message += f", {near[1]} bytes {near[2]} the nearest array"
+        fix = (
+            "start at a multiple of the access's width, or use narrower accesses"
+            if misaligned
+            else "compare the index with the size of the array before the access"
+        )
+    elif head["undefined"]:
+        kind, message = "uninitialised", f"{head['width']} bytes that nothing has written are read"
+        fix = "write every element before it is read"
+    else:
+        kind = "invalid_lane" if "Invalid arguments" in record else "barrier_divergence"
+        message = record.partition(" at ")[0]
+        message = message.removeprefix("Barrier error detected.").strip(" .")
+        fix = "every thread that the barrier waits for must reach it, and be named by its mask"
+    yield Hazard(
+        kind=kind,
+        message=f"compute-sanitizer: {message}",
+        fix=fix,
+        line=int(line[1]),
+        block=block,
+        thread=thread,
+    )
+
+
+def _races(record: str, level: str) -> Iterator[Hazard]:
+    """The first access races with each that follows it."""
+    accesses = [(what, _LINE.search(rest), rest) for what, rest in _ACCESS.findall(record)]
+    (first, at, _), *others = accesses or [("", None, "")]
+    for what, line, rest in others:
+        if at is None or line is None:
+            continue
+        count = _COUNT.search(rest)
+        severity: Severity = "error" if level == "error" else "warning"
+        yield Hazard(
+            kind="race",
+            message=f"compute-sanitizer: a race of a {first.lower()} with a {what.lower()}",
+            fix="put __syncthreads() or __syncwarp() between the two lines",
+            line=int(at[1]),
+            other_line=int(line[1]),
+            count=int(count[1]) if count else 1,
+            severity=severity,
+        )
+
+
+def _who(record: str) -> tuple[Index | None, Index | None]:
+    match = _WHO.search(record)
+    if match is None:
+        return None, None
+    x, y, z, bx, by, bz = map(int, match.groups())
+    return (x, y, z), (bx, by, bz)
+
+
+def _distinct(found: Sequence[Hazard]) -> list[Hazard]:
+    merged: dict[tuple[object, ...], Hazard] = {}
+    for hazard in found:
+        key = (hazard.kind, hazard.severity, hazard.lines)
+        first = merged.get(key)
+        merged[key] = replace(first or hazard, count=hazard.count + (first.count if first else 0))
+    return sorted(merged.values(), key=lambda h: (h.severity, h.lines))

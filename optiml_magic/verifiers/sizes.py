@@ -1,0 +1,108 @@
+"""Sizes that a candidate never saw, for tasks whose inputs can be made at others.
+
+A task's ``inputs(rng, **sizes)`` is called with them. Plain arrays are drawn anew at other extents
+where a scalar of the kernel equals an extent, or follows from one by a ``size`` directive: every
+axis of that extent follows, and every scalar. Whether that meant what the task means is learned on
+the input kernel: a size at which it is not right is not asked of a candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from optiml_magic.verifiers import inputs
+from optiml_magic.verifiers.problem import Problem, with_sizes
+
+Sizes = Mapping[str, int]
+_SMALL = (1, 2, 3, 31, 32, 33, 61)
+_ROUND = (64, 128)  # for kernels that can do multiples of something alone
+_SEED = 1000  # of the first set of inputs; those of the given sizes count from 0
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """The sizes of a task that can be changed, as given."""
+
+    problem: Problem
+    given: Sizes
+
+    def draw(self, sizes: Sizes, seed: int) -> dict[str, Any]:
+        """Every value by name at these sizes; whatever the task's own code raises."""
+        task = self.problem.task
+        if callable(task.inputs):
+            values = inputs.draw(replace(task, sizes={**task.sizes, **sizes}), seed)
+        else:
+            values = self._resized(sizes, seed)
+        return with_sizes(self.problem.program, values)
+
+    def _resized(self, sizes: Sizes, seed: int) -> dict[str, Any]:
+        first, rng = self.problem.instances[0].values, np.random.default_rng(seed)
+        extents = {self.given[name]: size for name, size in sizes.items()}
+        derived = {directive.name for directive in self.problem.program.sizes}
+        values: dict[str, Any] = {}
+        for name, value in first.items():
+            if isinstance(value, np.ndarray) and value.ndim:
+                shape = tuple(extents.get(extent, extent) for extent in value.shape)
+                values[name] = inputs.like(value, rng, shape)
+            elif isinstance(value, (int, np.integer)) and name not in derived:
+                values[name] = type(value)(extents.get(int(value), int(value)))
+            elif name not in derived:
+                values[name] = value
+        return values
+
+
+def sizing(problem: Problem) -> Sizing | None:
+    """The sizes that can be changed, or None."""
+    task, first = problem.task, problem.instances[0].values
+    if callable(task.inputs):
+        chosen = {**task.sizes, **task.verify_sizes}
+        given = {n: int(v) for n, v in chosen.items() if isinstance(v, (int, np.integer))}
+        return Sizing(problem, given) if given else None
+    extents = {e for v in first.values() if isinstance(v, np.ndarray) for e in v.shape}
+    scalars = {
+        name: int(first[name])
+        for name in problem.interface.scalars
+        if isinstance(first.get(name), (int, np.integer)) and int(first[name]) in extents
+    }
+    # Scalars of one value move together: a square stays a square.
+    given = {name: value for value, name in {v: n for n, v in reversed(scalars.items())}.items()}
+    return Sizing(problem, given) if given else None
+
+
+def small(given: Sizes) -> Iterator[tuple[dict[str, int], int]]:
+    """Sizes that cost next to nothing, each with a seed; several sizes differ from one another."""
+    for at in range(len(_SMALL)):
+        yield _rotated(given, _SMALL, at, step=2), _SEED + at
+    for at in range(len(_ROUND)):
+        yield _rotated(given, _ROUND, at, step=1), _SEED + len(_SMALL) + at
+
+
+def large(given: Sizes) -> Iterator[tuple[dict[str, int], int]]:
+    """A prime below each size, and half of each."""
+    yield {name: _prime(size) for name, size in given.items()}, _SEED + 100
+    yield {name: max(1, size // 2) for name, size in given.items()}, _SEED + 101
+
+
+def spelled(sizes: Sizes) -> str:
+    """``rows = 31, cols = 33``."""
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
+
+
+def _rotated(given: Sizes, values: tuple[int, ...], at: int, *, step: int) -> dict[str, int]:
+    """No size above the given one: what it counts may grow faster than itself."""
+    return {
+        name: min(values[(at + step * place) % len(values)], max(1, size))
+        for place, (name, size) in enumerate(given.items())
+    }
+
+
+def _prime(below: int) -> int:
+    """The largest prime below a number; 1 where there is none."""
+    for number in range(below - 1, 1, -1):
+        if all(number % divisor for divisor in range(2, int(number**0.5) + 1)):
+            return number
+    return 1

@@ -1,0 +1,250 @@
+"""Beyond the given inputs: other sizes, scales and signs, where the input kernel is right as well.
+
+Small sizes, and the scales at one of them, cost next to nothing: every candidate runs them. What
+costs as much as a verification itself, the scales at the given sizes and sizes near them, is kept
+for a candidate that would win.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from optiml_magic.devices.base import Array, Buffer, Device, Job, Order
+from optiml_magic.devices.compare import compare
+from optiml_magic.errors import RequirementError, UsageError
+from optiml_magic.model.build import Build
+from optiml_magic.model.dtypes import numbers, part
+from optiml_magic.model.launch import LaunchPlan
+from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict
+from optiml_magic.verifiers import oracle, sizes
+from optiml_magic.verifiers.problem import Instance, Problem
+from optiml_magic.verifiers.scales import SCALES, has_floats, scaled
+from optiml_magic.verifiers.verify import fresh_poison, judge, verify
+
+_SHOWN = 3  # sizes that a note names
+_ORDERS: tuple[Order, ...] = ("forward", "reverse")
+_FINAL = "final"  # the key that the large cases share, one at a time
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled program and the launches that it makes of a set of inputs."""
+
+    build: Build
+    plan: Callable[[Instance], LaunchPlan]  # raises UsageError where it does not fit
+
+
+@dataclass(frozen=True)
+class _Condition:
+    name: str
+    draw: Callable[[], Mapping[str, Any]]
+
+
+class Trials:
+    """The further conditions of one problem on one device, learned on its input kernel."""
+
+    def __init__(self, problem: Problem, device: Device, instructions: int) -> None:
+        self._problem = problem
+        self._device = device
+        self._instructions = instructions
+        self._sizing = sizes.sizing(problem)
+        self._arrays = [b.name for b in problem.interface.named("input", "inout")]
+        self._root: Compiled | None = None
+        self._finals: dict[str, Instance | None] = {}
+        self._sized: list[str] = []
+        self._refused: list[str] = []
+        self.small: tuple[Instance, ...] = ()
+
+    @property
+    def note(self) -> str:
+        """Which other sizes were looked at, in a sentence."""
+        if not self._sized:
+            why = "the input kernel is right at none of them" if self._refused else "not checked"
+            return f"other sizes: {why}"
+        text = f"other sizes: {len(self._sized)} checked, {_few(self._sized)}"
+        refused = f"; not asked for where the input kernel is wrong: {_few(self._refused)}"
+        return text + (refused if self._refused else "")
+
+    def learn(self, root: Compiled) -> None:
+        """Find the small sizes, and the scales at one of them, that the input kernel gets right."""
+        self._root, found = root, []
+        self._sized, self._refused = [], []
+        largest: tuple[int, str, Callable[[], Mapping[str, Any]]] | None = None
+        seen: list[dict[str, int]] = []
+        for given, seed in sizes.small(self._sizing.given) if self._sizing else ():
+            assert self._sizing is not None
+            if given in (*seen, dict(self._sizing.given)):
+                continue
+            seen.append(given)
+            name, draw = sizes.spelled(given), partial(self._sizing.draw, given, seed)
+            instance = self._learned(_Condition(name, draw), f"small-{len(seen)}")
+            (self._refused if instance is None else self._sized).append(name)
+            if instance is None:
+                continue
+            found.append(instance)
+            elements = sum(buffer.array.size for buffer in instance.case.buffers)
+            if largest is None or elements > largest[0]:
+                largest = (elements, name, draw)
+        if largest is not None:
+            for condition in self._scaled(f"{largest[1]}, ", largest[2]):
+                instance = self._learned(condition, f"small-{condition.name}")
+                found += [instance] if instance else []
+        self.small = tuple(found)
+
+    def plans(self, program: Compiled) -> tuple[list[tuple[Instance, LaunchPlan]], int]:
+        """The launches on every small set of inputs, and how many the program's `require` skips."""
+        planned, skipped = [], 0
+        for instance in self.small:
+            try:
+                planned.append((instance, program.plan(instance)))
+            except RequirementError:
+                skipped += 1
+            except UsageError as unfit:
+                raise type(unfit)(
+                    f"{unfit.message} (on {instance.condition})", fix=unfit.fix, line=unfit.line
+                ) from None
+        return planned, skipped
+
+    def scrutinise(self, program: Compiled, first: Instance) -> Verdict:
+        """The verdict on a candidate that would win; its notes are facts beside it.
+
+        ``first`` is the set of inputs that it is timed on, with its answer.
+        """
+        verdict = self._read_back(program, first)
+        if not verdict.passed:
+            return verdict
+        for condition in self._large() if self._root else ():
+            instance = self._final(condition)
+            if instance is None:
+                continue
+            try:
+                planned = program.plan(instance)
+            except RequirementError:
+                continue
+            except UsageError as unfit:
+                return Verdict(
+                    Outcome.INVALID,
+                    f"{unfit.message} (on {condition.name})",
+                    line=unfit.line or 0,
+                    fix=unfit.fix,
+                )
+            self._device.put(instance.case)
+            found = verify(
+                self._device, program.build, [(instance, planned)], instructions=self._instructions
+            )
+            if not found.passed:
+                return found
+        return verdict
+
+    def _large(self) -> Iterator[_Condition]:
+        first = self._problem.first
+        yield from self._scaled("", lambda: first.values)
+        if self._sizing is not None:
+            seen = [dict(self._sizing.given)]
+            for given, seed in sizes.large(self._sizing.given):
+                if given not in seen:
+                    seen.append(given)
+                    yield _Condition(sizes.spelled(given), partial(self._sizing.draw, given, seed))
+
+    def _scaled(self, prefix: str, draw: Callable[[], Mapping[str, Any]]) -> Iterator[_Condition]:
+        if not has_floats(self._problem.first.values, self._arrays):
+            return
+        for name, scale in SCALES.items():
+            yield _Condition(
+                prefix + name,
+                lambda scale=scale: scaled(draw(), self._arrays, scale),  # type: ignore[misc]
+            )
+
+    def _final(self, condition: _Condition) -> Instance | None:
+        if condition.name not in self._finals:
+            self._finals[condition.name] = self._learned(condition, _FINAL)
+        return self._finals[condition.name]
+
+    def _learned(self, condition: _Condition, key: str) -> Instance | None:
+        """The set of inputs with its answer, if the input kernel has that answer as well."""
+        root = self._root
+        assert root is not None
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # of a reference outside of its domain
+            try:
+                instance = self._problem.instance(condition.draw(), condition.name, key)
+                planned = root.plan(instance)
+            except Exception:  # noqa: BLE001  # the task's own code: it does not know such inputs
+                return None
+        self._device.put(instance.case)
+        if self._problem.task.reference is None:
+            return self._answered(root, instance, planned)
+        verdict = verify(
+            self._device, root.build, [(instance, planned)], instructions=self._instructions
+        )
+        return instance if verdict.passed else None
+
+    def _answered(self, root: Compiled, instance: Instance, planned: LaunchPlan) -> Instance | None:
+        task = self._problem.task
+        try:
+            found = oracle.answered(
+                self._device,
+                root.build,
+                [(instance, planned)],
+                instructions=self._instructions,
+                rtol=task.rtol,
+                atol=task.atol,
+            )
+        except UsageError:
+            return None
+        if isinstance(found, Verdict):
+            return None
+        self._device.put(found[0].case)
+        return found[0]
+
+    def _read_back(self, program: Compiled, instance: Instance) -> Verdict:
+        """Two runs of a case, compared once more in this process and with one another."""
+        case, plan, readings = instance.case, program.plan(instance), []
+        checks: tuple[OutputCheck, ...] = ()
+        for order in _ORDERS:
+            job = Job(case.key, plan, fresh_poison(), False, self._instructions, order)
+            execution = self._device.execute(program.build, job)
+            verdict = judge(execution, instance.condition)
+            if not verdict.passed:
+                return verdict
+            written = [b for b in case.buffers if b.role != "input"]
+            readings.append({b.name: self._device.read(case.key, b.name) for b in written})
+            checks = tuple(_checked(b, readings[-1][b.name]) for b in written if _is_wanted(b))
+            for check in checks:
+                if not check.passed:
+                    return Verdict(
+                        Outcome.WRONG,
+                        f"`{check.name}` was right on the device, and read back it is not",
+                        checks=checks,
+                    )
+        differing = [n for n in readings[0] if not _same_bits(readings[0][n], readings[1][n])]
+        notes = [f"`{name}` is not bitwise reproducible from run to run" for name in differing]
+        return Verdict(Outcome.PASSED, "", checks=checks, notes=tuple(notes))
+
+
+def _few(names: Sequence[str]) -> str:
+    """Those in the middle, which are neither trivial nor round."""
+    start = max(0, len(names) // 2 - _SHOWN // 2)
+    more = ", ..." if len(names) > _SHOWN else ""
+    return "; ".join(names[start : start + _SHOWN]) + more
+
+
+def _is_wanted(buffer: Buffer) -> bool:
+    return buffer.expected is not None and buffer.tolerance is not None
+
+
+def _checked(buffer: Buffer, got: Array) -> OutputCheck:
+    assert buffer.tolerance is not None
+    return compare(buffer.name, got, buffer.expected, buffer.tolerance, None)
+
+
+def _same_bits(one: Array, two: Array) -> bool:
+    """Number by number: the padding of a struct is nothing."""
+    pairs = ((part(one, number), part(two, number)) for number in numbers(one.dtype))
+    return all(np.array_equal(a.view(np.uint8), b.view(np.uint8)) for a, b in pairs)

@@ -1,0 +1,48 @@
+"""Scales and signs: what they change, and what they leave alone."""
+
+from __future__ import annotations
+
+import numpy as np
+from ml_dtypes import bfloat16
+
+from optiml_magic.verifiers.scales import SCALES, has_floats, scaled
+
+VALUES = {
+    "x": np.linspace(1, 2, 64, dtype=np.float32),
+    "b": np.linspace(1, 2, 64).astype(bfloat16),
+    "ones": np.ones(64),
+    "index": np.arange(64, dtype=np.int32),
+    "alpha": np.float32(2),
+    "s": np.array([(1.5, 7)] * 4, [("w", "f4"), ("id", "i4")]),
+}
+
+
+def of(name: str) -> dict[str, np.ndarray]:
+    return scaled(VALUES, VALUES.keys(), SCALES[name])
+
+
+def test_factors_and_signs() -> None:
+    assert np.array_equal(of("inputs x 3")["x"], 3 * VALUES["x"])
+    assert np.array_equal(of("inputs negated")["b"], -VALUES["b"])
+    assert of("inputs x 0.01")["b"].dtype == bfloat16
+
+
+def test_signs_are_mixed_and_values_that_are_all_alike_are_not_any_more() -> None:
+    found = of("inputs of mixed signs")
+    assert np.array_equal(np.abs(found["x"]), VALUES["x"])
+    assert 10 < np.count_nonzero(found["x"] < 0) < 54
+    assert len(np.unique(found["ones"])) == 64
+
+
+def test_integers_scalars_and_the_original_stay() -> None:
+    found = of("inputs x 3")
+    assert np.array_equal(found["index"], VALUES["index"])
+    assert found["alpha"] == 2
+    assert found["s"]["w"].tolist() == [4.5] * 4
+    assert found["s"]["id"].tolist() == [7] * 4
+    assert VALUES["x"][0] == 1
+
+
+def test_without_floats_there_is_nothing_to_scale() -> None:
+    assert not has_floats(VALUES, ["index", "alpha"])
+    assert has_floats(VALUES, ["index", "x"])

@@ -1,0 +1,62 @@
+"""Other sizes of a task: which there are, and what is drawn at them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optiml_magic.model.task import Task
+from optiml_magic.testing.kernels import known_task
+from optiml_magic.verifiers.problem import prepare
+from optiml_magic.verifiers.sizes import large, sizing, small
+
+HEAD = "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
+COPY = HEAD + "__global__ void k(const float* x, float* out, int n) { out[0] = x[0]; }\n"
+X = np.random.default_rng(0).uniform(1, 2, 256).astype(np.float32)
+
+
+def test_a_function_of_sizes_is_called_with_others() -> None:
+    found = sizing(prepare(known_task("matmul_naive", m=64, n=64, k=64), seeds=1))
+    assert found is not None
+    assert found.given == {"m": 64, "n": 64, "k": 64}
+    values = found.draw({"m": 3, "n": 5, "k": 7}, 1)
+    assert (values["a"].shape, values["b"].shape) == ((3, 7), (7, 5))
+    assert [values[name] for name in "mnk"] == [3, 5, 7]
+
+
+def test_plain_arrays_follow_the_scalar_that_is_their_extent() -> None:
+    task = Task(COPY, reference=lambda x: x, inputs={"x": X, "n": 256})
+    found = sizing(prepare(task, seeds=1))
+    assert found is not None
+    values = found.draw({"n": 31}, 1)
+    assert (values["x"].shape, values["n"]) == ((31,), 31)
+    assert values["x"].dtype == np.float32
+    assert 1 <= values["x"].min() <= values["x"].max() <= 2
+
+
+def test_a_size_directive_follows_by_itself() -> None:
+    text = "#pragma optiml size n = shape(x, 0)\n" + COPY
+    found = sizing(prepare(Task(text, reference=lambda x: x, inputs={"x": X}), seeds=1))
+    assert found is not None
+    assert found.draw({"n": 33}, 1)["n"] == 33
+
+
+def test_without_a_scalar_that_follows_there_are_no_other_sizes() -> None:
+    inputs = {"x": X, "n": 100}
+    task = Task(COPY, reference=lambda x: x, inputs=inputs)
+    assert sizing(prepare(task, seeds=1)) is None
+
+
+@pytest.mark.parametrize("given", [1, 2, 30, 1000])
+def test_no_size_is_above_the_given_one(given: int) -> None:
+    drawn = [sizes["n"] for sizes, _ in (*small({"n": given}), *large({"n": given}))]
+    assert 1 <= min(drawn) <= max(drawn) <= given
+
+
+def test_several_sizes_differ_from_one_another() -> None:
+    given = {"rows": 1024, "cols": 1024}
+    assert all(sizes["rows"] != sizes["cols"] for sizes, _ in small(given))
+
+
+def test_the_large_sizes_are_a_prime_and_a_half() -> None:
+    assert [sizes for sizes, _ in large({"n": 4096})] == [{"n": 4093}, {"n": 2048}]

@@ -1,0 +1,70 @@
+"""A task too large to verify: verified at smaller sizes, measured at its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from optiml_magic.errors import UsageError
+from optiml_magic.model.task import Task
+from optiml_magic.model.verdict import Outcome
+from optiml_magic.optimize import evaluate_once
+from optiml_magic.settings import resolve
+from optiml_magic.testing.kernels import known_task
+from optiml_magic.verifiers.problem import prepare
+
+LARGE = {"m": 384, "n": 384, "k": 384}
+SMALL = {"m": 40, "n": 48, "k": 33}
+SETTINGS = {"device": "emulated:h200", "verify_seeds": 2, "count_instructions": 20_000_000}
+
+
+def large(text: str = "", **changes: object) -> Task:
+    task = known_task("matmul_tiled", **LARGE)
+    return replace(task, kernel=text or task.text, verify_sizes=SMALL, **changes)  # type: ignore[arg-type]
+
+
+def test_it_is_verified_small_and_counted_on_a_sample_of_the_large_one() -> None:
+    checked = evaluate_once(large(), resolve(SETTINGS))
+    verdict, measured = checked.evaluation.verdict, checked.evaluation.measurement
+    assert verdict.passed, verdict
+    assert sum(check.elements for check in verdict.checks) < 384 * 384
+    assert any("verified at m = 40, n = 48, k = 33" in note for note in verdict.notes)
+    assert measured is not None
+    (kernel,) = measured.kernels
+    assert kernel.sampled is not None
+    assert kernel.sampled.of == 24 * 24
+    whole = evaluate_once(known_task("matmul_tiled", **LARGE), resolve({"verify_seeds": 1}))
+    assert whole.evaluation.measurement is not None
+    exact = whole.evaluation.measurement.kernels[0].thread_instructions
+    assert kernel.thread_instructions == pytest.approx(exact, rel=kernel.sampled.error + 1e-6)
+
+
+def test_a_wrong_kernel_is_caught_at_the_small_sizes() -> None:
+    text = known_task("matmul_tiled").text.replace("row < m && col < n", "row < m && col < n - 1")
+    verdict = evaluate_once(large(text), resolve(SETTINGS)).evaluation.verdict
+    assert verdict.outcome is Outcome.WRONG
+
+
+def test_without_a_reference_the_kernel_answers_at_the_small_sizes() -> None:
+    task = large(reference=None, outputs={"c": "f4[m, n]"})
+    verdict = evaluate_once(task, resolve(SETTINGS)).evaluation.verdict
+    assert verdict.passed, verdict
+
+
+def test_the_first_instance_is_the_users_own_and_not_verified() -> None:
+    first, *others = prepare(large(), seeds=2).instances
+    assert first.shapes["c"] == (384, 384)
+    assert not first.verified
+    assert [other.shapes["c"] for other in others] == [(40, 48), (40, 48)]
+    assert all(other.verified for other in others)
+
+
+def test_sizes_that_cannot_be_drawn_are_refused() -> None:
+    arrays = {"a": np.ones((8, 8), np.float32), "b": np.ones((8, 8), np.float32)}
+    fixed = {**arrays, "m": 8, "n": 8, "k": 8}
+    with pytest.raises(UsageError, match="the inputs are given arrays"):
+        prepare(replace(large(), inputs=fixed, verify_sizes={"m": 4}), seeds=1)
+    with pytest.raises(UsageError, match="`rows` is no size of the task"):
+        prepare(replace(large(), verify_sizes={"rows": 4}), seeds=1)
