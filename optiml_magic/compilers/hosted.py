@@ -31,7 +31,7 @@ class HostedCompiler:
         include: the folders that options will name; others cost a new child.
     """
 
-    def __init__(self, name: str, *, seconds: float = 60.0, include: Sequence[str] = ()) -> None:
+    def __init__(self, name: str, seconds: float = 60.0, include: Sequence[str] = ()) -> None:
         self._name = name
         self._seconds = seconds
         self._include = tuple(include)
