@@ -130,9 +130,7 @@ def session(
 
 
 def _compiler(settings: Settings, options: CompileOptions) -> HostedCompiler:
-    return HostedCompiler(
-        settings.compiler, seconds=settings.compile_seconds, include=options.include
-    )
+    return HostedCompiler(settings.compiler, settings.compile_seconds, options.include)
 
 
 def prepared(task: Task, settings: Settings) -> Problem:
@@ -334,8 +332,7 @@ class _Calls:
     def _in_process(self) -> InProcess:
         options = options_of(self._problem.task, self._settings)
         hosted = self._opened.enter_context(closing(_compiler(self._settings, options)))
-        compiler = CachedCompiler(hosted, self._settings.cache)
-        return InProcess(self._problem, compiler, options)
+        return InProcess(self._problem, CachedCompiler(hosted, self._settings.cache), options)
 
 
 def _batch(members: Session) -> int:

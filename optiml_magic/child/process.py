@@ -6,6 +6,7 @@ group, does not take it down in the middle of a frame; it ends with its pipe.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import queue
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Sequence
 
 from optiml_magic import errors
@@ -66,6 +68,7 @@ class Child:
         ]
         for thread in self._threads:
             thread.start()
+        _LIVING.add(self)
 
     @property
     def alive(self) -> bool:
@@ -125,6 +128,7 @@ class Child:
     def _release(self) -> None:
         for thread in self._threads:
             thread.join(timeout=2)
+        _LIVING.discard(self)
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             with contextlib.suppress(OSError):
                 if stream is not None:
@@ -146,7 +150,20 @@ class Child:
                 self._printed = (self._printed + piece)[-_KEPT:]
 
 
+_LIVING: weakref.WeakSet[Child] = weakref.WeakSet()
+
+
+def _end_all() -> None:
+    """At the interpreter's exit, while threads can still be waited for."""
+    for child in list(_LIVING):
+        child.kill()
+
+
+atexit.register(_end_all)
+
+
 def _raised(answer: frames.Raised) -> OptimlError:
     kind = getattr(errors, answer.error, None)
-    known = isinstance(kind, type) and issubclass(kind, OptimlError)
-    return (kind if known else InternalError)(answer.message, fix=answer.fix)
+    if not (isinstance(kind, type) and issubclass(kind, OptimlError)):
+        kind = InternalError
+    return kind(answer.message, fix=answer.fix)

@@ -31,7 +31,7 @@ class HostedCompiler:
         include: the folders that options will name; others cost a new child.
     """
 
-    def __init__(self, name: str, *, seconds: float = 60.0, include: Sequence[str] = ()) -> None:
+    def __init__(self, name: str, seconds: float = 60.0, include: Sequence[str] = ()) -> None:
         self._name = name
         self._seconds = seconds
         self._include = tuple(include)
@@ -69,7 +69,8 @@ class HostedCompiler:
             )
         except TimeoutError:
             self._lost()
-            return _failed(f"the compiler did not end within {self._seconds:g} s and was killed")
+            limit = f"the compiler did not end within {self._seconds:g} s and was killed"
+            return _failed(f"{limit}; OPTIML_COMPILE_SECONDS is the limit")
         except EOFError:
             return _failed(f"the compiler died of this text: {self._lost()}")
         if isinstance(answer, Build | CompileFailure):

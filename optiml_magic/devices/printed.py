@@ -17,18 +17,19 @@ class Printed:
     """
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
         if hasattr(os, "memfd_create"):
-            self._file.close()
-            self._file = os.fdopen(os.memfd_create("optiml-printed"), "w+b", buffering=0)
-        os.dup2(self._file.fileno(), 1)
+            self._place = os.memfd_create("optiml-printed")
+        else:
+            self._place, name = tempfile.mkstemp(prefix="optiml-printed-")
+            os.unlink(name)  # noqa: PTH108  # the file stays as long as it is open
+        os.dup2(self._place, 1)
         self._library = ctypes.CDLL(None) if os.name == "posix" else None
 
     def take(self) -> str:
         """What was printed since the last time, up to a cap, with a word on what is left out."""
         if self._library is not None:
             self._library.fflush(None)
-        place = self._file.fileno()
+        place = self._place
         size = os.lseek(place, 0, os.SEEK_END)
         if not size:
             return ""

@@ -47,9 +47,7 @@ RUNNING = {
         (_UNSUPPORTED,),
         (_PASSED,),
     ),
-    "a jump to nowhere": Hostile(
-        doubling("((void (*)())(n * 16ll))();"), (_UNSUPPORTED,), (_TRAP, _OUT)
-    ),
+    "a jump to nowhere": Hostile(doubling("((void (*)())(n * 16ll))();"), (_TRAP,), (_TRAP, _OUT)),
     "trap": Hostile(doubling("if (i == 5) __trap();"), (_TRAP,)),
     "failed assertion": Hostile(
         doubling("assert(i < 5);", before="#include <assert.h>\n"), (_TRAP,)
