@@ -6,6 +6,7 @@ passed as they are, in this process (``inprocess.py``).
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -104,6 +105,8 @@ def _outputs(
     tools: Tools, build: Build, plan: LaunchPlan, buffers: tuple[Buffer, ...], *, poison: int
 ) -> _Outputs:
     execution = tools.device.execute(build, Job("call", plan, poison, False, tools.instructions))
+    if not poison:  # a second run with another poison would say the same again
+        sys.stdout.write(execution.printed)
     verdict = judge(execution)
     if not verdict.passed:
         raise KernelFailed(f"{verdict.outcome}: {verdict.summary}", line=verdict.line)
@@ -136,12 +139,12 @@ def sized(problem: Problem, program: Program, values: Mapping[str, Any]) -> dict
             )
     shapes = {b.name: complete[b.name].shape for b in interface.named("input", "inout")}
     directives = {d.name: d.expression for d in program.sizes}
-    for name in interface.scalars:
+    for name in binding.scalars(program, interface):
         if name in complete:
             continue
         if name in directives:
             complete[name] = directives[name].evaluate({}, shapes)
-        else:
+        elif name in first.values:
             complete[name] = _followed(first, name, shapes)
     return complete
 

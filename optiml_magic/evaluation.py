@@ -338,7 +338,9 @@ class Evaluator:
             return Inspection(())
         found = self._inspections.get(prepared.identity)
         if found is None:
-            found = inspector.inspect(prepared.build, self._job(prepared))
+            # The first that is verified: of a large task a small one.
+            job = self._job(replace(prepared, plans=_verified(prepared.plans)))
+            found = inspector.inspect(prepared.build, job)
             self._inspections[prepared.identity] = found
         return found
 

@@ -226,7 +226,8 @@ def _array(
     if library_of(given):
         return given
     if buffer.role == "input":  # a variable that was given as NumPy array or number
-        return library.copied(buffer.array, index)
+        raw = buffer.array.dtype.names is not None  # no library here copies structs
+        return library.copied(buffer.array.view(np.uint8) if raw else buffer.array, index)
     return library.empty(buffer.array.shape, buffer.array.dtype, index)
 
 

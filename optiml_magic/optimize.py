@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import time
-import tokenize
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,13 +12,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
-from optiml_magic.compilers.base import CompileOptions, Compiler
+from optiml_magic.compilers.base import Compiler
 from optiml_magic.compilers.cached import CachedCompiler
-from optiml_magic.compilers.headers import fingerprint
 from optiml_magic.compilers.nvcc import NvccCompiler
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.compilers.options import options_of
@@ -40,7 +34,6 @@ from optiml_magic.llms.choice import ModelChoice
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.model.codec import to_json
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
@@ -52,6 +45,7 @@ from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import mixed
 from optiml_magic.proposers.rules import RuleProposer
+from optiml_magic.provenance import inputs_digest, options_digest, source_digest
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
@@ -293,7 +287,6 @@ def kernel(
     """
     choice = choose(settings.device)
     parameters = [b.name for b in problem.interface.named("input", "inout")]
-    scalars = [s for s in problem.interface.scalars if s not in parse_program(text).values]
     first = problem.instances[0]
     exportable = Exportable(
         problem.name,
@@ -303,10 +296,11 @@ def kernel(
         first.values,
         problem.task.outputs,
         about,
+        options_of(problem.task, settings),
     )
     return Kernel(
         exportable,
-        [*parameters, *scalars],
+        [*parameters, *exportable.scalars],
         [bound.name for bound in problem.interface.named("output")],
         choice.name,
         _Calls(problem, settings),
@@ -392,44 +386,13 @@ def _header(
         run=f"{problem.name}-{uuid.uuid4().hex[:8]}",
         task=problem.name,
         program=problem.program.text,
-        inputs_digest=_inputs_digest(problem, settings),
+        inputs_digest=inputs_digest(problem, settings),
         reference=getattr(reference, "__qualname__", "") if reference else "",
-        reference_digest=_source_digest(reference) if reference else "",
+        reference_digest=source_digest(reference) if reference else "",
         device=members.choice.name,
         compiler=members.tools.compiler.version,
         seed=settings.seed,
         batch=_batch(members),
         proposers=tuple(proposer.name for proposer in proposers),
-        options_digest=_options_digest(members.tools.options, problem.program.text),
+        options_digest=options_digest(members.tools.options, problem.program.text),
     )
-
-
-def _options_digest(options: CompileOptions, text: str) -> str:
-    """Of the options and the headers that ``text`` reaches; its own where that cannot be told."""
-    reached = fingerprint(text, options) or uuid.uuid4().hex
-    return hashlib.sha256(f"{to_json(CompileOptions, options)} {reached}".encode()).hexdigest()[:16]
-
-
-def _inputs_digest(problem: Problem, settings: Settings) -> str:
-    """Of everything that a verdict depends on beside the program: data, answers, limits."""
-    digest = hashlib.sha256()
-    for instance in problem.instances:
-        for name, value in sorted(instance.values.items()):
-            if not isinstance(value, np.ndarray):
-                digest.update(f"{name}={value!r};".encode())
-        for buffer in instance.case.buffers:
-            shape = f"{buffer.name} {buffer.role} {buffer.array.dtype} {buffer.array.shape}"
-            digest.update(f"{shape} {buffer.tolerance};".encode())
-            contents = [] if buffer.role == "output" else [buffer.array]
-            for array in (*contents, *([] if buffer.expected is None else [buffer.expected])):
-                digest.update(np.ascontiguousarray(array).tobytes())
-    digest.update(f"{settings.instructions} {settings.run_seconds}".encode())
-    return digest.hexdigest()[:16]
-
-
-def _source_digest(reference: Callable[..., Any]) -> str:
-    try:
-        source = inspect.getsource(reference)
-    except (OSError, TypeError, SyntaxError, tokenize.TokenError):
-        return "unknown"  # typed where no source is kept, or a lambda that cannot be cut out
-    return hashlib.sha256(source.encode()).hexdigest()[:16]

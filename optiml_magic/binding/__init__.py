@@ -8,25 +8,30 @@ from optiml_magic.binding.interface import (
     check_array,
     check_values,
     content,
+    expressions,
     interface,
     launched,
+    scalars,
 )
 from optiml_magic.binding.layout import checked_text, misfit
 from optiml_magic.binding.packing import pack
-from optiml_magic.binding.plan import name_expressions, plan, told
+from optiml_magic.binding.plan import bound_variables, name_expressions, plan, told
 
 __all__ = [
     "BoundBuffer",
     "Interface",
+    "bound_variables",
     "check_array",
     "check_values",
     "checked_text",
     "content",
+    "expressions",
     "interface",
     "launched",
     "misfit",
     "name_expressions",
     "pack",
     "plan",
+    "scalars",
     "told",
 ]

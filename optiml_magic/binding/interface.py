@@ -17,14 +17,15 @@ from optiml_magic.binding.elements import element_dtype, is_row_of, layouts, str
 from optiml_magic.errors import BindingError, SourceError
 from optiml_magic.model.dtypes import BFLOAT16, DType, title
 from optiml_magic.model.task import Task
-from optiml_magic.source.directives import LaunchDirective
+from optiml_magic.source.directives import LaunchDirective, RepeatDirective
 from optiml_magic.source.expressions import Expression, nearest, parse_expression
 from optiml_magic.source.program import Program
 from optiml_magic.source.signature import Kernel, Parameter, kernels, select
-from optiml_magic.source.variables import device_variables
+from optiml_magic.source.variables import DeviceVariable, device_variables
 
 BufferRole = Literal["input", "output", "inout"]
 Place = Literal["parameter", "variable"]
+SM_COUNT = "sm_count"
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,34 @@ def pairs(launch: LaunchDirective, kernel: Kernel) -> Sequence[tuple[Parameter, 
     return list(zip(kernel.parameters, launch.args, strict=True))
 
 
+def expressions(program: Program) -> tuple[Expression, ...]:
+    """Every expression that is evaluated before the launches; a name that is passed on is none."""
+    found = [requirement.condition for requirement in program.requires]
+    found += [scratch.count for scratch in program.scratch]
+    seen: list[RepeatDirective] = []
+    for launch, kernel in launched(program):
+        if launch.repeat and not any(launch.repeat is known for known in seen):
+            seen.append(launch.repeat)
+            found.append(launch.repeat.count)
+        found += [*launch.grid, *launch.block, *([launch.shared] if launch.shared else [])]
+        found += [e for p, e in pairs(launch, kernel) if not p.pointer and e.name is None]
+    return tuple(found)
+
+
+def scalars(program: Program, found: Interface) -> tuple[str, ...]:
+    """The task's scalars in order, then what else the launches of this program pass or read."""
+    fixed = {*found.constants, *program.values}
+    passed = [
+        e.name
+        for launch, kernel in launched(program)
+        for p, e in pairs(launch, kernel)
+        if not p.pointer and e.name
+    ]
+    read = [name for e in expressions(program) for name in sorted(e.names)]
+    others = [name for name in (*passed, *read) if name != SM_COUNT]
+    return tuple(n for n in dict.fromkeys([*found.scalars, *others]) if n not in fixed)
+
+
 def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interface:
     """The interface that the input program gives its task; ``values`` are its inputs by name."""
     temporary = {directive.name for directive in program.scratch}
@@ -95,11 +124,13 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
     passed = [(p, e) for launch, kernel in launched(program) for p, e in pairs(launch, kernel)]
     known = layouts([(p, e.text) for p, e in passed], values)
     structs: dict[str, DType] = {}
+    given = {*task.constants, *(tune.name for tune in program.tunes)}
+    given |= {SM_COUNT} - values.keys()
     for parameter, expression in passed:
         if parameter.dtype is None and expression.text not in temporary:
             structs[expression.text] = struct_dtype(program, parameter, expression.text, known)
         if not parameter.pointer:
-            scalars.update(dict.fromkeys(sorted(expression.names - task.constants.keys())))
+            scalars.update(dict.fromkeys(sorted(expression.names - given)))
     for parameter, name in _uses(program):
         if name in temporary:
             continue
@@ -120,6 +151,8 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
         )
     for variable in _filled(program, values):
         buffers.setdefault(variable.name, variable)
+        if variable.dtype.names is not None:
+            structs[variable.name] = variable.dtype
     found = Interface(tuple(buffers.values()), tuple(scalars), structs, task.constants)
     if not found.named("output", "inout"):
         raise BindingError(
@@ -163,14 +196,16 @@ def _filled(program: Program, values: Mapping[str, Any]) -> Iterator[BoundBuffer
                 fix=nearest(name, values) or f"define `{name}`, or initialise it in the code",
                 line=variable.line,
             )
-        if variable.dtype is None:
-            raise BindingError(
-                f"`{name}` is a `{variable.ctype}`, which has no NumPy dtype here",
-                fix="use a built-in type",
-                line=variable.line,
-            )
-        dtype = np.dtype(variable.dtype)
+        dtype = _variable_dtype(program, variable, values)
         yield BoundBuffer(name, "input", dtype, variable.lanes, variable.line, "variable")
+
+
+def _variable_dtype(program: Program, variable: DeviceVariable, values: Mapping[str, Any]) -> DType:
+    if variable.dtype is not None:
+        return np.dtype(variable.dtype)
+    name = variable.bare_name
+    struct = Parameter(name, variable.ctype, None, False, True, True, False, True, variable.line)
+    return struct_dtype(program, struct, name, layouts([(struct, name)], values))
 
 
 def content(bound: BoundBuffer, values: Mapping[str, Any]) -> Any:
@@ -178,6 +213,8 @@ def content(bound: BoundBuffer, values: Mapping[str, Any]) -> Any:
     value = values[bound.name]
     if bound.place == "parameter" or isinstance(value, np.ndarray):
         return value
+    if isinstance(value, np.void):
+        return np.asarray(value).reshape(1)
     if not isinstance(value, (bool, int, float, complex, np.generic)):
         return value  # check_array says what is wrong with it
     with np.errstate(over="ignore"):

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 from optiml_magic.binding.elements import suggested
 from optiml_magic.binding.interface import Interface, launched, pairs
+from optiml_magic.binding.plan import bound_variables
 from optiml_magic.errors import BindingError
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.dtypes import DType, numbers, title
 from optiml_magic.source.program import Program
 from optiml_magic.source.signature import Parameter
+from optiml_magic.source.variables import DeviceVariable
 
 _FIRST_LINE = 1_000_001  # beyond every line of a cell
 _HEAD = """
@@ -28,6 +30,7 @@ template <int I, class R, class A, class... B> struct optiml_parameter<I, R (*)(
 template <class T> struct optiml_bare { using type = T; };
 template <class T> struct optiml_bare<const T> : optiml_bare<T> {};
 template <class T> struct optiml_bare<T*> : optiml_bare<T> {};
+template <class T, decltype(sizeof(0)) N> struct optiml_bare<T[N]> : optiml_bare<T> {};
 template <int line, unsigned long long compiler, unsigned long long array> struct optiml_layout { static_assert(compiler == array, "layout"); };
 """  # noqa: E501
 _ERROR = re.compile(r"\((?P<line>\d+)\): error[^:\n]*: (?P<text>.*)")
@@ -37,7 +40,7 @@ _INSTANCE = re.compile(r"\[with line=(?P<line>\d+), compiler=(?P<compiler>\d+)")
 @dataclass(frozen=True)
 class _Check:
     code: str
-    parameter: Parameter
+    place: Parameter | DeviceVariable
     name: str
     message: str  # with {} for what the compiler says
 
@@ -56,12 +59,12 @@ def misfit(program: Program, found: Interface, failure: CompileFailure) -> Bindi
     instance = _INSTANCE.search(failure.log)
     at = int((instance or error)["line"]) - _FIRST_LINE - _HEAD.count("\n") + 2
     check = list(_checks(program, found))[at]
-    ctype, dtype = check.parameter.ctype, found.structs[check.name]
+    ctype, dtype = check.place.ctype, found.structs[check.name]
     told = check.message.format(instance["compiler"]) if instance else error["text"]
     return BindingError(
         f"`{check.name}` holds {title(dtype)}, and its struct is `{ctype}`: {told}",
         fix=f"give it the layout of the struct: {suggested(program, ctype)}",
-        line=check.parameter.line,
+        line=check.place.line,
     )
 
 
@@ -75,13 +78,19 @@ def _checks(program: Program, found: Interface) -> Iterator[_Check]:
             if dtype is None or parameter.dtype is not None or (parameter.ctype, dtype) in seen:
                 continue
             seen.add((parameter.ctype, dtype))
-            for code, message in _asserted(f"optiml_{len(seen)}", function, at, dtype):
+            spelled = f"optiml_parameter<{at}, decltype(&{function})>::type"
+            for code, message in _asserted(f"optiml_{len(seen)}", spelled, dtype):
                 yield _Check(code, parameter, name, message)
+    for variable, bound in bound_variables(program, found):
+        if variable.dtype is None and (variable.ctype, bound.dtype) not in seen:
+            seen.add((variable.ctype, bound.dtype))
+            spelled = f"decltype({variable.name})"
+            for code, message in _asserted(f"optiml_{len(seen)}", spelled, bound.dtype):
+                yield _Check(code, variable, bound.name, message)
 
 
-def _asserted(struct: str, function: str, at: int, dtype: DType) -> Iterator[tuple[str, str]]:
-    parameter = f"optiml_parameter<{at}, decltype(&{function})>::type"
-    yield f"using {struct} = optiml_bare<{parameter}>::type;", "{}"
+def _asserted(struct: str, spelled: str, dtype: DType) -> Iterator[tuple[str, str]]:
+    yield f"using {struct} = optiml_bare<{spelled}>::type;", "{}"
     yield (
         _equal(f"sizeof({struct})", dtype.itemsize),
         f"it has {{}} bytes for the compiler, and {dtype.itemsize} in the array",

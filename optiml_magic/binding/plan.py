@@ -76,7 +76,8 @@ def plan(
     scratch = tuple(_scratch(program, integers, shapes))
     buffers = {buffer.name: buffer for buffer in found.buffers}
     known: dict[str, BoundBuffer | Scratch] = {**buffers, **{s.name: s for s in scratch}}
-    env = _Environment(values, integers, shapes, chip, known, found.structs)
+    own = {name: value for name, value in values.items() if name not in program.values}
+    env = _Environment(own, integers, shapes, chip, known, found.structs)
     launches = [_launch(x, kernel, build.names, env) for x, kernel in launched(program)]
     zeros = tuple(d.buffer for d in program.zeros)
     for name, line in [(d.buffer, d.line) for d in (*program.zeros, *program.inits)]:  # type: ignore[attr-defined]
@@ -107,7 +108,7 @@ def _variables(
 ) -> Iterator[tuple[str, str]]:
     """The lowered name of each variable that is filled, with its buffer."""
     sizes = {variable.name: variable.nbytes for variable in build.variables}
-    for variable, bound in _bound_variables(program, found):
+    for variable, bound in bound_variables(program, found):
         lowered = build.names[f"&{variable.name}"]
         given = _bytes(bound, shapes)
         if sizes[lowered] != given:
@@ -119,7 +120,7 @@ def _variables(
         yield lowered, bound.name
 
 
-def _bound_variables(
+def bound_variables(
     program: Program, found: Interface
 ) -> Iterator[tuple[DeviceVariable, BoundBuffer]]:
     """The variables of this program that the task fills, each with its buffer."""
@@ -136,7 +137,8 @@ def _bound_variables(
                     line=variable.line,
                 )
             continue
-        if variable.dtype is None or variable.dtype != bound.dtype or variable.lanes != bound.lanes:
+        struct = variable.dtype is None and bound.dtype.names is not None  # see checked_text
+        if not struct and (variable.dtype != bound.dtype or variable.lanes != bound.lanes):
             raise BindingError(
                 f"`{bound.name}` holds {title(bound.dtype)}, and this variable is of "
                 f"{variable.ctype}",
@@ -176,7 +178,7 @@ def told(expression: Expression, integers: Mapping[str, int]) -> str:
 def name_expressions(program: Program, found: Interface) -> tuple[str, ...]:
     """The kernels that a program launches and the variables that are filled, each once."""
     kernels = [_expression_of(x, k) for x, k in launched(program)]
-    filled = [f"&{variable.name}" for variable, _ in _bound_variables(program, found)]
+    filled = [f"&{variable.name}" for variable, _ in bound_variables(program, found)]
     return tuple(dict.fromkeys([*kernels, *filled]))
 
 

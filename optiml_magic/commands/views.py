@@ -9,6 +9,7 @@ from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.optimize import Checked
 from optiml_magic.reports import html, text
+from optiml_magic.reports.lines import lines as lines_of
 from optiml_magic.verifiers.hazards import report
 
 
@@ -75,6 +76,9 @@ class ProfileView(_View):
         if evaluation.measurement is None:
             return repr(CheckView(self.checked))
         lines = [self._headline, *(f"  {x}" for x in text.measurement(evaluation.measurement))]
+        by_line = lines_of(evaluation.measurement)
+        if by_line:
+            lines += ["", "by line of the kernel:", *(f"  {line}" for line in by_line)]
         found = text.findings(evaluation.findings)
         if found:
             lines += ["", "findings:", *(f"  {line}" for line in found)]

@@ -160,7 +160,8 @@ def _toolkit(major: int) -> tuple[Path, ...]:
     """The headers of an installed toolkit, behind those of the wheels, which may lack some."""
     homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
     found = [Path(home, "include") for home in homes if home]
-    return tuple(folder for folder in found if _release(folder) == major)[:1]
+    fitting = [folder for folder in found if _release(folder) == major][:1]
+    return tuple(f for folder in fitting for f in (folder, folder / "cccl") if f.is_dir())
 
 
 def _release(include: Path) -> int:

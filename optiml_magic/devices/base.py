@@ -106,6 +106,7 @@ class Execution:
     counters: tuple[KernelCounters, ...] = ()
     unwritten: tuple[tuple[str, int], ...] = ()  # outputs without a wanted answer: name, elements
     hazards: tuple[Hazard, ...] = ()
+    printed: str = ""  # by printf in the kernels; of the emulated device alone
 
 
 @dataclass(frozen=True)

@@ -82,13 +82,15 @@ class EmulatedDevice:
         try:
             counters: list[KernelCounters] = []
             hazards: list[Hazard] = []
+            printed = ""
             for launch in job.plan.launches:
                 limits = self._limits(job, last=launch is job.plan.launches[-1])
                 run = _launch(module, variables, launch, resident, scratch, job, limits)
                 hazards += run.hazards
+                printed += run.printed
                 if run.fault is not None:
                     _mended(resident)
-                    return Execution(_fault(run.fault), hazards=tuple(hazards))
+                    return Execution(_fault(run.fault), hazards=tuple(hazards), printed=printed)
                 counters += [run.counters] if run.counters else []
         finally:
             for address in scratch.values():
@@ -99,6 +101,7 @@ class EmulatedDevice:
             modified_inputs=_mended(resident),
             counters=tuple(counters),
             hazards=tuple(hazards),
+            printed=printed,
             unwritten=tuple(
                 (
                     b.name,
@@ -133,7 +136,7 @@ class EmulatedDevice:
     def _load(self, build: Build, *, checks: bool) -> emulator.Module:
         """Translation and JIT dominate a run, so the last few modules stay loaded.
 
-        By their text, since one digest may stand for several that differ in their line numbers.
+        By their PTX: builds of one digest may still have their code on other lines.
         """
         module = self._modules.get((build.ptx, checks))
         if module is None:

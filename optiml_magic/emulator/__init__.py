@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from optiml_magic.emulator.faults import FaultKind as FaultKind
     from optiml_magic.emulator.faults import UnsupportedPtx as UnsupportedPtx
     from optiml_magic.emulator.launch import Limits as Limits
-    from optiml_magic.emulator.orders import Order as Order
     from optiml_magic.emulator.launch import Run as Run
     from optiml_magic.emulator.launch import Sample as Sample
     from optiml_magic.emulator.memory import Memory as Memory
     from optiml_magic.emulator.module import Module as Module
     from optiml_magic.emulator.module import load as load
+    from optiml_magic.emulator.orders import Order as Order
 
 _HOMES = {
     "Fault": "faults",

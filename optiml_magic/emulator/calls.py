@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from optiml_magic.emulator.faults import UnsupportedPtx
 from optiml_magic.emulator.instructions.traits import is_barrier
-from optiml_magic.emulator.layout import FUNCTION_BASE
 from optiml_magic.emulator.ptx import (
     Address,
     Call,
@@ -30,18 +29,6 @@ from optiml_magic.emulator.ptx import (
 def inline(module: PtxModule, entry: Function) -> Function:
     """``entry`` without calls; raises UnsupportedPtx for recursion and unknown functions."""
     return _Inliner(module, entry).run()
-
-
-def function_addresses(module: PtxModule) -> dict[str, int]:
-    """A number for each device function that something points to."""
-    named = {v.name for variable in module.variables for v in variable.initial
-             if isinstance(v, Symbol)}  # fmt: skip
-    for function in module.functions.values():
-        for item in function.body:
-            if isinstance(item, Instruction) and item.base == "mov":
-                named |= {o.name for o in item.operands if isinstance(o, Symbol)}
-    meant = [n for n, f in module.functions.items() if n in named and not f.entry]
-    return {name: FUNCTION_BASE + 16 * number for number, name in enumerate(meant, 1)}
 
 
 class _Inliner:
@@ -146,12 +133,12 @@ class _Inliner:
     ) -> None:
         """One function after another is asked whether the pointer means it; none of them: a trap.
 
-        Only functions with parameters and results of the same number can be meant. A function that is
-        being called already is left out: a pointer to it would be a recursive call.
+        Only functions with parameters and results of the same number can be meant. A function
+        that is being called already is left out: a pointer to it would be a recursive call.
         """
         arguments, results = passed
         done = self._label("done")
-        for name, address in function_addresses(self._module).items():
+        for name, address in self._module.addresses.items():
             target = self._module.functions[name]
             shape = len(target.params), len(target.results)
             if name in active or shape != (len(arguments), len(results)):

@@ -24,7 +24,6 @@ class Block:
     meet: int = EXIT  # the immediate post-dominator
     live_out: frozenset[str] = frozenset()
     before_barrier: bool = False  # a barrier can be reached from here
-    before_exchange: bool = False  # and an instruction in which lanes exchange values
 
     @property
     def every(self) -> list[Instruction]:
@@ -43,7 +42,7 @@ def build(function: Function) -> Graph:
     blocks, labels = _split(function)
     _connect(blocks, labels, function)
     blocks = _exits_apart(_reachable(blocks))
-    _mark_meetings(blocks)
+    _mark_barriers(blocks)
     for block, meet in zip(blocks, _post_dominators(blocks), strict=True):
         block.meet = meet
     registers = _liveness(blocks)
@@ -171,24 +170,24 @@ def _post_dominators(blocks: list[Block]) -> list[int]:
 def _ways(blocks: list[Block], exit_: int) -> list[list[int]]:
     """Successors as far as lanes are to wait for each other at the end of them.
 
-    Before lanes meet in a barrier or in a shuffle, nobody waits for those that return early. Before
-    a barrier alone, only a way of their own tells that they return, and not that they pass it by.
+    On the way to a barrier or a shuffle nobody waits for lanes that return early. They do so if
+    their way shares no block with that of the others, or if the others' meeting place can be
+    reached without this branch; else the branch may as well be one around the meeting.
     """
-    meeting = [b.before_barrier or b.before_exchange for b in blocks]
     plain = [list(b.successors) for b in blocks]
-    reach = [_reached_by(plain, at) if any(meeting) else set() for at in range(len(blocks))]
+    meets = {b.index for b in blocks if any(is_barrier(i) or is_exchange(i) for i in b.every)}
+    reach = [_reached_by(plain, at) if meets else set() for at in range(len(blocks))]
     ways = []
     for block in blocks:
         every = list(dict.fromkeys(block.successors))
-        on = [s for s in every if meeting[s]]
-        shared = set().union(*(reach[s] for s in on))
-        exchange = any(blocks[s].before_exchange for s in on)
+        on = [s for s in every if reach[s] & meets]
         if not on or (block.end is not None and is_barrier(block.end)):
             ways.append(every + ([exit_] if _leaves(block) else []))
-        elif exchange:
-            ways.append(on)
-        else:
-            ways.append([s for s in every if s in on or reach[s] & shared])
+            continue
+        shared = set().union(*(reach[s] for s in on))
+        if len(on) < len(every) and shared & meets & _reached_by(plain, 0, without=block.index):
+            shared = set()
+        ways.append([s for s in every if s in on or reach[s] & shared])
     whole = _endless(ways, exit_)
     ahead = {at: _reached_by(ways, at) for at in whole}
     for at in whole:  # a loop that meets in each turn: what leaves it is its end
@@ -198,11 +197,12 @@ def _ways(blocks: list[Block], exit_: int) -> list[list[int]]:
     return ways
 
 
-def _reached_by(edges: list[list[int]], start: int) -> set[int]:
-    seen, todo = {start}, [start]
+def _reached_by(edges: list[list[int]], start: int, *, without: int = EXIT) -> set[int]:
+    """The blocks on any way from ``start``, itself included; no way leads on from ``without``."""
+    seen, todo = {start}, [start] if start != without else []
     while todo:
         for successor in edges[todo.pop()]:
-            if successor not in seen:
+            if successor not in seen and successor != without:
                 seen.add(successor)
                 todo.append(successor)
     return seen
@@ -250,20 +250,16 @@ def _common(a: int, b: int, above: dict[int, int], rank: dict[int, int]) -> int:
     return a
 
 
-def _mark_meetings(blocks: list[Block]) -> None:
-    """Fills ``before_barrier`` and ``before_exchange``."""
-    for block in blocks:
-        block.before_barrier = block.end is not None and is_barrier(block.end)
-        block.before_exchange = any(is_exchange(i) for i in block.instructions)
+def _mark_barriers(blocks: list[Block]) -> None:
     changed = True
     while changed:
         changed = False
         for block in blocks:
-            after = [blocks[s] for s in block.successors]
-            barrier = block.before_barrier or any(b.before_barrier for b in after)
-            exchange = block.before_exchange or any(b.before_exchange for b in after)
-            if (barrier, exchange) != (block.before_barrier, block.before_exchange):
-                block.before_barrier, block.before_exchange, changed = barrier, exchange, True
+            own = block.end is not None and is_barrier(block.end)
+            if not block.before_barrier and (
+                own or any(blocks[s].before_barrier for s in block.successors)
+            ):
+                block.before_barrier = changed = True
 
 
 def _liveness(blocks: list[Block]) -> dict[str, Register]:

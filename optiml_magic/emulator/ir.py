@@ -12,6 +12,7 @@ from optiml_magic.emulator.layout import (
     ACQUIRED,
     ALLOCATION,
     CONTROL,
+    FLIGHT,
     HAZARD,
     PRINT,
     RELEASE,
@@ -36,6 +37,7 @@ RECORDS = {
     "R": PRINT,
     "L": RELEASE,
     "Q": ACQUIRED,
+    "F": FLIGHT,
 }
 
 
@@ -112,7 +114,7 @@ class Code:
 #   %v = splat i64 %x            the scalar in all lanes
 
 _NAME = r"(%[\w.]+)"
-_FIELD = r"([WCASPKHRLQ])\.(\w+)"
+_FIELD = r"([WCASPKHRLQF])\.(\w+)"
 _VALUE = r"(%?-?[\w.]+)"
 _GET = re.compile(rf"\s*{_NAME} = get {_NAME} {_FIELD}")
 _SET = re.compile(rf"\s*set {_NAME} {_FIELD} {_VALUE}")

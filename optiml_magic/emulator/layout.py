@@ -138,14 +138,14 @@ BARRIERS = 16  # of a block; behind the warps' status lie the arrivals at each (
 # What the checks know. Times are those of one clock that ticks at each act of synchronisation; the
 # blocks of a checked launch run one after the other, so a time names its block as well.
 WATCH = Record(
-    256,
+    320,
     time="i64",
     began="i64",  # when the running block began
     settled="i64",  # the last time that a barrier of the whole block was passed
     ordinal="i64",  # of the running block, in the order in which they run
     granule="i64",  # a cell covers 1 << granule bytes
     shared_cells="ptr",
-    shared_valid="ptr",  # a byte for each byte: see _VALID in library/checking
+    shared_valid="ptr",  # a byte for each byte: see ORIGINS in library/checking
     global_cells="ptr",
     global_valid="ptr",
     local_valid="ptr",
@@ -169,6 +169,9 @@ WATCH = Record(
     hazard_count="i64",
     origin="i64",  # the point from which the value that was loaded last is undefined
     origins="ptr",  # per point: the host address of an undefined value that was loaded there
+    flights="ptr",  # asynchronous copies that nobody has waited for
+    flight_count="i64",
+    commits="ptr",  # per thread: groups of copies that it has committed (i32)
     sink0="i64",
     sink1="i64",
 )
@@ -186,6 +189,8 @@ RELEASED = 64  # byte offset of <32 x i64> in it: up to when each warp's accesse
 MOST_RELEASES = 1 << 13
 ACQUIRED = Record(24, place="i64", time="i64", warp="i64")
 MOST_ACQUIRED = 16
+FLIGHT = Record(24, valid="ptr", thread="i64", group="i64")
+MOST_FLIGHTS = 1 << 15
 
 SLICE = 1 << 20  # thread instructions after which a loop lets the block's other warps run
 

@@ -401,8 +401,9 @@ class _Kernel:
         c.do(f"ret i32 {status}")
 
     def _status(self, end: Instruction, mask: str, lanes: Lanes) -> str:
-        """What the scheduler calls a warp that waits: 2 + the barrier, and in the bits from 8 up
-        how many warps it waits for (0: all). Operands are the same in all lanes, as PTX asks.
+        """What the scheduler calls a warp that waits; PTX asks for operands that all lanes share.
+
+        2 + the barrier's number, and in the bits from 8 up how many warps it waits for (0: all).
         """
         c = self._code
         number, threads = ([*_barrier_operands(end), Immediate(0), Immediate(0)])[:2]

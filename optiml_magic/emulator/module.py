@@ -52,7 +52,7 @@ class Module:
     ) -> None:
         from optiml_magic.emulator.jit import Native  # llvmlite loads with the first module
 
-        functions = calls.function_addresses(module)
+        functions = module.addresses
         self.globals_ = _place_globals(module.variables, functions)
         self._kernels: dict[str, Kernel] = {}
         texts: list[str] = []
@@ -152,7 +152,7 @@ def _kernel(
     checks: bool,
 ) -> tuple[Kernel, str]:
     flat = calls.inline(module, function)
-    symbols = calls.function_addresses(module) | {n: g.address for n, g in globals_.items()}
+    symbols = module.addresses | {n: g.address for n, g in globals_.items()}
     offsets, parameter_bytes = _offsets(flat.params)
     parameters = GLOBAL_BASE + (1 << 31) + (number << 20)  # where their bytes can be addressed
     for name, offset in offsets.items():

@@ -25,7 +25,7 @@ def printed(buffers: list[tuple[Bytes, int]], text_at: Callable[[int], str]) -> 
     formats: dict[int, str] = {}
     for buffer, used in buffers:
         for at in range(0, used, _ROOM):
-            address, block, _ = struct.unpack_from("<qqi", buffer, at)
+            address, block, _ = struct.unpack("<qqi", bytes(buffer[at : at + 20]))
             if address not in formats:
                 formats[address] = text_at(address)
             start = at + PRINT.size
@@ -51,7 +51,7 @@ def _formatted(text: str, raw: bytes, text_at: Callable[[int], str]) -> str:
         at += size
         spec = f"%{flags}{width}{precision}"
         if kind in "fFeEgG":
-            number = struct.unpack("<d", value.to_bytes(8, "little"))[0]
+            number: float = struct.unpack("<d", value.to_bytes(8, "little"))[0]
             return (spec + kind) % number
         if kind in "aA":
             return float.hex(struct.unpack("<d", value.to_bytes(8, "little"))[0])

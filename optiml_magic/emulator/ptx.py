@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
+
+from optiml_magic.emulator.layout import FUNCTION_BASE
 
 _BITS = re.compile(r"(\d+)(x2)?$")
 
@@ -156,6 +159,17 @@ class Function:
 class PtxModule:
     variables: list[Variable]
     functions: dict[str, Function]
+
+    @cached_property
+    def addresses(self) -> dict[str, int]:
+        """A number for each device function that something points to."""
+        named = {s.name for v in self.variables for s in v.initial if isinstance(s, Symbol)}
+        for function in self.functions.values():
+            for item in function.body:
+                if isinstance(item, Instruction) and item.base == "mov":
+                    named |= {o.name for o in item.operands if isinstance(o, Symbol)}
+        meant = [n for n, f in self.functions.items() if n in named and not f.entry]
+        return {name: FUNCTION_BASE + 16 * number for number, name in enumerate(meant, 1)}
 
 
 _TYPE = re.compile(r"[subf](8|16|32|64|128)(x2)?$|bf16(x2)?$|pred$|tf32$|e[45]m[23](x2)?$")

@@ -14,8 +14,10 @@ from optiml_magic.emulator.layout import (
     ACQUIRED,
     BARRIERS,
     CELL,
+    FLIGHT,
     HAZARD,
     MOST_ACQUIRED,
+    MOST_FLIGHTS,
     MOST_HAZARDS,
     MOST_RELEASES,
     POINT_BITS,
@@ -28,6 +30,7 @@ from optiml_magic.emulator.layout import (
 from optiml_magic.emulator.library.checking import (
     ABSENT,
     ACROSS,
+    FLYING,
     GONE,
     OUTSIDER,
     SPLIT,
@@ -84,6 +87,8 @@ class Shadow:
             "arrivals": np.zeros((BARRIERS, 32), np.int64),
             "arrived": np.zeros(32, np.int32),
             "releases": np.zeros(RELEASE.size * MOST_RELEASES, np.uint8),
+            "flights": np.zeros(FLIGHT.size * MOST_FLIGHTS, np.uint8),
+            "commits": np.zeros(1024, np.int32),
             "acquired": np.zeros(ACQUIRED.size * MOST_ACQUIRED, np.uint8),
             "origins": np.zeros(len(watch.points) + 2, np.int64),
         }
@@ -119,7 +124,13 @@ class Shadow:
         found = [self._hazard(run, *row[:6]) for row in rows]
         # What is read too early is not written yet either: the race alone says what to do.
         racing = {line for h in found if h.kind == "race" for line in h.lines}
-        kept = [h for h in found if h.kind != "uninitialised" or h.line not in racing]
+        wrong = {line for h in found if h.severity == "error" for line in h.lines}
+        kept = [
+            h
+            for h in found
+            if (h.kind != "uninitialised" or h.line not in racing)
+            and (h.kind != "exited_lanes" or h.line not in wrong)
+        ]
         return tuple(sorted(_merged(kept), key=lambda h: (h.severity, h.lines)))
 
     def _hazard(  # the words of the record
@@ -297,7 +308,21 @@ def _outsider(case: _Case) -> Words:
     )
 
 
-def _gone(_case: _Case) -> Words:
+def _flying(_case: _Case) -> Words:
+    return (
+        "an asynchronous copy may not have arrived when it is read",
+        "wait for it (cp.async.wait_group, __pipeline_wait_prior, cg::wait), then pass a barrier",
+        "race",
+    )
+
+
+def _gone(case: _Case) -> Words:
+    if case.here.action != "barrier":
+        return (
+            f"the mask of the {case.here.action} names lanes that have exited",
+            "legal while nothing is read from them; to be sure, take the mask from __ballot_sync",
+            "exited_lanes",
+        )
     return (
         "threads had exited before this barrier, which then waits for the others alone",
         (
@@ -323,6 +348,7 @@ _WORDS = {
     UNDEFINED: _undefined,
     ABSENT: _absent,
     OUTSIDER: _outsider,
+    FLYING: _flying,
     GONE: _gone,
     SPLIT: _split,
 }

@@ -15,7 +15,15 @@ from optiml_magic.emulator.instructions.traits import defined, has_result, regis
 from optiml_magic.emulator.ir import Code, integers, vector
 from optiml_magic.emulator.layout import POINT_BITS, WATCH, WORKER
 from optiml_magic.emulator.library.checking import ATOMIC, SWAP, VOLATILE
-from optiml_magic.emulator.ptx import Address, Instruction, Operand, Register, Vector, bits
+from optiml_magic.emulator.ptx import (
+    Address,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Vector,
+    bits,
+)
 
 if TYPE_CHECKING:
     from optiml_magic.emulator.cfg import Graph
@@ -97,8 +105,46 @@ class Watch:
             return
         if i.base == "shfl":
             taint = self._shuffled(k, i)
+        if i.base == "cp":
+            self._copying(k, i)
+        if i.base == "mbarrier":
+            self._mbarrier(k, i)
         for register in defined(i):
             self._set(k, register, taint)
+
+    def copied(self, i: Instruction, hosts: str, mask: str) -> None:
+        """Four bytes of an asynchronous copy's source, before they are read."""
+        self._code.let(
+            f"call i32 @om_watch_load_4(ptr %w, ptr %warp, i32 {self._point(i, 'load', 4)}, "
+            f"{integers(64)} {hosts}, i32 {mask}, i32 0)"
+        )
+
+    def deliver(self, k: Lanes, i: Instruction, hosts: str, value: str) -> None:
+        """Four bytes of an asynchronous copy to shared memory."""
+        self._code.do(
+            f"call void @om_watch_store_4(ptr %w, ptr %warp, i32 {self._point(i, 'store', 4)}, "
+            f"{integers(64)} {hosts}, {integers(32)} {value}, i32 {k.mask()}, i32 0, i32 0, i32 0)"
+        )
+        self._code.do(
+            f"call void @om_watch_depart(ptr %w, ptr %warp, {integers(64)} {hosts}, i32 {k.mask()})"
+        )
+
+    def _copying(self, k: Lanes, i: Instruction) -> None:
+        """Groups of copies and waits for them; one that an mbarrier waits for counts as there."""
+        if "commit_group" in i.parts:
+            self._code.do(f"call void @om_watch_commit(ptr %w, i32 {k.mask()})")
+        elif "wait_group" in i.parts or "wait_all" in i.parts or "mbarrier" in i.parts:
+            groups = i.operands[0] if "wait_group" in i.parts else None
+            number = groups.value if isinstance(groups, Immediate) else -1
+            self._code.do(f"call void @om_watch_await(ptr %w, i32 {k.mask()}, i64 {number})")
+
+    def _mbarrier(self, k: Lanes, i: Instruction) -> None:
+        """An arrival publishes what its warp knows, a test acquires it (PTX ISA, "mbarrier")."""
+        if i.parts[1] in ("arrive", "arrive_drop"):
+            self._code.do("call void @om_watch_fence(ptr %w)")
+            self._each(k, "publish", k.hosts)
+        elif i.parts[1] in ("test_wait", "try_wait"):
+            self._each(k, "acquire", k.hosts)
 
     def store(self, k: Lanes, i: Instruction, hosts: str, value: str, item: Operand) -> None:
         """The store of one element, checked."""
@@ -205,7 +251,7 @@ class Watch:
         members = k.read(i.operands[_MEMBERS[i.base]], "b32")
         live = self._code.let("load i32, ptr %live")
         self._code.do(
-            f"call void @om_watch_members(ptr %w, i32 {self._point(i, action)}, "
+            f"call void @om_watch_members(ptr %w, ptr %warp, i32 {self._point(i, action)}, "
             f"{integers(32)} {members}, i32 {k.mask()}, i32 {live}, "
             f"i32 {int(action == 'warp barrier')})"
         )
@@ -239,8 +285,9 @@ class Watch:
             f"call void @om_watch_used(ptr %w, i32 {point}, i32 {taint[1]}, i32 {undefined})"
         )
 
-    def _point(self, i: Instruction, action: Action) -> int:
-        width = bits(i.type) // 8 if i.base in _MEMORY else 0
+    def _point(self, i: Instruction, action: Action, width: int = 0) -> int:
+        if i.base in _MEMORY:
+            width = bits(i.type) // 8
         self.points.append(Point(i.line, action, _space(i), width))
         return min(len(self.points), (1 << POINT_BITS) - 1)  # 0 names none
 

@@ -11,20 +11,24 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from optiml_magic.binding import Interface, launched
-from optiml_magic.binding.interface import pairs
+from optiml_magic import binding
+from optiml_magic.binding import BoundBuffer, Interface, launched
+from optiml_magic.binding.interface import SM_COUNT, pairs
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.errors import UsageError
+from optiml_magic.exports.device_text import DeviceText, device_text
+from optiml_magic.exports.own_variables import own_variables
 from optiml_magic.model.dtypes import DType
 from optiml_magic.source.directives import LaunchDirective, RepeatDirective
 from optiml_magic.source.expressions import Binary, Choice, Expression, Node, Unary
 from optiml_magic.source.expressions import Call as CallNode
 from optiml_magic.source.grammar import HEAD
+from optiml_magic.source.lexer import lex
 from optiml_magic.source.program import Program
 from optiml_magic.source.signature import Kernel, Parameter
+from optiml_magic.source.variables import DeviceVariable
 
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-SM_COUNT = "sm_count"
 
 
 class Export(Protocol):
@@ -105,25 +109,22 @@ class Exportable:
     @cached_property
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression that is evaluated before the launches."""
-        found = [requirement.condition for requirement in self.program.requires]
-        found += [scratch.count for scratch in self.program.scratch]
-        for group in self.rounds:
-            found += [group.repeat.count] if group.repeat else []
-            for step in group.steps:
-                directive = step.directive
-                found += [*directive.grid, *directive.block]
-                found += [directive.shared] if directive.shared else []
-                found += [e for p, e in step.arguments if not p.pointer and e.name is None]
+        return binding.expressions(self.program)
+
+    @cached_property
+    def extents(self) -> tuple[tuple[str, int | None], ...]:
+        """Each array whose shape or size is read, with the axis; that of a size is None."""
+        found = dict.fromkeys(
+            (array, None if axis is None else constant_axis(array, axis, self.fixed))
+            for expression in self.expressions
+            for array, axis in _extents(expression.tree)
+        )
         return tuple(found)
 
     @cached_property
     def scalars(self) -> tuple[str, ...]:
         """The task's scalars in order, then other sizes that the launches read."""
-        known = {*self.program.values, SM_COUNT}
-        read = [name for e in self.expressions for name in sorted(e.names)]
-        passed = [e.name for s in self.steps for p, e in s.arguments if not p.pointer and e.name]
-        names = dict.fromkeys([*self.interface.scalars, *passed, *read])
-        return tuple(name for name in names if name not in known)
+        return tuple(n for n in binding.scalars(self.program, self.interface) if n != SM_COUNT)
 
     @cached_property
     def sized(self) -> frozenset[str]:
@@ -139,20 +140,56 @@ class Exportable:
         """Outputs that start from the values of an array, with its name."""
         return {d.buffer: d.value for d in self.program.inits if isinstance(d.value, str)}
 
+    @cached_property
+    def fixed(self) -> dict[str, int]:
+        """The tuned names and the integer macros, with their values."""
+        return {**self.interface.constants, **self.program.values}
+
+    @cached_property
+    def device(self) -> DeviceText:
+        """The program's text with all that its compilation was given."""
+        kernels = [step.name for step in self.steps]
+        return device_text(self.program, kernels, self.fixed, self.options)
+
     @property
+    def arguments(self) -> tuple[str, ...]:
+        """What nvcc was given beside; UsageError where that names something of this machine."""
+        found = self.options.arguments
+        if any("/" in word or "\\" in word for word in found):
+            raise UsageError(
+                "an argument of nvcc names a file or folder, which the export cannot take along",
+                fix="take it out of --nvcc-args",
+            )
+        return found
+
+    @property
+    def arrays(self) -> tuple[BoundBuffer, ...]:
+        """The buffers that are parameters of the kernels."""
+        return tuple(b for b in self.interface.buffers if b.place == "parameter")
+
+    @cached_property
+    def tables(self) -> tuple[tuple[DeviceVariable, BoundBuffer], ...]:
+        """The variables of the program that the task fills, each with its buffer."""
+        return tuple(binding.bound_variables(self.program, self.interface))
+
+    @cached_property
+    def own(self) -> tuple[DeviceVariable, ...]:
+        """The variables that a run has to set back first."""
+        return own_variables(self.device.text, [variable.name for variable, _ in self.tables])
+
+    @cached_property
     def words(self) -> frozenset[str]:
         """Every word of the code and of the preprocessor's lines, directives left out."""
-        lexed = self.program.lexed
+        lexed = lex(self.device.text)
         lines = [line.text for line in lexed.lines if not HEAD.match(line.text)]
         return frozenset(_WORD.findall("\n".join([lexed.code, *lines])))
 
     def constants(self, expressions: Iterable[Expression]) -> tuple[int, ...] | None:
-        """Their values where they follow from tuned names and numbers alone, else None."""
-        tuned = self.program.values
+        """Their values where they follow from fixed names and numbers alone, else None."""
         given = tuple(expressions)
-        if any(e.names - tuned.keys() or e.arrays for e in given):
+        if any(e.names - self.fixed.keys() or e.arrays for e in given):
             return None
-        return tuple(e.evaluate(tuned) for e in given)
+        return tuple(e.evaluate(self.fixed) for e in given)
 
     def filled(self, dtype: DType | str, value: float) -> np.ndarray[Any, Any]:
         """One element holding what ``init(buffer) = value`` says; shape ``(1,)``."""
@@ -165,6 +202,8 @@ class Exportable:
         shapes = [f"{b.name}{list(self.shapes[b.name])}" for b in self.interface.buffers]
         values = [f"{n} = {_number(self.values[n])}" for n in self.scalars if n in self.values]
         yield f"Checked at: {', '.join([*shapes, *values])}."
+        if self.device.missing:
+            yield f"Needs headers, whose folder -I has to name: {', '.join(self.device.missing)}."
 
 
 class Names:
@@ -182,7 +221,7 @@ class Names:
         return name
 
 
-def extents(node: Node) -> Iterator[tuple[str, Node | None]]:
+def _extents(node: Node) -> Iterator[tuple[str, Node | None]]:
     """Each ``size(array)`` and ``shape(array, axis)`` in a tree; the axis of a size is None."""
     match node:
         case CallNode("size" | "shape" as function, (array, *axis)):
@@ -191,15 +230,15 @@ def extents(node: Node) -> Iterator[tuple[str, Node | None]]:
             return
         case CallNode(_, parts):
             for part in parts:
-                yield from extents(part)
+                yield from _extents(part)
         case Unary(_, operand):
-            yield from extents(operand)
+            yield from _extents(operand)
         case Binary(_, left, right):
-            yield from extents(left)
-            yield from extents(right)
+            yield from _extents(left)
+            yield from _extents(right)
         case Choice(condition, then, otherwise):
             for part in (condition, then, otherwise):
-                yield from extents(part)
+                yield from _extents(part)
 
 
 def constant_axis(array: str, axis: Node, tuned: Mapping[str, int]) -> int:

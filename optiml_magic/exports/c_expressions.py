@@ -5,7 +5,7 @@ Beyond 64 bits ``evaluate`` refuses and C++ wraps: the one difference.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from optiml_magic.errors import SourceError
@@ -43,8 +43,9 @@ class CExpressions:
     """Spells expressions.
 
     ``scalars`` are the 64-bit variables of the scalars, ``extents`` those of shapes and sizes (axis
-    None), ``tuned`` the values of the constants that the program defines. ``functions`` are the
-    names of ``cdiv min max nonzero shift`` here; ``used`` collects those that were needed.
+    None), ``tuned`` the values of the fixed names; those in ``spelled`` are written as names.
+    ``functions`` are the names of ``cdiv min max nonzero shift`` here; ``used`` collects those that
+    were needed.
     """
 
     scalars: Mapping[str, str]
@@ -52,6 +53,7 @@ class CExpressions:
     extents: Mapping[tuple[str, int | None], str]
     functions: Mapping[str, str]
     flag: str
+    spelled: Container[str]
     used: set[str] = field(default_factory=set)
 
     def text(self, expression: Expression | Node) -> str:
@@ -62,7 +64,10 @@ class CExpressions:
     def _spelled(self, node: Node) -> _Text:
         match node:
             case Number(value):
-                return _Text(str(value) if value in _INT else f"{value}LL", value not in _INT)
+                text = str(value) if value in _INT else f"{value}LL"
+                return _Text(text, value not in _INT, _TOP if value >= 0 else _TOP - 1)
+            case Name(name) if name in self.tuned and name not in self.spelled:
+                return self._spelled(Number(self.tuned[name]))
             case Name(name) if name in self.tuned:
                 return _Text(name, self.tuned[name] not in _INT)
             case Name(name):

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from optiml_magic.binding.interface import SM_COUNT
 from optiml_magic.errors import UsageError
 from optiml_magic.exports.base import (
-    SM_COUNT,
     Exportable,
     Names,
     Round,
     Step,
-    constant_axis,
-    extents,
 )
 from optiml_magic.exports.c_expressions import CExpressions
+from optiml_magic.exports.c_types import c_type
 from optiml_magic.exports.device_text import for_nvcc
 from optiml_magic.exports.launcher import HELPERS, LAUNCH
+from optiml_magic.exports.own_variables import namespaces, setting_back
 from optiml_magic.model.dtypes import DType
 from optiml_magic.source.expressions import Expression
 from optiml_magic.source.signature import Parameter
 
-_TYPES = {
-    "b1": "bool", "i1": "signed char", "u1": "unsigned char", "i2": "short", "u2": "unsigned short",
-    "i4": "int", "u4": "unsigned int", "i8": "long long", "u8": "unsigned long long",
-    "f2": "__half", "f4": "float", "f8": "double", "c8": "float2", "c16": "double2",
-}  # fmt: skip
 _BITS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 _GRID = (2**31 - 1, 65535, 65535)
 _BLOCK = (1024, 1024, 64)
@@ -45,13 +41,14 @@ class CudaFileExport:
     def render(self, what: Exportable) -> str:
         launcher = _Launcher(what)
         host = launcher.text()
-        device = for_nvcc(what.program)
+        device = for_nvcc(what.device.text)
         flags = [f"-std={what.options.std}", "-diag-suppress=161"]
         flags += ["--use_fast_math"] if what.options.fast_math else []
         flags += ["-expt-relaxed-constexpr"] if re.search(r"\bstd::", device) else []
+        flags += [word for word in what.arguments if word.strip("-") != "expt-relaxed-constexpr"]
         head = [
             *what.preface(),
-            f"Compile: nvcc {' '.join(flags)} -c {what.identifier}.cu",
+            f"Compile: nvcc {shlex.join(flags)} -c {what.identifier}.cu",
             "(161 is the compiler's warning about the #pragma optiml lines; they change nothing.)",
             f"Call: {launcher.prototype()};",
         ]
@@ -74,7 +71,7 @@ class _Launcher:
 
     def __init__(self, what: Exportable) -> None:
         self._what = what
-        tuned = what.program.values
+        tuned = what.fixed
         given = [b.name for b in what.interface.buffers] + list(what.scalars)
         scratch = [d.name for d in what.program.scratch]
         names = Names({*what.words, *tuned, *given, *scratch, *what.starts.values()})
@@ -85,8 +82,9 @@ class _Launcher:
         self._stream, self._status, self._invalid, self._sms = map(
             names.fresh, ("stream", "status", "invalid", SM_COUNT)
         )
+        self._begin = names.fresh("begin")
         self._types = {b.name: self._buffer_type(b.name, b.dtype) for b in what.interface.buffers}
-        self._types |= {d.name: _ctype(d.dtype) for d in what.program.scratch}
+        self._types |= {d.name: c_type(d.dtype) for d in what.program.scratch}
         self._const = {b.name for b in what.interface.named("input")} | set(self._extra_starts())
         for buffer, start in what.starts.items():
             self._types.setdefault(start, self._types[buffer])
@@ -99,6 +97,7 @@ class _Launcher:
             self._extents,
             self._functions,
             self._invalid,
+            what.words & what.program.values.keys(),
         )
 
     def prototype(self) -> str:
@@ -124,7 +123,9 @@ class _Launcher:
                 "",
                 f"namespace {self._space} {{",
                 "",
+                *self._usings(),
                 *helpers,
+                *self._setting_back(),
                 self._named(LAUNCH),
                 "// Everything that one run of the program does, in order, on one stream. Returns",
                 "// cudaErrorInvalidValue, with nothing launched, for sizes that it does not take.",
@@ -137,6 +138,21 @@ class _Launcher:
                 "",
             ]
         )
+
+    def _usings(self) -> Iterator[str]:
+        """For the names of types and constants that are used here as they were there."""
+        what = self._what
+        names = [v.name for v in what.own if v.initialised]
+        names += [step.kernel.name for step in what.steps if what.interface.structs]
+        names += [v.name for v, _ in what.tables if v.dtype is None]
+        found = namespaces(names)
+        yield from (f"using namespace ::{name};" for name in found)
+        if found:
+            yield ""
+
+    def _setting_back(self) -> Iterator[str]:
+        if self._what.own:
+            yield "".join(setting_back(self._what.own, self._begin, self._fresh))
 
     def _body(self) -> Iterator[str]:
         what, invalid, status = self._what, self._invalid, self._status
@@ -253,8 +269,16 @@ class _Launcher:
         return f"static_cast<{parameter.ctype}>({self._spell.text(expression)})"
 
     def _set_before(self, counts: dict[str, str]) -> Iterator[str]:
-        """What buffers hold before the launches."""
+        """What variables and buffers hold before the launches."""
         stream = self._stream
+        if self._what.own:
+            yield self._then(
+                f"{self._functions['launch']}({self._begin}, dim3(1), dim3(256), 0, {stream})"
+            )
+        for variable, bound in self._what.tables:
+            symbol = f"::{variable.name}"
+            copy = f"{symbol}, {bound.name}, sizeof({symbol}), 0, cudaMemcpyDefault, {stream}"
+            yield self._then(f"cudaMemcpyToSymbolAsync({copy})")
         for directive in self._what.program.inits:
             name, kind = directive.buffer, self._types[directive.buffer]
             count = counts.get(name) or self._extents[name, None]
@@ -339,8 +363,11 @@ class _Launcher:
 
     def _buffer_type(self, name: str, dtype: DType) -> str:
         parameter = self._what.parameter(name)
+        structs = (v.ctype for v, bound in self._what.tables if bound.name == name and not v.dtype)
+        if parameter is None and (struct := next(structs, None)):
+            return struct
         if parameter is None or parameter.lanes > 1:
-            return _ctype(dtype)
+            return c_type(dtype)
         return parameter.ctype
 
     def _scalar_type(self, name: str) -> str:
@@ -357,11 +384,7 @@ class _Launcher:
     def _read_extents(self) -> Iterator[tuple[tuple[str, int | None], str]]:
         """The shapes and sizes that are read, each a parameter: the C side has pointers alone."""
         what = self._what
-        wanted: dict[tuple[str, int | None], None] = {}
-        for expression in what.expressions:
-            for array, axis in extents(expression.tree):
-                place = None if axis is None else constant_axis(array, axis, what.program.values)
-                wanted[array, place] = None
+        wanted = dict.fromkeys(what.extents)
         own = {b.name for b in what.interface.buffers}
         set_before = [d.buffer for d in what.program.zeros] + [d.buffer for d in what.program.inits]
         wanted |= {(name, None): None for name in set_before if name in own}
@@ -374,10 +397,3 @@ class _Launcher:
         for word, name in self._functions.items():
             source = re.sub(rf"\b{word}\b(?=[(<])", name, source)
         return source
-
-
-def _ctype(dtype: DType | str) -> str:
-    spelled = _TYPES.get(np.dtype(dtype).str.lstrip("<|="))
-    if spelled is None:
-        raise UsageError(f"no C++ type for {dtype} here", fix="export a .py module")
-    return spelled

@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 import builtins
-import json
 import keyword
-from collections.abc import Generator, Iterable, Iterator
-from typing import Any
+import math
+import shlex
+from collections.abc import Generator, Iterator
 
 import numpy as np
 
+from optiml_magic import binding
 from optiml_magic.binding import BoundBuffer
+from optiml_magic.binding.interface import SM_COUNT
 from optiml_magic.errors import UsageError
-from optiml_magic.exports.base import SM_COUNT, Exportable, Names, Step, constant_axis, extents
+from optiml_magic.exports.base import Exportable, Names, Step
 from optiml_magic.exports.device_text import for_nvrtc
 from optiml_magic.exports.module import FUNCTIONS, NEEDS
 from optiml_magic.exports.output_shapes import specified
+from optiml_magic.exports.own_variables import in_namespace
 from optiml_magic.exports.python_expressions import PythonExpressions
-from optiml_magic.model.dtypes import DType
+from optiml_magic.exports.python_literals import (
+    dtype_text,
+    is_integer,
+    literal,
+    nested,
+    quoted,
+    raw_string,
+    struct,
+    tupled,
+)
+from optiml_magic.model.dtypes import BFLOAT16, widened
 from optiml_magic.source.expressions import Expression
 from optiml_magic.source.signature import Parameter
+
+_MOST_NUMBERS = 64  # of a table that is written into the file
+_NEEDS_BFLOAT16 = (
+    'if int(cp.__version__.split(".")[0]) < 14:',
+    '    raise ImportError("bfloat16 needs CuPy 14 or later")',
+    "",
+)
 
 
 class CupyModuleExport:
@@ -35,23 +55,27 @@ class CupyModuleExport:
 class _Module:
     def __init__(self, what: Exportable) -> None:
         self._what = what
-        taken = {*dir(builtins), *keyword.kwlist, *FUNCTIONS, "cp", "np", "MODULE", "SOURCE"}
+        modules = {"cp", "np", "math", "ml_dtypes", "operator"}
+        taken = {*dir(builtins), *keyword.kwlist, *FUNCTIONS, *modules, "MODULE", "SOURCE"}
         names = Names(taken - {what.identifier})
         self._name = names.fresh(what.identifier)
         self._fresh = names.fresh
-        self._inputs = what.interface.named("input", "inout")
+        self._inputs = [b for b in what.arrays if b.role != "output"]
+        self._tables = [b for b in what.interface.buffers if b.place == "variable"]
         self._outputs = what.interface.named("output")
         known = {b.name for b in self._inputs}
         self._starts = [s for s in dict.fromkeys(what.starts.values()) if s not in known]
         arrays = [b.name for b in what.interface.buffers] + self._starts
-        every = [*what.program.values, *arrays, *(d.name for d in what.program.scratch)]
+        every = [*what.fixed, *arrays, *(d.name for d in what.program.scratch)]
         self._names = {n: names.fresh(n) for n in dict.fromkeys([*every, *what.scalars, SM_COUNT])}
-        self._spell = PythonExpressions(self._names, what.program.values)
+        self._spell = PythonExpressions(self._names, what.fixed)
         self._used = self._spell.used
-        for expression in what.expressions:
-            for array, axis in extents(expression.tree):
-                if axis is not None:
-                    constant_axis(array, axis, what.program.values)
+        words = Names({*what.words, *what.fixed})
+        space = words.fresh(f"{what.identifier}_own")
+        self._begin = f"{space}::{words.fresh('begin')}" if what.own else ""
+        self._source = for_nvrtc(what.device.text)
+        if what.own:
+            self._source += in_namespace(what.own, self._begin, words.fresh)
 
     def text(self) -> str:
         """The whole module."""
@@ -60,25 +84,31 @@ class _Module:
         self._used |= {need for name in self._used for need in NEEDS.get(name, ())}
         options = [f"-std={what.options.std}", "-diag-suppress=161"]
         options += ["--use_fast_math"] if what.options.fast_math else []
-        kernels = dict.fromkeys(step.name for step in what.steps)
-        operators = ["import operator", ""] if "_integer" in self._used else []
+        names = [step.name for step in what.steps] + [f"&{v.name}" for v, _ in what.tables]
+        kernels = dict.fromkeys([*names, *([self._begin] if self._begin else [])])
+        imports = {"math": "_table", "operator": "_integer"}
+        standard = [f"import {name}" for name, use in imports.items() if use in self._used]
+        constants = list(self._constants())
+        narrow = any("ml_dtypes." in line for line in [*body, *self._parameters()])
         return "\n".join(
             [
                 *self._docstring(),
                 "",
-                *operators,
+                *([*standard, ""] if standard else []),
                 "import cupy as cp",
+                *(["import ml_dtypes"] if narrow else []),
                 "import numpy as np",
                 "",
-                *_raw_string("SOURCE", for_nvrtc(what.program)),
+                *(_NEEDS_BFLOAT16 if narrow else []),
+                *raw_string("SOURCE", self._source),
                 "",
                 "# 161: the compiler does not know the #pragma optiml lines; they change nothing.",
                 "MODULE = cp.RawModule(",
                 "    code=SOURCE,",
-                f"    options={_tuple(map(_quoted, options))},",
-                f"    name_expressions={_tuple(map(_quoted, kernels))},",
+                f"    options={tupled(map(quoted, options))},",
+                f"    name_expressions={tupled(map(quoted, kernels))},",
                 ")",
-                *self._constants(),
+                *constants,
                 "",
                 "",
                 f"def {self._name}({', '.join(self._parameters())}):",
@@ -90,9 +120,12 @@ class _Module:
 
     def _docstring(self) -> Iterator[str]:
         what = self._what
-        quoted = [line.replace("\\", "/").replace('"""', "'''") for line in what.preface()]
-        first, *about = quoted
+        about = [*what.preface()]
+        if what.arguments:
+            about.append(f"Checked with nvcc {shlex.join(what.arguments)}, not so here.")
+        first, *about = [line.replace("\\", "/").replace('"""', "'''") for line in about]
         arrays = [self._names[b.name] for b in self._inputs] + self._starts
+        arrays += [f"{n}={n}" for n in map(self._table_parameter, self._tables) if "=" not in n]
         results = [self._names[b.name] for b in what.interface.named("output", "inout")]
         yield f'"""{first}'
         yield ""
@@ -107,32 +140,46 @@ class _Module:
 
     def _constants(self) -> Iterator[str]:
         read = frozenset().union(*(e.names for e in self._what.expressions))
-        tuned = {n: v for n, v in self._what.program.values.items() if n in read}
+        tuned = {n: v for n, v in self._what.fixed.items() if n in read}
         if tuned:
             yield ""
-            yield "# The tuned values, as they are in the source."
+            yield "# As they are in the source."
             yield from (f"{self._names[name]} = {value}" for name, value in tuned.items())
 
     def _parameters(self) -> Iterator[str]:
         yield from (self._names[b.name] for b in self._inputs)
         yield from (self._names[start] for start in self._starts)
         yield from (f"{self._names[n]}={self._default(n)}" for n in self._what.scalars)
-        if self._outputs:
+        if self._outputs or self._tables:
             yield "*"
+            yield from (self._table_parameter(b) for b in self._tables)
             yield from (f"{self._names[b.name]}=None" for b in self._outputs)
+
+    def _table_parameter(self, bound: BoundBuffer) -> str:
+        """A small one keeps the task's numbers, written out; a larger one has to be given."""
+        name = self._names[bound.name]
+        shape = self._what.shapes[bound.name]
+        if bound.dtype.names is not None or math.prod(shape) > _MOST_NUMBERS:
+            return name
+        value = binding.content(bound, self._what.values)
+        wide = value.astype(widened(bound.dtype))
+        return f"{name}={nested(wide.item() if wide.shape == (1,) else wide.tolist())}"
 
     def _default(self, name: str) -> str:
         """A number that does not follow sizes keeps the task's value."""
         value = self._what.values.get(name)
         if name in {d.name for d in self._what.program.sizes} or value is None:
             return "None"
-        return "None" if _is_integer(value) or isinstance(value, np.void) else _literal(value)
+        several = isinstance(value, (np.void, np.ndarray))
+        return "None" if several or is_integer(value) else literal(value)
 
     def _body(self) -> Iterator[str]:
         what = self._what
         yield f'"""{self._summary()}"""'
         for buffer in self._inputs:
             yield from self._checked(buffer, buffer.name, copied=buffer.role == "inout")
+        for bound in self._tables:
+            yield self._table(bound)
         for buffer in self._outputs:
             start = what.starts.get(buffer.name)
             if start in self._starts:
@@ -145,7 +192,7 @@ class _Module:
         for requirement in what.program.requires:
             message = f"{what.name} needs {requirement.condition}"
             yield f"if not ({self._spell.condition(requirement.condition)}):"
-            yield f"    raise ValueError({_quoted(message)})"
+            yield f"    raise ValueError({quoted(message)})"
         for buffer in self._outputs:
             yield from self._output(buffer)
         plans = {}
@@ -156,8 +203,8 @@ class _Module:
         for scratch in what.program.scratch:
             count = self._spell.text(scratch.count)
             self._used.add("_count")
-            count = f"_count({_quoted(scratch.name)}, {count})"
-            yield f"{self._names[scratch.name]} = cp.empty({count}, {_dtype(scratch.dtype)})"
+            count = f"_count({quoted(scratch.name)}, {count})"
+            yield f"{self._names[scratch.name]} = cp.empty({count}, {dtype_text(scratch.dtype)})"
         yield from self._set_before()
         for group in what.rounds:
             if group.repeat is None:
@@ -192,8 +239,14 @@ class _Module:
         variable, rank = self._names[name], len(self._what.shapes[buffer.name])
         lanes = self._lanes(buffer.name)
         more = f", lanes={lanes}" if lanes > 1 else ""
-        call = f"_array({_quoted(name)}, {variable}, {_dtype(buffer.dtype)}, {rank}{more})"
+        call = f"_array({quoted(name)}, {variable}, {dtype_text(buffer.dtype)}, {rank}{more})"
         yield f"{variable} = {call}{'.copy()' if copied else ''}"
+
+    def _table(self, bound: BoundBuffer) -> str:
+        self._used.add("_table")
+        variable, shape = self._names[bound.name], self._what.shapes[bound.name]
+        dtype = struct(bound.dtype) if bound.dtype.names is not None else dtype_text(bound.dtype)
+        return f"{variable} = _table({quoted(bound.name)}, {variable}, {dtype}, {shape!r})"
 
     def _lanes(self, name: str) -> int:
         """The widest vector through which a launch reaches a buffer."""
@@ -208,15 +261,18 @@ class _Module:
         if directive is not None:
             yield f"if {variable} is None:"
             yield f"    {variable} = {self._spell.text(directive.expression)}"
-        elif isinstance(value, np.void) or value is None:
+        elif isinstance(value, (np.void, np.ndarray)) or value is None:
             yield f"if {variable} is None:"
-            yield f"    raise TypeError({_quoted(f'pass {name}')})"
-        elif _is_integer(value):
+            yield f"    raise TypeError({quoted(f'pass {name}')})"
+        elif is_integer(value):
             yield f"if {variable} is None:"
             places = list(self._places(int(value)))
-            twins = [n for n, v in what.values.items() if _is_integer(v) and v == value]
+            fixed = any(int(value) in what.shapes[b.name] for b in self._tables)
+            twins = [n for n, v in what.values.items() if is_integer(v) and v == value]
             if places and twins == [name]:
                 yield f"    {variable} = {self._agreed(name, places)}"
+            elif fixed and twins == [name]:  # the extent of a variable, which is always the same
+                yield f"    {variable} = {int(value)}"
             else:
                 fix = f"pass {name}: it does not follow from the shapes of the inputs"
                 yield from (f"    {line}" for line in self._only_same_shapes(fix))
@@ -225,7 +281,7 @@ class _Module:
         kind = np.dtype(parameter.dtype).kind if parameter and parameter.dtype else ""
         if kind in ("i", "u") or (name in what.sized and kind == ""):
             self._used.add("_integer")
-            yield f"{variable} = _integer({_quoted(name)}, {variable})"
+            yield f"{variable} = _integer({quoted(name)}, {variable})"
 
     def _places(self, extent: int) -> Iterator[str]:
         for buffer in self._inputs:
@@ -237,14 +293,14 @@ class _Module:
         if len(places) == 1:
             return places[0]
         self._used.add("_agreed")
-        return f"_agreed({_quoted(name)}, {', '.join(places)})"
+        return f"_agreed({quoted(name)}, {', '.join(places)})"
 
     def _only_same_shapes(self, fix: str) -> Iterator[str]:
         given = "".join(f"{self._names[b.name]}.shape, " for b in self._inputs)
         before = tuple(self._what.shapes[b.name] for b in self._inputs)
         if before:
             yield f"if ({given.rstrip()}) != {before!r}:"
-            yield f"    raise ValueError({_quoted(fix)})"
+            yield f"    raise ValueError({quoted(fix)})"
 
     def _output(self, buffer: BoundBuffer) -> Iterator[str]:
         what, variable = self._what, self._names[buffer.name]
@@ -254,7 +310,7 @@ class _Module:
             made = f"cp.empty_like({self._names[start]})"
         else:
             shape = yield from self._shape(buffer)
-            made = f"cp.empty({shape}, {_dtype(buffer.dtype)})"
+            made = f"cp.empty({shape}, {dtype_text(buffer.dtype)})"
         yield f"    {variable} = {made}"
         yield "else:"
         lines = self._checked(buffer, buffer.name, copied=False)
@@ -266,17 +322,17 @@ class _Module:
         given = specified(what.outputs.get(buffer.name, ""))
         if given and all(e.names | e.arrays <= self._names.keys() for e in given):
             axes = [self._spell.text(expression) for expression in given]
-            return _tuple(axes)
+            return tupled(axes)
         axes = []
         for axis, extent in enumerate(before):
-            followed = [n for n in what.scalars if _is_integer(what.values.get(n, "")) and
+            followed = [n for n in what.scalars if is_integer(what.values.get(n, "")) and
                         int(what.values[n]) == extent]  # fmt: skip
             places = [self._names[n] for n in followed] + list(self._places(extent))
             axes.append(self._agreed(f"axis {axis} of {buffer.name}", places) if places else "")
         if not all(axes):
             fix = f"pass {buffer.name}=...: its shape does not follow from these inputs"
             yield from (f"    {line}" for line in self._only_same_shapes(fix))
-        return _tuple(a or str(e) for a, e in zip(axes, before, strict=True))
+        return tupled(a or str(e) for a, e in zip(axes, before, strict=True))
 
     def _extents(self, step: Step, grid: str, block: str) -> Iterator[str]:
         self._used.add("_launch")
@@ -286,13 +342,18 @@ class _Module:
         ):
             axes = [self._spell.text(part) for part in parts]
             if self._what.constants(parts):
-                yield f"{variable} = {_tuple([*axes, '1', '1'][:3])}"
+                yield f"{variable} = {tupled([*axes, '1', '1'][:3])}"
             else:
                 self._used.add("_extents")
-                yield f"{variable} = _extents({_quoted(what)}, {', '.join(axes)})"
+                yield f"{variable} = _extents({quoted(what)}, {', '.join(axes)})"
 
     def _set_before(self) -> Iterator[str]:
         what = self._what
+        if what.own:
+            yield f"_launch({quoted(self._begin)}, (1, 1, 1), (256, 1, 1), ())"
+        for variable, bound in what.tables:
+            self._used.add("_fill")
+            yield f"_fill({quoted('&' + variable.name)}, {self._names[bound.name]})"
         dtypes = {b.name: b.dtype for b in what.interface.buffers}
         dtypes |= {d.name: np.dtype(d.dtype) for d in what.program.scratch}
         for directive in what.program.inits:
@@ -301,7 +362,11 @@ class _Module:
                 yield f"{name}[...] = {self._names[directive.value]}"
             else:
                 element = what.filled(dtypes[directive.buffer], directive.value)
-                yield f"{name}.fill({_literal(element[0])})"
+                if element.dtype == BFLOAT16:
+                    bits = int(element.view(np.uint16)[0])
+                    yield f"{name}.view(np.uint16).fill({bits:#x})  # {directive.value}"
+                else:
+                    yield f"{name}.fill({literal(element[0])})"
         yield from (f"{self._names[d.buffer]}.fill(0)" for d in what.program.zeros)
 
     def _launch(self, step: Step, grid: str, block: str, names: dict[str, str]) -> Iterator[str]:
@@ -311,68 +376,25 @@ class _Module:
         ]
         directive = step.directive
         shared = f", {self._spell.text(directive.shared)}" if directive.shared else ""
-        yield f"_launch({_quoted(step.name)}, {grid}, {block}, {_tuple(arguments)}{shared})"
+        yield f"_launch({quoted(step.name)}, {grid}, {block}, {tupled(arguments)}{shared})"
 
     def _passed(self, parameter: Parameter, expression: Expression) -> str:
         """A by-value argument in its parameter's type."""
         variable = self._spell.text(expression)
         if parameter.dtype is None or parameter.lanes > 1:
             value = self._what.values.get(expression.name or "")
-            if not isinstance(value, np.void):
+            if not isinstance(value, (np.void, np.ndarray)):
                 raise UsageError(
                     f"`{parameter.name}` is a {parameter.ctype}, which this export cannot pass",
                     fix="export a .cu file",
                 )
             self._used.add("_record")
-            return f"_record({_quoted(parameter.name)}, {variable}, {value.itemsize})"
+            return f"_record({quoted(parameter.name)}, {variable}, {value.nbytes})"
         dtype = np.dtype(parameter.dtype)
         if dtype.kind in "iu":
             self._used.add("_fit")
-            return f"_fit({_quoted(parameter.name)}, {variable}, {_dtype(parameter.dtype)})"
-        if dtype.str == "<f2":
+            return f"_fit({quoted(parameter.name)}, {variable}, {dtype_text(parameter.dtype)})"
+        if dtype.str == "<f2" or dtype == BFLOAT16:
             self._used.add("_record")
-            return f"_record({_quoted(parameter.name)}, np.float16({variable}), 2)"
-        return f"{_dtype(parameter.dtype)}({variable})"
-
-
-def _tuple(parts: Iterable[str]) -> str:
-    given = list(parts)
-    return f"({', '.join(given)}{',' if len(given) == 1 else ''})"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
-def _dtype(dtype: DType | str) -> str:
-    name = "bool_" if np.dtype(dtype) == np.bool_ else np.dtype(dtype).name
-    if not hasattr(np, name):
-        raise UsageError(f"CuPy has no {name}", fix="export a .cu file")
-    return f"np.{name}"
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, (int, np.integer))
-
-
-def _literal(value: Any) -> str:
-    """A number as Python reads it back."""
-    number = value.item() if hasattr(value, "item") else value
-    if isinstance(number, complex):
-        return f"complex({_literal(number.real)}, {_literal(number.imag)})"
-    return repr(number) if np.isfinite(number) else f'float("{number}")'
-
-
-def _raw_string(name: str, text: str) -> Iterator[str]:
-    """An assignment of ``text`` that shows it as it is, where Python's quotes allow that."""
-    text = text.rstrip() + "\n"
-    if '"""' not in text:
-        yield f'{name} = r"""'
-        yield f'{text}"""'
-    elif "'''" not in text:
-        yield f"{name} = r'''"
-        yield f"{text}'''"
-    else:
-        yield f"{name} = ("
-        yield from (f"    {line!r}" for line in text.splitlines(keepends=True))
-        yield ")"
+            return f"_record({quoted(parameter.name)}, {dtype_text(dtype)}({variable}), 2)"
+        return f"{dtype_text(parameter.dtype)}({variable})"

@@ -1,11 +1,18 @@
-"""A program's text for a compiler that knows nothing of this package: markers and headers in it."""
+"""A program's text for a compiler that knows nothing of this package."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import optiml_magic.compilers
+from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.exports.headers import Headers
+from optiml_magic.source.directives import LaunchDirective, TuneDirective
+from optiml_magic.source.grammar import HEAD, parse_directive
+from optiml_magic.source.lexer import lex
 from optiml_magic.source.program import Program
 from optiml_magic.source.spaces import marked
 
@@ -16,21 +23,45 @@ _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([\w.]+)[>\"].*$", re.MU
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
-def for_nvcc(program: Program) -> str:
+@dataclass(frozen=True)
+class DeviceText:
+    """A program's text with all that its compilation was given: macros, headers, tuned values.
+
+    ``missing`` are the ``#include`` lines whose headers only a ``-I`` of the user can find.
+    """
+
+    text: str
+    missing: tuple[str, ...]
+
+
+def device_text(
+    program: Program, kernels: Sequence[str], fixed: Mapping[str, int], options: CompileOptions
+) -> DeviceText:
+    """The text of ``program`` for a compiler that is given no options but the standard.
+
+    ``kernels`` are the name expressions of its launches. Its directives stay true of it, so that it
+    can be read back: ``fixed`` names, which no directive of it gives a value, are written out.
+    """
+    text = _with_values_written(program.compiled_text(numbered=False), kernels, fixed)
+    headers = Headers(options)
+    text = headers.written_into(text)
+    defines = "".join(f"#define {name} {value}".rstrip() + "\n" for name, value in options.defines)
+    return DeviceText(defines + marked(text), tuple(headers.missing))
+
+
+def for_nvcc(text: str) -> str:
     """The text for nvcc: the headers that our prelude stands for are included by name."""
-    text = marked(program.compiled_text(numbered=False))
     words = set(_WORD.findall(text))
     headers = [h for h in _PRELUDE if words & _names(h).keys()]
     needed = [f"#include <{header}>\n" for header in headers if f"<{header}>" not in text]
     return "".join(needed) + text
 
 
-def for_nvrtc(program: Program) -> str:
+def for_nvrtc(text: str) -> str:
     """The text for NVRTC alone, which has no standard headers: what it uses of them is written out.
 
     A header that the toolkit has under ``cuda/std`` is taken from there.
     """
-    text = marked(program.compiled_text(numbered=False))
     text = _INCLUDE.sub(lambda found: _replaced(found[0], found[1]), text)
     known = {name: line for header in _PRELUDE for name, line in _names(header).items()}
     words = set(_WORD.findall(text))
@@ -38,6 +69,32 @@ def for_nvrtc(program: Program) -> str:
         words |= more
     lines = [line for name, line in known.items() if name in words and not _defines(text, name)]
     return "".join(f"{line}\n" for line in lines) + text
+
+
+def _with_values_written(text: str, kernels: Sequence[str], fixed: Mapping[str, int]) -> str:
+    names = iter(kernels)
+    pieces, at = [], 0
+    for line in lex(text).active():
+        if not HEAD.match(line.text):
+            continue
+        directive = parse_directive(line.text)
+        spelled = text[line.start : line.end]
+        if isinstance(directive, TuneDirective):
+            spelled = f"// tuned: {str(directive).partition(' tune ')[2]}"
+        else:
+            if isinstance(directive, LaunchDirective) and directive.kernel is None:
+                spelled = re.sub(r"\blaunch\b", f"launch {next(names)}", spelled, count=1)
+            elif isinstance(directive, LaunchDirective):
+                next(names)
+            spelled = re.sub(r"\b[A-Za-z_]\w*", lambda word: _number(word[0], fixed), spelled)
+        pieces += [text[at : line.start], spelled]
+        at = line.end
+    return "".join([*pieces, text[at:]])
+
+
+def _number(word: str, fixed: Mapping[str, int]) -> str:
+    value = fixed.get(word)
+    return word if value is None else str(value) if value >= 0 else f"({value})"
 
 
 def _replaced(line: str, header: str) -> str:

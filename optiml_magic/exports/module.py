@@ -22,6 +22,31 @@ def _array(name, value, dtype, ndim, lanes=1):
         raise ValueError(f"{name} is read {lanes} elements at a time: its size or start is odd")
     return value
 ''',
+    "_table": '''\
+def _table(name, value, dtype, shape):
+    """`value` as an array of the task's shape, on the GPU if it is there already."""
+    array = value if isinstance(value, cp.ndarray) else np.asarray(value)
+    if isinstance(value, (cp.ndarray, np.ndarray, np.void)):
+        if array.dtype != dtype:
+            raise TypeError(f"{name} holds {array.dtype}, the kernel wants {np.dtype(dtype).name}")
+    else:
+        array = array.astype(dtype)
+        if array.dtype.kind in "iub" and not np.array_equal(array, value):
+            raise OverflowError(f"{name} is {value}, which {array.dtype.name} cannot hold")
+    if array.nbytes != np.dtype(dtype).itemsize * math.prod(shape):
+        raise ValueError(f"{name} has the shape {array.shape}; the variable's is {shape}")
+    return array.reshape(shape)
+''',
+    "_fill": '''\
+def _fill(name, array):
+    """The variable of that name expression filled, on CuPy's current stream."""
+    place = MODULE.get_global(MODULE.module.mapping[name])
+    held = cp.ndarray(array.nbytes, np.uint8, place)
+    if isinstance(array, cp.ndarray):
+        held[...] = cp.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    else:
+        held.set(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+''',
     "_integer": """\
 def _integer(name, value):
     try:
@@ -71,8 +96,8 @@ def _fit(name, value, dtype):
     "_record": '''\
 def _record(name, value, size):
     """By value, as CuPy passes a NumPy array of one element of any kind."""
-    if not isinstance(value, np.generic) or value.nbytes != size:
-        raise TypeError(f"{name} must be a NumPy scalar of {size} bytes")
+    if not isinstance(value, (np.generic, np.ndarray)) or value.nbytes != size:
+        raise TypeError(f"{name} must be a NumPy value of {size} bytes")
     return np.frombuffer(value.tobytes(), np.dtype((np.void, size)))[:1]
 ''',
     "_cdiv": '''\

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from optiml_magic.errors import SourceError
+from optiml_magic.exports.base import constant_axis
 from optiml_magic.source.expressions import (
     Binary,
     Call,
@@ -87,7 +88,7 @@ class PythonExpressions:
             case Call("size", (Name(array),)):
                 return _Text(f"{self.names[array]}.size")
             case Call("shape", (Name(array), axis)):
-                place = Expression(axis, "").evaluate(self.tuned)
+                place = constant_axis(array, axis, self.tuned)
                 return _Text(f"{self.names[array]}.shape[{place}]")
             case Call(function, parts):
                 return self._call(function, *parts)

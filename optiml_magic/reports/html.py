@@ -8,7 +8,7 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.finding import Finding
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Verdict
-from optiml_magic.reports import text
+from optiml_magic.reports import lines, text
 from optiml_magic.reports.markup import Markup, element
 from optiml_magic.reports.quantities import count, ratio, seconds
 from optiml_magic.reports.summary import Summary, step_speedup
@@ -71,10 +71,13 @@ def profile(
         ("limits", limits),
         *facts,
     ]
-    metrics = [(m.name, count(m.value), m.unit, m.source) for m in measured.metrics]
+    metrics = [(m.name, count(m.value), m.unit, m.origin) for m in measured.metrics]
     parts = [element("h3", headline), _table([], rows)]
     if found:
         parts.append(_section("Findings", _findings(found), is_open=True))
+    by_line = lines.cells(measured)
+    if by_line:
+        parts.append(_section("By line", _table(list(lines.HEAD), by_line), is_open=False))
     table = _table(["metric", "value", "unit", "source"], metrics)
     parts.append(_section(f"{len(metrics)} metrics", table, is_open=False))
     return element("div", *parts)

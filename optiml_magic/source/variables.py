@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from optiml_magic.source.aliases import resolve, type_aliases
 from optiml_magic.source.dtypes import element_dtype
 from optiml_magic.source.formals import declared, text_of
-from optiml_magic.source.syntax import Syntax, line_of, parse
+from optiml_magic.source.syntax import Syntax, line_of, parse, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +23,9 @@ _CONDITIONALS = frozenset({"preproc_if", "preproc_ifdef", "preproc_else", "prepr
 class DeviceVariable:
     """One variable of the module; ``name`` includes its namespaces.
 
-    ``dtype`` is that of an element, of one lane for a vector type; None for a struct. Without an
-    initialiser it holds zeros until somebody fills it.
+    ``dtype`` is that of an element, of one lane for a vector type; None for a struct.
+    ``initialiser`` is its text as written, with the ``=`` or the braces; without one it holds zeros
+    until somebody fills it. No kernel writes to a ``const`` one.
     """
 
     name: str
@@ -32,8 +33,14 @@ class DeviceVariable:
     dtype: str | None
     lanes: int
     space: Literal["constant", "device"]
-    initialised: bool
+    initialiser: str
+    const: bool
     line: int
+
+    @property
+    def initialised(self) -> bool:
+        """Whether it has a value of its own."""
+        return bool(self.initialiser)
 
     @property
     def bare_name(self) -> str:
@@ -41,14 +48,17 @@ class DeviceVariable:
         return self.name.rsplit("::", 1)[-1]
 
 
-def device_variables(source: str | Syntax) -> tuple[DeviceVariable, ...]:
-    """The variables of a text in order; those inside functions and classes are not the user's."""
+def device_variables(source: str | Syntax, *, pointers: bool = False) -> tuple[DeviceVariable, ...]:
+    """The variables of a text in order; those inside functions and classes are not the user's.
+
+    Pointers are left out unless asked for: their values are addresses, which nobody can give.
+    """
     syntax = parse(source) if isinstance(source, str) else source
     aliases = type_aliases(syntax)
     return tuple(
         found
         for node, scope in _declarations(syntax.root, ())
-        for found in _declared(node, scope, aliases)
+        for found in _declared(node, scope, aliases, pointers=pointers)
     )
 
 
@@ -63,7 +73,7 @@ def _declarations(node: Node, scope: tuple[str, ...]) -> Iterator[tuple[Node, tu
 
 
 def _declared(
-    node: Node, scope: tuple[str, ...], aliases: dict[str, str]
+    node: Node, scope: tuple[str, ...], aliases: dict[str, str], *, pointers: bool
 ) -> Iterator[DeviceVariable]:
     words = {text_of(child) for child in node.children}
     if not words & {"__constant__", "__device__"} or words & {"extern", "__shared__"}:
@@ -71,8 +81,9 @@ def _declared(
     for declarator in node.children_by_field_name("declarator"):
         shape = declared(declarator)
         spelled, depth, _ = resolve(text_of(node.child_by_field_name("type")), aliases)
-        if not shape.name or shape.function or depth or shape.depth > _extents(declarator):
-            continue  # a function, or a pointer: its value is an address, which nobody can give
+        pointer = depth or shape.depth > _extents(declarator)
+        if not shape.name or shape.function or (pointer and not pointers):
+            continue
         dtype, lanes = element_dtype(spelled)
         yield DeviceVariable(
             "::".join([*scope, shape.name]),
@@ -80,9 +91,33 @@ def _declared(
             dtype,
             lanes,
             "constant" if "__constant__" in words else "device",
-            declarator.type == "init_declarator",
+            _initialiser(declarator),
+            not pointer and bool(words & {"const", "constexpr", "__constant__"}),
             line_of(declarator),
         )
+
+
+def function_statics(source: str | Syntax) -> tuple[str, ...]:
+    """The variables that functions keep from one launch to the next."""
+    syntax = parse(source) if isinstance(source, str) else source
+    return tuple(
+        declared(declarator).name
+        for function in walk(syntax.root)
+        if function.type == "function_definition"
+        for node in walk(function)
+        if node.type == "declaration"
+        and "static" in (words := {text_of(child) for child in node.children})
+        and not words & {"const", "constexpr", "__constant__", "__shared__"}
+        for declarator in node.children_by_field_name("declarator")
+    )
+
+
+def _initialiser(declarator: Node) -> str:
+    inner = declarator.child_by_field_name("declarator")
+    if declarator.type != "init_declarator" or inner is None or declarator.text is None:
+        return ""
+    written = declarator.text[inner.end_byte - declarator.start_byte :]
+    return written.decode(errors="replace").strip()
 
 
 def _extents(declarator: Node | None) -> int:

@@ -148,3 +148,47 @@ def test_a_call_writes_to_the_output_that_it_is_given(settings: Settings) -> Non
     returned = kernel(problem, settings, problem.program.text)(X, out=out)
     assert returned is out
     np.testing.assert_allclose(out, convolved(X, COEF, 3), rtol=1e-5)
+
+
+AFFINE = """\
+namespace cfg { struct Affine { float scale; double shift; }; __constant__ Affine affine[2]; __constant__ Affine one; }
+#pragma optiml launch move grid(cdiv(n, 128)) block(128)
+__global__ void move(const float* x, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = x[i] * cfg::affine[i % 2].scale + cfg::affine[i % 2].shift + cfg::one.shift;
+}
+"""
+PACKED = [("scale", "f4"), ("shift", "f8")]
+
+
+def moved(x: np.ndarray, affine: np.ndarray, one: np.void) -> np.ndarray:
+    at = np.arange(len(x)) % 2
+    return x * affine["scale"][at] + affine["shift"][at] + one["shift"]
+
+
+@pytest.mark.parametrize("as_array", [True, False])
+def test_a_constant_may_be_a_struct(as_array: bool, settings: Settings) -> None:
+    affine = np.array([(2, 0.5), (3, -1)], np.dtype(PACKED, align=True))
+    one = affine[:1] if as_array else affine[0]
+    checked = evaluate_once(
+        Task(AFFINE, moved, {"x": X, "n": 1000, "affine": affine, "one": one}), settings
+    )
+    assert checked.evaluation.verdict.passed, checked.evaluation.verdict
+    problem = checked.problem
+    best = kernel(problem, settings, problem.program.text)
+    other = affine[::-1].copy()
+    np.testing.assert_allclose(best(X, affine=other), moved(X, other, affine[0]), rtol=1e-5)
+
+
+def test_a_constant_struct_of_another_layout_is_refused() -> None:
+    affine = np.array([(2, 0.5), (3, -1)], np.dtype(PACKED))
+    given = {"x": X, "n": 1000, "affine": affine, "one": affine[0]}
+    checked = evaluate_once(Task(AFFINE, moved, given), resolve({"device": "emulated"}))
+    verdict = checked.evaluation.verdict
+    assert verdict.outcome is Outcome.INVALID
+    assert "it has 16 bytes for the compiler, and 12 in the array" in verdict.summary
+    assert verdict.line == 1
+    with pytest.raises(BindingError, match="`affine` is a struct `Affine`, and no array tells"):
+        evaluate_once(
+            Task(AFFINE, moved, {**given, "affine": X[:2]}), resolve({"device": "emulated"})
+        )

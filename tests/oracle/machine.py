@@ -21,7 +21,7 @@ PARAMETERS = GLOBAL + (1 << 40)
 STEPS = 100_000  # of one thread
 
 
-class Trap(Exception):
+class Trap(Exception):  # noqa: N818  # what PTX calls it
     """The kernel executed a trap, or an assertion failed."""
 
 
@@ -86,9 +86,10 @@ class Grid:
     def initialise(self, v):
         size = width_of(v.type) // 8
         for i, value in enumerate(v.initial):
+            known = value
             if isinstance(value, Sym):
-                value = self.symbols[value.name] + value.offset
-            self.memory.store(self.symbols[v.name] + i * size, size, value)
+                known = self.symbols[value.name] + value.offset
+            self.memory.store(self.symbols[v.name] + i * size, size, known)
 
     def run(self):
         gx, gy, gz = self.grid
@@ -194,7 +195,7 @@ def together(kind, values):
         first = min(values)
         return {i: (first % 32, int(i == first)) for i in values}
     if "red" in op:
-        votes = [v for v in values.values()]
+        votes = list(values.values())
         name = next(p for p in op if p in ("popc", "and", "or"))
         result = {"popc": sum(votes), "and": all(votes), "or": any(votes)}[name]
         return dict.fromkeys(values, int(result))
@@ -204,7 +205,7 @@ def together(kind, values):
 def shuffled(op, i, values):
     """PTX ISA, "shfl.sync", its own pseudo-code."""
     lane = i % 32
-    a, b, c = values[i]
+    _, b, c = values[i]
     b, segment, limit = b & 31, c >> 8 & 31, c & 31
     last = (lane & segment) | (limit & ~segment & 31)
     low = lane & segment
@@ -221,8 +222,7 @@ def reduced(op, values):
     type_ = op[-1]
     name = next(p for p in op if p in ("add", "min", "max", "and", "or", "xor"))
     total = integers.read(values[0], type_)
-    for v in values[1:]:
-        v = integers.read(v, type_)
+    for v in (integers.read(v, type_) for v in values[1:]):
         total = {
             "add": lambda: total + v,  # noqa: B023
             "min": lambda: min(total, v),  # noqa: B023
@@ -530,7 +530,7 @@ class Thread:
         kinds = [t] * 4
         if base in ("shl", "shr"):
             kinds = [t, "u32"]
-        elif base in ("bfe",):
+        elif base == "bfe":
             kinds = [t, "u32", "u32"]
         elif base == "bfi":
             kinds = [t, t, "u32", "u32"]

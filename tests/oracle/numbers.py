@@ -99,7 +99,7 @@ def negative(x):
 
 
 def special(*values):
-    return any(isinstance(v, float) and not v == 0 for v in values)
+    return any(isinstance(v, float) and v != 0 for v in values)
 
 
 def add(a, b, mode):

@@ -90,9 +90,9 @@ def width_of(type_):
 
 def number(word):
     if re.fullmatch(r"0[fF][0-9a-fA-F]{8}", word):
-        return Imm(int(word[2:], 16), "f32")
+        return Imm(int("0x" + word[2:], 0), "f32")
     if re.fullmatch(r"0[dD][0-9a-fA-F]{16}", word):
-        return Imm(int(word[2:], 16), "f64")
+        return Imm(int("0x" + word[2:], 0), "f64")
     word = word.rstrip("U")
     if re.fullmatch(r"0[0-7]+", word):
         return Imm(int(word, 8), "int")

@@ -268,3 +268,25 @@ def test_values_that_do_not_fit_are_refused(name: str, value: object, message: s
     (kernel,) = kernels(VALUES)
     with pytest.raises(BindingError, match=message):
         pack(kernel.parameter(name), value)
+
+
+PASSED = """\
+#pragma optiml tune PARTS in {2, 4} = 4
+#pragma optiml launch add grid(cdiv(n, PARTS)) block(PARTS) args(x, out, PARTS, min(n, sm_count), n)
+__global__ void add(const float* x, float* out, int parts, int most, int n) { out[n] = x[n] * parts; }
+"""
+
+
+def test_tuned_names_and_the_multiprocessors_are_no_scalars_of_the_task() -> None:
+    found = bound(PASSED, x=F4, n=8)
+    assert found.scalars == ("n",)
+    check_values(found, {"x": F4, "n": 8})
+    with pytest.raises(BindingError, match="no value for the parameter `n`"):
+        check_values(found, {"x": F4})
+
+
+def test_a_tuned_name_has_its_own_value_whatever_else_is_called_so() -> None:
+    (launch,) = planned(parse_program(PASSED), x=F4, n=8, PARTS=7).launches
+    assert [a for a in launch.arguments if isinstance(a, ScalarArgument)] == [
+        ScalarArgument(struct.pack("<i", value).hex()) for value in (4, 8, 8)
+    ]

@@ -43,10 +43,15 @@ def _copy(k: Lanes, i: Instruction) -> None:
     hosts = access.resolve(k, i, source, "load", width, space="global", mask=mask)
     targets = access.resolve(k, i, to, "store", width, space="shared")
     for at in range(0, width, 4):
+        if k.watch:
+            k.watch.copied(i, access.shifted(k, hosts, at), mask)
         value = access.gather(k, "b32", access.shifted(k, hosts, at), mask)
         if rest:
             value = _kept(k, value, given, at)
-        access.scatter(k, "b32", access.shifted(k, targets, at), value, k.mask())
+        if k.watch:
+            k.watch.deliver(k, i, access.shifted(k, targets, at), value)
+        else:
+            access.scatter(k, "b32", access.shifted(k, targets, at), value, k.mask())
 
 
 def _kept(k: Lanes, value: str, given: str, at: int) -> str:

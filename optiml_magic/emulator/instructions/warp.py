@@ -127,21 +127,24 @@ def reduce(k: Lanes, i: Instruction) -> None:
 
 
 def _partial_reduce(k: Lanes, i: Instruction) -> None:
-    """Lanes of several member masks at once would need one reduction for each mask."""
+    """Several groups of a warp may reduce at once, each lane with the mask of its own group."""
     target, source, members = i.operands
-    wanted = k.read(members, "b32")
-    bit = each([1 << lane for lane in range(32)], 32)
-    first = k.code.let(f"call i32 @llvm.cttz.i32(i32 {k.mask()}, i1 false)")
-    lane = k.code.let(f"and i32 {first}, 31")
-    mine = k.code.splat(k.code.let(f"extractelement {_I32} {wanted}, i32 {lane}"), "i32")
-    member = k.code.let(f"icmp ne {_I32} {_and(k, mine, bit)}, zeroinitializer")
-    both = k.code.let(f"and {vector('i1')} {member}, {k.mask_vector()}")
-    k.write(target, _reduced(k, i, k.read(source, i.type), both), i.type)
+    name, neutral = _operation(i)
+    function = f"om_reduce_{name}_{neutral}"
+    value, wanted = k.read(source, i.type), k.read(members, "b32")
+    mask = f"i32 {k.mask()}"
+    result = k.call(function, _I32, f"{_I32} {value}", f"{_I32} {wanted}", mask)
+    k.write(target, result, i.type)
+
+
+def _operation(i: Instruction) -> tuple[str, int]:
+    """LLVM's name of the reduction, and its neutral element."""
+    operation = next(p for p in i.parts if p in ("add", "min", "max", "and", "or", "xor"))
+    return _REDUCE[operation, i.type[0]]
 
 
 def _reduced(k: Lanes, i: Instruction, value: str, lanes: str) -> str:
-    operation = next(p for p in i.parts if p in ("add", "min", "max", "and", "or", "xor"))
-    name, neutral = _REDUCE[operation, i.type[0]]
+    name, neutral = _operation(i)
     kept = k.code.let(
         f"select {vector('i1')} {lanes}, {_I32} {value}, {_I32} {constant(neutral, 32)}"
     )

@@ -14,8 +14,9 @@ Maker = Callable[..., str]
 
 _FAMILIES: list[tuple[re.Pattern[str], Maker]] = []
 _HOMES = (
-    "access", "arithmetic", "asynchronous", "atomics", "banks", "caches", "checking", "counting",
-    "half", "printing", "resolve", "scheduler", "warp",
+    "access", "arithmetic", "asynchronous", "atomics", "banks", "caches", "cells", "checking",
+    "copies", "counting", "half", "ordering", "printing", "releases", "resolve", "scheduler",
+    "warp",
 )  # fmt: skip
 _USED = re.compile(r"@(om_\w+)")
 

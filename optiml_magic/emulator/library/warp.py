@@ -65,3 +65,34 @@ done:
   %r = load <32 x i32>, ptr %rp
   ret <32 x i32> %r
 }}""")
+
+
+@family(r"om_reduce_(\w+?)_(\d+)")
+def reduce(operation: str, neutral: str) -> str:
+    """For each lane the reduction over the active lanes of its own mask."""
+    return expand(f"""
+define internal <32 x i32> @om_reduce_{operation}_{neutral}(<32 x i32> %v, <32 x i32> %members,
+                                                            i32 %mask) noinline {{
+entry:
+  %mp = alloca <32 x i32>, align 64
+  %rp = alloca <32 x i32>, align 64
+  store <32 x i32> %members, ptr %mp
+  %neutral = splat i32 {neutral}
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%i1, %loop]
+  %p = getelementptr i32, ptr %mp, i64 %i
+  %own = load i32, ptr %p
+  %here = and i32 %own, %mask
+  %lanes = bitcast i32 %here to <32 x i1>
+  %kept = select <32 x i1> %lanes, <32 x i32> %v, <32 x i32> %neutral
+  %one = call i32 @llvm.vector.reduce.{operation}.v32i32(<32 x i32> %kept)
+  %to = getelementptr i32, ptr %rp, i64 %i
+  store i32 %one, ptr %to
+  %i1 = add i64 %i, 1
+  %end = icmp eq i64 %i1, 32
+  br i1 %end, label %done, label %loop
+done:
+  %r = load <32 x i32>, ptr %rp
+  ret <32 x i32> %r
+}}""")

@@ -5,5 +5,6 @@ __global__ void pick(const int* x, int* out) {
     int v = x[threadIdx.x];
     if (threadIdx.x < 16) v += __shfl_xor_sync(0xffffffff, v, 1);  //- //! invalid_lane
     if (threadIdx.x < 16) v += __shfl_xor_sync(0x0000ffff, v, 1);  //+
+    v += __shfl_xor_sync(0xffffffff, v, 16);
     out[threadIdx.x] = v;
 }

@@ -22,6 +22,7 @@ def ptx_of(source: str, *options: str) -> str:
     from cuda.bindings import nvrtc
 
     folders = [p for root in nvidia.__path__ for p in Path(root).glob("*/include")]
+    folders += [p / "cccl" for p in folders if (p / "cccl").is_dir()]
     options = options or ("--gpu-architecture=sm_90",)
     flags = [*options, "-lineinfo", "--std=c++17", *(f"-I{p}" for p in (*folders, SHIMS))]
     status, program = nvrtc.nvrtcCreateProgram(source.encode(), b"cell.cu", 0, [], [])

@@ -158,6 +158,8 @@ def float_forms() -> Iterator[Form]:
         )
         yield form(f"div.approx{flush}.f32", "f32", "f32", "f32", error=2**-22)
         yield form(f"div.full{flush}.f32", "f32", "f32", "f32", error=2**-22)
+    for op in ("sin", "cos"):
+        yield form(f"{op}.approx.2pi.ftz.f32", "f32", "f32", error=2**-20.5)
     yield form("tanh.approx.f32", "f32", "f32", error=2**-11)
     yield form("rcp.approx.ftz.f64", "f64", "f64", error=2**-20)
     yield form("rsqrt.approx.f64", "f64", "f64", error=2**-20)

@@ -24,10 +24,9 @@ class Writer:
         self.random = random.Random(seed)
         self.lines: list[str] = []
         self.count = 0
-        self.returned = False
 
     def kernel(self, name: str) -> str:
-        self.lines, self.returned = [], False
+        self.lines = []
         for _ in range(self.random.randint(2, 4)):
             self.statement(self.random.randint(1, 3), "m0", loop="", top=True)
         body = "\n".join(self.lines)
@@ -53,8 +52,16 @@ extern "C" __global__ void {name}(const int* in, int* out) {{
     def expression(self) -> str:
         x, y, k = self.variable(), self.variable(), self.random.randint(1, 97)
         return self.random.choice(
-            [f"{x} + {y}", f"{x} * {k} + {y}", f"{x} ^ ({y} >> 3)", f"{x} - {k}", f"pick({x})"]
-            + [f"twist({x}, {y})", f"min({x}, {y})", f"{x} / {k} + {y}"]
+            [
+                f"{x} + {y}",
+                f"{x} * {k} + {y}",
+                f"{x} ^ ({y} >> 3)",
+                f"{x} - {k}",
+                f"pick({x})",
+                f"twist({x}, {y})",
+                f"min({x}, {y})",
+                f"{x} / {k} + {y}",
+            ]
         )
 
     def condition(self) -> str:
@@ -70,7 +77,7 @@ extern "C" __global__ void {name}(const int* in, int* out) {{
             kinds += ["leave", "leave"]
         if depth < 3 and loop != "shared":
             kinds += ["return"] if self.random.random() < 0.3 else []
-        if top and not self.returned:
+        if top:
             kinds += ["barrier", "rounds"]
         getattr(self, "do_" + self.random.choice(kinds))(depth, members, loop)
 
@@ -86,8 +93,6 @@ extern "C" __global__ void {name}(const int* in, int* out) {{
         self.lines.append(f"if ({self.condition()}) {{ {self.variable()} += 3; {word}; }}")
 
     def do_return(self, depth: int, members: str, loop: str) -> None:
-        # Where a compiler joins this store with the last one, a barrier after it looks conditional.
-        self.returned = True
         self.lines.append(f"if ({self.condition()}) {{ out[t] = {self.variable()}; return; }}")
 
     def do_if(self, depth: int, members: str, loop: str) -> None:

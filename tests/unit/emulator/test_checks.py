@@ -12,6 +12,7 @@ from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.devices.base import Execution, Order
 from optiml_magic.devices.emulated import EmulatedDevice
+from optiml_magic.emulator.jit import complete
 from optiml_magic.model.build import Build
 from optiml_magic.model.hazard import Hazard
 from optiml_magic.optimize import evaluate_once
@@ -175,3 +176,12 @@ __global__ void kept(int* out) {
 )
 def test_what_is_no_hazard(kernel, block):
     assert hazards_of(RULES, kernel, block, 64) == ()
+
+
+def test_ordinary_machine_code_holds_nothing_of_the_checks():
+    ptx = ptx_of(RULES)
+    for checks in (False, True):
+        module = emulator.load(ptx, checks=checks)
+        texts = [kernel.lowered.text for kernel in module._kernels.values()]
+        worker = "om_worker_checked" if checks else "om_worker"
+        assert ("om_watch" in complete("\n".join(texts), worker)) is checks

@@ -169,3 +169,42 @@ def test_a_missing_barrier_shows(run):
         assert run(SOURCE, kernel, (4, 4), (16, 16), a, b, c, np.int32(64)).fault is None
         results[kernel] = np.allclose(c, a @ b, rtol=1e-5)
     assert results == {"clean": True, "racy": False}
+
+
+RETURNS = r"""
+extern "C" __global__ void shuffles(const int* in, int* out) {
+  int t = threadIdx.x, v = in[t];
+  switch (v & 3) {
+    case 0: v += 5; break;
+    case 1: if (t & 1) { out[t] = v; return; } break;
+    case 2: v *= 3; break;
+    default: if (t & 2) { out[t] = v; return; } v = -v;
+  }
+  int first = __ffs(__ballot_sync(~0u, 1)) - 1;
+  out[t] = v + __shfl_sync(~0u, v, first);
+}
+extern "C" __global__ void meets(const int* in, int* out) {
+  __shared__ int s[32];
+  int t = threadIdx.x, v = in[t];
+  s[t] = v;
+  if (v & 1) {
+    if (v & 2) { out[t] = v; return; }
+    v += 100;
+  }
+  __syncthreads();
+  out[t] = v + s[31 - t];
+}
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lanes_that_return_early_do_not_keep_others_apart(run, seed):
+    v = np.random.default_rng(seed).integers(0, 1000, 32).astype(np.int32)
+    t, out = np.arange(32), np.zeros(32, np.int32)
+    assert run(RETURNS, "shuffles", 1, 32, v, out).fault is None
+    kind = v & 3
+    gone = (kind == 1) & (t % 2 == 1) | (kind == 3) & (t & 2 != 0)
+    w = np.select([kind == 0, kind == 2, kind == 3], [v + 5, v * 3, -v], v)
+    np.testing.assert_array_equal(out, np.where(gone, v, w + w[~gone][0]))
+    assert run(RETURNS, "meets", 1, 32, v, out).fault is None
+    np.testing.assert_array_equal(out, np.where(kind == 3, v, v + 100 * (v & 1) + v[::-1]))

@@ -200,13 +200,14 @@ extern "C" __global__ void k(int* a) { a[0] = ackermann(a[1], a[2]); }
 """
 ASSEMBLY = r"""
 extern "C" __global__ void k(float* a) {
-  asm volatile("cp.async.wait_all;");
+  asm volatile("cp.async.bulk.commit_group;");
 }
 """
 
 
 @pytest.mark.parametrize(
-    ("source", "word", "line"), [(UNSUPPORTED, "ackermann", 3), (ASSEMBLY, "cp.async.wait_all", 3)]
+    ("source", "word", "line"),
+    [(UNSUPPORTED, "ackermann", 3), (ASSEMBLY, "cp.async.bulk.commit_group", 3)],
 )
 def test_unsupported_ptx_names_instruction_and_line(source, word, line):
     with pytest.raises(emulator.UnsupportedPtx) as caught:

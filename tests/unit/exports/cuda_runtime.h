@@ -31,7 +31,7 @@ template <typename T> T atomicAdd(T* p, T v) { return *p += v; }
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
-enum cudaMemcpyKind { cudaMemcpyDeviceToDevice = 3 };
+enum cudaMemcpyKind { cudaMemcpyDeviceToDevice = 3, cudaMemcpyDefault = 4 };
 typedef void* cudaStream_t;
 
 static std::string stub_text;
@@ -73,6 +73,10 @@ inline cudaError_t cudaMemsetAsync(void* place, int value, size_t bytes, cudaStr
 }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
     return stub_note("memcpy %lx %lx %zu %lx", (uintptr_t)to, (uintptr_t)from, bytes, (uintptr_t)stream);
+}
+template <typename T>
+cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
+    return stub_note("symbol %d %lx %zu %zu %d %lx", (int)sizeof symbol, (uintptr_t)from, bytes, offset, (int)kind, (uintptr_t)stream);
 }
 inline const char* stub_name(const void* function) {
     Dl_info found;

@@ -13,6 +13,11 @@ class ndarray(np.ndarray):  # noqa: N801  # CuPy's name
     def data(self) -> Any:
         return types.SimpleNamespace(ptr=self.__array_interface__["data"][0])
 
+    def set(self, array: Any) -> None:
+        assert type(array) is np.ndarray
+        assert array.dtype == self.dtype
+        self[...] = array
+
 
 class Launches:
     """What the module asked for since the last ``clear``."""
@@ -21,6 +26,7 @@ class Launches:
         self.modules: list[dict[str, Any]] = []
         self.calls: list[tuple[str, tuple[int, ...], tuple[int, ...], tuple[Any, ...], int]] = []
         self.shared: dict[str, int] = {}
+        self.variables: dict[str, bytearray] = {}  # by name expression
         self.allocated: list[ndarray] = []
         self.sms = 132
 
@@ -50,6 +56,14 @@ def module(launches: Launches) -> types.ModuleType:
             launches.modules.append(given)
             self.names = given["name_expressions"]
 
+        @property
+        def module(self) -> Any:
+            return types.SimpleNamespace(mapping={n: f"lowered {n}" for n in self.names})
+
+        def get_global(self, name: str) -> bytearray:
+            assert name.startswith("lowered &")
+            return launches.variables.setdefault(name.removeprefix("lowered "), bytearray(4096))
+
         def get_function(self, name: str) -> Function:
             assert name in self.names
             return Function(name)
@@ -59,7 +73,9 @@ def module(launches: Launches) -> types.ModuleType:
         def attributes(self) -> dict[str, int]:
             return {"MultiProcessorCount": launches.sms}
 
+    cupy.__version__ = "14.2.0"  # type: ignore[attr-defined]
     cupy.ndarray = ndarray  # type: ignore[attr-defined]
+    cupy.ascontiguousarray = np.ascontiguousarray  # type: ignore[attr-defined]
     cupy.RawModule = RawModule  # type: ignore[attr-defined]
     cupy.cuda = types.SimpleNamespace(Device=Device)  # type: ignore[attr-defined]
     cupy.empty = lambda shape, dtype: made(np.full(shape, 77, dtype))  # type: ignore[attr-defined]

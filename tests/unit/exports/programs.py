@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from optiml_magic import binding
 from optiml_magic.chips import chip
-from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
+from optiml_magic.compilers.options import options_of
 from optiml_magic.exports import Exportable
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.task import Task
-from optiml_magic.source.program import parse_program
+from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import NAMES, known_task
 from optiml_magic.verifiers.problem import prepare
 
@@ -69,15 +70,73 @@ __global__ void add(const int* in, int* sum, unsigned char low, int n) {
 }
 """
 
+#: Variables: filled by name, with values of their own, counted up, in namespaces, const.
+TABLES = """\
+#define R 2
+namespace cfg {
+constexpr int FIRST = 3;
+__constant__ float coef[2 * R + 1];
+__device__ int runs{FIRST};
+}
+__constant__ int bias;
+__device__ unsigned arrived;
+static __device__ float total[2] = {0.5f, 0.25f};
+__device__ const float scale[] = {2.0f};
+#pragma optiml launch convolve grid(cdiv(n, 128)) block(128)
+#pragma optiml launch finish grid(1) block(32) args(out, n, taps)
+__global__ void convolve(const float* x, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (threadIdx.x == 0) atomicAdd(&arrived, 1u);
+    if (i >= n) return;
+    float sum = bias;
+    for (int k = -R; k <= R; ++k)
+        if (i + k >= 0 && i + k < n) sum += scale[0] * cfg::coef[k + R] * x[i + k];
+    out[i] = sum;
+}
+__global__ void finish(float* out, int n, int taps) {
+    if (threadIdx.x != 0) return;
+    total[1] += 1;
+    cfg::runs += taps;
+    out[n] = arrived;
+    out[n + 1] = total[0] + total[1];
+    out[n + 2] = cfg::runs;
+}
+"""
+
+#: Headers that include others, macros from outside, bfloat16, a struct as a table.
+HEADERS = """\
+#include <cuda_bf16.h>
+#include "util.cuh"
+#ifdef EXTRA
+#include "deep/more.cuh"
+#endif
+#include "deep/more.cuh"
+struct Affine { float scale; int shift; };
+__constant__ Affine affine;
+#pragma optiml tune TILE in {32, 64} = 64
+#pragma optiml launch move grid(cdiv(n, TILE * TWO)) block(TILE * TWO)
+__global__ void move(const __nv_bfloat16* x, __nv_bfloat16* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float v = more::half_of(__uint_as_float(__bfloat16_as_ushort(x[i]) << 16)) * affine.scale + affine.shift;
+    out[i] = __ushort_as_bfloat16(__float_as_uint(v) >> 16);
+}
+"""
+UTIL = '#pragma once\n#include "deep/more.cuh"\ntypedef float real;\n'
+MORE = """\
+#pragma once
+#include "util.cuh"
+namespace more { __device__ inline float half_of(float v) { return v / TWO; } }
+"""
+AFFINE = np.dtype([("scale", "f4"), ("shift", "i4")])
+
 
 def _plain(n: int) -> np.ndarray[Any, Any]:
     return np.linspace(-1, 1, n, dtype=np.float32)
 
 
-#: The winner may pass what its input kernel does not know of.
-_INPUT_KERNEL = TWO_PASSES.replace("min(cdiv(n, PARTS), 2 * sm_count), n * 3)", "n, n * 3)")
 EXTRA = {
-    "two passes": Task(_INPUT_KERNEL, inputs=lambda rng, n: {"x": _plain(n), "n": n}, sizes={"n": 1000},
+    "two passes": Task(TWO_PASSES, inputs=lambda rng, n: {"x": _plain(n), "n": n}, sizes={"n": 1000},
                        outputs={"out": "f4[1]"}, name="two passes"),
     "rounds": Task(ROUNDS, inputs=lambda rng, rows, cols, steps: {
         "a": _plain(rows * cols).reshape(rows, cols), "b": _plain(rows * cols).reshape(rows, cols),
@@ -86,6 +145,13 @@ EXTRA = {
     "started": Task(STARTED, inputs=lambda rng, n: {
         "in": np.arange(n, dtype=np.int32), "lambda": np.ones(n, np.int32), "low": 255},
         sizes={"n": 300}, outputs={"sum": "i4[n]"}, name="started"),
+    "tables": Task(TABLES, inputs=lambda rng, n: {
+        "x": _plain(n), "coef": np.array([1, 2, 4, 8, 0.1], np.float32), "bias": 3, "taps": 5},
+        sizes={"n": 1000}, outputs={"out": "f4[n + 3]"}, name="tables"),
+    "headers": Task(HEADERS, inputs=lambda rng, n: {
+        "x": np.arange(n).astype(ml_dtypes.bfloat16), "affine": np.array([(3, 1)], AFFINE)},
+        sizes={"n": 200}, outputs={"out": "bfloat16[n]"}, name="headers",
+        headers={"util.cuh": UTIL, "deep/more.cuh": MORE}, defines={"TWO": "2", "EXTRA": ""}),
 }  # fmt: skip
 
 #: Small sizes, all different, so that every scalar follows from a shape.
@@ -96,6 +162,7 @@ SIZES = {
     "row_sum_naive": {"rows": 40, "cols": 70}, "histogram": {"n": 1000},
     "softmax": {"rows": 40, "cols": 70},
     "two passes": {"n": 1000}, "rounds": {"rows": 6, "cols": 16, "steps": 3}, "started": {"n": 300},
+    "tables": {"n": 1000}, "headers": {"n": 200},
 }  # fmt: skip
 ALL = (*NAMES, *EXTRA)
 
@@ -132,17 +199,16 @@ def _outputs(task: Task) -> dict[str, str]:
 @lru_cache(maxsize=32)
 def exportable(name: str) -> Exportable:
     """The program with the shapes of ``SIZES``."""
-    problem = prepare(_with_scalars(task_of(name)), seeds=1)
+    problem = prepare(with_scalars(task_of(name)), seeds=1)
     first = problem.instances[0]
     outputs = problem.task.outputs if name in EXTRA or name == "histogram" else {}
-    program = parse_program(TWO_PASSES) if name == "two passes" else problem.program
     return Exportable(
-        problem.name, program, problem.interface, first.shapes, first.values, outputs,
-        ("9x faster, estimated.",),
+        problem.name, problem.program, problem.interface, first.shapes, first.values, outputs,
+        ("9x faster, estimated.",), options_of(problem.task, resolve({})),
     )  # fmt: skip
 
 
-def _with_scalars(task: Task) -> Task:
+def with_scalars(task: Task) -> Task:
     """The sizes are inputs as well, as they are in a notebook."""
     draw = task.inputs
     assert callable(draw)
@@ -160,7 +226,7 @@ def build(name: str) -> Build:
         program.compiled_text(),
         binding.name_expressions(program, exportable(name).interface),
         H200,
-        CompileOptions(),
+        exportable(name).options,
     )
     assert isinstance(found, Build), found
     return found
@@ -169,7 +235,7 @@ def build(name: str) -> Build:
 def drawn(name: str, **sizes: int) -> Drawn:
     """The oracle: what ``binding.plan`` makes of these sizes. Raises UsageError where it refuses."""
     known = exportable(name)
-    problem = prepare(_with_scalars(task_of(name, **sizes)), seeds=1)
+    problem = prepare(with_scalars(task_of(name, **sizes)), seeds=1)
     first = problem.instances[0]
     plan = binding.plan(
         known.program, known.interface, build(name), first.values, first.shapes, H200

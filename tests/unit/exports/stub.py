@@ -125,7 +125,10 @@ def check(run: Run, plan: LaunchPlan, sizes: Mapping[str, int]) -> None:
     scratch = {s.name: s.elements * np.dtype(s.dtype).itemsize for s in plan.scratch}
     for name in plan.zeros:
         assert memsets[places.get(name, address(name))] == {**sizes, **scratch}[name]
-    own = [line for line in run.of("launch") if "_host4fill" not in line[0]]
+    symbols = [(sizes[n], f"{address(n):x}", sizes[n], 0, 4, stream) for _, n in plan.variables]
+    assert run.of("symbol") == [tuple(map(str, symbol)) for symbol in symbols]
+    aside = ("_host4fill", "_host5begin")
+    own = [line for line in run.of("launch") if not any(name in line[0] for name in aside)]
     assert len(own) == len(plan.launches)
     for line, wanted in zip(own, plan.launches, strict=True):
         name, *numbers = line

@@ -107,14 +107,16 @@ def test_the_grid_follows_the_multiprocessors(launchers) -> None:  # type: ignor
 
 @pytest.mark.parametrize("name", ALL)
 def test_nvrtc_takes_the_device_part_of_the_file(name: str) -> None:
-    names = tuple(step.name for step in exportable(name).steps)
+    names = tuple(build(name).names)
     found = NvrtcCompiler().compile(rendered(name), names, H200, CompileOptions())
     assert isinstance(found, Build), found
     assert found.names == build(name).names
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on this machine")
-@pytest.mark.parametrize("name", ["softmax", "two passes", "rounds", "started"])
+@pytest.mark.parametrize(
+    "name", ["softmax", "two passes", "rounds", "started", "tables", "headers"]
+)
 def test_nvcc_takes_the_file_without_a_warning(name: str, tmp_path: Path) -> None:
     (tmp_path / "k.cu").write_text(rendered(name))
     done = subprocess.run(

@@ -56,7 +56,7 @@ def on_device(array: Any) -> Any:
 def inputs(name: str, values: Any) -> list[Any]:
     """The arrays that the module asks for, in order."""
     what = exportable(name)
-    given = [b.name for b in what.interface.named("input", "inout")]
+    given = [b.name for b in what.arrays if b.role != "output"]
     return [on_device(values[n]) for n in [*given, *("lambda" for _ in what.starts)]]
 
 
@@ -79,7 +79,11 @@ def test_the_module_does_what_the_plan_says(
     if name == "two passes" and drawn_sizes["n"] % 5:
         drawn_sizes["n"] *= 4  # one in five is left to be refused
     module = exported(name, monkeypatch)
-    more = {"rounds": {"steps": drawn_sizes.get("steps")}, "started": {"low": 255}}.get(name, {})
+    more = {
+        "rounds": {"steps": drawn_sizes.get("steps")},
+        "started": {"low": 255},
+        "headers": {"affine": exportable("headers").values["affine"]},
+    }.get(name, {})
     try:
         wanted = drawn(name, **drawn_sizes)
     except UsageError:
@@ -108,9 +112,17 @@ def check(module: Exported, name: str, wanted: Any, given: Any, results: Any) ->
         (s.elements, np.dtype(s.dtype)) for s in wanted.plan.scratch
     ]
     buffers |= {s.name: a for s, a in zip(wanted.plan.scratch, scratch, strict=True)}
-    assert len(module.launches.calls) == len(wanted.plan.launches)
     lowered = build(name).names
-    for call, launch in zip(module.launches.calls, wanted.plan.launches, strict=True):
+    symbols = {lowered[n]: bytes(raw) for n, raw in module.launches.variables.items()}
+    assert symbols.keys() == {symbol for symbol, _ in wanted.plan.variables}
+    for symbol, buffer in wanted.plan.variables:
+        filled = np.asarray(wanted.values[buffer], module_dtype(name, buffer)).tobytes()
+        assert symbols[symbol].startswith(filled)
+    begun = [call[0].endswith("_own::begin") for call in module.launches.calls]
+    assert begun == [True] * bool(what.own) + [False] * len(wanted.plan.launches)
+    own = [c for c, first in zip(module.launches.calls, begun, strict=True) if not first]
+    assert len(own) == len(wanted.plan.launches)
+    for call, launch in zip(own, wanted.plan.launches, strict=True):
         expression, grid, block, arguments, shared = call
         assert (lowered[expression], grid, block, shared) == (
             launch.kernel, launch.grid, launch.block, launch.shared,
@@ -128,6 +140,10 @@ def check(module: Exported, name: str, wanted: Any, given: Any, results: Any) ->
         assert np.all(np.asarray(buffers[fill]) == float(value))
     for buffer in what.interface.named("inout"):
         assert not any(buffers[buffer.name] is array for array in given)
+
+
+def module_dtype(name: str, buffer: str) -> Any:
+    return next(b.dtype for b in exportable(name).interface.buffers if b.name == buffer)
 
 
 def test_large_shared_memory_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,12 +165,13 @@ def test_nvrtc_takes_the_source_with_the_toolkits_headers_alone(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = exported(name, monkeypatch).launches.modules[0]
-    folders = [f for f in include_folders() if f.name != "shims"]
+    folders = [f for f in include_folders(NvrtcCompiler().major) if f.name != "shims"]
     flags = ["--gpu-architecture=sm_90", *given["options"]]
     flags += [f"--include-path={folder}" for folder in folders]
     found = NvrtcCompiler()._run(given["code"], given["name_expressions"], flags)
     assert not isinstance(found, CompileFailure), found
-    assert found[2] == build(name).names
+    own = {n: low for n, low in found[2].items() if not n.endswith("_own::begin")}
+    assert own == build(name).names
 
 
 def test_standard_headers_are_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +184,9 @@ def test_standard_headers_are_written_out(monkeypatch: pytest.MonkeyPatch) -> No
     known = replace(exportable("saxpy"), program=parse_program(text))
     source = exported("saxpy", monkeypatch, program=known.program).launches.modules[0]["code"]
     flags = ["--gpu-architecture=sm_90", "-std=c++17", "-diag-suppress=161"]
-    flags += [f"--include-path={f}" for f in include_folders() if f.name != "shims"]
+    flags += [
+        f"--include-path={f}" for f in include_folders(NvrtcCompiler().major) if f.name != "shims"
+    ]
     found = NvrtcCompiler()._run(source, ("k",), flags)
     assert not isinstance(found, CompileFailure), found
 
@@ -241,7 +260,8 @@ def test_only_cupy_and_numpy_are_imported(name: str) -> None:
     text = CupyModuleExport().render(exportable(name))
     tree = ast.parse(text)
     found = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
-    assert {"cupy", "numpy"} <= found <= {"cupy", "numpy", "operator"}
+    more = {"ml_dtypes"} if name == "headers" else set()
+    assert {"cupy", "numpy", *more} <= found <= {"cupy", "numpy", "operator", "math", *more}
     assert not any(isinstance(node, ast.ImportFrom) for node in ast.walk(tree))
 
 
@@ -256,3 +276,84 @@ def test_the_module_of_a_file_can_be_imported(tmp_path: Path) -> None:
     path = tmp_path / "k.py"
     path.write_text(CupyModuleExport().render(exportable("histogram")), encoding="utf-8")
     compile(path.read_text(encoding="utf-8"), str(path), "exec")
+
+
+def test_tables_of_the_caller_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = exported("tables", monkeypatch)
+    x, ones = on_device(np.ones(300, np.float32)), np.ones(5, np.float32)
+    module(x, coef=on_device(ones), bias=7)
+    assert module.launches.variables["&cfg::coef"].startswith(ones.tobytes())
+    assert module.launches.variables["&bias"].startswith(b"\7\0\0\0")
+    module(x, coef=[1, 2, 3, 4, 5])
+    five = np.arange(1, 6, dtype=np.float32).tobytes()
+    assert module.launches.variables["&cfg::coef"].startswith(five)
+    assert module.launches.variables["&bias"].startswith(b"\3\0\0\0")
+
+
+@pytest.mark.parametrize(
+    ("named", "error", "message"),
+    [
+        ({"coef": np.ones(5)}, TypeError, "coef holds float64, the kernel wants float32"),
+        ({"coef": [1, 2]}, ValueError, r"coef has the shape \(2,\); the variable's is \(5,\)"),
+        ({"bias": 2.5}, OverflowError, "bias is 2.5, which int32 cannot hold"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(
+    named: dict[str, Any], error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = exported("tables", monkeypatch)
+    with pytest.raises(error, match=message):
+        module(on_device(np.ones(300, np.float32)), **named)
+    assert module.launches.calls == []
+
+
+def test_a_large_table_has_to_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = exportable("tables")
+    large = np.ones(65, np.float32)
+    changes = {
+        "shapes": {**known.shapes, "coef": (65,)},
+        "values": {**known.values, "coef": large},
+    }
+    module = exported("tables", monkeypatch, **changes)
+    with pytest.raises(TypeError, match="required keyword-only argument: 'coef'"):
+        module(on_device(np.ones(300, np.float32)))
+    module(on_device(np.ones(300, np.float32)), taps=5, coef=large)
+    assert "tables(x, coef=coef)" in module.text
+
+
+def test_a_struct_table_is_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = exported("headers", monkeypatch)
+    x = on_device(exportable("headers").values["x"])
+    affine = exportable("headers").values["affine"]
+    for record in (affine, affine[0]):
+        module(x, affine=record)
+        assert module.launches.variables["&affine"].startswith(affine.tobytes())
+    with pytest.raises(TypeError, match="affine holds"):
+        module(x, affine=np.zeros(1, [("scale", "f4"), ("shift", "f4")]))
+
+
+def test_bfloat16_asks_for_a_cupy_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = CupyModuleExport().render(exportable("headers"))
+    old = fake_cupy.module(fake_cupy.Launches())
+    old.__version__ = "13.6.0"  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "cupy", old)
+    with pytest.raises(ImportError, match="bfloat16 needs CuPy 14"):
+        exec(compile(text, "exported.py", "exec"), {})
+
+
+def test_arrays_of_structs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = exportable("saxpy")
+    pairs = np.dtype([("a", "f4"), ("b", "f4")])
+    x, *others = known.interface.buffers
+    interface = replace(known.interface, buffers=(replace(x, dtype=pairs), *others))
+    with pytest.raises(UsageError, match=r"an array of struct \{a: float32, b: float32\}"):
+        exported("saxpy", monkeypatch, interface=interface)
+
+
+def test_a_static_of_a_function_cannot_be_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = exportable("saxpy").program.text.replace(
+        "if (i < n)", "static __device__ int seen; seen++; if (i < n)"
+    )
+    assert "seen" in text
+    with pytest.raises(UsageError, match="`seen` keeps its value"):
+        exported("saxpy", monkeypatch, program=parse_program(text))

@@ -104,7 +104,14 @@ def test_cpp_computes_what_the_evaluator_does(seed: int) -> None:
     expressions = [parse_expression(_random(random, 4)) for _ in range(150)]
     scalars = {"n": "n64", "m": "m64", "k": "k64", "sm_count": "sms"}
     extents = {("a", None): "a_size", ("a", 1): "a1", ("b", 0): "b0"}
-    spell = CExpressions(scalars, TUNED, extents, {word: word for word in HELPERS}, "invalid")
+    spell = CExpressions(
+        scalars,
+        TUNED,
+        extents,
+        {word: word for word in HELPERS},
+        "invalid",
+        {"TILE", "BIG", "WIDE"},
+    )
     lines = ["namespace host {", *(HELPERS[w] for w in ("cdiv", "min", "max", "nonzero", "shift"))]
     lines += ["constexpr int TILE = 16, BIG = 100000, NEG = -3; constexpr long long WIDE = 5000000000;",
               "const long long a_size = 35, a1 = 5, b0 = 12; const int sms = 132;"]  # fmt: skip
