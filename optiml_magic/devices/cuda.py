@@ -136,8 +136,7 @@ class CudaDevice:
         module.note_changes()
         broken = self._broken_guards({**memories, **scratch})
         if broken:
-            message = f"the kernel wrote just outside of {', '.join(broken)}"
-            return Execution(Fault(Outcome.OUT_OF_BOUNDS, message))
+            return Execution(_outside(broken))
         return Execution(
             checks=self._checks(case, memories, poison, memories),
             modified_inputs=self._mended(memories),
@@ -213,6 +212,9 @@ class CudaDevice:
             )
         except self._errors() as error:
             return self._fault(error)
+        for timing in timings:
+            if timing.after is not None and timing.after.fault is not None:
+                return timing.after.fault
         del prepared
         self._cp.get_default_memory_pool().free_all_blocks()  # they are full of answers
         return timings
@@ -250,8 +252,7 @@ class CudaDevice:
         _, memories = self._case(run.case.key)
         broken = self._broken_guards({n: m for n, m in run.sets[0].items() if m.canary is not None})
         if broken:
-            message = f"the kernel wrote just outside of {', '.join(broken)}, while it was timed"
-            return Execution(Fault(Outcome.OUT_OF_BOUNDS, message))
+            return Execution(_outside(broken))
         modified = [
             name
             for name, memory in memories.items()
@@ -482,6 +483,12 @@ class CudaDevice:
             self._answers.free_all_blocks()  # an answer must not be left behind in free memory
             checks.append(check)
         return tuple(checks)
+
+
+def _outside(broken: Sequence[str]) -> Fault:
+    """Sticky: who knows what lies behind the guards that were written over."""
+    message = f"the kernel wrote just outside of {', '.join(broken)}"
+    return Fault(Outcome.OUT_OF_BOUNDS, message, sticky=True)
 
 
 def _contents(plan: LaunchPlan, memories: Mapping[str, _Memory]) -> dict[str, Any]:

@@ -55,9 +55,9 @@ def verdict(task: str, found: Verdict, facts: Sequence[tuple[str, str]]) -> Mark
     where = f"line {found.line}: " if found.line else ""
     rows = [("why", where + found.summary), *([("fix", found.fix)] if found.fix else []), *facts]
     parts = [element("h3", f"{task}: {found.outcome}"), _table([], rows)]
-    where = text.pictures(found)
-    if where:
-        parts.append(element("pre", "\n".join(where), style=_CODE))
+    drawn = text.pictures(found)
+    if drawn:
+        parts.append(element("pre", "\n".join(drawn), style=_CODE))
     return element("div", *parts)
 
 
