@@ -15,6 +15,7 @@ from optiml_magic.commands import doctor, parsers, tasks, verbs
 from optiml_magic.errors import KernelFailed, OptimlError, UsageError
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.task import Task
+from optiml_magic.printable import printable
 from optiml_magic.reports import contract, html
 from optiml_magic.reports.summary import Summary
 from optiml_magic.testing.kernels import DEMO, known_task
@@ -172,7 +173,7 @@ def _write_json(options: argparse.Namespace, outcomes: list[dict[str, Any]]) -> 
 
 def _progress(step: Step) -> None:
     if sys.stderr.isatty():
-        title = step.candidate.proposal.title[:70]
+        title = printable(step.candidate.proposal.title)[:70]
         sys.stderr.write(f"\r\033[K  #{step.candidate.number} {title}")
         sys.stderr.flush()
 

@@ -15,6 +15,8 @@ A candidate that does not compile, is wrong, traps or hangs is none of these: it
 
 from __future__ import annotations
 
+from optiml_magic.printable import printable
+
 
 class OptimlError(Exception):
     """Base of all. ``fix`` is one sentence saying what to do; ``line`` a 1-based line of the text.
@@ -35,7 +37,7 @@ class OptimlError(Exception):
             parts.append(f"  {self.line} | {self.excerpt}")
         if self.fix:
             parts.append(f"  fix: {self.fix}")
-        return "\n".join(parts)
+        return printable("\n".join(parts))
 
     def quoting(self, text: str) -> OptimlError:
         """This error with the line of ``text`` that it points at."""

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -100,6 +102,7 @@ class Journal:
             raise UsageError(
                 f"{path} exists already", fix="resume it, or name another journal"
             ) from None
+        _lock(file, path)
         journal = cls(path, file, ())
         journal._append(_Line(header=header))
         return journal
@@ -107,18 +110,21 @@ class Journal:
     @classmethod
     def resume(cls, path: Path, header: RunHeader) -> Journal:
         """The journal at ``path``, to go on with; UsageError where it is of another run."""
-        lines, good = _read(path)
-        if not lines or lines[0].header is None:
-            raise UsageError(f"{path} is not a journal", fix="name a journal of an earlier run")
-        differing = lines[0].header.differences(header)
-        if differing:
-            raise UsageError(
-                f"{path.name} is of another run: {', '.join(differing)} differ",
-                fix="resume with the same task, options, device and seed, or start a new run",
-            )
-        file = path.open("r+b", buffering=0)
-        file.truncate(good)  # a line cut short by a kill is evaluated again
-        file.seek(good)
+        with ExitStack() as undo:
+            file = undo.enter_context(_opened(path))
+            _lock(file, path)  # before it is read: the other run may be writing
+            lines, good = _read(path)
+            if not lines or lines[0].header is None:
+                raise UsageError(f"{path} is not a journal", fix="name a journal of an earlier run")
+            differing = lines[0].header.differences(header)
+            if differing:
+                raise UsageError(
+                    f"{path.name} is of another run: {', '.join(differing)} differ",
+                    fix="resume with the same task, options, device and seed, or start a new run",
+                )
+            file.truncate(good)  # a line cut short by a kill is evaluated again
+            file.seek(good)
+            undo.pop_all()
         return cls(path, file, lines)
 
     def close(self) -> None:
@@ -171,6 +177,36 @@ class Journal:
         self._file.write(to_json(_Line, line).encode() + b"\n")
         with contextlib.suppress(OSError):  # not every file system can
             os.fsync(self._file.fileno())
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("r+b", buffering=0)
+    except FileNotFoundError as cause:
+        raise UsageError(f"no journal at {path}", fix="name a journal of an earlier run") from cause
+    except OSError as cause:
+        raise UsageError(
+            f"the journal {path} cannot be written: {cause.strerror}",
+            fix="name a journal that is yours",
+        ) from cause
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    """Keep other runs off this journal until it is closed, or this process ends in any way."""
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise UsageError(
+            f"another run writes to the journal {path.name}",
+            fix="wait until it ends, stop it, or start a new run",
+        ) from None
+    except OSError:
+        pass  # a file system without locks
 
 
 def read_header(path: Path) -> RunHeader:

@@ -6,7 +6,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
-from optiml_magic.compilers.base import Compiler
+from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.cached import CachedCompiler
-from optiml_magic.compilers.nvcc import NvccCompiler
-from optiml_magic.compilers.nvrtc import NvrtcCompiler
+from optiml_magic.compilers.hosted import HostedCompiler
 from optiml_magic.compilers.options import options_of
 from optiml_magic.compilers.sass import disassemble
 from optiml_magic.devices.base import Case
@@ -92,7 +91,8 @@ def session(
     """
     options = options_of(task or Task(""), settings)
     choice = choose(settings.device)
-    compiler = CachedCompiler(_compiler(settings), settings.cache)
+    hosted = _compiler(settings, options)
+    compiler = CachedCompiler(hosted, settings.cache)
     if not choice.is_emulated:
         require_release(compiler.version, compiler.major, choice.driver)
     device = HostedDevice(choice.name, seconds=settings.run_seconds)
@@ -125,11 +125,14 @@ def session(
         )
         yield Session(tools, choice)
     finally:
+        hosted.close()
         device.close()
 
 
-def _compiler(settings: Settings) -> Compiler:
-    return NvccCompiler() if settings.compiler == "nvcc" else NvrtcCompiler()
+def _compiler(settings: Settings, options: CompileOptions) -> HostedCompiler:
+    return HostedCompiler(
+        settings.compiler, seconds=settings.compile_seconds, include=options.include
+    )
 
 
 def prepared(task: Task, settings: Settings) -> Problem:
@@ -143,7 +146,8 @@ def prepared(task: Task, settings: Settings) -> Problem:
         except SourceError:
             raise unreadable from None
         options = options_of(task, settings)
-        failure = _compiler(settings).compile(source, (), chip(DEFAULT_CHIP), options)
+        with closing(_compiler(settings, options)) as compiler:
+            failure = compiler.compile(source, (), chip(DEFAULT_CHIP), options)
         if isinstance(failure, CompileFailure):
             raise KernelFailed(
                 f"the input kernel failed, compile_error: {failure.errors[0].message}",
@@ -258,8 +262,8 @@ def evaluate_once(
         if program is not None and answered:
             other = Candidate(1, 0, Proposal(program, "another program", "user"))
             (evaluation,) = evaluator([other])
-    notes = (*problem.notes, *evaluator.notes)
-    return Checked(problem, members.choice, evaluation, notes)
+    notes = dict.fromkeys((*problem.notes, *evaluator.notes, *evaluation.verdict.notes))
+    return Checked(problem, members.choice, evaluation, tuple(notes))
 
 
 def run_once(task: Task, settings: Settings, *, program: str | None = None) -> dict[str, Any]:
@@ -328,8 +332,9 @@ class _Calls:
 
     @cached_property
     def _in_process(self) -> InProcess:
-        compiler = CachedCompiler(_compiler(self._settings), self._settings.cache)
         options = options_of(self._problem.task, self._settings)
+        hosted = self._opened.enter_context(closing(_compiler(self._settings, options)))
+        compiler = CachedCompiler(hosted, self._settings.cache)
         return InProcess(self._problem, compiler, options)
 
 

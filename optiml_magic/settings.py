@@ -27,6 +27,7 @@ class Settings:
     seed: int = 0  # OPTIML_SEED
     verify_seeds: int = 3  # OPTIML_VERIFY_SEEDS: sets of inputs that each candidate is checked on
     run_seconds: float = 30.0  # OPTIML_RUN_SECONDS: of one execution, then the host is killed
+    compile_seconds: float = 60.0  # OPTIML_COMPILE_SECONDS: of one compilation, then it is killed
     instructions: int = 20_000_000_000  # OPTIML_INSTRUCTIONS: per emulated launch
     count_instructions: int = 5_000_000_000  # OPTIML_COUNT_INSTRUCTIONS: larger ones are sampled
     std: str = "c++17"  # OPTIML_STD: the language standard
@@ -52,8 +53,8 @@ class Settings:
 
 
 _POSITIVE = (
-    "budget", "seconds", "verify_seeds", "run_seconds", "instructions", "count_instructions",
-    "llm_seconds",
+    "budget", "seconds", "verify_seeds", "run_seconds", "compile_seconds", "instructions",
+    "count_instructions", "llm_seconds",
 )  # fmt: skip
 _CHOICES = {"std": ("c++11", "c++14", "c++17", "c++20"), "compiler": ("nvrtc", "nvcc")}
 _SWITCHES = {"0": False, "1": True, "false": False, "true": True}

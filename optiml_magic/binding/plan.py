@@ -98,6 +98,8 @@ def plan(
         (d.buffer, repr(float(d.value))) for d in program.inits if not isinstance(d.value, str)
     )
     zeroed = sum(_bytes(known[name], shapes) for name in zeros)
+    for directive, launch in zip(program.launches, launches, strict=True):
+        _check_registers(directive, launch, build, chip)
     rounds = tuple(_repeated(program, launches, integers, shapes))
     variables = tuple(_variables(program, found, build, shapes))
     return LaunchPlan(rounds, scratch, zeros, fills, zeroed, variables)
@@ -284,6 +286,20 @@ def _argument(parameter: Parameter, expression: Expression, env: _Environment) -
 
 def _expression_of(launch: LaunchDirective, kernel: Kernel) -> str:
     return launch.kernel or kernel.name
+
+
+def _check_registers(directive: LaunchDirective, launch: Launch, build: Build, chip: Chip) -> None:
+    """A warp gets registers in steps of 256. CUDA C++ Guide, "Compute Capabilities"."""
+    warps = -(-math.prod(launch.block) // 32)
+    known = build.resources.get(launch.kernel)
+    used = known.registers if known else 0
+    if warps * (-(-used * 32 // 256) * 256) > chip.registers_per_sm:
+        raise BindingError(
+            f"{warps} warps of {used} registers a thread are more than the "
+            f"{chip.registers_per_sm} registers of a multiprocessor",
+            fix=f"take a smaller block, or declare __launch_bounds__({math.prod(launch.block)})",
+            line=directive.line,
+        )
 
 
 def _repeated(

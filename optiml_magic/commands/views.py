@@ -8,6 +8,7 @@ from typing import Any
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.optimize import Checked
+from optiml_magic.printable import printable
 from optiml_magic.reports import html, text
 from optiml_magic.reports.lines import lines as lines_of
 from optiml_magic.verifiers.hazards import report
@@ -34,7 +35,7 @@ class _View:
 
     @property
     def _notes(self) -> list[tuple[str, str]]:
-        return [("note", note) for note in self.checked.notes]
+        return [("note", printable(note)) for note in self.checked.notes]
 
 
 def _rightness(check: OutputCheck) -> str:
@@ -82,7 +83,7 @@ class ProfileView(_View):
         found = text.findings(evaluation.findings)
         if found:
             lines += ["", "findings:", *(f"  {line}" for line in found)]
-        lines += [f"note: {note}" for note in self.checked.notes]
+        lines += [f"{name}: {note}" for name, note in self._notes]
         return "\n".join(lines)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:

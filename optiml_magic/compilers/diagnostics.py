@@ -16,7 +16,10 @@ _MESSAGE = re.compile(
     re.MULTILINE,
 )  # the second form is the host compiler's, which preprocesses for nvcc
 
-_ASSEMBLER = re.compile(r"^ptxas [^\n]*?line \d+; error\s*: (?P<text>[^\n]*)$", re.MULTILINE)
+_ASSEMBLER = re.compile(
+    r"^ptxas (?:[^\n;]*?line \d+; )?(?:error|fatal)\s*: (?!Ptx assembly aborted)(?P<text>[^\n]*)$",
+    re.MULTILINE,
+)
 
 # An error at the end of the text has no line; its note names the line of what was never closed.
 _AT_END = re.compile(

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.compilers.includes import refused
 
 _SPLICE = re.compile(r"\\[ \t]*\r?\n")
 _GAP = r"(?:\s|/\*.*?\*/)*"
@@ -30,8 +31,11 @@ _CELL_FOLDER = Path("/")  # the cell is called /cell.cu, and NVRTC looks beside 
 def fingerprint(text: str, options: CompileOptions) -> str | None:
     """SHA-256 of every header of the user that ``text`` can reach, with their names, in hex.
 
-    None where that cannot be told: an ``#include`` names a macro, or a header cannot be read.
+    None where that cannot be told: an ``#include`` names a macro, or a header cannot be read. Nor
+    is a file opened for a text that may not be compiled.
     """
+    if refused(text, options) is not None:
+        return None
     digest = hashlib.sha256()
     try:
         for name, content in sorted(_reached(text, options)):

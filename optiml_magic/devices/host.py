@@ -8,26 +8,32 @@ object.
 from __future__ import annotations
 
 import mmap
-import os
 import sys
-import traceback
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import cast
 
 import numpy as np
 
+from optiml_magic.child.confinement import available_memory, be_expendable, limit_memory
+from optiml_magic.child.server import own_streams, serve
 from optiml_magic.devices import wire
-from optiml_magic.devices.base import Array, Buffer, Case, Device, Fault, TimedDevice
+from optiml_magic.devices.base import Array, Buffer, Case, Device, Execution, Fault, TimedDevice
+from optiml_magic.devices.printed import Printed
 from optiml_magic.errors import MachineError
 from optiml_magic.model.dtypes import read
+from optiml_magic.model.verdict import Outcome
 
 
 def main(arguments: list[str]) -> int:
     """Serve the device named by the only argument."""
-    # Whatever prints to the standard output must not end up between the frames.
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    serve(open_device(arguments[0]), sys.stdin.buffer, answers)
+    be_expendable()
+    requests, answers = own_streams()
+    if arguments[0].startswith("emulated:"):  # CUDA reserves more addresses than there is memory
+        limit_memory()
+    device = open_device(arguments[0])
+    serve(partial(_answer, device, Printed()), wire.KINDS, requests, answers)
     return 0
 
 
@@ -45,21 +51,19 @@ def open_device(name: str) -> Device:
     raise MachineError(f"no device named {name!r}")
 
 
-def serve(device: Device, requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer each request in order until the pipe ends."""
-    while True:
-        try:
-            message, _ = wire.receive(requests)
-        except EOFError:
-            return
-        try:
-            answer, blob = _answer(device, message)
-        except Exception:  # noqa: BLE001  # the parent must hear of it; the host lives on
-            answer, blob = wire.Failed(traceback.format_exc()), b""
-        wire.send(answers, answer, blob)
+def _answer(device: Device, printed: Printed, message: object) -> tuple[object, bytes]:
+    try:
+        answer, blob = _answered(device, message)
+    except MemoryError:
+        free = f"{available_memory() >> 20} MB are free"
+        return Fault(Outcome.LAUNCH_ERROR, f"there is no memory for this run; {free}"), b""
+    text = printed.take()
+    if text and isinstance(answer, Execution):
+        answer = replace(answer, printed=text)
+    return answer, blob
 
 
-def _answer(device: Device, message: object) -> tuple[object, bytes]:
+def _answered(device: Device, message: object) -> tuple[object, bytes]:
     if isinstance(message, wire.Put):
         case, shared = _case(message)
         device.put(case)

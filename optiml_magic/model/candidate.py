@@ -44,4 +44,4 @@ class Candidate:
 
 def text_digest(text: str) -> str:
     """The first 16 hex digits of the SHA-256 of a text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]

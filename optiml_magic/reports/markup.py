@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
+from optiml_magic.printable import printable
+
 VOID = frozenset({"meta", "br"})
 
 
@@ -14,9 +16,14 @@ class Markup(str):
 
 
 def element(tag: str, *children: str, **attributes: str) -> Markup:
-    """One element; children that are not Markup are escaped, ``class_`` means ``class``."""
+    """One element; children that are not Markup arrive printable and escaped.
+
+    ``class_`` means ``class``.
+    """
     given = "".join(f' {n.rstrip("_")}="{escape(v, quote=True)}"' for n, v in attributes.items())
     if tag in VOID:
         return Markup(f"<{tag}{given}>")
-    inner = "".join(c if isinstance(c, Markup) else escape(c, quote=False) for c in children)
+    inner = "".join(
+        c if isinstance(c, Markup) else escape(printable(c), quote=False) for c in children
+    )
     return Markup(f"<{tag}{given}>{inner}</{tag}>")

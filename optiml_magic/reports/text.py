@@ -8,6 +8,7 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.finding import Finding
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Verdict
+from optiml_magic.printable import printable
 from optiml_magic.reports.quantities import count, ratio, seconds
 from optiml_magic.reports.summary import Summary, step_speedup
 
@@ -31,7 +32,7 @@ def describe(verdict: Verdict) -> str:
     """A verdict in a line or two: outcome, line, what, fix."""
     where = f"line {verdict.line}: " if verdict.line else ""
     fix = f"\n  fix: {verdict.fix}" if verdict.fix else ""
-    return f"{verdict.outcome}: {where}{verdict.summary}{fix}"
+    return printable(f"{verdict.outcome}: {where}{verdict.summary}{fix}")
 
 
 def pictures(verdict: Verdict) -> list[str]:
@@ -46,7 +47,7 @@ def pictures(verdict: Verdict) -> list[str]:
 
 def render(summary: Summary) -> str:
     """The whole report."""
-    return "\n".join(_lines(summary))
+    return printable("\n".join(_lines(summary)))
 
 
 def _lines(summary: Summary) -> Iterator[str]:
@@ -82,7 +83,7 @@ def findings(found: Sequence[Finding]) -> list[str]:
     for finding in found:
         lines.append(f"[{finding.severity}] {finding.tool}: {finding.cause}")
         lines += [f"    try: {action.advice}" for action in finding.actions[:1]]
-    return lines
+    return [printable(line) for line in lines]
 
 
 def measurement(measured: Measurement) -> list[str]:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_LONGEST = 1_000_000  # characters
+_ODD = re.compile("[\0\ud800-\udfff]")
 _CONDITIONALS = frozenset({"if", "elif", "ifdef", "ifndef", "elifdef", "elifndef"})
 _INT32 = range(-(2**31), 2**31)
 _D = TypeVar("_D", bound=Directive)
@@ -249,7 +251,11 @@ class Program:
 
 @lru_cache(maxsize=512)
 def parse_program(text: str) -> Program:
-    """The program that ``text`` holds, or a SourceError at the line of a wrong directive."""
+    """The program that ``text`` holds, or a SourceError at the line of a wrong directive.
+
+    A text that no file could hold, or no person would read, is one as well.
+    """
+    _check_text(text)
     lexed = lex(text)
     directives: list[Directive] = []
     repeat: RepeatDirective | None = None
@@ -277,6 +283,23 @@ def _check_spelling(line: PreprocessorLine, lexed: Lexed) -> None:
             f"unknown pragma `{words[0]}`",
             fix="Did you mean `#pragma optiml`?",
             line=lexed.line_at(line.start),
+        )
+
+
+def _check_text(text: str) -> None:
+    if len(text) > _LONGEST:
+        raise SourceError(
+            f"a text of {len(text) / 1e6:.1f} million characters",
+            fix=f"Keep a program below {_LONGEST // 1_000_000} million characters.",
+        )
+    odd = _ODD.search(text)
+    if odd:
+        raise SourceError(
+            "a character that no file can hold"
+            if odd[0] != "\0"
+            else "a null byte, which ends a text for a compiler",
+            fix="Remove it.",
+            line=text.count("\n", 0, odd.start()) + 1,
         )
 
 

@@ -27,6 +27,7 @@ def verify(
     that an answer left behind by an earlier run cannot pass for a new one.
     """
     checks: tuple[OutputCheck, ...] = ()
+    printed: tuple[str, ...] = ()
     if not plans:
         raise InternalError("a verification without a case would pass anything")
     for at, (instance, plan) in enumerate(plans):
@@ -35,34 +36,41 @@ def verify(
         verdict = judge(device.execute(build, job), instance.condition)
         if not verdict.passed:
             return verdict
+        printed = printed or verdict.notes
         written = [buffer.name for buffer in instance.case.buffers if buffer.role != "input"]
         if not written or [check.name for check in verdict.checks] != written:
             raise InternalError(f"outputs {written} were not all compared: {verdict.checks}")
         checks = worst(checks, verdict.checks)
     elements = sum(check.elements for check in checks)
     summary = f"{elements} output elements right on {len(plans)} sets of inputs"
-    return Verdict(Outcome.PASSED, summary, checks=checks, notes=tuple(notes))
+    return Verdict(Outcome.PASSED, summary, checks=checks, notes=(*notes, *printed))
 
 
 def judge(execution: Execution, condition: str = "") -> Verdict:
-    """The verdict on one execution; ``condition`` says on which inputs."""
+    """The verdict on one execution; ``condition`` says on which inputs.
+
+    What the kernel printed is among its notes.
+    """
     fault = execution.fault
     on = f" (on {condition})" if condition and not condition.startswith("seed ") else ""
+    notes = (f"the kernel printed: {execution.printed}",) if execution.printed else ()
     if fault is not None:
         where = f" in block {fault.block}, thread {fault.thread}" if fault.block else ""
-        return Verdict(fault.outcome, f"{fault.message}{where}{on}", line=fault.line)
+        message = f"{fault.message}{where}{on}"
+        return Verdict(fault.outcome, message, line=fault.line, notes=notes)
     if execution.modified_inputs:
         names = ", ".join(execution.modified_inputs)
         return Verdict(
             Outcome.INPUT_MODIFIED,
             f"the kernel wrote to its input {names}{on}",
             fix="write to the outputs alone, or declare the buffer in-out",
+            notes=notes,
         )
     for check in execution.checks:
         if not check.passed:
             summary = _describe(check, condition)
-            return Verdict(Outcome.WRONG, summary, checks=execution.checks)
-    return Verdict(Outcome.PASSED, "", checks=execution.checks)
+            return Verdict(Outcome.WRONG, summary, checks=execution.checks, notes=notes)
+    return Verdict(Outcome.PASSED, "", checks=execution.checks, notes=notes)
 
 
 def fresh_poison() -> int:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from optiml_magic.model.evaluation import Step
+from optiml_magic.printable import printable
 from optiml_magic.reports.quantities import number_of, ratio
 from optiml_magic.reports.summary import Summary
 from optiml_magic.widgets.frame import Board, Json
@@ -106,7 +107,7 @@ class TerminalLine:
     def write(self, text: str) -> None:
         """See Line."""
         if self._seen():
-            sys.stderr.write(f"\r\033[K  {text[:100]}")
+            sys.stderr.write(f"\r\033[K  {printable(text)[:100]}")
             sys.stderr.flush()
 
     def end(self, text: str, instead: object | None) -> None:  # noqa: ARG002  # the result follows
@@ -123,7 +124,7 @@ class Text:
     """Text that shows itself without quotes."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
+        self._text = printable(text)
 
     def __repr__(self) -> str:
         return self._text

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from optiml_magic.compilers.base import Compiler
+from optiml_magic.compilers.hosted import HostedCompiler
 from optiml_magic.compilers.nvcc import NvccCompiler
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.testing.compiler_contract import CompilerContract
@@ -13,6 +16,14 @@ class TestNvrtc(CompilerContract):
     @pytest.fixture
     def compiler(self) -> Compiler:
         return NvrtcCompiler()
+
+
+class TestHostedNvrtc(CompilerContract):
+    @pytest.fixture
+    def compiler(self) -> Iterator[Compiler]:
+        compiler = HostedCompiler("nvrtc")
+        yield compiler
+        compiler.close()
 
 
 @pytest.mark.skipif(not NVCC, reason="no nvcc with a host compiler on this machine")

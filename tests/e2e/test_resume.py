@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.processes import children, gone
+
 TASK = """\
 from optiml_magic.testing.kernels import known_task
 task = known_task("transpose_naive", rows=256, cols=192)
@@ -65,31 +67,8 @@ def test_no_device_host_outlives_a_killed_search(tmp_path: Path, home: Path) -> 
     task.write_text(TASK)
     process = subprocess.Popen(command(task, tmp_path / "never.json"), stdout=subprocess.DEVNULL)
     _wait_for_evaluations(home, set(), 1)
-    hosts = _children(process.pid)
+    hosts = children(process.pid)
     assert hosts
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    deadline = time.monotonic() + 20
-    while any(map(_runs, hosts)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(_runs, hosts))
-
-
-def _children(parent: int) -> list[int]:
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            stat = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            continue
-        if int(stat[1]) == parent:
-            found.append(int(entry.name))
-    return found
-
-
-def _runs(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
+    assert gone(hosts)

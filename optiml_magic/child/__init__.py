@@ -1,0 +1,5 @@
+"""A child process that answers frames: it may hang, crash or be killed, and its parent lives on.
+
+``process`` is the parent's end, ``server`` the child's, ``frames`` what they say to each other, and
+``confinement`` what the child may take and see.
+"""

@@ -1,0 +1,152 @@
+"""The parent's end of a child: start it, ask it with a time limit, kill all that it started.
+
+The child has a session of its own, so that a Stop in a notebook, which signals the whole process
+group, does not take it down in the middle of a frame; it ends with its pipe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+
+from optiml_magic import errors
+from optiml_magic.child import frames
+from optiml_magic.errors import InternalError, OptimlError
+
+_KEPT = 16 << 10  # bytes of what the child printed last
+_SHOWN_LINES = 3
+_LONGEST_LINE = 500
+_SECRET = re.compile(
+    r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|PROXY|^(?:OPENAI|ANTHROPIC|AZURE|AWS)_|_URL$",
+    re.IGNORECASE,
+)
+
+
+def environment() -> dict[str, str]:
+    """This process's environment, less what looks like a secret: no child has use for one."""
+    return {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
+
+
+class Child:
+    """``python -m module arguments``; ``kinds`` are the frames that it may answer with.
+
+    ``prefix`` is a tool that wraps it, such as ncu.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        kinds: frames.Kinds,
+        *,
+        prefix: Sequence[str] = (),
+    ) -> None:
+        self._kinds = {**kinds, "Failed": frames.Failed, "Raised": frames.Raised}
+        self._process = subprocess.Popen(  # noqa: S603  # our own module under our own interpreter
+            [*prefix, sys.executable, "-P", "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            cwd=tempfile.gettempdir(),
+            env={**environment(), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        self._answers: queue.Queue[tuple[object, bytes] | None] = queue.Queue()
+        self._printed = b""
+        self._threads = [
+            threading.Thread(target=target, daemon=True) for target in (self._listen, self._drain)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def ask(self, request: object, seconds: float) -> tuple[object, bytes]:
+        """The answer to one request.
+
+        Raises TimeoutError after ``seconds`` and EOFError if the child died, which is killed then;
+        what the child raised of ``errors``; InternalError if it failed.
+        """
+        assert self._process.stdin is not None
+        try:
+            frames.send(self._process.stdin, request)  # type: ignore[arg-type]  # IO[bytes] is enough
+            answer = self._answers.get(timeout=seconds)
+        except queue.Empty:
+            self.kill()
+            raise TimeoutError from None
+        except OSError as broken:
+            self.kill()
+            raise EOFError from broken
+        except BaseException:
+            # Half a frame, or an answer still to come that the next request would take for its own.
+            self.kill()
+            raise
+        if answer is None:
+            raise EOFError
+        if isinstance(answer[0], frames.Raised):
+            raise _raised(answer[0])
+        if isinstance(answer[0], frames.Failed):
+            raise InternalError(f"a child process failed:\n{answer[0].message}")
+        return answer
+
+    def kill(self) -> str:
+        """End the process and everything in its session; returns the last that it printed."""
+        with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        status = self._process.wait()
+        self._release()
+        lines = self._printed.decode(errors="replace").splitlines()
+        last = [line.strip()[:_LONGEST_LINE] for line in lines if line.strip()][-_SHOWN_LINES:]
+        return " | ".join(last) or f"exit status {status}"
+
+    def close(self, seconds: float) -> None:
+        """End the process by its pipe; one that does not go within ``seconds`` is killed."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return
+        self._release()
+
+    def _release(self) -> None:
+        for thread in self._threads:
+            thread.join(timeout=2)
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        try:
+            while True:
+                self._answers.put(frames.receive(self._process.stdout, self._kinds))  # type: ignore[arg-type]
+        except (EOFError, ValueError, OSError):
+            self._answers.put(None)
+
+    def _drain(self) -> None:
+        """Keep the last of what it prints: in pieces, for a line may have no end."""
+        assert self._process.stderr is not None
+        with contextlib.suppress(ValueError, OSError):
+            while piece := self._process.stderr.read1(_KEPT):  # type: ignore[attr-defined]  # buffered
+                self._printed = (self._printed + piece)[-_KEPT:]
+
+
+def _raised(answer: frames.Raised) -> OptimlError:
+    kind = getattr(errors, answer.error, None)
+    known = isinstance(kind, type) and issubclass(kind, OptimlError)
+    return (kind if known else InternalError)(answer.message, fix=answer.fix)

@@ -1,0 +1,79 @@
+"""The compile host: ``python -m optiml_magic.compilers.host nvrtc FOLDER ...``.
+
+A child that holds one compiler. The folders are those that the task includes from; with NVRTC no
+file outside of them and of the toolkit's headers can be opened here once the compiler is loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from pathlib import Path
+
+from optiml_magic.child.confinement import available_memory, be_expendable, limit_memory, see_only
+from optiml_magic.child.server import own_streams, serve
+from optiml_magic.compilers import wire
+from optiml_magic.compilers.base import Compiler
+from optiml_magic.errors import MachineError
+from optiml_magic.model.build import CompileFailure, Diagnostic
+from optiml_magic.model.codec import to_json
+
+_MOST_MEMORY = 8 << 30  # bytes; a large kernel of templates takes about one
+_OWN = Path(__file__).parents[1]
+
+
+def main(arguments: list[str]) -> int:
+    """Serve the compiler named by the first argument."""
+    be_expendable()
+    limit_memory(min(_MOST_MEMORY, max(available_memory(), _MOST_MEMORY // 4)))
+    requests, answers = own_streams()
+    serve(_CompileHost(arguments[0], arguments[1:]).answer, wire.KINDS, requests, answers)
+    return 0
+
+
+class _CompileHost:
+    def __init__(self, name: str, folders: list[str]) -> None:
+        self._name = name
+        self._folders = folders
+        self._compiler: Compiler | None = None
+        self._confined = False
+
+    def answer(self, message: object) -> tuple[object, bytes]:
+        try:
+            return self._answered(message), b""
+        except MemoryError:
+            return _failed("the compiler ran out of memory"), b""
+
+    def _answered(self, message: object) -> object:
+        compiler = self._compiler = self._compiler or self._opened()
+        if isinstance(message, wire.Describe):
+            return wire.Described(compiler.version, compiler.major, self._confined)
+        if isinstance(message, wire.Compile):
+            return compiler.compile(message.text, message.kernels, message.chip, message.options)
+        raise ValueError(f"{type(message).__name__} is no request")
+
+    def _opened(self) -> Compiler:
+        """The compiler, loaded as a whole before the door is shut behind it."""
+        if self._name == "nvcc":  # starts programs of the system, which read what they please
+            from optiml_magic.compilers.nvcc import NvccCompiler
+
+            return NvccCompiler()
+        if self._name != "nvrtc":
+            raise MachineError(f"no compiler named {self._name!r}")
+        from optiml_magic.compilers.nvrtc import NvrtcCompiler, include_folders
+
+        compiler = NvrtcCompiler()
+        to_json(CompileFailure, _failed(""))  # loads what the first answer needs
+        python = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")]
+        self._confined = see_only(
+            [*include_folders(compiler.major), *self._folders, *python, _OWN, "/proc/self"]
+        )
+        return compiler
+
+
+def _failed(message: str) -> CompileFailure:
+    return CompileFailure((Diagnostic(0, "error", message),), message)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,118 @@
+"""A compiler in a child process: a text that it never ends on, or dies of, costs one child.
+
+NVRTC cannot be interrupted, and a few lines of templates or macros keep it busy for ever.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from optiml_magic.child.process import Child
+from optiml_magic.chips import Chip
+from optiml_magic.compilers import wire
+from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.compilers.includes import refused
+from optiml_magic.errors import InternalError, MachineError
+from optiml_magic.model.build import Build, CompileFailure, Diagnostic
+
+_START_SECONDS = 120.0
+_END_SECONDS = 1.0
+
+
+class HostedCompiler:
+    """``nvrtc`` or ``nvcc`` by name, in a child that is started here and after each loss.
+
+    Args:
+        name: of the compiler.
+        seconds: of one compilation; then the child is killed and the text does not compile.
+        include: the folders that options will name; others cost a new child.
+    """
+
+    def __init__(self, name: str, *, seconds: float = 60.0, include: Sequence[str] = ()) -> None:
+        self._name = name
+        self._seconds = seconds
+        self._include = tuple(include)
+        self._child: Child | None = None
+        self._end: Any = None  # closes the child with this object, if nobody did
+        self.restarts = 0
+        self._start()
+
+    @property
+    def version(self) -> str:
+        return self._described.version
+
+    @property
+    def major(self) -> int:
+        return self._described.major
+
+    @property
+    def confined(self) -> bool:
+        """Whether the system keeps the compiler from every file outside of its folders."""
+        return self._described.confined
+
+    def compile(
+        self, text: str, kernels: tuple[str, ...], chip: Chip, options: CompileOptions
+    ) -> Build | CompileFailure:
+        complaint = refused(text, options)
+        if complaint is not None:
+            return CompileFailure((complaint,), complaint.message)
+        _ = self._described  # what the machine lacks is no fault of the text
+        if not set(options.include) <= set(self._include):
+            self._include = options.include
+            self.close()
+        try:
+            answer, _ = self._running().ask(
+                wire.Compile(text, kernels, chip, options), self._seconds
+            )
+        except TimeoutError:
+            self._lost()
+            return _failed(f"the compiler did not end within {self._seconds:g} s and was killed")
+        except EOFError:
+            return _failed(f"the compiler died of this text: {self._lost()}")
+        if isinstance(answer, Build | CompileFailure):
+            return answer
+        raise InternalError(f"the compile host answered {answer}")
+
+    def close(self) -> None:
+        """End the child; the next text starts another."""
+        if self._child is not None:
+            self._end()
+            self._child = None
+
+    @cached_property
+    def _described(self) -> wire.Described:
+        try:
+            answer, _ = self._running().ask(wire.Describe(), _START_SECONDS)
+        except (TimeoutError, EOFError) as lost:
+            raise MachineError(
+                f"the compile host does not start: {self._lost()}", fix="see optiml doctor"
+            ) from lost
+        assert isinstance(answer, wire.Described)
+        return answer
+
+    def _running(self) -> Child:
+        if self._child is None or not self._child.alive:
+            self.close()
+            self._start()
+        assert self._child is not None
+        return self._child
+
+    def _start(self) -> None:
+        child = Child("optiml_magic.compilers.host", [self._name, *self._include], wire.KINDS)
+        self._child, self._end = child, weakref.finalize(self, child.close, _END_SECONDS)
+
+    def _lost(self) -> str:
+        """End a child that does not answer; returns the last that it printed."""
+        assert self._child is not None
+        self._end.detach()
+        last = self._child.kill()
+        self._child = None
+        self.restarts += 1
+        return last
+
+
+def _failed(message: str) -> CompileFailure:
+    return CompileFailure((Diagnostic(0, "error", message),), message)

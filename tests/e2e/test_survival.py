@@ -1,0 +1,49 @@
+"""Hundreds of evaluations in a row, hostile ones among them: nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+
+from optiml_magic.evaluation import Evaluator
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.optimize import session
+from optiml_magic.settings import resolve
+from optiml_magic.testing.hostile import HOSTILE, SETTINGS, healthy, task
+from optiml_magic.verifiers.problem import prepare
+from tests.present import examples
+from tests.processes import children, descriptors, eventually, resident, shared_files
+
+COUNT = examples(30, 500)
+WARM = examples(12, 60)
+GROWTH = 64 << 20  # bytes of resident memory over all of them, caches and fragments included
+CRASH = "a crash of the host"
+
+
+def test_nothing_leaks() -> None:
+    own, rng = os.getpid(), random.Random(0)
+    others, files, threads = children(own), shared_files(), threading.active_count()
+    names = [name for name, hostile in HOSTILE.items() if not hostile.slow]
+    with session(resolve({"device": "emulated", **SETTINGS})) as members:
+        evaluator = Evaluator(prepare(task(), seeds=2), members.tools)
+        for number in range(COUNT):
+            if number == WARM:
+                before = descriptors(own), resident(own)
+            chosen = rng.choice([*names, *[""] * len(names), CRASH])
+            if chosen == CRASH:
+                members.tools.device._child._process.kill()  # type: ignore[attr-defined]
+            hostile = HOSTILE.get(chosen) if number else None
+            text = hostile.text if hostile else healthy(number)
+            (ended,) = evaluator([Candidate(number, None, Proposal(text, "", "test"))])
+            if hostile:
+                assert ended.verdict.outcome in hostile.ends, (chosen, ended.verdict)
+            elif chosen != CRASH:
+                assert ended.verdict.passed, ended.verdict
+            assert len(children(own) - others) <= 2  # one that compiles, one that runs
+        assert descriptors(own) <= before[0] + 4
+        assert resident(own) <= before[1] + GROWTH
+    assert eventually(lambda: children(own) <= others)
+    assert eventually(lambda: threading.active_count() <= threads)
+    # Others on this machine have files of their own there.
+    assert not {name for name in shared_files() - files if "optiml" in name}
