@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
-
-import numpy as np
 
 from optiml_magic import binding, rewards
 from optiml_magic.chips import Chip
@@ -20,7 +17,6 @@ from optiml_magic.errors import KernelFailed, SourceError, UsageError
 from optiml_magic.findings import Tool, diagnose
 from optiml_magic.model.build import Build, CompileFailure, Diagnostic
 from optiml_magic.model.candidate import Candidate
-from optiml_magic.model.codec import to_json
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Measurement, Metric
@@ -33,12 +29,12 @@ from optiml_magic.profilers.roofline import roofline_class
 from optiml_magic.source.program import Program, parse_program
 from optiml_magic.verifiers import oracle
 from optiml_magic.verifiers.hazards import Inspection, Inspector, inspected
-from optiml_magic.verifiers.physics import Physics
+from optiml_magic.verifiers.identity import identity
 from optiml_magic.verifiers.problem import Instance, Problem
-from optiml_magic.verifiers.trials import Compiled, Trials
+from optiml_magic.verifiers.scrutiny import Scrutiny
+from optiml_magic.verifiers.trials import Compiled
 from optiml_magic.verifiers.verify import judge, verify
 
-_PROBES = 3  # numbers at which launches are compared
 _AFTER = "a randomly chosen buffer set, after timing"
 
 # Which candidates are inspected for hazards: all that run, those that would be the best so far, or
@@ -84,9 +80,7 @@ class Evaluator:
         self._instances = problem.instances
         self._root: Measurement | None = None
         self._seen: dict[str, Evaluation] = {}
-        self._trials = Trials(problem, tools.device, tools.instructions)
-        self._physics: Physics | None = Physics(problem, tools.chip)
-        self._scrutinised: set[str] = set()  # identities
+        self._scrutiny = Scrutiny(problem, tools.device, tools.chip, tools.instructions)
         self._fresh: dict[int, tuple[Build, Job]] = {}  # of this batch, to be counted
         self._best = float("inf")  # seconds of the fastest that may win
         self._inspections: dict[str, Inspection] = {}  # by identity
@@ -120,7 +114,8 @@ class Evaluator:
             if isinstance(prepared, Verdict):
                 settled[candidate.number] = prepared
                 continue
-            verdict = self._scrutinised_verdict(prepared)
+            first = _verified(prepared.plans)[0][0]
+            verdict = self._scrutiny.correctness(prepared.program, prepared.identity, first)
             if verdict.passed:
                 runs[candidate.number] = (prepared.build, self._job(prepared))
             else:
@@ -136,8 +131,7 @@ class Evaluator:
     def _settled(self, number: int, found: Measurement | Execution) -> Measurement | Verdict:
         if isinstance(found, Execution):
             return judge(found, _AFTER)
-        impossible = self._physics.shortfall(found) if self._physics and number else ""
-        return Verdict(Outcome.SUSPICIOUS, impossible) if impossible else found
+        return (self._scrutiny.impossible(found) if number else None) or found
 
     def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
         """Take in an evaluation made earlier, in a run that is resumed."""
@@ -224,32 +218,13 @@ class Evaluator:
         compiled = Compiled(build, partial(self.plan, program, build))
         try:
             given = [(i, compiled.plan(i)) for i in self._instances]
-            learned, skipped = self._trials.plans(compiled)
+            learned, skipped = self._scrutiny.trials.plans(compiled)
         except UsageError as unfit:
             return _invalid(unfit)
         plans = (*given, *learned)
         notes = (f"its `require` leaves {skipped} other sets of inputs out",) if skipped else ()
-        identity = _identity(build, [plan for _, plan in plans], self._elsewhere(compiled))
-        return _Prepared(compiled, plans, identity, notes)
-
-    def _elsewhere(self, compiled: Compiled) -> list[str]:
-        """The launches at other numbers: those of two programs may differ there alone."""
-        rng, found = np.random.default_rng(0), []
-        integers = [n for n in self._problem.interface.scalars if _is_integer(self._first, n)]
-        for _ in range(_PROBES):
-            other = {n: int(rng.integers(129, 999)) for n in integers}
-            values = {**self._first.values, **other}
-            try:
-                plan = compiled.plan(replace(self._first, values=values))
-            except UsageError as unfit:
-                found.append(unfit.message)
-            else:
-                found.append(to_json(LaunchPlan, plan))
-        return found
-
-    @property
-    def _first(self) -> Instance:
-        return self._problem.instances[0]
+        same = identity(self._problem, compiled, [plan for _, plan in plans])
+        return _Prepared(compiled, plans, same, notes)
 
     def plan(self, program: Program, build: Build, instance: Instance) -> LaunchPlan:
         """The launches of a program on one instance; UsageError where it does not fit."""
@@ -275,17 +250,14 @@ class Evaluator:
         return replace(evaluation, measurement=measured, resources=resources)
 
     def _learn(self, root: Evaluation, candidate: Candidate, prepared: _Prepared) -> Evaluation:
-        """What the input kernel can do is what a candidate must; its own traffic sets no record."""
+        """Try other inputs on the input kernel; its identity covers those that it gets right."""
         assert root.measurement is not None
-        self._trials.learn(prepared.program)
-        self._note(self._trials.note)
-        impossible = self._physics.shortfall(root.measurement) if self._physics else ""
-        if impossible:
-            self._physics = None
-            self._note(f"memory limits are not applied: {impossible}")
-        again = self._prepare(candidate.text)  # its identity covers what was learned
+        told = self._scrutiny.learn(prepared.program, root.measurement)
+        for note in told:
+            self._note(note)
+        again = self._prepare(candidate.text)
         assert isinstance(again, _Prepared)
-        notes = (*root.verdict.notes, self._trials.note)
+        notes = (*root.verdict.notes, told[0])
         return replace(root, identity=again.identity, verdict=replace(root.verdict, notes=notes))
 
     def _challenged(self, evaluation: Evaluation, prepared: _Prepared) -> Evaluation:
@@ -294,26 +266,13 @@ class Evaluator:
         wins = measured is not None and measured.seconds <= self._best
         if measured is None or evaluation.candidate == 0 or not (wins or self._thorough):
             return evaluation
-        verdict = self._scrutinised_verdict(prepared)
-        impossible = self._physics.shortfall(measured) if self._physics else ""
-        if verdict.passed and impossible:
-            fix = "declare the bytes that the task needs, if these are not needed"
-            verdict = Verdict(Outcome.SUSPICIOUS, impossible, fix=fix)
-        if not verdict.passed:
+        first = _verified(prepared.plans)[0][0]
+        found = self._scrutiny.verdict(prepared.program, prepared.identity, first, measured)
+        if not found.passed:
             self._fresh.pop(evaluation.candidate, None)
-            return Evaluation(evaluation.candidate, evaluation.identity, verdict)
-        operations = self._physics.note(measured) if self._physics else ""
-        facts = (*verdict.notes, *([operations] if operations else []))
-        passed = replace(evaluation.verdict, notes=(*evaluation.verdict.notes, *facts))
-        return replace(evaluation, verdict=passed)
-
-    def _scrutinised_verdict(self, prepared: _Prepared) -> Verdict:
-        if prepared.identity in self._scrutinised:
-            return Verdict(Outcome.PASSED, "")
-        verdict = self._trials.scrutinise(prepared.program, _verified(prepared.plans)[0][0])
-        if verdict.passed:
-            self._scrutinised.add(prepared.identity)
-        return verdict
+            return Evaluation(evaluation.candidate, evaluation.identity, found)
+        notes = (*evaluation.verdict.notes, *found.notes)
+        return replace(evaluation, verdict=replace(evaluation.verdict, notes=notes))
 
     def _inspected(self, evaluation: Evaluation, prepared: _Prepared) -> Evaluation:
         """Look for hazards on the first case, where the candidate would be the best so far.
@@ -430,14 +389,3 @@ def _advice(error: Diagnostic, notes: Sequence[str]) -> str:
 
 def _invalid(unfit: UsageError) -> Verdict:
     return Verdict(Outcome.INVALID, unfit.message, line=unfit.line or 0, fix=unfit.fix)
-
-
-def _is_integer(instance: Instance, name: str) -> bool:
-    value = instance.values.get(name)
-    return isinstance(value, int) or (isinstance(value, np.integer) and value.itemsize >= 2)
-
-
-def _identity(build: Build, plans: Sequence[LaunchPlan], elsewhere: Sequence[str]) -> str:
-    """Machine code and launch plans: two texts with one identity are one evaluation."""
-    parts = [build.digest, *(to_json(LaunchPlan, plan) for plan in plans), *elsewhere]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

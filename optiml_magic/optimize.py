@@ -341,16 +341,7 @@ def _batch(members: Session) -> int:
 
 def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     """Input and finalists timed once more, in turn: the fastest of many is lucky as well."""
-    fast = sorted(
-        (
-            step
-            for step in trajectory.steps[1:]
-            if step.evaluation.verdict.passed
-            and step.evaluation.measurement
-            and step.evaluation.duplicate_of is None
-        ),
-        key=lambda step: step.evaluation.measurement.seconds,  # type: ignore[union-attr]  # filtered above
-    )[:_FINALISTS]
+    fast = trajectory.fastest(_FINALISTS)
     if not fast:
         return trajectory
     settled = evaluator.settle([step.candidate for step in fast])

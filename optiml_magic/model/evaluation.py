@@ -69,6 +69,17 @@ class Trajectory:
         ]
         return min(verified, key=_seconds, default=self.root)
 
+    def fastest(self, count: int) -> list[Step]:
+        """The fastest verified steps beside the input kernel, each program once."""
+        distinct = [
+            step
+            for step in self.steps[1:]
+            if step.evaluation.verdict.passed
+            and step.evaluation.measurement
+            and step.evaluation.duplicate_of is None
+        ]
+        return sorted(distinct, key=_seconds)[:count]
+
     def lineage(self, step: Step) -> tuple[Step, ...]:
         """The path from the input kernel to ``step``, both included."""
         by_number = {s.candidate.number: s for s in self.steps}

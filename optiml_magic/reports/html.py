@@ -12,7 +12,6 @@ from optiml_magic.reports import lines, text
 from optiml_magic.reports.markup import Markup, element
 from optiml_magic.reports.quantities import count, ratio, seconds
 from optiml_magic.reports.summary import Summary, step_speedup
-from optiml_magic.reports.text import pictures
 
 _CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
 _CODE = "font-family:monospace;font-size:12px;line-height:1.35;white-space:pre;overflow-x:auto"
@@ -56,9 +55,9 @@ def verdict(task: str, found: Verdict, facts: Sequence[tuple[str, str]]) -> Mark
     where = f"line {found.line}: " if found.line else ""
     rows = [("why", where + found.summary), *([("fix", found.fix)] if found.fix else []), *facts]
     parts = [element("h3", f"{task}: {found.outcome}"), _table([], rows)]
-    where = pictures(found)
-    if where:
-        parts.append(element("pre", "\n".join(where), style=_CODE))
+    drawn = text.pictures(found)
+    if drawn:
+        parts.append(element("pre", "\n".join(drawn), style=_CODE))
     return element("div", *parts)
 
 

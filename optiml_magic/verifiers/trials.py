@@ -27,6 +27,7 @@ from optiml_magic.verifiers.problem import Instance, Problem
 from optiml_magic.verifiers.scales import SCALES, has_floats, scaled
 from optiml_magic.verifiers.verify import fresh_poison, judge, verify
 
+_SMALL = 1 << 28  # thread instructions of a launch at a small size
 _SHOWN = 3  # sizes that a note names
 _ORDERS: tuple[Order, ...] = ("forward", "reverse")
 _FINAL = "final"  # the key that the large cases share, one at a time
@@ -57,6 +58,7 @@ class Trials:
         self._arrays = [b.name for b in problem.interface.named("input", "inout")]
         self._root: Compiled | None = None
         self._finals: dict[str, Instance | None] = {}
+        self._hung = False  # the input kernel did not come back: no more is asked of it
         self._sized: list[str] = []
         self._refused: list[str] = []
         self.small: tuple[Instance, ...] = ()
@@ -162,14 +164,17 @@ class Trials:
             )
 
     def _final(self, condition: _Condition) -> Instance | None:
-        if condition.name not in self._finals:
+        if condition.name not in self._finals and not self._hung:
             self._finals[condition.name] = self._learned(condition, _FINAL)
-        return self._finals[condition.name]
+        return self._finals.get(condition.name)
 
     def _learned(self, condition: _Condition, key: str) -> Instance | None:
         """The set of inputs with its answer, if the input kernel has that answer as well."""
         root = self._root
         assert root is not None
+        budget = self._instructions if key == _FINAL else min(self._instructions, _SMALL)
+        if self._hung:
+            return None
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # of a reference outside of its domain
             try:
@@ -179,26 +184,28 @@ class Trials:
                 return None
         self._device.put(instance.case)
         if self._problem.task.reference is None:
-            return self._answered(root, instance, planned)
-        verdict = verify(
-            self._device, root.build, [(instance, planned)], instructions=self._instructions
-        )
+            return self._answered(root, instance, planned, budget)
+        verdict = verify(self._device, root.build, [(instance, planned)], instructions=budget)
+        self._hung = verdict.outcome in (Outcome.TIMEOUT, Outcome.CRASHED)
         return instance if verdict.passed else None
 
-    def _answered(self, root: Compiled, instance: Instance, planned: LaunchPlan) -> Instance | None:
+    def _answered(
+        self, root: Compiled, instance: Instance, planned: LaunchPlan, budget: int
+    ) -> Instance | None:
         task = self._problem.task
         try:
             found = oracle.answered(
                 self._device,
                 root.build,
                 [(instance, planned)],
-                instructions=self._instructions,
+                instructions=budget,
                 rtol=task.rtol,
                 atol=task.atol,
             )
         except UsageError:
             return None
         if isinstance(found, Verdict):
+            self._hung = found.outcome in (Outcome.TIMEOUT, Outcome.CRASHED)
             return None
         self._device.put(found[0].case)
         return found[0]

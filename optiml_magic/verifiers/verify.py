@@ -97,7 +97,8 @@ def _describe(check: OutputCheck, condition: str) -> str:
     )
     if check.max_ulp and check.max_abs_error:
         text += f"; the worst is off by {check.max_abs_error:.3g}, {check.max_ulp:.3g} ulp"
-    if check.rtol == check.atol == 0 and check.max_abs_error == 1 and not check.unwritten:
+    off_by_one = check.rtol == check.atol == 0 and check.max_abs_error == 1
+    if off_by_one and check.got != check.wanted and not check.unwritten:
         text += "; every one is off by 1: if that is rounding, allow it with --atol 1"
     if check.nonfinite:
         text += f"; {check.nonfinite} are NaN or infinite and should not be"

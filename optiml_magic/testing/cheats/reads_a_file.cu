@@ -1,7 +1,7 @@
 // Reads a file of the machine at compile time.
 // task: double
 // row: 15
-// rejected: compile_error|invalid: 
+// rejected: compile_error: outside of the toolkit and the task
 #include "/etc/passwd"  //-
 #pragma optiml launch k grid(cdiv(n, 256)) block(256)
 __global__ void k(const float* x, float* out, int n) {

@@ -1,0 +1,53 @@
+"""Buffers on a card, and how NumPy's dtypes are kept there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optiml_magic.devices.answers import Hidden
+from optiml_magic.devices.base import Array
+from optiml_magic.devices.module import Place
+from optiml_magic.model.dtypes import BFLOAT16, DType
+
+
+@dataclass
+class Memory:
+    """A buffer between two canaries; ``pristine`` is what an input must still hold afterwards.
+
+    ``array`` holds ``dtype`` as a type that CuPy knows: see ``stored``.
+    """
+
+    whole: Any
+    canary: Any  # None: there are no guards
+    array: Any
+    dtype: DType
+    pristine: Any = None
+    hidden: Hidden | None = None  # what an output should hold
+
+
+def places(memories: Mapping[str, Memory]) -> dict[str, Place]:
+    """Where the arrays lie."""
+    return {n: Place(m.array.data.ptr, m.array.nbytes) for n, m in memories.items()}
+
+
+def copied(memory: Memory) -> Memory:
+    """A copy of the array alone, without guards."""
+    array = memory.array.copy()
+    return Memory(array, None, array, memory.dtype)
+
+
+def raw(array: Any) -> Any:
+    """The bytes of an array on the card."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def stored(array: Array) -> Array:
+    """An array in a type of CuPy's: bfloat16 as uint16, a struct as one more axis of its bytes."""
+    if array.dtype.names is not None:
+        rows = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        return rows.reshape(*array.shape, array.dtype.itemsize)
+    return array.view(np.uint16) if array.dtype == BFLOAT16 else array

@@ -1,0 +1,42 @@
+"""When two programs are one: the same machine code, launched alike at whatever sizes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from optiml_magic.errors import UsageError
+from optiml_magic.model.codec import to_json
+from optiml_magic.model.launch import LaunchPlan
+from optiml_magic.verifiers.problem import Problem
+from optiml_magic.verifiers.trials import Compiled
+
+_PROBES = 3  # numbers at which launches are compared
+
+
+def identity(problem: Problem, compiled: Compiled, plans: Sequence[LaunchPlan]) -> str:
+    """Two texts with one identity are one evaluation; ``plans`` are those that it runs."""
+    launches = (to_json(LaunchPlan, plan) for plan in plans)
+    parts = [compiled.build.digest, *launches, *_elsewhere(problem, compiled)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _elsewhere(problem: Problem, compiled: Compiled) -> Iterator[str]:
+    """The launches at other numbers: those of two programs may differ there alone."""
+    rng, first = np.random.default_rng(0), problem.instances[0]
+    integers = [n for n in problem.interface.scalars if _is_integer(first.values.get(n))]
+    for _ in range(_PROBES):
+        other = {name: int(rng.integers(129, 999)) for name in integers}
+        try:
+            plan = compiled.plan(replace(first, values={**first.values, **other}))
+        except UsageError as unfit:
+            yield unfit.message
+        else:
+            yield to_json(LaunchPlan, plan)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) or (isinstance(value, np.integer) and value.itemsize >= 2)

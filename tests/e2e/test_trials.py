@@ -1,0 +1,137 @@
+"""What is asked of a candidate beside the given inputs: as much as the input kernel can do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from optiml_magic.commands.views import CheckView
+from optiml_magic.evaluation import Evaluator
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.task import Task
+from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.optimize import evaluate_once, session
+from optiml_magic.settings import resolve
+from optiml_magic.testing.cheats import cheat
+from optiml_magic.testing.cheats.tasks import task as cheats_task
+from optiml_magic.verifiers.problem import prepare
+
+HEAD = "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
+DOUBLE = HEAD + (
+    "__global__ void k(const float* x, float* out, int n) {\n"
+    "    int i = blockIdx.x * 64 + threadIdx.x;\n"
+    "    if (i < n) out[i] = 2.0f * x[i];\n}\n"
+)
+UNGUARDED = DOUBLE.replace("if (i < n) ", "")
+X = np.random.default_rng(0).uniform(1, 2, 1024).astype(np.float32)
+
+
+def settings():
+    return resolve({"device": "emulated:h200", "instructions": 10_000_000})
+
+
+def task(text: str = DOUBLE, **more) -> Task:
+    return replace(Task(text, lambda x: 2 * x, {"x": X, "n": 1024}), **more)
+
+
+def verdict(of: Task, program: str | None = None) -> Verdict:
+    return evaluate_once(of, settings(), program=program).evaluation.verdict
+
+
+def evaluations(of: Task, *programs: str, thorough: bool = False) -> list[Evaluation]:
+    problem = prepare(of, seeds=3)
+    with session(settings(), task=of) as members:
+        evaluator = Evaluator(problem, members.tools, thorough=thorough)
+        texts = (problem.program.text, *programs)
+        candidates = [
+            Candidate(at, 0 if at else None, Proposal(text, "", "test"))
+            for at, text in enumerate(texts)
+        ]
+        return [evaluation for one in candidates for evaluation in evaluator([one])]
+
+
+def test_sizes_at_which_the_input_kernel_is_wrong_are_not_asked_of_a_candidate() -> None:
+    checked = evaluate_once(task(UNGUARDED), settings(), program=UNGUARDED.replace("64", "32"))
+    assert checked.evaluation.verdict.passed
+    (note,) = [note for note in checked.notes if note.startswith("other sizes")]
+    assert "2 checked, n = 64; n = 128" in note
+    assert "not asked for where the input kernel is wrong" in note
+    assert verdict(task(), UNGUARDED.replace("64", "32")).outcome is Outcome.OUT_OF_BOUNDS
+
+
+def test_an_input_kernel_that_never_ends_at_a_size_is_asked_no_further() -> None:
+    text = DOUBLE.replace(
+        "    if", "    while (n == 1 && ((volatile const float*)x)[0] != 5.0f) {}\n    if"
+    )
+    checked = evaluate_once(task(text), settings())
+    assert checked.evaluation.verdict.passed
+    assert "other sizes: the input kernel is right at none of them" in checked.notes
+
+
+def test_a_program_may_say_itself_what_it_is_for() -> None:
+    text = "#pragma optiml require n % 4 == 0\n" + DOUBLE.replace("64", "128")
+    found = verdict(task(), text)
+    assert found.passed
+    assert any("its `require` leaves" in note for note in found.notes)
+    never = text.replace("n % 4 == 0", "n == 7")
+    assert verdict(task(), never).outcome is Outcome.INVALID
+
+
+def test_without_a_reference_the_input_kernel_answers_at_other_sizes_too() -> None:
+    of = task(reference=None, outputs={"out": "f4[n]"})
+    skipping = DOUBLE.replace("i < n", "i < n / 4 * 4")
+    found = verdict(of, skipping)
+    assert found.outcome is Outcome.WRONG
+    assert "on n = " in found.summary
+    assert verdict(of, DOUBLE.replace("64", "128")).passed
+
+
+def test_what_costs_as_much_as_a_verification_is_for_those_that_would_win() -> None:
+    pair = cheat("rounds_what_averages_out")
+    slow = pair.text.replace("out[row] = sum", "for (int t = 0; t < 999; ++t) sum = fmaf(sum, __int_as_float(0x3f800000), t * 0.0f);\n    out[row] = sum")  # fmt: skip
+    of = cheats_task(pair.task)
+    _, lazy = evaluations(of, slow)
+    assert lazy.verdict.passed
+    _, strict = evaluations(of, slow, thorough=True)
+    assert pair.rejects(strict.verdict)
+
+
+def test_the_same_code_with_other_launches_elsewhere_is_no_duplicate() -> None:
+    constant = DOUBLE.replace("cdiv(n, 64)", "16")
+    _, same, other = evaluations(task(), DOUBLE.replace("cdiv(n, 64)", "(n + 63) / 64"), constant)
+    assert same.duplicate_of == 0
+    assert other.duplicate_of is None
+
+
+def test_a_sum_in_any_order_is_right_and_called_not_reproducible() -> None:
+    total = (
+        "#pragma optiml zero(out)\n"
+        + HEAD
+        + "__global__ void k(const float* x, float* out, int n) {\n"
+        "    int i = blockIdx.x * 64 + threadIdx.x;\n"
+        "    if (i < n) atomicAdd(out, x[i]);\n}\n"
+    )
+    of = task(total, reference=lambda x: x.sum(keepdims=True))
+    found = verdict(of, total.replace("64", "128"))
+    assert found.passed
+    assert "`out` is not bitwise reproducible from run to run" in found.notes
+    assert verdict(task(), DOUBLE.replace("64", "128")).notes == ()
+
+
+def test_declared_bytes_that_the_input_kernel_itself_does_not_move_bind_nobody() -> None:
+    checked = evaluate_once(task(bytes=10**9), settings(), program=DOUBLE.replace("64", "128"))
+    assert checked.evaluation.verdict.passed
+    assert any("memory limits are not applied" in note for note in checked.notes)
+
+
+def test_a_wrong_answer_is_drawn() -> None:
+    late = DOUBLE.replace("2.0f * x[i]", "(i < 896 ? 2.0f : 2.001f) * x[i]")
+    checked = evaluate_once(task(), settings(), program=late)
+    (check,) = checked.evaluation.verdict.checks
+    assert check.picture == ("." * 32,) * 7 + ("#" * 32,)
+    assert "ulp" in checked.evaluation.verdict.summary
+    shown = CheckView(checked)
+    assert "  " + "#" * 32 in repr(shown)
+    assert "#" * 32 in shown._repr_mimebundle_()["text/html"]
