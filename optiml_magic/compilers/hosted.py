@@ -63,19 +63,21 @@ class HostedCompiler:
         if not set(options.include) <= set(self._include):
             self._include = options.include
             self.close()
-        try:
-            answer, _ = self._running().ask(
-                wire.Compile(text, kernels, chip, options), self._seconds
-            )
-        except TimeoutError:
-            self._lost()
-            limit = f"the compiler did not end within {self._seconds:g} s and was killed"
-            return _failed(f"{limit}; OPTIML_COMPILE_SECONDS is the limit")
-        except EOFError:
-            return _failed(f"the compiler died of this text: {self._lost()}")
-        if isinstance(answer, Build | CompileFailure):
-            return answer
-        raise InternalError(f"the compile host answered {answer}")
+        request, last = wire.Compile(text, kernels, chip, options), ""
+        for _attempt in range(2):  # NVRTC dies of a text that it takes a moment later, now and then
+            try:
+                answer, _ = self._running().ask(request, self._seconds)
+            except TimeoutError:
+                self._lost()
+                limit = f"the compiler did not end within {self._seconds:g} s and was killed"
+                return _failed(f"{limit}; OPTIML_COMPILE_SECONDS is the limit")
+            except EOFError:
+                last = self._lost()
+                continue
+            if isinstance(answer, Build | CompileFailure):
+                return answer
+            raise InternalError(f"the compile host answered {answer}")
+        return _failed(f"the compiler died of this text twice: {last}")
 
     def close(self) -> None:
         """End the child; the next text starts another."""

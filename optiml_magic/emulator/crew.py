@@ -99,13 +99,14 @@ class Crew:
             threading.Thread(target=work, args=(worker.record.address, code), daemon=True)
             for worker in self.workers[:threads]
         ]
-        for thread in running:
-            thread.start()
         try:
+            for thread in running:
+                thread.start()
             for thread in running:
                 thread.join()
         except BaseException:
             self._control.set(stop=1)
             for thread in running:
-                thread.join()
+                if thread.ident is not None:  # those that run still use the records
+                    thread.join()
             raise

@@ -89,7 +89,9 @@ class NcuCounters:
 
 def _read(tool: str, report: Path) -> list[dict[str, str]]:
     """One row a kernel launch, as ncu prints them; the row of units comes first and is left out."""
-    command = [tool, "--import", str(report), "--csv", "--page", "raw"]
+    # Without base units ncu prints bytes as Kbyte or Mbyte, whichever makes the number short.
+    units = ["--print-units", "base"]
+    command = [tool, "--import", str(report), "--csv", "--page", "raw", *units]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)  # noqa: S603
     lines = done.stdout.splitlines()
     start = next((at for at, line in enumerate(lines) if line.startswith('"ID"')), len(lines))

@@ -91,6 +91,7 @@ def test_the_stored_quickstart_shows_outcomes_diffs_and_findings() -> None:
     assert_outcomes("".join(parts))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_executed_and_turned_into_a_page_it_shows_the_same(tmp_path: Path) -> None:
     subprocess.run(

@@ -42,9 +42,9 @@ COMPILING = {
         doubling("if (G<100000>::v == 5) out[0] = 1.0f;", before=_CHAIN), (_ERROR,)
     ),
     "deep parentheses": Hostile(
-        doubling(f"if (i < {'(' * 20_000}0{')' * 20_000}) return;"), (_PASSED,)
+        doubling(f"if (i < {'(' * 20_000}0{')' * 20_000}) return;"), (_PASSED,), slow=True
     ),
-    "deep blocks": Hostile(doubling("{" * 20_000 + "}" * 20_000), (_PASSED,)),
+    "deep blocks": Hostile(doubling("{" * 20_000 + "}" * 20_000), (_PASSED,), slow=True),
     "an endless constant": Hostile(
         doubling("constexpr int c = f(1); if (c == i) return;", before=_ENDLESS), (_ERROR,)
     ),

