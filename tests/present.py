@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from optiml_magic.compilers.nvcc import NvccCompiler
@@ -22,6 +23,11 @@ SOAK = os.environ.get("OPTIML_SOAK") == "1"
 DRIVER = Path("/proc/driver/nvidia/version").exists()
 BROWSER = shutil.which("chromium")
 NVCC = _nvcc()
+
+
+def sampled(names: Iterable[str]) -> list[str]:
+    """Every second of many cases that are alike, or all of them for make soak."""
+    return list(names)[:: 1 if SOAK else 2]
 
 
 def examples(sample: int, soak: int) -> int:

@@ -47,6 +47,11 @@ def main(folder: Path) -> None:
             outcome.raise_error()
         if isinstance(outcome.result, Result):
             kernels[outcome.result.summary.task] = _kept(outcome.result, folder)
+            _write(kernels, folder)
+
+
+def _write(kernels: dict[str, Any], folder: Path) -> None:
+    """After every search, so that a run that is cut short leaves what it found."""
     record = {
         "command": "python benchmarks/gpu/quickstart.py FOLDER",
         "date": time.strftime("%Y-%m-%d"),

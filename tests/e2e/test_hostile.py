@@ -12,10 +12,10 @@ from optiml_magic.optimize import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.hostile import HOSTILE, SETTINGS, healthy, task
 from optiml_magic.verifiers.problem import prepare
-from tests.present import SOAK
+from tests.present import SOAK, sampled
 
 DEVICE = "emulated:h200"
-NAMES = [name for name, hostile in HOSTILE.items() if SOAK or not hostile.slow]
+NAMES = sampled(name for name, hostile in HOSTILE.items() if SOAK or not hostile.slow)
 
 
 def candidate(number: int, text: str) -> Candidate:

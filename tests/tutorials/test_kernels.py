@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from present import SOAK
+from present import SOAK, sampled
 
 from optiml_magic.evaluation import Evaluator, Tools
 from optiml_magic.model.candidate import Candidate, Proposal
@@ -62,7 +62,7 @@ def test_every_program_has_its_task() -> None:
     assert len(programs) >= 60
 
 
-@pytest.mark.parametrize("name", kernels(TASKS))
+@pytest.mark.parametrize("name", kernels(sampled(TASKS)))
 def test_it_matches_numpy(name: str, tools: Tools, settings: Settings) -> None:
     problem = prepared(TASKS[name], settings)
     root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))

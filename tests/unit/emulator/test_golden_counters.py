@@ -16,11 +16,12 @@ from optiml_magic import emulator
 from optiml_magic.compilers.sass import disassemble
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.profilers.machine import weigh
+from tests.present import sampled
 
 from .conftest import launch
 
 FOLDER = Path(__file__).parents[2] / "golden" / "counters"
-NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
+NAMES = sampled(sorted(path.stem for path in FOLDER.glob("*.json")))
 pytestmark = pytest.mark.skipif(not NAMES, reason="no figures of ncu are recorded yet")
 
 SHORT = {"load": "ld", "store": "st"}
