@@ -34,9 +34,7 @@ from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
-from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
-from optiml_magic.model.verdict import Verdict
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.emulated import EmulatedProfiler
 from optiml_magic.profilers.events import EventsProfiler
@@ -86,8 +84,8 @@ def session(
 
     ncu counts on ``cases``; programs are compiled with what ``task`` and the settings ask for.
     ``machine``: emulated counts are weighted by the machine code as well; half a second a build.
-    The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, and only
-    where all is to be inspected, since each of its tools takes seconds.
+    The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, which takes
+    seconds: there the finalists are inspected in the place of all who would win.
     """
     options = options_of(task or Task(""), settings)
     choice = choose(settings.device)
@@ -108,8 +106,9 @@ def session(
         else EventsProfiler(device, choice.chip)
     )
     inspector: Inspector | None = DeviceInspector(device) if emulated else None
-    if extent == "all" and not emulated:
+    if not emulated and extent != "oracle":
         inspector = SanitizerInspector(choice.name, cases)
+        extent = "finalists" if extent == "winners" else extent
     try:
         tools = Tools(
             compiler=compiler,
@@ -344,19 +343,7 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     fast = trajectory.fastest(_FINALISTS)
     if not fast:
         return trajectory
-    settled = evaluator.settle([step.candidate for step in fast])
-    steps = tuple(_retimed(step, settled) for step in trajectory.steps)
-    return replace(trajectory, steps=steps, finalists=tuple(number for number in settled if number))
-
-
-def _retimed(step: Step, settled: Mapping[int, Measurement | Verdict]) -> Step:
-    found, before = settled.get(step.candidate.number), step.evaluation.measurement
-    if found is None or before is None:
-        return step
-    if isinstance(found, Verdict):
-        return replace(step, evaluation=replace(step.evaluation, verdict=found))
-    merged = replace(before, seconds=found.seconds, ratio_error=found.ratio_error)
-    return replace(step, evaluation=replace(step.evaluation, measurement=merged))
+    return trajectory.settled(evaluator.settle([step.candidate for step in fast]))
 
 
 def _reporting(

@@ -6,22 +6,23 @@ parent replaces the host.
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from optiml_magic.devices.answers import Answers
-from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job, Timing
+from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job, Sampling, Timing
 from optiml_magic.devices.clock import Clock, TimedRun
 from optiml_magic.devices.compare import compare, same_bits, unlikely
 from optiml_magic.devices.driver import advice, driver_release
+from optiml_magic.devices.faults import fault
 from optiml_magic.devices.memory import Memory, places, raw, stored
 from optiml_magic.devices.module import CudaModule
+from optiml_magic.devices.telemetry import Telemetry
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
@@ -30,19 +31,6 @@ from optiml_magic.model.verdict import Outcome, OutputCheck
 _GUARD = 512  # bytes of canary on each side of a buffer; keeps CuPy's alignment
 _MODULES = 8
 _ATTEMPTS = 3  # at a timing in which no further variable turns out to change
-
-# cudaError_t by name to what it means for a kernel. Source: CUDA Runtime API, "Data types".
-_FAULTS = {
-    "cudaErrorIllegalAddress": (Outcome.OUT_OF_BOUNDS, "an access outside of every allocation"),
-    "cudaErrorInvalidAddressSpace": (Outcome.OUT_OF_BOUNDS, "an access to the wrong memory space"),
-    "cudaErrorInvalidPc": (Outcome.OUT_OF_BOUNDS, "the program counter left the kernel"),
-    "cudaErrorMisalignedAddress": (Outcome.MISALIGNED, "an access that is not aligned"),
-    "cudaErrorHardwareStackError": (Outcome.TRAP, "the stack overflowed"),
-    "cudaErrorIllegalInstruction": (Outcome.TRAP, "an illegal instruction"),
-    "cudaErrorAssert": (Outcome.TRAP, "an assertion failed"),
-    "cudaErrorLaunchFailure": (Outcome.TRAP, "the kernel trapped"),
-    "cudaErrorLaunchTimeout": (Outcome.TIMEOUT, "the driver ended the kernel"),
-}
 
 
 class CudaDevice:
@@ -65,7 +53,12 @@ class CudaDevice:
         self._cases: dict[str, tuple[Case, dict[str, Memory]]] = {}
         self._modules: dict[str, CudaModule] = {}
         self._answers = Answers(cupy)
-        self._clock = Clock(cupy, self._stream)
+
+    @cached_property
+    def _clock(self) -> Clock:
+        """With what the card says of itself; opened when something is timed."""
+        telemetry = Telemetry(self._cp.cuda.Device().pci_bus_id)
+        return Clock(self._cp, self._stream, telemetry)
 
     def put(self, case: Case) -> None:
         self._cases.pop(case.key, None)
@@ -88,7 +81,7 @@ class CudaDevice:
             self._synchronize()
             self._profile(job.count, start=False)
         except self._errors() as error:
-            return Execution(self._fault(error))
+            return Execution(fault(error))
         module.note_changes()
         broken = self._broken_guards({**memories, **scratch})
         if broken:
@@ -137,44 +130,46 @@ class CudaDevice:
             module.run(job.plan, places(memories), self._stream)
             self._synchronize()
         except self._errors() as error:
-            return Execution(self._fault(error))
+            return Execution(fault(error))
         return Execution()
 
-    def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...] | Fault:
-        """Seconds of each run, ``samples`` times in turn (A B A B), by events on the stream.
+    def time(
+        self, runs: Sequence[tuple[Build, Job]], sampling: Sampling
+    ) -> tuple[Timing, ...] | Fault:
+        """Seconds of each run, in rounds (A B B A), by events on the stream.
 
         Short plans are launched several times between two events, so that an event's resolution and
         the launch itself do not stand in the figure. Every launch of such a batch has buffers of
         its own, whose outputs and scratch are overwritten before: neither an earlier answer nor a
         note of one is left for it. It finds its data outside of the L2, as ncu arranges it too.
 
-        After the last batch one set of buffers, chosen at random, is compared with the oracle.
+        At the end each run has one batch more, after which one set of its buffers, chosen at
+        random, is compared with the oracle; nothing tells a kernel that this batch is the last.
         """
         try:
-            timings = self._sampled(runs, samples)
+            timings = self._sampled(runs, sampling)
         except self._errors() as error:
-            return self._fault(error)
+            return fault(error)
         self._cp.get_default_memory_pool().free_all_blocks()  # they are full of answers
         faults = (timing.after.fault for timing in timings if timing.after is not None)
         return next(filter(None, faults), timings)
 
-    def _sampled(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...]:
+    def _sampled(self, runs: Sequence[tuple[Build, Job]], sampling: Sampling) -> tuple[Timing, ...]:
+        clock = self._clock
         prepared = [self._run(build, job, len(runs)) for build, job in runs]
         for _ in range(_ATTEMPTS):
-            seconds: list[list[float]] = [[] for _ in prepared]
+            found = clock.sampled(prepared, sampling)
             left = []
-            for sample in range(samples):
-                for run, found in zip(prepared, seconds, strict=True):
-                    found.append(self._clock.batch(run))
-                    if sample == samples - 1:  # before another run writes to the same buffers
-                        left.append(self._after(run))
+            for run in prepared:
+                clock.batch(run)
+                left.append(self._after(run))  # before another run writes to the same buffers
             # A variable that changed late was not set back: what ran since then is void.
             changed = [run.module.note_changes() for run in prepared]
             if not any(changed):
                 break
         return tuple(
-            Timing(tuple(found), len(run.sets), after)
-            for run, found, after in zip(prepared, seconds, left, strict=True)
+            Timing(seconds, len(run.sets), after, conditions)
+            for run, (seconds, conditions), after in zip(prepared, found, left, strict=True)
         )
 
     def _run(self, build: Build, job: Job, runs: int) -> TimedRun:
@@ -321,13 +316,6 @@ class CudaDevice:
         cuda = self._cp.cuda
         return (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError)
 
-    def _fault(self, error: Exception) -> Fault:
-        text = str(error)
-        for name, (outcome, message) in _FAULTS.items():
-            if name in text or _driver_name(name) in text:
-                return Fault(outcome, message, sticky=True)
-        return Fault(Outcome.LAUNCH_ERROR, text.splitlines()[0][:200])
-
     def _broken_guards(self, memories: dict[str, Memory]) -> tuple[str, ...]:
         cp, broken = self._cp, []
         for name, memory in memories.items():
@@ -385,9 +373,3 @@ def _outside(broken: Sequence[str]) -> Fault:
 
 def _contents(plan: LaunchPlan, memories: Mapping[str, Memory]) -> dict[str, Any]:
     return {symbol: raw(memories[buffer].array) for symbol, buffer in plan.variables}
-
-
-def _driver_name(runtime_name: str) -> str:
-    """``cudaErrorIllegalAddress`` as the driver spells it: ``CUDA_ERROR_ILLEGAL_ADDRESS``."""
-    words = re.findall(r"[A-Z][a-z]*", runtime_name.removeprefix("cudaError"))
-    return "CUDA_ERROR_" + "_".join(words).upper()

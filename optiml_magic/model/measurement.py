@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from optiml_magic.model.condition import Conditions
 from optiml_magic.model.counters import KernelCounters
 
 Source = Literal["emulated", "modelled", "sass", "estimated", "compiler", "events", "ncu"]
@@ -50,6 +51,7 @@ class Measurement:
     metrics: tuple[Metric, ...]
     bounds: tuple[Bound, ...]  # longest first
     kernels: tuple[KernelCounters, ...]
+    conditions: Conditions | None = None  # of the card, where it was timed
 
     def get(self, name: str) -> float | None:
         """The value of a metric, or None where it was not measured."""
