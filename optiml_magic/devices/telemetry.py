@@ -81,9 +81,12 @@ class Telemetry:
                 done = subprocess.run(  # noqa: S603  # the driver's own tool
                     command, capture_output=True, text=True, check=True, timeout=_SECONDS
                 )
-                return parsed(done.stdout)
+                found = parsed(done.stdout)
             except (OSError, subprocess.SubprocessError, ValueError) as refused:
                 self.absent = f"nvidia-smi: {refused}"
+            else:
+                self.absent = ""
+                return found
         self._tool = ""  # it is not asked again, since each time costs
         return None
 
