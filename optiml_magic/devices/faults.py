@@ -1,4 +1,7 @@
-"""What an error of the CUDA runtime or driver means for a kernel."""
+"""What a CUDA error means for a kernel, by the error's name.
+
+Source: CUDA Runtime API, "Data types used by CUDA Runtime", ``cudaError_t``.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ import re
 from optiml_magic.devices.base import Fault
 from optiml_magic.model.verdict import Outcome
 
-# cudaError_t by name to what it means for a kernel. Source: CUDA Runtime API, "Data types".
 _FAULTS = {
     "cudaErrorIllegalAddress": (Outcome.OUT_OF_BOUNDS, "an access outside of every allocation"),
     "cudaErrorInvalidAddressSpace": (Outcome.OUT_OF_BOUNDS, "an access to the wrong memory space"),
@@ -21,8 +23,8 @@ _FAULTS = {
 }
 
 
-def fault(error: Exception) -> Fault:
-    """One that is known by name is sticky: the context is lost with it."""
+def fault_of(error: Exception) -> Fault:
+    """The fault behind an exception of CuPy's runtime or driver; those of a kernel are sticky."""
     text = str(error)
     for name, (outcome, message) in _FAULTS.items():
         if name in text or _driver_name(name) in text:
