@@ -25,7 +25,8 @@ def warm(batch: Callable[[], float], now: Callable[[], float] = time.monotonic) 
     began = now()
     before, count = 0.0, 0
     while True:
-        opened, found = now(), []
+        opened = now()
+        found: list[float] = []
         while not found or now() - opened < _STRETCH:
             found.append(batch())
         count += len(found)
