@@ -165,9 +165,8 @@ def summarise(rows: Sequence[dict[str, Any]]) -> None:
             f"{f'{beyond} of {len(rows)}':>18}  {conditions(kernels)}"
         )
     worst = max(spread([row["kernels"][n]["seconds"] for row in rows])["range"] for n in KERNELS)
-    print(
-        f"{len(rows)} fresh processes, {statistics.median(r['wall_seconds'] for r in rows):.1f} s each"
-    )
+    each = statistics.median(row["wall_seconds"] for row in rows)
+    print(f"{len(rows)} fresh processes, {each:.1f} s each")
     print(f"largest range of a reported median: {worst:.2%}; the target is {TARGET:.0%}")
 
 
