@@ -127,7 +127,7 @@ def test_a_fault_is_a_verdict_and_the_next_candidate_passes(
         ("stencil_past_the_end", "out_of_bounds"),
         ("misaligned_vector", "misaligned"),
         ("accumulator_not_cleared", "uninitialised"),
-        ("barrier_in_a_loop", "barrier_divergence"),
+        ("barrier_in_a_branch", "barrier_divergence"),
     ],
 )
 def test_compute_sanitizer_sees_what_the_emulator_sees(name: str, kind: str) -> None:
