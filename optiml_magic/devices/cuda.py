@@ -337,15 +337,22 @@ class CudaDevice:
         return (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError)
 
     def _broken_guards(self, memories: dict[str, Memory]) -> tuple[str, ...]:
+        """Which buffers were overrun, and where; their guards are whole again afterwards."""
         cp, broken = self._cp, []
         for name, memory in memories.items():
             tail = memory.whole[_GUARD + memory.array.nbytes :]
-            same = cp.array_equal(memory.whole[:_GUARD], memory.canary[:_GUARD])
-            same &= cp.array_equal(tail, cp.resize(memory.canary[_GUARD:], tail.shape))
-            if not bool(same):
-                broken.append(name)
-                memory.whole[:_GUARD] = memory.canary[:_GUARD]
-                tail[...] = cp.resize(memory.canary[_GUARD:], tail.shape)
+            after = cp.resize(memory.canary[_GUARD:], tail.shape)
+            before = memory.canary[:_GUARD]
+            if bool(cp.array_equal(memory.whole[:_GUARD], before) & cp.array_equal(tail, after)):
+                continue
+            wrote = [_GUARD - int(at) for at in cp.flatnonzero(memory.whole[:_GUARD] != before)]
+            beyond = [int(at) for at in cp.flatnonzero(tail != after)]
+            where = [f"{max(wrote)} bytes before its start"] if wrote else []
+            where += [f"{beyond[0]} bytes behind its end"] if beyond else []
+            bytes_ = len(wrote) + len(beyond)
+            broken.append(f"{name}, from {' and '.join(where)}, {bytes_} changed in all")
+            memory.whole[:_GUARD] = before
+            tail[...] = after
         return tuple(broken)
 
     def _mended(self, memories: dict[str, Memory]) -> tuple[str, ...]:
@@ -387,7 +394,7 @@ class CudaDevice:
 
 def _outside(broken: Sequence[str]) -> Fault:
     """Sticky: who knows what lies behind the guards that were written over."""
-    message = f"the kernel wrote just outside of {', '.join(broken)}"
+    message = f"the kernel wrote just outside of {'; '.join(broken)}"
     return Fault(Outcome.OUT_OF_BOUNDS, message, sticky=True)
 
 
