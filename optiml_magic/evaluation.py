@@ -329,7 +329,9 @@ class Evaluator:
             self._root = measured
         found = roofline_class(tools.chip, measured, flops=task.flops, bytes_=task.bytes)
         build, job = self._fresh[evaluation.candidate]
-        subject = Subject(tools.chip, measured, parse_program(candidate.text), build, job.plan)
+        buffers = {b.name: b.array.nbytes for b in self._instances[0].case.buffers}
+        program = parse_program(candidate.text)
+        subject = Subject(tools.chip, measured, program, build, job.plan, buffers)
         return replace(
             evaluation,
             roofline=found,
