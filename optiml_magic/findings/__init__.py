@@ -17,6 +17,7 @@ from optiml_magic.findings.launch_overhead import LaunchOverhead
 from optiml_magic.findings.local_arrays import LocalArrays
 from optiml_magic.findings.low_ilp import LowIlp
 from optiml_magic.findings.low_work import LowWorkPerThread
+from optiml_magic.findings.ncu_rules import NcuRules
 from optiml_magic.findings.occupancy_limiter import OccupancyLimiter
 from optiml_magic.findings.partial_warps import PartialWarps
 from optiml_magic.findings.scalar_access import ScalarAccess
@@ -54,6 +55,7 @@ TOOLS: tuple[Tool, ...] = (
     TailEffect(),
     LowWorkPerThread(),
     LaunchOverhead(),
+    NcuRules(),
 )
 
 __all__ = ["TOOLS", "Subject", "Tool", "diagnose", "wanted"]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from optiml_magic.findings.base import by_line, saved
 from optiml_magic.findings.subject import Subject, counted, of_name
-from optiml_magic.model.counters import MemoryCounters
+from optiml_magic.model.counters import MemoryCounters, Space
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _TURNS = 4.0  # turns of one request, where lanes meet at an address
@@ -18,6 +18,7 @@ _BUSY = 30.0  # percent of the L2's atomic units
 _PART = 0.02  # of the executed instructions
 _UNIT = "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed"
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"
+_SPACES: tuple[Space, ...] = ("global", "shared")
 _CALL = r"\batomic[A-Z]\w*\s*\("
 
 
@@ -39,8 +40,8 @@ class AtomicContention:
             yield _finding(subject, line, cause, evidence, busy / 100)
             return
         for _, counts in counted(subject):
-            for space in ("global", "shared"):
-                for site in by_line(counts.memory, space):  # type: ignore[arg-type]  # two of its names
+            for space in _SPACES:
+                for site in by_line(counts.memory, space):
                     often = site.requests > _PART * counts.warp_instructions
                     if site.access == "atomic" and often and _turns(site) >= _TURNS:
                         yield _contended(subject, site)

@@ -37,7 +37,6 @@ class BarrierStalls:
         if share is not None:
             if share >= _STALLED:
                 yield _finding(
-                    subject,
                     stalled_line(subject, "barrier") or subject.line_of(r"\b__syncthreads\b"),
                     f"Warps spend {100 * share:.0f} % of their time at barriers",
                     Evidence(stall_metric("barrier"), 100 * share, 100 * _STALLED, "%", "ncu"),
@@ -47,15 +46,14 @@ class BarrierStalls:
         for run, counts in counted(subject):
             warps = run.launch.blocks * -(-run.launch.block_threads // 32)
             between = counts.warp_instructions / max(counts.barriers, 1)
-            if run.launch.block_threads > 32 and counts.barriers > _OFTEN * warps:
-                if between < _BETWEEN:
-                    yield _finding(
-                        subject,
-                        _busiest(run, counts),
-                        f"Warps meet at a barrier every {between:.0f} instructions",
-                        Evidence("inst_per_barrier", between, _BETWEEN, "inst/barrier", "emulated"),
-                        0.5,
-                    )
+            often = run.launch.block_threads > 32 and counts.barriers > _OFTEN * warps
+            if often and between < _BETWEEN:
+                yield _finding(
+                    _busiest(run, counts),
+                    f"Warps meet at a barrier every {between:.0f} instructions",
+                    Evidence("inst_per_barrier", between, _BETWEEN, "inst/barrier", "emulated"),
+                    0.5,
+                )
 
 
 def _busiest(run: Run, counts: KernelCounters) -> int:
@@ -70,7 +68,7 @@ def _busiest(run: Run, counts: KernelCounters) -> int:
     return max(found, key=lambda line: found[line], default=0)
 
 
-def _finding(subject: Subject, line: int, cause: str, evidence: Evidence, share: float) -> Finding:
+def _finding(line: int, cause: str, evidence: Evidence, share: float) -> Finding:
     where = f" (line {line})" if line else ""
     metric = _BARRIERS if evidence.source == "emulated" else evidence.metric
     placed = Evidence(

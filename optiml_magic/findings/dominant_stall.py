@@ -109,7 +109,9 @@ class DominantStall:
             cause=f"Warps spend {100 * share:.0f} % of their time where they {meaning}{where}.",
             evidence=(Evidence(stall_metric(reason), 100 * share, 100 * _DOMINANT, "%", "ncu",
                                line),),
-            actions=(Action(advice, metric=stall_metric(reason), factor=(1.1, 1 / (1.01 - share))),),
+            actions=(
+                Action(advice, metric=stall_metric(reason), factor=(1.1, 1 / (1.01 - share))),
+            ),
             gain=(1.0, min(saved(share), _BUSY / max(busy, 0.1))),
             reason="schedulers stand idle while their warps wait",
         )  # fmt: skip

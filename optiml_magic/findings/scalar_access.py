@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from optiml_magic.findings.base import by_line
-from optiml_magic.findings.subject import Run, Subject, counted, of_name
+from optiml_magic.findings.subject import Subject, counted, of_name
 from optiml_magic.model.counters import KernelCounters, MemoryCounters
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
@@ -32,9 +32,9 @@ class ScalarAccess:
         waves = subject.measured.get("launch__waves_per_multiprocessor")
         if waves is None or waves < _ENOUGH_WAVES:
             return
-        for run, counts in counted(subject):
+        for _, counts in counted(subject):
             found = _scalars(counts)
-            if found and not _shares(run, counts):
+            if found and not _shares(counts):
                 yield _finding(subject, found)
 
 
@@ -55,7 +55,7 @@ def _scalars(counts: KernelCounters) -> list[MemoryCounters]:
     return found if carried and counts.warp_instructions <= _BUSY * requests else []
 
 
-def _shares(run: Run, counts: KernelCounters) -> bool:
+def _shares(counts: KernelCounters) -> bool:
     """Threads that work together on shared memory have their own reasons for the layout."""
     return counts.barriers > 0 or any(m.space == "shared" for m in counts.memory)
 

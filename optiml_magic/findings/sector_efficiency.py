@@ -43,10 +43,8 @@ def _finding(subject: Subject, access: MemoryCounters, excess: float) -> Finding
     ideal = access.ideal / access.requests
     where = of_name(access.line, subject.array(access.line, access.access))
     stem = f"pipe_lsu_mem_global_op_{_SHORT[access.access]}"
-    moves = {
-        "metric": f"l1tex__t_sectors_{stem}.sum",
-        "factor": (1.01, access.sectors / access.ideal),
-    }
+    sectors = f"l1tex__t_sectors_{stem}.sum"
+    factor = (1.01, access.sectors / access.ideal)
     return Finding(
         tool=SectorEfficiency.name,
         severity="note",
@@ -63,8 +61,16 @@ def _finding(subject: Subject, access: MemoryCounters, excess: float) -> Finding
             ),
         ),
         actions=(
-            Action("Give each row a pitch that is a multiple of 32 bytes.", **moves),
-            Action("Shift the work so that lane 0 starts at an aligned element.", **moves),
+            Action(
+                "Give each row a pitch that is a multiple of 32 bytes.",
+                metric=sectors,
+                factor=factor,
+            ),
+            Action(
+                "Shift the work so that lane 0 starts at an aligned element.",
+                metric=sectors,
+                factor=factor,
+            ),
         ),
         gain=(1.0, saved(excess)),
         reason="the L1 serves the extra sector from what a neighbouring warp fetched, most times",

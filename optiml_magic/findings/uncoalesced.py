@@ -91,9 +91,19 @@ def _finding(subject: Subject, access: MemoryCounters, total: int) -> Finding:
 
 def _actions(short: str, most: float) -> tuple[Action, ...]:
     sectors = f"l1tex__t_sectors_pipe_lsu_mem_global_op_{short}.sum"
-    moves = {"metric": sectors, "factor": (1.1, most)}
+    factor = (1.1, most)
     return (
-        Action("Let threadIdx.x run along the contiguous dimension.", "coalesce_mapping", **moves),
-        Action("Stage the data through a padded tile in shared memory.", "shared_tile", **moves),
-        Action("Keep each field in an array of its own.", **moves),
+        Action(
+            "Let threadIdx.x run along the contiguous dimension.",
+            "coalesce_mapping",
+            metric=sectors,
+            factor=factor,
+        ),
+        Action(
+            "Stage the data through a padded tile in shared memory.",
+            "shared_tile",
+            metric=sectors,
+            factor=factor,
+        ),
+        Action("Keep each field in an array of its own.", metric=sectors, factor=factor),
     )

@@ -30,7 +30,8 @@ LEVEL_OF: dict[Source, Level] = {
 STALLS = (
     "long_scoreboard", "short_scoreboard", "barrier", "membar", "wait", "math_pipe_throttle",
     "mio_throttle", "lg_throttle", "tex_throttle", "not_selected", "no_instruction",
-    "branch_resolve", "dispatch_stall", "drain", "imc_miss", "sleeping", "misc", "gmma", "selected",
+    "branch_resolving", "dispatch_stall", "drain", "imc_miss", "sleeping", "misc", "gmma",
+    "selected",
 )  # fmt: skip
 """Why a warp did not issue, as ncu names the reasons; ``selected`` is the one that did."""
 
