@@ -76,11 +76,12 @@ class ProfileView(_View):
         evaluation = self.evaluation
         if evaluation.measurement is None:
             return repr(CheckView(self.checked))
-        lines = [self._headline]
+        first, *metrics = text.measurement(evaluation.measurement)
+        lines = [self._headline, f"  {first}"]
         if evaluation.standing is not None:
             lines += [f"  {name:<6} {fact}" for name, fact in standing.lines(evaluation.standing)]
         lines += [f"  {line}" for line in standing.levels(evaluation.measurement)]
-        lines += [f"  {line}" for line in text.measurement(evaluation.measurement)]
+        lines += [f"  {line}" for line in metrics]
         by_line = lines_of(evaluation.measurement)
         if by_line:
             lines += ["", "by line of the kernel:", *(f"  {line}" for line in by_line)]

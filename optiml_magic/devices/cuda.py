@@ -171,7 +171,7 @@ class CudaDevice:
         try:
             return draw(self._cp, self._stream, self._run(build, job, 1), seconds)
         except self._errors() as error:
-            return self._fault(error)
+            return fault_of(error)
 
     def _sampled(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...]:
         prepared = [self._run(build, job, len(runs)) for build, job in runs]

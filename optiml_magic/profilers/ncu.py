@@ -19,6 +19,7 @@ from pathlib import Path
 
 from optiml_magic.devices.base import Case, Job
 from optiml_magic.devices.hosted import HostedDevice
+from optiml_magic.errors import MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.measurement import Metric, Missing, RuleResult
@@ -124,6 +125,8 @@ class NcuCounters:
                 execution = host.execute(build, replace(job, count=True))
                 if execution.fault is not None:
                     return execution.fault.message
+        except MachineError as lost:  # ncu went before the host was there
+            return lost.message
         finally:
             host.close(seconds=60.0)
         return ""

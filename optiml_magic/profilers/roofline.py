@@ -69,8 +69,8 @@ def _estimated(measured: Measurement, theory: RooflineClass | None) -> tuple[Roo
     top, second = ranked[0], ranked[1]
     if families[top] < _DOMINANT * families[second] and {top, second} != {"memory", "compute"}:
         return "mixed", f"the terms for {top} and {second} are alike"
-    if top in ("memory", "compute") and theory not in (None, top):
-        return theory or top, f"the task's intensity says so, though {top} has the longest term"
+    if top in ("memory", "compute") and theory is not None and theory != top:
+        return theory, f"the task's intensity says so, though {top} has the longest term"
     return top, f"{top} has the longest term of the time model"
 
 
@@ -90,8 +90,8 @@ def _on_a_card(
     if abs(compute - memory) < _CLOSE:
         return theory or "mixed", f"both are busy: {seen}"
     top: RooflineClass = "compute" if compute > memory else "memory"
-    if theory not in (None, top):
-        return theory or top, f"the task's intensity says so, though ncu saw {seen}"
+    if theory is not None and theory != top:
+        return theory, f"the task's intensity says so, though ncu saw {seen}"
     return top, seen
 
 

@@ -180,5 +180,5 @@ def _function_flops(name: str, args: list[Any], result: Any) -> float:
     if name in _PRODUCTS:
         terms = math.prod(x.size for x in arrays[:2]) / max(result.size, 1)
         return 2.0 * _of(result.size * math.sqrt(terms), result.dtype)
-    points = max(result.size, 2)  # fast Fourier transforms: 5 N log2 N (Van Loan 1992)
+    points = max(int(result.size), 2)  # fast Fourier transforms: 5 N log2 N (Van Loan 1992)
     return 5.0 * points * math.log2(points)
