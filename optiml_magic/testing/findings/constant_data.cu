@@ -1,6 +1,7 @@
 // All lanes read the same weight from global memory; the other keeps the weights in shared memory.
 // task: filter
 // devices: emulated cuda
+// chip: t4
 #pragma optiml launch k grid(cdiv(n, 256)) block(256)
 __global__ void k(const float* x, const float* w, float* out, int n) {
     __shared__ float own[16];                                    //+

@@ -1,6 +1,7 @@
 // A thread for each element; in the other a thread has sixteen.
 // task: scale_many
 // devices: emulated cuda
+// chip: t4
 #pragma optiml launch k grid(cdiv(n, 256)) block(256)       //-
 #pragma optiml launch k grid(cdiv(n, 4096)) block(256)      //+
 __global__ void k(const float* x, float* out, int n) {

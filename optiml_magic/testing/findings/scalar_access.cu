@@ -1,6 +1,7 @@
 // One float a lane and instruction, where four lie side by side.
 // task: scale_many
 // devices: emulated cuda
+// chip: t4
 #pragma optiml launch k grid(cdiv(n, 256)) block(256)      //-
 #pragma optiml require n % 4 == 0                          //+
 #pragma optiml launch k grid(cdiv(n / 4, 256)) block(256)  //+

@@ -1,6 +1,7 @@
 // Every request begins four bytes behind a sector.
 // task: shifted
 // devices: emulated cuda
+// chip: t4
 #pragma optiml launch k grid(cdiv(n, 256)) block(256)
 __global__ void k(const float* x, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

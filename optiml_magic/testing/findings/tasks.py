@@ -63,10 +63,8 @@ def _filters(x: Any) -> Any:
     states = [np.zeros_like(x) for _ in range(8)]
     for at in range(160):
         value = x + at
-        for state in states:
-            state *= 0.5
-            state += 0.5 * value
-            value = state
+        for number in range(8):
+            value = states[number] = 0.5 * states[number] + 0.5 * value
     return states[-1]
 
 
@@ -80,7 +78,7 @@ def _ways(x: Any) -> Any:
 
 _TABLE: Mapping[str, tuple[Callable[..., Any], Callable[..., Values], Sizes, Sizes]] = {
     "scale": (lambda x: 2 * x + 1, _vector, {"n": 1 << 18}, {"n": 1 << 20}),
-    "scale_many": (lambda x: 2 * x + 1, _vector, {"n": 1 << 22}, {"n": 1 << 24}),
+    "scale_many": (lambda x: 2 * x + 1, _vector, {"n": 1 << 20}, {"n": 1 << 24}),
     "scale_all": (lambda x: 2 * x + 1, _vector, {"n": 1 << 21}, {"n": 1 << 26}),
     "scale_few": (lambda x: 2 * x + 1, _vector, {"n": 4096}, {"n": 4096}),
     "scale_matrix": (lambda a: 2 * a, _matrix, {"rows": 512, "cols": 512},
@@ -103,7 +101,7 @@ _TABLE: Mapping[str, tuple[Callable[..., Any], Callable[..., Values], Sizes, Siz
     "divided": (lambda x, d: 32 * x / d + 496 / d, _divided, {"n": 1 << 18}, {"n": 1 << 22}),
     "rotated": (lambda x, shift: np.roll(x, -int(shift), axis=0), _rotated, {"n": 1 << 15},
                 {"n": 1 << 18}),
-    "weighted": (lambda x: x * x.sum(axis=0), _columns, {"n": 1 << 16}, {"n": 1 << 18}),
+    "weighted": (lambda x: x * x.sum(axis=0), _columns, {"n": 1 << 13}, {"n": 1 << 18}),
     "filters": (_filters, _vector, {"n": 1 << 16}, {"n": 1 << 18}),
     "series_few": (lambda x: 0.5 / (1 - x), _vector, {"n": 4096}, {"n": 4096}),
     "series": (lambda x: 0.5 / (1 - x), _vector, {"n": 45056}, {"n": 1 << 20}),
