@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from optiml_magic.compilers.base import CompileOptions, Compiler
@@ -22,6 +22,7 @@ from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.profilers.roofs import Card, published, roofs
 from optiml_magic.settings import Settings
 
+_disassembled = lru_cache(maxsize=32)(disassemble)  # the counters read the same code again
 _DRIVER = Path("/proc/driver/nvidia/version")
 
 
@@ -41,11 +42,11 @@ def levels_of(
     counters = None
     if not emulated and cases:
         metrics = tuple(dict.fromkeys((*default_counters(), *wanted(TOOLS))))
-        counters = NcuCounters(choice.name, cases, metrics=metrics, disassemble=disassemble)
+        counters = NcuCounters(choice.name, cases, metrics=metrics, disassemble=_disassembled)
     return Levels(
         emulated=emulated,
         counters=counters,
-        disassemble=disassemble if machine or not emulated else None,
+        disassemble=_disassembled if machine or not emulated else None,
         energy=EnergyProfiler(device) if settings.energy and not emulated else None,
     )
 

@@ -108,7 +108,7 @@ def test_unknown_metrics_are_left_out_and_asked_no_more(
 ) -> None:
     fake(tmp_path, "==ERROR== Failed to find metric dram__bytes.sum")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    counters = NcuCounters("emulated:h200", CASES, metrics=("dram__bytes.sum", SECTORS))
+    counters = NcuCounters("emulated:t4", CASES, metrics=("dram__bytes.sum", SECTORS))
     assert isinstance(counters.count([(BUILD, JOB)]), Refused)
     asked = (tmp_path / "asked").read_text().splitlines()
     assert len(asked) == 2
