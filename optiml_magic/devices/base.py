@@ -140,6 +140,24 @@ class Sampling:
     hopeless: float = 0.0
 
 
+@dataclass(frozen=True)
+class Draw:
+    """A run repeated back to back, from warm caches: ``busy`` of the ``seconds`` the card worked.
+
+    ``joules`` is the whole card's energy over ``seconds``, None where it is ``refused``. Clocks in
+    Hz and degrees Celsius are 0 where the card does not tell them.
+    """
+
+    launches: int
+    seconds: float
+    busy: float
+    joules: float | None = None
+    refused: str = ""
+    sm_hertz: float = 0.0
+    memory_hertz: float = 0.0
+    celsius: float = 0.0
+
+
 class Device(Protocol):
     """Runs builds on cases. One at a time, from one thread."""
 
@@ -167,3 +185,10 @@ class TimedDevice(Device, Protocol):
         self, runs: Sequence[tuple[Build, Job]], sampling: Sampling
     ) -> tuple[Timing, ...] | Fault:
         """The runs in turn, so that drift of the clock falls on all alike."""
+
+
+class DrawingDevice(Device, Protocol):
+    """A device whose energy can be measured."""
+
+    def draw(self, build: Build, job: Job, seconds: float) -> Draw | Fault:
+        """A run repeated for that long, back to back."""

@@ -15,20 +15,30 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.devices.answers import Answers
-from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job, Sampling, Timing
+from optiml_magic.devices.base import (
+    Array,
+    Buffer,
+    Case,
+    Draw,
+    Execution,
+    Fault,
+    Job,
+    Sampling,
+    Timing,
+)
 from optiml_magic.devices.clock import Clock, TimedRun
 from optiml_magic.devices.compare import compare, same_bits, unlikely
 from optiml_magic.devices.driver import advice, driver_release
 from optiml_magic.devices.faults import fault_of
-from optiml_magic.devices.memory import Memory, places, raw, stored
+from optiml_magic.devices.memory import Memory, broken_guards, guarded, places, raw, stored
 from optiml_magic.devices.module import CudaModule
+from optiml_magic.devices.power import draw
 from optiml_magic.devices.telemetry import Telemetry
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, OutputCheck
 
-_GUARD = 512  # bytes of canary on each side of a buffer; keeps CuPy's alignment
 _MODULES = 8
 _ATTEMPTS = 3  # at a timing in which no further variable turns out to change
 
@@ -82,7 +92,7 @@ class CudaDevice:
         }
         for name, noise in poison.items():
             raw(memories[name].array)[...] = raw(noise)
-        self._broken_guards(memories)
+        broken_guards(self._cp, memories)
         self._mended(memories)
         self._checks(case, memories, poison, memories)
 
@@ -103,7 +113,7 @@ class CudaDevice:
         except self._errors() as error:
             return Execution(fault_of(error))
         module.note_changes()
-        broken = self._broken_guards({**memories, **scratch})
+        broken = broken_guards(self._cp, {**memories, **scratch})
         if broken:
             return Execution(_outside(broken))
         return Execution(
@@ -174,6 +184,13 @@ class CudaDevice:
         faults = (timing.after.fault for timing in timings if timing.after is not None)
         return next(filter(None, faults), timings)
 
+    def draw(self, build: Build, job: Job, seconds: float) -> Draw | Fault:
+        """Energy and time of a run repeated for ``seconds``, from warm caches."""
+        try:
+            return draw(self._cp, self._stream, self._run(build, job, 1), seconds)
+        except self._errors() as error:
+            return fault_of(error)
+
     def _sampled(self, runs: Sequence[tuple[Build, Job]], sampling: Sampling) -> tuple[Timing, ...]:
         clock = self._clock
         prepared = [self._run(build, job, len(runs)) for build, job in runs]
@@ -224,7 +241,9 @@ class CudaDevice:
         self._synchronize()
         chosen = run.sets[secrets.randbelow(len(run.sets))]
         _, memories = self._case(run.case.key)
-        broken = self._broken_guards({n: m for n, m in run.sets[0].items() if m.canary is not None})
+        broken = broken_guards(
+            self._cp, {n: m for n, m in run.sets[0].items() if m.canary is not None}
+        )
         if broken:
             return Execution(_outside(broken))
         modified = [
@@ -257,7 +276,7 @@ class CudaDevice:
 
     def _allocate(self, buffer: Buffer) -> Memory:
         cp = self._cp
-        memory = self._guarded(buffer.array.nbytes, buffer.array.dtype, buffer.array.shape)
+        memory = guarded(self._cp, buffer.array.nbytes, buffer.array.dtype, buffer.array.shape)
         if buffer.role != "output":
             memory.array[...] = cp.asarray(stored(buffer.array))
         if buffer.role == "input":
@@ -265,20 +284,6 @@ class CudaDevice:
         if buffer.expected is not None:
             memory.hidden = self._answers.hide(stored(buffer.expected))
         return memory
-
-    def _guarded(self, nbytes: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Memory:
-        cp = self._cp
-        canary = cp.asarray(np.random.default_rng().integers(0, 256, 2 * _GUARD, np.uint8))
-        padded = -(-nbytes // 16) * 16
-        whole = cp.empty(_GUARD + padded + _GUARD, cp.uint8)
-        whole[:_GUARD] = canary[:_GUARD]
-        # The tail guard begins where the data ends, padding included: an off-by-one write is seen.
-        tail = whole[_GUARD + nbytes :]
-        tail[...] = cp.resize(canary[_GUARD:], tail.shape)
-        like = stored(np.empty(1, dtype))
-        shape = shape + like.shape[1:]
-        array = whole[_GUARD : _GUARD + nbytes].view(like.dtype).reshape(shape)
-        return Memory(whole, canary, array, dtype)
 
     def _load(self, build: Build) -> CudaModule:
         module = self._modules.get(build.digest)
@@ -318,7 +323,7 @@ class CudaDevice:
         made = {}
         for at, wanted in enumerate(job.plan.scratch):
             dtype = np.dtype(wanted.dtype)
-            memory = self._guarded(wanted.elements * dtype.itemsize, dtype, (wanted.elements,))
+            memory = guarded(self._cp, wanted.elements * dtype.itemsize, dtype, (wanted.elements,))
             raw(memory.array)[...] = raw(self._poison(memory, job.poison + 1000 + at))
             made[wanted.name] = memory
         return made
@@ -335,25 +340,6 @@ class CudaDevice:
     def _errors(self) -> tuple[type[Exception], ...]:
         cuda = self._cp.cuda
         return (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError)
-
-    def _broken_guards(self, memories: dict[str, Memory]) -> tuple[str, ...]:
-        """Which buffers were overrun, and where; their guards are whole again afterwards."""
-        cp, broken = self._cp, []
-        for name, memory in memories.items():
-            tail = memory.whole[_GUARD + memory.array.nbytes :]
-            after = cp.resize(memory.canary[_GUARD:], tail.shape)
-            before = memory.canary[:_GUARD]
-            if bool(cp.array_equal(memory.whole[:_GUARD], before) & cp.array_equal(tail, after)):
-                continue
-            wrote = [_GUARD - int(at) for at in cp.flatnonzero(memory.whole[:_GUARD] != before)]
-            beyond = [int(at) for at in cp.flatnonzero(tail != after)]
-            where = [f"{max(wrote)} bytes before its start"] if wrote else []
-            where += [f"{beyond[0]} bytes behind its end"] if beyond else []
-            bytes_ = len(wrote) + len(beyond)
-            broken.append(f"{name}, from {' and '.join(where)}, {bytes_} changed in all")
-            memory.whole[:_GUARD] = before
-            tail[...] = after
-        return tuple(broken)
 
     def _mended(self, memories: dict[str, Memory]) -> tuple[str, ...]:
         """The inputs that the run wrote to, by their bits; they hold their own values again."""
