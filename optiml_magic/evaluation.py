@@ -80,7 +80,10 @@ class Evaluator:
         self._instances = problem.instances
         self._root: Measurement | None = None
         self._seen: dict[str, Evaluation] = {}
-        self._scrutiny = Scrutiny(problem, tools.device, tools.chip, tools.instructions)
+        self._witness = tools.inspector if thorough else None  # of who wrote what is wrong
+        self._scrutiny = Scrutiny(
+            problem, tools.device, tools.chip, tools.instructions, self._witness
+        )
         self._fresh: dict[int, tuple[Build, Job]] = {}  # of this batch, to be counted
         self._best = float("inf")  # seconds of the fastest that may win
         self._inspections: dict[str, Inspection] = {}  # by identity
@@ -179,6 +182,7 @@ class Evaluator:
             _verified(prepared.plans),
             instructions=self._tools.instructions,
             notes=(*self._problem.notes, *prepared.notes),
+            inspector=self._witness,
         )
         evaluation = Evaluation(number, prepared.identity, verdict)
         if verdict.passed:
@@ -282,7 +286,8 @@ class Evaluator:
         """
         tools, verdict = self._tools, evaluation.verdict
         seconds = evaluation.measurement.seconds if evaluation.measurement else float("inf")
-        wins = tools.extent == "winners" and verdict.passed and seconds <= self._best
+        best = self._thorough or seconds <= self._best
+        wins = tools.extent == "winners" and verdict.passed and best
         ran = tools.extent == "all" and (verdict.passed or verdict.outcome is Outcome.WRONG)
         if not (wins or ran):
             return evaluation

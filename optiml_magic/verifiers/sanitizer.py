@@ -18,6 +18,7 @@ from optiml_magic.devices.base import Case, Job
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.model.build import Build
 from optiml_magic.model.hazard import Hazard, HazardKind, Index, Severity
+from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.verifiers.hazards import Inspection
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -45,6 +46,9 @@ class SanitizerInspector:
     def __init__(self, device: str, cases: Sequence[Case]) -> None:
         self._device = device
         self._cases = {case.key: case for case in cases}
+
+    def writer(self, build: Build, job: Job, check: OutputCheck) -> None:
+        """No tool tells."""
 
     def inspect(self, build: Build, job: Job) -> Inspection:
         tool = shutil.which("compute-sanitizer")

@@ -3,7 +3,9 @@
 A clamp shows at three times the values, a threshold at a hundredth, a missing absolute value with
 the signs turned. Mixed signs let the terms of a sum cancel, so that the rounding of inputs to a
 narrower type is no longer lost among equal signs; an array whose values are all alike, which fresh
-inputs like it would repeat for ever, is drawn anew there.
+inputs like it would repeat for ever, is drawn anew there. At a hundred times the values an exponential
+overflows whose largest argument was not taken off, and where all of them are negative a maximum shows
+that begins at 0.
 """
 
 from __future__ import annotations
@@ -29,6 +31,12 @@ def _times(factor: float) -> Scale:
     return scaled
 
 
+def _below_zero(array: Any, rng: np.random.Generator) -> Array:
+    if array.dtype.kind == "c":
+        return array
+    return _times(-100.0)(np.abs(array), rng)
+
+
 def _mixed(array: Array, rng: np.random.Generator) -> Array:
     if array.size and bool(np.all(array == array.reshape(-1)[0])):
         return rng.uniform(-1.0, 1.0, array.shape).astype(array.dtype)
@@ -42,6 +50,8 @@ SCALES: Mapping[str, Scale] = {
     "inputs x 0.01": _times(0.01),
     "inputs negated": _times(-1.0),
     "inputs of mixed signs": _mixed,
+    "inputs x 100": _times(100.0),
+    "inputs x 100, all negative": _below_zero,
 }
 
 

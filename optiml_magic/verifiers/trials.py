@@ -23,9 +23,10 @@ from optiml_magic.model.dtypes import numbers, part
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict
 from optiml_magic.verifiers import oracle, sizes
+from optiml_magic.verifiers.hazards import Inspector
 from optiml_magic.verifiers.problem import Instance, Problem
 from optiml_magic.verifiers.scales import SCALES, has_floats, scaled
-from optiml_magic.verifiers.verify import fresh_poison, judge, verify
+from optiml_magic.verifiers.verify import blamed, fresh_poison, judge, verify
 
 _SMALL = 1 << 28  # thread instructions of a launch at a small size
 _SHOWN = 3  # sizes that a note names
@@ -50,10 +51,18 @@ class _Condition:
 class Trials:
     """The further conditions of one problem on one device, learned on its input kernel."""
 
-    def __init__(self, problem: Problem, device: Device, instructions: int) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        device: Device,
+        instructions: int,
+        inspector: Inspector | None = None,
+    ) -> None:
+        """``inspector`` is asked who wrote what is wrong in a candidate that would win."""
         self._problem = problem
         self._device = device
         self._instructions = instructions
+        self._inspector = inspector
         self._sizing = sizes.sizing(problem)
         self._arrays = [b.name for b in problem.interface.named("input", "inout")]
         self._root: Compiled | None = None
@@ -138,7 +147,11 @@ class Trials:
                 )
             self._device.put(instance.case)
             found = verify(
-                self._device, program.build, [(instance, planned)], instructions=self._instructions
+                self._device,
+                program.build,
+                [(instance, planned)],
+                instructions=self._instructions,
+                inspector=self._inspector,
             )
             if not found.passed:
                 return found
@@ -149,7 +162,8 @@ class Trials:
         yield from self._scaled("", lambda: first.values)
         if self._sizing is not None:
             seen = [dict(self._sizing.given)]
-            for given, seed in sizes.large(self._sizing.given):
+            elements = sum(buffer.array.size for buffer in first.case.buffers)
+            for given, seed in sizes.large(self._sizing.given, elements):
                 if given not in seen:
                     seen.append(given)
                     yield _Condition(sizes.spelled(given), partial(self._sizing.draw, given, seed))
@@ -219,7 +233,8 @@ class Trials:
             execution = self._device.execute(program.build, job)
             verdict = judge(execution, instance.condition)
             if not verdict.passed:
-                return verdict
+                where = instance.condition
+                return blamed(verdict, self._inspector, program.build, job, where)
             written = [b for b in case.buffers if b.role != "input"]
             readings.append({b.name: self._device.read(case.key, b.name) for b in written})
             checks = tuple(_checked(b, readings[-1][b.name]) for b in written if _is_wanted(b))
