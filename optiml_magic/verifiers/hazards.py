@@ -67,7 +67,10 @@ class DeviceInspector:
             build, replace(job, checks=True, count=False, watch=watch, instructions=_INSTRUCTIONS)
         )
         found = next((c for c in again.checks if c.name == check.name), None)
-        same = found is not None and (found.first_index, found.got) == (check.first_index, check.got)
+        same = found is not None and (found.first_index, found.got) == (
+            check.first_index,
+            check.got,
+        )
         return again.writer if same else None
 
 

@@ -22,7 +22,6 @@ from optiml_magic.verifiers.problem import Problem, with_sizes
 Sizes = Mapping[str, int]
 _SMALL = (1, 2, 3, 31, 32, 33, 61)
 _ROUND = (64, 128)  # for kernels that can do multiples of something alone
-_FEW = 1 << 16  # elements of a task whose sizes may be doubled
 _SEED = 1000  # of the first set of inputs; those of the given sizes count from 0
 
 
@@ -93,15 +92,10 @@ def _is_sized(task: Task) -> bool:
     return callable(task.inputs) and bool({**task.sizes, **task.verify_sizes})
 
 
-def large(given: Sizes, elements: int) -> Iterator[tuple[dict[str, int], int]]:
-    """A prime below each size, and half of each; of a few ``elements`` also twice each and more.
-
-    A small task may have one block alone along an axis, and only a larger one a second.
-    """
+def large(given: Sizes) -> Iterator[tuple[dict[str, int], int]]:
+    """A prime below each size, and half of each."""
     yield {name: _prime(size) for name, size in given.items()}, _SEED + 100
     yield {name: max(1, size // 2) for name, size in given.items()}, _SEED + 101
-    if elements <= _FEW:
-        yield {name: 2 * size + 1 for name, size in given.items()}, _SEED + 102
 
 
 def spelled(sizes: Sizes) -> str:

@@ -25,7 +25,14 @@ from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict
 from optiml_magic.verifiers import oracle, sizes
 from optiml_magic.verifiers.hazards import Inspector
 from optiml_magic.verifiers.problem import Instance, Problem
-from optiml_magic.verifiers.scales import SCALES, has_floats, scaled
+from optiml_magic.verifiers.scales import (
+    SCALARS,
+    SCALES,
+    has_float_scalars,
+    has_floats,
+    rescaled,
+    scaled,
+)
 from optiml_magic.verifiers.verify import blamed, fresh_poison, judge, verify
 
 _SMALL = 1 << 28  # thread instructions of a launch at a small size
@@ -162,14 +169,16 @@ class Trials:
         yield from self._scaled("", lambda: first.values)
         if self._sizing is not None:
             seen = [dict(self._sizing.given)]
-            elements = sum(buffer.array.size for buffer in first.case.buffers)
-            for given, seed in sizes.large(self._sizing.given, elements):
+            for given, seed in sizes.large(self._sizing.given):
                 if given not in seen:
                     seen.append(given)
                     yield _Condition(sizes.spelled(given), partial(self._sizing.draw, given, seed))
 
     def _scaled(self, prefix: str, draw: Callable[[], Mapping[str, Any]]) -> Iterator[_Condition]:
-        if not has_floats(self._problem.first.values, self._arrays):
+        first, scalars = self._problem.first.values, self._problem.interface.scalars
+        if has_float_scalars(first, scalars):
+            yield _Condition(prefix + SCALARS, lambda: rescaled(draw(), scalars))
+        if not has_floats(first, self._arrays):
             return
         for name, scale in SCALES.items():
             yield _Condition(

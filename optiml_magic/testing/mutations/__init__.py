@@ -23,9 +23,9 @@ _HOST = ("main",)
 def _operators(*families: ModuleType) -> Iterator[tuple[str, Operator]]:
     for family in families:
         for name, found in vars(family).items():
-            if callable(found) and getattr(found, "__module__", "") == family.__name__:
-                if not name.startswith("_"):
-                    yield name, found
+            is_own = callable(found) and found.__module__ == family.__name__
+            if is_own and not name.startswith("_"):
+                yield name, found
 
 
 OPERATORS: Mapping[str, Operator] = dict(

@@ -12,7 +12,7 @@ from optiml_magic.testing.mutations.base import Change, Function, bare, operator
 _LEAVES = ("return_statement", "break_statement", "continue_statement")
 
 
-def guard_dropped(function: Function, node: Node) -> Iterator[Change]:
+def guard_dropped(_function: Function, node: Node) -> Iterator[Change]:
     """``if (i < n) work`` works always; ``if (i >= n) return`` never returns."""
     condition = node.child_by_field_name("condition") if node.type == "if_statement" else None
     then = node.child_by_field_name("consequence")
@@ -81,7 +81,7 @@ def loop_steps_too_far(function: Function, node: Node) -> Iterator[Change]:
             yield replaced(step, f"2 * ({function.text(step)})")
 
 
-def loop_left_early(function: Function, node: Node) -> Iterator[Change]:
+def loop_left_early(_function: Function, node: Node) -> Iterator[Change]:
     """A loop does its first round alone."""
     body = node.child_by_field_name("body") if node.type == "for_statement" else None
     if body is not None and body.type == "compound_statement":
@@ -89,7 +89,7 @@ def loop_left_early(function: Function, node: Node) -> Iterator[Change]:
         yield replaced(closing, "break; }")
 
 
-def statement_dropped(function: Function, node: Node) -> Iterator[Change]:
+def statement_dropped(_function: Function, node: Node) -> Iterator[Change]:
     """An assignment is left out."""
     if node.type == "expression_statement" and node.named_children and (
         node.named_children[0].type in ("assignment_expression", "update_expression")

@@ -13,7 +13,7 @@ from optiml_magic.testing.mutations.base import Change, Function, operator_of, r
 _FAST = {"expf": "__expf", "logf": "__logf", "sinf": "__sinf", "cosf": "__cosf", "powf": "__powf",
          "tanf": "__tanf", "exp": "__expf", "log": "__logf", "sin": "__sinf", "cos": "__cosf",
          "log2f": "__log2f", "exp10f": "__exp10f", "tanhf": "__tanhf"}  # fmt: skip
-_READS = ("assignment_expression", "update_expression", "pointer_expression")
+_WRITES = ("assignment_expression", "update_expression", "pointer_expression")
 
 
 def through_half(function: Function, node: Node) -> Iterator[Change]:
@@ -73,17 +73,16 @@ def _values(function: Function, node: Node, kind: str) -> Iterator[Node]:
             yield from _computed(function, right)
     elif node.type == "init_declarator":
         value, name = node.child_by_field_name("value"), node.child_by_field_name("declarator")
-        if value is not None and name is not None and name.type == "identifier":
-            if function.type_of(name) == kind:
-                yield from _computed(function, value)
+        is_plain = value is not None and name is not None and name.type == "identifier"
+        if value is not None and is_plain and function.type_of(name) == kind:
+            yield from _computed(function, value)
     elif node.type == "subscript_expression" and node.parent is not None:
-        inner = node.child_by_field_name("argument")
-        is_read = node.parent.type not in ("subscript_expression", "field_expression", *_READS)
-        is_right = node == node.parent.child_by_field_name("right")
-        whole = inner is not None and function.type_of(node) == kind
-        if whole and (is_read or (is_right and node.parent.type == _READS[0])):
-            if not within(node, "subscript_argument_list"):
-                yield node
+        parent = node.parent
+        is_read = parent.type not in ("subscript_expression", "field_expression", *_WRITES)
+        is_right = parent.type == _WRITES[0] and node == parent.child_by_field_name("right")
+        is_index = within(node, "subscript_argument_list")
+        if (is_read or is_right) and not is_index and function.type_of(node) == kind:
+            yield node
 
 
 def _computed(function: Function, value: Node) -> Iterator[Node]:
