@@ -1,11 +1,11 @@
 """Other scales and signs of the float inputs: what a kernel made for the given values gets wrong.
 
 A clamp shows at three times the values, a threshold at a hundredth, one beside 0 at mixed
-magnitudes, a missing absolute value with the signs turned. Mixed signs let the terms of a sum cancel, so that
-the rounding of inputs to a narrower type is no longer lost among equal signs; an array whose values
-are all alike, which fresh inputs like it would repeat for ever, is drawn anew there. At a hundred
-and ten thousand times the values an exponential overflows from whose argument the largest was not taken off, and
-where all of them are negative a maximum shows that begins at 0.
+magnitudes, a missing absolute value with the signs turned. Mixed signs let the terms of a sum
+cancel, so that the rounding of inputs to a narrower type is no longer lost among equal signs; an
+array whose values are all alike, which fresh inputs like it would repeat for ever, is drawn anew
+there. At a hundred and ten thousand times the values an exponential overflows from whose argument
+the largest was not taken off, and where all of them are negative a maximum shows that begins at 0.
 """
 
 from __future__ import annotations
