@@ -43,17 +43,21 @@ def judged(job: tuple[str, int]) -> tuple[str, list[Judged], float]:
         return kernel, list(trial(kernel, Path(home), most=most)), time.monotonic() - began
 
 
-def collect(kernels: list[str], most: int, jobs: int, partial: Path) -> Rows:
+def collect(kernels: list[str], most: int, jobs: int, partial: Path) -> tuple[Rows, float]:
+    """What was judged, and the seconds that it took in all, one kernel after another."""
     rows: Rows = {}
+    spent: dict[str, float] = {}
     if partial.exists():
         for line in partial.read_text().splitlines():
-            kernel, found = json.loads(line)
+            kernel, seconds, found = json.loads(line)
             rows[kernel] = [Judged(**row) for row in found]
+            spent[kernel] = seconds
     left = [(kernel, most) for kernel in kernels if kernel not in rows]
     with multiprocessing.get_context("spawn").Pool(jobs) as pool, partial.open("a") as kept:
         for kernel, found, seconds in pool.imap_unordered(judged, left):
             rows[kernel] = found
-            kept.write(json.dumps([kernel, [asdict(row) for row in found]]) + "\n")
+            spent[kernel] = seconds
+            kept.write(json.dumps([kernel, seconds, [asdict(row) for row in found]]) + "\n")
             kept.flush()
             ends = Counter(row.end for row in found)
             told = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
@@ -61,7 +65,7 @@ def collect(kernels: list[str], most: int, jobs: int, partial: Path) -> Rows:
             for row in found:
                 if row.end == "missed" and row.name not in EQUIVALENT.get(kernel, {}):
                     print(f"    missed {row.name}", flush=True)
-    return {kernel: rows[kernel] for kernel in kernels}
+    return {kernel: rows[kernel] for kernel in kernels}, sum(spent.values())
 
 
 def summary(rows: Rows) -> dict[str, Any]:
@@ -108,8 +112,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args(arguments)
     partial = RECORD.with_suffix(".partial") if given.write else Path(tempfile.mkstemp()[1])
-    began = time.monotonic()
-    rows = collect(given.kernels, given.most, given.jobs, partial)
+    rows, seconds = collect(given.kernels, given.most, given.jobs, partial)
     found = summary(rows)
     print(json.dumps({k: v for k, v in found.items() if k != "by_operator"}, indent=1))
     for name, counts in found["by_operator"].items():
@@ -123,7 +126,7 @@ def main(arguments: list[str]) -> int:
                 name: version(name)
                 for name in ("optiml-magic", "nvidia-cuda-nvrtc", "llvmlite", "tree-sitter-cuda")
             },
-            "seconds": round(time.monotonic() - began),
+            "seconds": round(seconds),
             **found,
             "argued": {
                 kernel: {

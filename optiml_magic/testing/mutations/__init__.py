@@ -44,7 +44,7 @@ class Mutant:
 
 
 def mutants(text: str) -> Iterator[Mutant]:
-    """Every mutant of a program, operator by operator, in the order of the text."""
+    """Every mutant of a program's device functions, operator by operator, in the text's order."""
     syntax = parse(text)
     functions = [
         function(syntax, node)
@@ -54,7 +54,7 @@ def mutants(text: str) -> Iterator[Mutant]:
     for name, operator in OPERATORS.items():
         seen: dict[str, int] = {}
         for owner in functions:
-            for node in walk(owner.node):
+            for node in walk(owner.body):
                 for change in operator(owner, node):
                     row, column = node.start_point
                     place = f"{name}@{row + 1}:{column + 1}"

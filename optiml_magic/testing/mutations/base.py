@@ -30,6 +30,10 @@ class Function:
     types: Mapping[str, str]
     sizes: tuple[str, ...]
 
+    @property
+    def body(self) -> Node:
+        return self.node.child_by_field_name("body") or self.node
+
     def text(self, node: Node) -> str:
         return self.syntax.source(node)
 
