@@ -69,7 +69,10 @@ class Evaluator:
         first = problem.instances[0]
         self._work = LeastWork(problem.task, first.values, first.case.buffers)
         self._seen: dict[str, Evaluation] = {}
-        self._scrutiny = Scrutiny(problem, tools.device, tools.chip, tools.instructions)
+        self._witness = tools.inspector if thorough else None  # of who wrote what is wrong
+        self._scrutiny = Scrutiny(
+            problem, tools.device, tools.chip, tools.instructions, self._witness
+        )
         self._preparation = Preparation(
             problem, tools.compiler, tools.options, tools.chip, self._scrutiny.trials
         )
@@ -201,6 +204,7 @@ class Evaluator:
             prepared.verified,
             instructions=self._tools.instructions,
             notes=(*self._problem.notes, *prepared.notes),
+            inspector=self._witness,
         )
         evaluation = Evaluation(number, prepared.identity, verdict)
         if verdict.passed:
@@ -262,7 +266,8 @@ class Evaluator:
         """
         tools, verdict = self._tools, evaluation.verdict
         seconds = evaluation.measurement.seconds if evaluation.measurement else float("inf")
-        wins = tools.extent == "winners" and verdict.passed and seconds <= self._best
+        best = self._thorough or seconds <= self._best
+        wins = tools.extent == "winners" and verdict.passed and best
         ran = tools.extent == "all" and (verdict.passed or verdict.outcome is Outcome.WRONG)
         if not (wins or ran):
             return evaluation

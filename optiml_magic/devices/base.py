@@ -18,7 +18,7 @@ from optiml_magic.model.condition import Conditions
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.hazard import Hazard
 from optiml_magic.model.launch import LaunchPlan
-from optiml_magic.model.verdict import Outcome, OutputCheck
+from optiml_magic.model.verdict import Outcome, OutputCheck, Writer
 
 Role = Literal["input", "output", "inout"]
 Order = Literal["forward", "reverse"] | int  # a number seeds a random order
@@ -68,7 +68,8 @@ class Job:
     ``order`` is that of the blocks and warps, and ``checks`` asks for hazards, which costs time;
     both only where the device can do so. ``sample`` lets a device count some blocks alone of a
     launch with more thread instructions than that (0: never); the outputs of the last launch are
-    then unfinished, and not compared.
+    then unfinished, and not compared. ``watch`` names an element of a buffer by its index: with
+    ``checks`` the execution says who wrote it last.
     """
 
     case: str
@@ -79,6 +80,7 @@ class Job:
     order: Order = "forward"
     checks: bool = False
     sample: int = 0
+    watch: tuple[str, tuple[int, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ class Execution:
     unwritten: tuple[tuple[str, int], ...] = ()  # outputs without a wanted answer: name, elements
     hazards: tuple[Hazard, ...] = ()
     printed: str = ""  # by printf in the kernels; of the emulated device alone
+    writer: Writer | None = None  # of the element that was watched, if any thread wrote it
 
 
 @dataclass(frozen=True)

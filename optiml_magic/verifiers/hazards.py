@@ -9,7 +9,7 @@ from typing import Protocol
 from optiml_magic.devices.base import Device, Job
 from optiml_magic.model.build import Build
 from optiml_magic.model.hazard import Hazard, HazardKind
-from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict, Writer
 
 _INSTRUCTIONS = 1 << 30  # about ten seconds of checked loops; the ordinary budget is far larger
 _OUTCOMES: dict[HazardKind, Outcome] = {
@@ -44,6 +44,9 @@ class Inspector(Protocol):
     def inspect(self, runs: Sequence[tuple[Build, Job]]) -> list[Inspection]:
         """What was found in each run."""
 
+    def writer(self, build: Build, job: Job, check: OutputCheck) -> Writer | None:
+        """Who wrote the first wrong element of an output, which this job left there."""
+
 
 class DeviceInspector:
     """A device whose own checks find hazards: the emulated one."""
@@ -65,6 +68,19 @@ class DeviceInspector:
             kept = tuple(h for h in execution.hazards if h.kind != "instruction_limit")
             return Inspection(kept, f"the checked run did not end: {fault.message}")
         return Inspection(execution.hazards)
+
+    def writer(self, build: Build, job: Job, check: OutputCheck) -> Writer | None:
+        """None as well where a second run leaves something else there: a race decides it."""
+        watch = check.name, check.first_index
+        again = self._device.execute(
+            build, replace(job, checks=True, count=False, watch=watch, instructions=_INSTRUCTIONS)
+        )
+        found = next((c for c in again.checks if c.name == check.name), None)
+        same = found is not None and (found.first_index, found.got) == (
+            check.first_index,
+            check.got,
+        )
+        return again.writer if same else None
 
 
 def inspected(verdict: Verdict, inspection: Inspection) -> Verdict:

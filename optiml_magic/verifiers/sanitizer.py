@@ -21,6 +21,7 @@ from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.errors import MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.hazard import Hazard, HazardKind, Index, Severity
+from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.verifiers.hazards import UNFINISHED, Inspection
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -50,6 +51,9 @@ class SanitizerInspector:
         self._device = device
         self._cases = {case.key: case for case in cases}
         self._seconds = seconds
+
+    def writer(self, build: Build, job: Job, check: OutputCheck) -> None:
+        """No tool tells."""
 
     def inspect(self, runs: Sequence[tuple[Build, Job]]) -> list[Inspection]:
         """All runs go through one process of each tool, since starting one is what takes time.
