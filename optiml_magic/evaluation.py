@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from optiml_magic import binding, rewards
+from optiml_magic import binding
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.devices.base import Device, Execution, Fault, Job
+from optiml_magic.diagnosis import Diagnosis
 from optiml_magic.errors import KernelFailed, SourceError, UsageError
-from optiml_magic.findings import Tool, diagnose
+from optiml_magic.findings import Tool
 from optiml_magic.model.build import Build, CompileFailure, Diagnostic
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
@@ -25,7 +26,6 @@ from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.profilers.ncu import NcuCounters as Counters
 from optiml_magic.profilers.ncu import Refused
-from optiml_magic.profilers.roofline import roofline_class
 from optiml_magic.source.program import Program, parse_program
 from optiml_magic.verifiers import oracle
 from optiml_magic.verifiers.hazards import Inspection, Inspector, inspected
@@ -78,7 +78,7 @@ class Evaluator:
         self._thorough = thorough  # every candidate as if it would win
         self._tools = tools
         self._instances = problem.instances
-        self._root: Measurement | None = None
+        self._diagnosis = Diagnosis(problem.task, tools.chip, tools.findings)
         self._seen: dict[str, Evaluation] = {}
         self._scrutiny = Scrutiny(problem, tools.device, tools.chip, tools.instructions)
         self._fresh: dict[int, tuple[Build, Job]] = {}  # of this batch, to be counted
@@ -92,11 +92,7 @@ class Evaluator:
         """Verify and time each, count what passed in one go, then say what it all means."""
         self._fresh.clear()
         evaluations = self._counted([self._timed(candidate) for candidate in candidates])
-        diagnosed = [self._diagnosed(evaluation) for evaluation in evaluations]
-        for evaluation in diagnosed:
-            if evaluation.identity and evaluation.duplicate_of is None:
-                self._seen[evaluation.identity] = evaluation
-        return diagnosed
+        return [self._understood(c, e) for c, e in zip(candidates, evaluations, strict=True)]
 
     def settle(self, candidates: Sequence[Candidate]) -> dict[int, Measurement | Verdict]:
         """The finalists timed once more against the input kernel, all in turn; by number.
@@ -135,9 +131,10 @@ class Evaluator:
 
     def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
         """Take in an evaluation made earlier, in a run that is resumed."""
+        root = evaluation.measurement
+        self._diagnosis.remember(candidate, evaluation)
         if candidate.number == 0:
-            self._root = evaluation.measurement
-            if self._root is None:
+            if root is None:
                 return
             refused = self._answer_from_kernel(candidate)
             if refused is not None:
@@ -146,11 +143,26 @@ class Evaluator:
             if isinstance(prepared, _Prepared):
                 self._learn(evaluation, candidate, prepared)
             if isinstance(profiler, EventsProfiler) and isinstance(prepared, _Prepared):
-                profiler.remember(prepared.build, self._job(prepared), self._root.seconds)
+                profiler.remember(prepared.build, self._job(prepared), root.seconds)
         if evaluation.verdict.passed and evaluation.measurement:
             self._best = min(self._best, evaluation.measurement.seconds)
         if evaluation.identity:
             self._seen.setdefault(evaluation.identity, evaluation)
+
+    def _understood(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
+        """Diagnosed; a duplicate has all evidence of the earlier one, of this batch or not."""
+        if evaluation.duplicate_of is None:
+            diagnosed = self._diagnosis(candidate, evaluation)
+            if evaluation.identity:
+                self._seen[evaluation.identity] = diagnosed
+            return diagnosed
+        repeated = replace(
+            self._seen[evaluation.identity],
+            candidate=evaluation.candidate,
+            duplicate_of=evaluation.duplicate_of,
+            seconds_spent=evaluation.seconds_spent,
+        )
+        return self._diagnosis(candidate, repeated)
 
     def _note(self, text: str) -> None:
         self.notes = self.notes if text in self.notes else (*self.notes, text)
@@ -318,21 +330,6 @@ class Evaluator:
             return evaluations
         by_number = dict(zip(self._fresh, found, strict=True))
         return [_with_metrics(e, by_number.get(e.candidate, ())) for e in evaluations]
-
-    def _diagnosed(self, evaluation: Evaluation) -> Evaluation:
-        """The roofline class, the findings and the reward of what was measured."""
-        tools, task, measured = self._tools, self._problem.task, evaluation.measurement
-        if measured is None or evaluation.duplicate_of is not None:
-            return evaluation
-        if self._root is None:
-            self._root = measured
-        found = roofline_class(tools.chip, measured, flops=task.flops, bytes_=task.bytes)
-        return replace(
-            evaluation,
-            roofline=found,
-            findings=diagnose(tools.findings, found, measured),
-            reward=rewards.reward(self._root, measured),
-        )
 
     def _answer_from_kernel(self, candidate: Candidate) -> Verdict | None:
         """Without a reference the input kernel's own outputs become the wanted ones."""

@@ -1,4 +1,4 @@
-"""What a measurement means: a finding, its evidence and actions, and a hypothesis to test."""
+"""What a measurement means: a finding, its evidence and actions."""
 
 from __future__ import annotations
 
@@ -40,12 +40,3 @@ class Finding:
     evidence: tuple[Evidence, ...]
     actions: tuple[Action, ...]
     gain: tuple[float, float]  # expected speed-up as a range, 1.0 is none
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """What an edit is expected to do: which metric moves which way."""
-
-    metric: str
-    direction: Direction
-    because: str = ""

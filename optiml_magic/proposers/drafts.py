@@ -14,7 +14,7 @@ from optiml_magic.binding import launched
 from optiml_magic.binding.interface import pairs
 from optiml_magic.errors import UsageError
 from optiml_magic.model.candidate import Proposal
-from optiml_magic.model.finding import Hypothesis
+from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.answer import Draft, Replacement
 from optiml_magic.source.lexer import PreprocessorLine
 from optiml_magic.source.program import Program, parse_program

@@ -9,7 +9,8 @@ from optiml_magic.model.candidate import Proposal
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from optiml_magic.model.finding import Finding, Hypothesis
+    from optiml_magic.model.finding import Finding
+    from optiml_magic.model.hypothesis import Hypothesis
     from optiml_magic.source.program import Program
 
 

@@ -16,7 +16,7 @@ from optiml_magic.llms.openai import OpenAILLM
 from optiml_magic.llms.scripted import ScriptedLLM
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.codec import from_json, to_json
-from optiml_magic.model.finding import Hypothesis
+from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.llm import LlmProposer
 from optiml_magic.proposers.mixture import mixed

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step
-from optiml_magic.model.finding import Action, Evidence, Finding, Hypothesis
+from optiml_magic.model.finding import Action, Evidence, Finding
+from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.measurement import Bound, Measurement, Metric
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View

@@ -1,0 +1,55 @@
+"""What a measurement means: roofline class, findings, reward, and what became of the hypothesis."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optiml_magic import rewards
+from optiml_magic.chips import Chip
+from optiml_magic.findings import Tool, diagnose
+from optiml_magic.hypotheses import assess
+from optiml_magic.model.candidate import Candidate
+from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.task import Task
+from optiml_magic.profilers.roofline import roofline_class
+
+
+class Diagnosis:
+    """Of the candidates of one search: each against the input kernel and against its parent."""
+
+    def __init__(self, task: Task, chip: Chip, tools: tuple[Tool, ...]) -> None:
+        self._task = task
+        self._chip = chip
+        self._tools = tools
+        self._measured: dict[int, Measurement | None] = {}  # by candidate
+
+    def __call__(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
+        """The evaluation with all that follows from its figures."""
+        self.remember(candidate, evaluation)
+        return self._tested(candidate, self._diagnosed(evaluation))
+
+    def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
+        """Take in what later candidates are compared with."""
+        self._measured[candidate.number] = evaluation.measurement
+
+    def _diagnosed(self, evaluation: Evaluation) -> Evaluation:
+        measured, task = evaluation.measurement, self._task
+        if measured is None or evaluation.duplicate_of is not None:
+            return evaluation
+        root = self._measured.get(0) or measured
+        found = roofline_class(self._chip, measured, flops=task.flops, bytes_=task.bytes)
+        return replace(
+            evaluation,
+            roofline=found,
+            findings=diagnose(self._tools, found, measured),
+            reward=rewards.reward(root, measured),
+        )
+
+    def _tested(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
+        """A duplicate repeats the figures of another candidate, but its promise is its own."""
+        hypothesis = candidate.proposal.hypothesis
+        if hypothesis is None or candidate.parent is None:
+            return replace(evaluation, test=None)
+        parent = self._measured.get(candidate.parent)
+        return replace(evaluation, test=assess(hypothesis, parent, evaluation))
