@@ -6,13 +6,16 @@ from dataclasses import replace
 
 from optiml_magic import rewards
 from optiml_magic.chips import Chip
-from optiml_magic.findings import Tool, diagnose
+from optiml_magic.devices.base import Job
+from optiml_magic.findings import Subject, Tool, diagnose
 from optiml_magic.hypotheses import assess
+from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
 from optiml_magic.profilers.roofline import roofline_class
+from optiml_magic.source.program import parse_program
 
 
 class Diagnosis:
@@ -24,25 +27,34 @@ class Diagnosis:
         self._tools = tools
         self._measured: dict[int, Measurement | None] = {}  # by candidate
 
-    def __call__(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
-        """The evaluation with all that follows from its figures."""
+    def __call__(
+        self, candidate: Candidate, evaluation: Evaluation, run: tuple[Build, Job] | None = None
+    ) -> Evaluation:
+        """The evaluation with all that follows from its figures; ``run`` is what was measured.
+
+        A candidate without one repeats the figures, and the findings, of an earlier one.
+        """
         self.remember(candidate, evaluation)
-        return self._tested(candidate, self._diagnosed(evaluation))
+        return self._tested(candidate, self._diagnosed(candidate, evaluation, run))
 
     def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
         """Take in what later candidates are compared with."""
         self._measured[candidate.number] = evaluation.measurement
 
-    def _diagnosed(self, evaluation: Evaluation) -> Evaluation:
+    def _diagnosed(
+        self, candidate: Candidate, evaluation: Evaluation, run: tuple[Build, Job] | None
+    ) -> Evaluation:
         measured, task = evaluation.measurement, self._task
-        if measured is None or evaluation.duplicate_of is not None:
+        if measured is None or run is None:
             return evaluation
+        build, job = run
+        subject = Subject(self._chip, measured, parse_program(candidate.text), build, job.plan)
         root = self._measured.get(0) or measured
         found = roofline_class(self._chip, measured, flops=task.flops, bytes_=task.bytes)
         return replace(
             evaluation,
             roofline=found,
-            findings=diagnose(self._tools, found, measured),
+            findings=diagnose(self._tools, found, subject),
             reward=rewards.reward(root, measured),
         )
 

@@ -152,7 +152,7 @@ class Evaluator:
     def _understood(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
         """Diagnosed; a duplicate has all evidence of the earlier one, of this batch or not."""
         if evaluation.duplicate_of is None:
-            diagnosed = self._diagnosis(candidate, evaluation)
+            diagnosed = self._diagnosis(candidate, evaluation, self._fresh.get(candidate.number))
             if evaluation.identity:
                 self._seen[evaluation.identity] = diagnosed
             return diagnosed

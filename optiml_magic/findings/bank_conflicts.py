@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from optiml_magic.findings.base import by_line
+from optiml_magic.findings.subject import Subject
 from optiml_magic.model.counters import MemoryCounters
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
-from optiml_magic.model.measurement import Measurement
 
 _RATIO = 1.25
 _SHARE = 0.10
@@ -21,8 +21,10 @@ class BankConflicts:
 
     name = "bank_conflicts"
     classes: frozenset[RooflineClass] = frozenset({"memory", "compute", "latency", "mixed"})
+    metrics: tuple[str, ...] = ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",)
 
-    def diagnose(self, measured: Measurement) -> Iterator[Finding]:
+    def diagnose(self, subject: Subject) -> Iterator[Finding]:
+        measured = subject.measured
         for kernel in measured.kernels:
             accesses = by_line(kernel.memory, "shared")
             total = sum(m.wavefronts for m in accesses)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from optiml_magic.findings.subject import Subject
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
-from optiml_magic.model.measurement import Measurement
 
 _FEW = 40.0  # executed instructions per thread
 _ENOUGH_WAVES = 2.0  # below it the chip is not even full, and more work per thread would hurt
@@ -16,8 +16,10 @@ class LowWorkPerThread:
 
     name = "low_work_per_thread"
     classes: frozenset[RooflineClass] = frozenset({"memory", "latency", "launch", "mixed"})
+    metrics: tuple[str, ...] = ("smsp__thread_inst_executed.sum",)
 
-    def diagnose(self, measured: Measurement) -> Iterator[Finding]:
+    def diagnose(self, subject: Subject) -> Iterator[Finding]:
+        measured = subject.measured
         threads = measured.get("launch__thread_count")
         executed = measured.get("smsp__thread_inst_executed.sum")
         waves = measured.get("launch__waves_per_multiprocessor")

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from optiml_magic.findings.subject import Subject
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
-from optiml_magic.model.measurement import Measurement
 
 _LOW = 50.0  # percent of the resident warps that the chip allows
 _OCCUPANCY = "sm__maximum_warps_per_active_cycle_pct"
@@ -28,8 +28,10 @@ class OccupancyLimiter:
 
     name = "occupancy_limiter"
     classes: frozenset[RooflineClass] = frozenset({"memory", "latency", "mixed"})
+    metrics: tuple[str, ...] = ()
 
-    def diagnose(self, measured: Measurement) -> Iterator[Finding]:
+    def diagnose(self, subject: Subject) -> Iterator[Finding]:
+        measured = subject.measured
         percent = measured.get(_OCCUPANCY)
         waves = measured.get("launch__waves_per_multiprocessor")
         limits = {n: measured.get(f"launch__occupancy_limit_{n}") for n in _ADVICE}

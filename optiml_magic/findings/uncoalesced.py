@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from optiml_magic.findings.base import by_line
+from optiml_magic.findings.subject import Subject
 from optiml_magic.model.counters import MemoryCounters
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 from optiml_magic.model.measurement import Measurement
@@ -28,8 +29,12 @@ class UncoalescedAccess:
     classes: frozenset[RooflineClass] = frozenset(
         {"memory", "latency", "mixed", "compute", "launch"}
     )
+    metrics: tuple[str, ...] = tuple(
+        f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.pct" for op in ("ld", "st")
+    )
 
-    def diagnose(self, measured: Measurement) -> Iterator[Finding]:
+    def diagnose(self, subject: Subject) -> Iterator[Finding]:
+        measured = subject.measured
         if not measured.kernels:
             yield from _from_ratios(measured)
         for kernel in measured.kernels:

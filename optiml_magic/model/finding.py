@@ -24,10 +24,17 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Action:
-    """Something to try; ``rewrite`` names the rule that can do it, where there is one."""
+    """Something to try; ``rewrite`` names the rule that can do it, where there is one.
+
+    ``metric`` is what it should move, ``direction`` which way, and ``factor`` how many times lower
+    or higher it becomes, from the least to the most; ``(1.0, 1.0)`` promises the direction alone.
+    """
 
     advice: str
     rewrite: str = ""
+    metric: str = ""
+    direction: Direction = "lower"
+    factor: tuple[float, float] = (1.0, 1.0)
 
 
 @dataclass(frozen=True)

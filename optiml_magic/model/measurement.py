@@ -35,6 +35,20 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class RuleFact:
+    """What one of Nsight Compute's own rules said of a launch.
+
+    ``speedup`` is its estimate in percent of the run time, None where it gave none.
+    """
+
+    rule: str  # its identifier, ``UncoalescedGlobalAccess``
+    message: str
+    speedup: float | None = None
+    kernel: str = ""  # lowered name
+    line: int = 0  # 1-based line of the kernel text; 0 when the whole kernel is meant
+
+
+@dataclass(frozen=True)
 class Measurement:
     """One program on one chip. A metric that was not to be had is absent; it is never NaN.
 
@@ -50,6 +64,7 @@ class Measurement:
     metrics: tuple[Metric, ...]
     bounds: tuple[Bound, ...]  # longest first
     kernels: tuple[KernelCounters, ...]
+    rules: tuple[RuleFact, ...] = ()
 
     def get(self, name: str) -> float | None:
         """The value of a metric, or None where it was not measured."""
