@@ -30,18 +30,18 @@ def assess(
     if parent.chip != child.chip:
         reason = f"measured on {parent.chip} before and on {child.chip} after"
         return HypothesisTest("not_measurable", reason=reason)
-    before, after = (_metric(found, hypothesis.metric) for found in (parent, child))
-    if before is None or after is None:
-        where = "neither" if before is None and after is None else "only one"
-        reason = f"{hypothesis.metric} was measured on {where} of the two programs"
+    name = hypothesis.metric
+    before, after = _by_source(parent, name), _by_source(child, name)
+    if not before or not after:
+        where = "neither" if not before and not after else "only one"
+        return HypothesisTest("not_measurable", reason=f"{where} of the two programs has {name}")
+    source = next((source for source in before if source in after), None)
+    if source is None:
+        reason = f"{', '.join(before)} before and {', '.join(after)} after do not compare"
         return HypothesisTest("not_measurable", reason=reason)
-    if before.source != after.source:
-        reason = f"{before.source} before and {after.source} after do not compare"
-        return HypothesisTest("not_measurable", reason=reason)
-    state, reason = _judged(hypothesis, before.value, after.value, _noise(before, parent, child))
-    return HypothesisTest(
-        state, before.value, after.value, before.unit or after.unit, before.source, reason
-    )
+    was, became = before[source], after[source]
+    state, reason = _judged(hypothesis, was.value, became.value, _noise(was, parent, child))
+    return HypothesisTest(state, was.value, became.value, was.unit, source, reason)
 
 
 def _judged(
@@ -59,11 +59,12 @@ def _judged(
     return "refuted", "it did not move" if before == after else "no more than noise"
 
 
-def _metric(measured: Measurement, name: str) -> Metric | None:
+def _by_source(measured: Measurement, name: str) -> dict[str, Metric]:
+    """A metric of each source that gave it."""
     if name == TIME:
-        return Metric(TIME, measured.seconds, "s", measured.source)
-    found = (m for m in measured.metrics if m.name == name and math.isfinite(m.value))
-    return next(found, None)
+        return {measured.source: Metric(TIME, measured.seconds, "s", measured.source)}
+    found = (m for m in reversed(measured.metrics) if m.name == name and math.isfinite(m.value))
+    return {metric.source: metric for metric in found}
 
 
 def _noise(metric: Metric, parent: Measurement, child: Measurement) -> float:
