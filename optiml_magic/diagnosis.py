@@ -12,6 +12,7 @@ from optiml_magic.hypotheses import assess
 from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
 from optiml_magic.profilers.roofline import roofline_class
@@ -21,10 +22,13 @@ from optiml_magic.source.program import parse_program
 class Diagnosis:
     """Of the candidates of one search: each against the input kernel and against its parent."""
 
-    def __init__(self, task: Task, chip: Chip, tools: tuple[Tool, ...]) -> None:
+    def __init__(
+        self, task: Task, chip: Chip, tools: tuple[Tool, ...], hit_rates: HitRates
+    ) -> None:
         self._task = task
         self._chip = chip
         self._tools = tools
+        self._hit_rates = hit_rates
         self._measured: dict[int, Measurement | None] = {}  # by candidate
 
     def __call__(
@@ -54,7 +58,7 @@ class Diagnosis:
         return replace(
             evaluation,
             roofline=found,
-            findings=diagnose(self._tools, found, subject),
+            findings=self._hit_rates.ranked(diagnose(self._tools, found, subject), found),
             reward=rewards.reward(root, measured),
         )
 

@@ -19,6 +19,7 @@ from optiml_magic.findings import Tool
 from optiml_magic.model.build import Build, CompileFailure, Diagnostic
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Measurement, Metric
 from optiml_magic.model.verdict import Outcome, Verdict
@@ -73,12 +74,19 @@ class _Prepared:
 class Evaluator:
     """Evaluates the candidates of one problem. The first one must be the input kernel."""
 
-    def __init__(self, problem: Problem, tools: Tools, *, thorough: bool = False) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        tools: Tools,
+        *,
+        thorough: bool = False,
+        hit_rates: HitRates = NO_EXPERIENCE,
+    ) -> None:
         self._problem = problem
         self._thorough = thorough  # every candidate as if it would win
         self._tools = tools
         self._instances = problem.instances
-        self._diagnosis = Diagnosis(problem.task, tools.chip, tools.findings)
+        self._diagnosis = Diagnosis(problem.task, tools.chip, tools.findings, hit_rates)
         self._seen: dict[str, Evaluation] = {}
         self._scrutiny = Scrutiny(problem, tools.device, tools.chip, tools.instructions)
         self._fresh: dict[int, tuple[Build, Job]] = {}  # of this batch, to be counted

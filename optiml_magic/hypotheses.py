@@ -63,8 +63,11 @@ def _by_source(measured: Measurement, name: str) -> dict[str, Metric]:
     """A metric of each source that gave it."""
     if name == TIME:
         return {measured.source: Metric(TIME, measured.seconds, "s", measured.source)}
-    found = (m for m in reversed(measured.metrics) if m.name == name and math.isfinite(m.value))
-    return {metric.source: metric for metric in found}
+    found: dict[str, Metric] = {}
+    for metric in measured.metrics:
+        if metric.name == name and math.isfinite(metric.value):
+            found.setdefault(metric.source, metric)
+    return found
 
 
 def _noise(metric: Metric, parent: Measurement, child: Measurement) -> float:

@@ -11,7 +11,7 @@ import statistics
 from optiml_magic.chips import Chip
 from optiml_magic.devices.base import Execution, Fault, Job, TimedDevice, Timing
 from optiml_magic.model.build import Build
-from optiml_magic.model.measurement import Bound, Measurement
+from optiml_magic.model.measurement import Bound, Measurement, Source
 from optiml_magic.profilers.emulated import fitted, static
 
 _SAMPLES = 15
@@ -22,6 +22,8 @@ _SIGMAS = 3.0
 
 class EventsProfiler:
     """Times by events; counters come from elsewhere."""
+
+    source: Source = "events"
 
     def __init__(self, device: TimedDevice, chip: Chip) -> None:
         self._device = device

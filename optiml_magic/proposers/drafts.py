@@ -64,7 +64,7 @@ def proposal(
             _factor(expected.factor),
         ),
         prior,
-        draft.answers if draft.answers in tools else "",
+        draft.answers if draft.answers and draft.answers in tools else "",
     )
 
 

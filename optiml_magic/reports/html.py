@@ -26,12 +26,17 @@ _SEVERITY = {"critical": "#d94a40", "warning": "#a87400", "note": "#7d7d7d"}
 
 
 def page(summaries: Sequence[Summary], title: str) -> str:
+    """A whole page of runs for a file."""
+    return document(title, *(fragment(summary) for summary in summaries))
+
+
+def document(title: str, *parts: Markup) -> str:
     """A whole page for a file."""
     head = element("head", element("meta", charset="utf-8"), element("title", title))
     body = element(
         "body",
         element("h1", title),
-        *(fragment(summary) for summary in summaries),
+        *parts,
         style="font-family:system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em",
     )
     return "<!doctype html>\n" + element("html", head, body, lang="en")
