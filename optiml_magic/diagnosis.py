@@ -14,18 +14,18 @@ from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.measurement import Measurement
-from optiml_magic.model.task import Task
 from optiml_magic.profilers.roofline import roofline_class
 from optiml_magic.source.program import parse_program
+from optiml_magic.verifiers.problem import Problem
 
 
 class Diagnosis:
     """Of the candidates of one search: each against the input kernel and against its parent."""
 
     def __init__(
-        self, task: Task, chip: Chip, tools: tuple[Tool, ...], hit_rates: HitRates
+        self, problem: Problem, chip: Chip, tools: tuple[Tool, ...], hit_rates: HitRates
     ) -> None:
-        self._task = task
+        self._problem = problem
         self._chip = chip
         self._tools = tools
         self._hit_rates = hit_rates
@@ -48,11 +48,13 @@ class Diagnosis:
     def _diagnosed(
         self, candidate: Candidate, evaluation: Evaluation, run: tuple[Build, Job] | None
     ) -> Evaluation:
-        measured, task = evaluation.measurement, self._task
+        measured, task = evaluation.measurement, self._problem.task
         if measured is None or run is None:
             return evaluation
         build, job = run
-        subject = Subject(self._chip, measured, parse_program(candidate.text), build, job.plan)
+        buffers = {b.name: b.array.nbytes for b in self._problem.instances[0].case.buffers}
+        program = parse_program(candidate.text)
+        subject = Subject(self._chip, measured, program, build, job.plan, buffers)
         root = self._measured.get(0) or measured
         found = roofline_class(self._chip, measured, flops=task.flops, bytes_=task.bytes)
         return replace(

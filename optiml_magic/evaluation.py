@@ -86,7 +86,7 @@ class Evaluator:
         self._thorough = thorough  # every candidate as if it would win
         self._tools = tools
         self._instances = problem.instances
-        self._diagnosis = Diagnosis(problem.task, tools.chip, tools.findings, hit_rates)
+        self._diagnosis = Diagnosis(problem, tools.chip, tools.findings, hit_rates)
         self._seen: dict[str, Evaluation] = {}
         self._scrutiny = Scrutiny(problem, tools.device, tools.chip, tools.instructions)
         self._fresh: dict[int, tuple[Build, Job]] = {}  # of this batch, to be counted

@@ -8,8 +8,6 @@ sampled grid add their sampling error; times must lie beyond their interval.
 
 from __future__ import annotations
 
-import math
-
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.hypothesis import TIME, Hypothesis, HypothesisState, HypothesisTest
 from optiml_magic.model.measurement import Measurement, Metric
@@ -34,7 +32,9 @@ def assess(
     before, after = _by_source(parent, name), _by_source(child, name)
     if not before or not after:
         where = "neither" if not before and not after else "only one"
-        return HypothesisTest("not_measurable", reason=f"{where} of the two programs has {name}")
+        why = parent.why(name) or child.why(name)
+        reason = f"{where} of the two programs has {name}: {why}"
+        return HypothesisTest("not_measurable", reason=reason)
     source = next((source for source in before if source in after), None)
     if source is None:
         reason = f"{', '.join(before)} before and {', '.join(after)} after do not compare"
@@ -65,7 +65,7 @@ def _by_source(measured: Measurement, name: str) -> dict[str, Metric]:
         return {measured.source: Metric(TIME, measured.seconds, "s", measured.source)}
     found: dict[str, Metric] = {}
     for metric in measured.metrics:
-        if metric.name == name and math.isfinite(metric.value):
+        if metric.name == name:
             found.setdefault(metric.source, metric)
     return found
 

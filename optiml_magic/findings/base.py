@@ -62,6 +62,11 @@ def by_line(memory: Iterable[MemoryCounters], space: Space) -> tuple[MemoryCount
     )
 
 
+def saved(share: float, factor: float = float("inf")) -> float:
+    """The speed-up where a ``share`` of the time becomes ``factor`` times shorter (Amdahl)."""
+    return 1.0 / max(1.0 - share * (1.0 - 1.0 / factor), 0.05)
+
+
 _ORDER = {"critical": 0, "warning": 1, "note": 2}
 
 

@@ -34,14 +34,25 @@ class LowWorkPerThread:
                 "where it is.",
                 evidence=(
                     Evidence(
-                        "smsp__thread_inst_executed.sum", each, _FEW, "inst/thread", "emulated"
+                        "smsp__thread_inst_executed.sum",
+                        each,
+                        _FEW,
+                        "inst/thread",
+                        subject.counted_by,
                     ),
                 ),
                 actions=(
                     Action(
-                        "Give each thread several elements: a grid-stride loop or float4 loads."
+                        "Give each thread several elements: a grid-stride loop or float4 loads.",
+                        metric="smsp__thread_inst_executed.sum",
+                        factor=(1.1, 3.0),
                     ),
-                    Action("Try other block sizes.", "block_size"),
+                    Action(
+                        "Try other block sizes.",
+                        "block_size",
+                        "launch__waves_per_multiprocessor",
+                    ),
                 ),
                 gain=(1.0, 1.3),
+                reason="index arithmetic and the start of a thread are spread over more elements",
             )

@@ -51,6 +51,15 @@ class OccupancyLimiter:
             severity="warning" if percent < _LOW / 2 else "note",
             cause=f"{cause}; the limit is {limiter}; {percent:.0f} % of the warps are resident.",
             evidence=(Evidence(_OCCUPANCY, percent, _LOW, "%", "estimated"),),
-            actions=(Action(advice, "block_size"),),
+            actions=(
+                Action(
+                    advice,
+                    "block_size",
+                    _OCCUPANCY,
+                    "higher",
+                    (1.1, 100 / max(percent, 1.0)),
+                ),
+            ),
             gain=(1.0, min(4.0, _LOW / max(percent, 1.0))),
+            reason="more resident warps hide more latency, where there is latency to hide",
         )

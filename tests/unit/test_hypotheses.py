@@ -106,7 +106,6 @@ def test_times_have_to_move_beyond_their_interval() -> None:
     [
         (measured(None), measured(1.0), "only one of the two programs has sectors"),
         (measured(None), measured(None), "neither of the two programs has sectors"),
-        (measured(float("nan")), measured(1.0), "only one of the two programs has sectors"),
         (measured(2.0), measured(1.0, source="ncu"), "emulated before and ncu after"),
         (measured(2.0), measured(1.0, chip="t4"), "h200 before and on t4 after"),
         (None, measured(1.0), "its parent was not measured"),
