@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from optiml_magic import rewards
@@ -14,7 +15,9 @@ from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.measurement import Measurement
-from optiml_magic.profilers.roofline import roofline_class
+from optiml_magic.model.roofline import Roofs
+from optiml_magic.profilers.roofline import stand
+from optiml_magic.profilers.work import LeastWork
 from optiml_magic.source.program import parse_program
 from optiml_magic.verifiers.problem import Problem
 
@@ -23,9 +26,17 @@ class Diagnosis:
     """Of the candidates of one search: each against the input kernel and against its parent."""
 
     def __init__(
-        self, problem: Problem, chip: Chip, tools: tuple[Tool, ...], hit_rates: HitRates
+        self,
+        problem: Problem,
+        chip: Chip,
+        tools: tuple[Tool, ...],
+        roofs: Callable[[], Roofs],
+        hit_rates: HitRates,
     ) -> None:
-        self._problem = problem
+        first = problem.instances[0]
+        self._buffers = {b.name: b.array.nbytes for b in first.case.buffers}
+        self._work = LeastWork(problem.task, first.values, first.case.buffers)
+        self._roofs = roofs
         self._chip = chip
         self._tools = tools
         self._hit_rates = hit_rates
@@ -48,19 +59,20 @@ class Diagnosis:
     def _diagnosed(
         self, candidate: Candidate, evaluation: Evaluation, run: tuple[Build, Job] | None
     ) -> Evaluation:
-        measured, task = evaluation.measurement, self._problem.task
+        measured = evaluation.measurement
         if measured is None or run is None:
             return evaluation
         build, job = run
-        buffers = {b.name: b.array.nbytes for b in self._problem.instances[0].case.buffers}
         program = parse_program(candidate.text)
-        subject = Subject(self._chip, measured, program, build, job.plan, buffers)
+        subject = Subject(self._chip, measured, program, build, job.plan, self._buffers)
         root = self._measured.get(0) or measured
-        found = roofline_class(self._chip, measured, flops=task.flops, bytes_=task.bytes)
+        standing = stand(measured, self._work(root), self._roofs())
+        findings = diagnose(self._tools, standing.kind, subject)
         return replace(
             evaluation,
-            roofline=found,
-            findings=self._hit_rates.ranked(diagnose(self._tools, found, subject), found),
+            roofline=standing.kind,
+            standing=standing,
+            findings=self._hit_rates.ranked(findings, standing.kind),
             reward=rewards.reward(root, measured),
         )
 

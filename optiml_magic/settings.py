@@ -35,6 +35,7 @@ class Settings:
     compiler: str = "nvrtc"  # OPTIML_COMPILER: nvrtc or nvcc
     nvcc_args: str = ""  # OPTIML_NVCC_ARGS: more arguments for nvcc, as a shell would split them
     experience: bool = True  # OPTIML_EXPERIENCE: 1 or 0, learn from earlier runs and add to them
+    energy: bool = False  # OPTIML_ENERGY: measure it too, two seconds a program, on a GPU
     home: Path = Path("~/.cache/optiml")  # OPTIML_HOME
 
     @property

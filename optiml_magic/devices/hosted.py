@@ -13,13 +13,14 @@ import numpy as np
 
 from optiml_magic.child.process import Child
 from optiml_magic.devices import wire
-from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job, Timing
+from optiml_magic.devices.base import Array, Buffer, Case, Draw, Execution, Fault, Job, Timing
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.dtypes import spelled
 from optiml_magic.model.verdict import Outcome
 
 _ALIGN = 64
+_PUT_SECONDS = 120.0  # no candidate runs meanwhile; a first start compiles what compares
 
 
 class HostedDevice:
@@ -57,6 +58,12 @@ class HostedDevice:
             return answer
         if isinstance(answer, wire.Timings):
             return answer.timings
+        raise InternalError(f"the device host answered {answer}")
+
+    def draw(self, build: Build, job: Job, seconds: float) -> Draw | Fault:
+        answer = self._ask(wire.Repeat(self._lean(build), job, seconds))
+        if isinstance(answer, (Draw, Fault)):
+            return answer
         raise InternalError(f"the device host answered {answer}")
 
     def _lean(self, build: Build) -> Build:
@@ -106,7 +113,7 @@ class HostedDevice:
     def _put(self, child: Child, case: Case) -> None:
         try:
             with _shared_file() as file:
-                answer, _ = child.ask(_write(case, file), self._seconds)
+                answer, _ = child.ask(_write(case, file), max(self._seconds, _PUT_SECONDS))
         except (TimeoutError, EOFError) as lost:
             raise MachineError(
                 "the device host did not take the inputs", fix="run it again"

@@ -33,6 +33,7 @@ STALLS = (
     "branch_resolving", "dispatch_stall", "drain", "imc_miss", "sleeping", "misc", "gmma",
     "selected",
 )  # fmt: skip
+_SAMPLED = {"no_instruction": "no_instructions", "gmma": "warpgroup_arrive"}  # in samples
 """Why a warp did not issue, as ncu names the reasons; ``selected`` is the one that did."""
 
 CYCLES = "gpc__cycles_elapsed.max"
@@ -104,8 +105,6 @@ _EXECUTION = (
       for pipe, what in (("alu", "integer and logic"), ("fma", "float32 and integer products"),
                          ("xu", "special functions and conversions"), ("lsu", "memory access"),
                          ("cbu", "branches and barriers"), ("uniform", "the uniform datapath"))),
-    _sum("sm__inst_executed_pipe_tensor.sum", "inst", "warp instructions of the tensor cores",
-         default=True),
     _sum("flop_count.sum", "flop", "floating-point operations, a fused multiply-add counting two",
          "ncu", "emulated"),
     *(_sum(f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum", "inst",
@@ -165,7 +164,8 @@ _SPEED = (
           "the busiest unit of the multiprocessors, of its peak", default=True),
     _mean("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "%",
           "device memory, of its peak", default=True),
-    _mean("lts__throughput.avg.pct_of_peak_sustained_elapsed", "%", "the L2, of its peak"),
+    _mean("lts__throughput.avg.pct_of_peak_sustained_elapsed", "%", "the L2, of its peak",
+          default=True),
     _mean("l1tex__throughput.avg.pct_of_peak_sustained_active", "%", "the L1, of its peak"),
     _mean("sm__warps_active.avg.pct_of_peak_sustained_active", "%",
           "warps resident on a multiprocessor, of the most that fit", default=True),
@@ -173,6 +173,8 @@ _SPEED = (
           "cycles in which a scheduler issues", default=True),
     _mean("smsp__warps_eligible.avg.per_cycle_active", "warp",
           "warps of a scheduler that could issue"),
+    _mean("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", "%",
+          "cycles in which the tensor cores work", default=True),
     *(_mean(f"sm__inst_executed_pipe_{pipe}.avg.pct_of_peak_sustained_active", "%",
             f"the pipe of {what}, of its peak")
       for pipe, what in (("fp64", "float64"), ("xu", "special functions"), ("lsu", "memory access"),
@@ -205,7 +207,7 @@ _STATIC = (
     *(_sum(f"code__instructions_{kind}", "inst", f"of these: {what}", "compiler")
       for kind, what in (("fp32", "float32 arithmetic"), ("fp64", "float64 arithmetic"),
                          ("fp16", "half-precision arithmetic"), ("tensor", "tensor cores"),
-                         ("int", "integer and logic"), ("sfu", "special functions"),
+                         ("int", "integer and logic"), ("sfu", "special functions and conversions"),
                          ("memory", "memory access"), ("control", "branches"),
                          ("barrier", "barriers"), ("other", "moves and the rest"))),
     *(_sum(f"code__{name}", "inst", meaning, "compiler") for name, meaning in (
@@ -238,7 +240,11 @@ _LINES = (
     _by_line("memory_l1_wavefronts_shared_ideal", "wavefront", "passes that would do"),
     _by_line("smsp__pcsamp_sample_count", "sample", "samples of the program counter"),
     *(
-        _by_line(f"smsp__pcsamp_warps_issue_stalled_{why}", "sample", f"of these: {why}")
+        _by_line(
+            f"smsp__pcsamp_warps_issue_stalled_{_SAMPLED.get(why, why)}",
+            "sample",
+            f"of these: {why}",
+        )
         for why in STALLS
     ),
 )
