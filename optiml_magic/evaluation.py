@@ -7,15 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from optiml_magic import rewards
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.devices.base import Device, Execution, Fault, Job
+from optiml_magic.diagnosis import Diagnosis
 from optiml_magic.errors import KernelFailed
-from optiml_magic.findings import Subject, Tool, diagnose
+from optiml_magic.findings import Tool
 from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.roofline import Roofs
@@ -24,9 +25,6 @@ from optiml_magic.preparation import Preparation, Prepared
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.profilers.levels import Levels
-from optiml_magic.profilers.roofline import stand
-from optiml_magic.profilers.work import LeastWork
-from optiml_magic.source.program import parse_program
 from optiml_magic.verifiers import oracle
 from optiml_magic.verifiers.hazards import Inspection, Inspector, inspected
 from optiml_magic.verifiers.problem import Instance, Problem
@@ -60,14 +58,19 @@ class Tools:
 class Evaluator:
     """Evaluates the candidates of one problem. The first one must be the input kernel."""
 
-    def __init__(self, problem: Problem, tools: Tools, *, thorough: bool = False) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        tools: Tools,
+        *,
+        thorough: bool = False,
+        hit_rates: HitRates = NO_EXPERIENCE,
+    ) -> None:
         self._problem = problem
         self._thorough = thorough  # every candidate as if it would win
         self._tools = tools
         self._instances = problem.instances
-        self._root: Measurement | None = None
-        first = problem.instances[0]
-        self._work = LeastWork(problem.task, first.values, first.case.buffers)
+        self._diagnosis = Diagnosis(problem, tools.chip, tools.findings, tools.roofs, hit_rates)
         self._seen: dict[str, Evaluation] = {}
         self._witness = tools.inspector if thorough else None  # of who wrote what is wrong
         self._scrutiny = Scrutiny(
@@ -92,12 +95,7 @@ class Evaluator:
         """Verify and time each, count what passed in one go, then say what it all means."""
         self._fresh.clear()
         evaluations = self._counted([self._timed(candidate) for candidate in candidates])
-        pairs = zip(candidates, evaluations, strict=True)
-        diagnosed = [self._diagnosed(candidate, evaluation) for candidate, evaluation in pairs]
-        for evaluation in diagnosed:
-            if evaluation.identity and evaluation.duplicate_of is None:
-                self._seen[evaluation.identity] = evaluation
-        return diagnosed
+        return [self._understood(c, e) for c, e in zip(candidates, evaluations, strict=True)]
 
     def settle(self, candidates: Sequence[Candidate]) -> dict[int, Measurement | Verdict]:
         """The finalists timed once more against the input kernel, all in turn; by number.
@@ -160,9 +158,10 @@ class Evaluator:
 
     def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
         """Take in an evaluation made earlier, in a run that is resumed."""
+        root = evaluation.measurement
+        self._diagnosis.remember(candidate, evaluation)
         if candidate.number == 0:
-            self._root = evaluation.measurement
-            if self._root is None:
+            if root is None:
                 return
             refused = self._answer_from_kernel(candidate)
             if refused is not None:
@@ -171,11 +170,26 @@ class Evaluator:
             if isinstance(prepared, Prepared):
                 self._learn(evaluation, candidate, prepared)
             if isinstance(profiler, EventsProfiler) and isinstance(prepared, Prepared):
-                profiler.remember(prepared.build, self._job(prepared), self._root.seconds)
+                profiler.remember(prepared.build, self._job(prepared), root.seconds)
         if evaluation.verdict.passed and evaluation.measurement:
             self._best = min(self._best, evaluation.measurement.seconds)
         if evaluation.identity:
             self._seen.setdefault(evaluation.identity, evaluation)
+
+    def _understood(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
+        """Diagnosed; a duplicate has all evidence of the earlier one, of this batch or not."""
+        if evaluation.duplicate_of is None:
+            diagnosed = self._diagnosis(candidate, evaluation, self._fresh.get(candidate.number))
+            if evaluation.identity:
+                self._seen[evaluation.identity] = diagnosed
+            return diagnosed
+        repeated = replace(
+            self._seen[evaluation.identity],
+            candidate=evaluation.candidate,
+            duplicate_of=evaluation.duplicate_of,
+            seconds_spent=evaluation.seconds_spent,
+        )
+        return self._diagnosis(candidate, repeated)
 
     def _note(self, text: str) -> None:
         self._notes[text] = None
@@ -300,26 +314,6 @@ class Evaluator:
         for note in self._tools.levels.notes:
             self._note(note)
         return completed
-
-    def _diagnosed(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
-        """The roofline class, the findings and the reward of what was measured."""
-        tools, measured = self._tools, evaluation.measurement
-        if measured is None or evaluation.duplicate_of is not None:
-            return evaluation
-        if self._root is None:
-            self._root = measured
-        standing = stand(measured, self._work(self._root), tools.roofs())
-        build, job = self._fresh[evaluation.candidate]
-        buffers = {b.name: b.array.nbytes for b in self._instances[0].case.buffers}
-        program = parse_program(candidate.text)
-        subject = Subject(tools.chip, measured, program, build, job.plan, buffers)
-        return replace(
-            evaluation,
-            roofline=standing.kind,
-            standing=standing,
-            findings=diagnose(tools.findings, standing.kind, subject),
-            reward=rewards.reward(self._root, measured),
-        )
 
     def _answer_from_kernel(self, candidate: Candidate) -> Verdict | None:
         """Without a reference the input kernel's own outputs become the wanted ones."""

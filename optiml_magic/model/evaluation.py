@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from optiml_magic.model.build import Resources
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.finding import Finding, RooflineClass
+from optiml_magic.model.hypothesis import HypothesisTest
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.roofline import Standing
 from optiml_magic.model.verdict import Outcome, Verdict
@@ -19,7 +20,9 @@ class Evaluation:
 
     ``identity`` hashes machine code and launch plan ("" if it never compiled); ``duplicate_of`` is
     the number of an earlier candidate with the same identity, whose evidence this repeats.
-    ``reward`` lies in [-1, 1]. ``seconds_spent`` is the wall time of the evaluation.
+    ``reward`` lies in [-1, 1]. ``test`` is what became of the proposal's hypothesis, measured
+    against the parent; None where it had none. ``seconds_spent`` is the wall time of the
+    evaluation.
     """
 
     candidate: int
@@ -33,6 +36,7 @@ class Evaluation:
     reward: float = -1.0
     seconds_spent: float = 0.0
     duplicate_of: int | None = None
+    test: HypothesisTest | None = None
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,15 @@ from typing import Protocol
 
 from optiml_magic.devices.base import Execution, Fault, Job
 from optiml_magic.model.build import Build
-from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.measurement import Measurement, Source
 
 
 class Profiler(Protocol):
     """Measures builds on one device. The first one measured is the baseline of the others."""
+
+    @property
+    def source(self) -> Source:
+        """Of the seconds of its measurements."""
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from optiml_magic.devices.base import Device, Fault, Job
 from optiml_magic.model.build import Build, MachineInstruction
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.launch import LaunchPlan
-from optiml_magic.model.measurement import Bound, Measurement, Metric
+from optiml_magic.model.measurement import Bound, Measurement, Metric, Source
 from optiml_magic.profilers import metrics
 from optiml_magic.profilers.estimate import RATIO_ERROR, estimate, zeroing
 from optiml_magic.profilers.machine import (
@@ -30,6 +30,8 @@ class EmulatedProfiler:
     A launch of more than ``sample`` thread instructions is counted on some of its blocks (0: all).
     ``disassemble``, cubin to code by kernel, adds counts that are weighted by the machine code.
     """
+
+    source: Source = "estimated"
 
     def __init__(
         self,

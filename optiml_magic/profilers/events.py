@@ -14,7 +14,7 @@ from optiml_magic.devices.base import Execution, Fault, Job, Sampling, TimedDevi
 from optiml_magic.devices.ratio import Ratio, ratio
 from optiml_magic.model.build import Build
 from optiml_magic.model.condition import Conditions
-from optiml_magic.model.measurement import Bound, Measurement
+from optiml_magic.model.measurement import Bound, Measurement, Source
 from optiml_magic.profilers.emulated import fitted, static
 
 # All of these are ours.
@@ -29,6 +29,8 @@ class EventsProfiler:
 
     ``itself`` is the ratio of the baseline to itself, where it was timed here.
     """
+
+    source: Source = "events"
 
     def __init__(self, device: TimedDevice, chip: Chip) -> None:
         self._device = device
