@@ -21,7 +21,7 @@ from optiml_magic.result import Result
 from optiml_magic.widgets.live import live_view, watched
 from optiml_magic.widgets.subject import Subject
 
-_CELL_VERBS = ("optimize", "check", "profile", "run")
+_CELL_VERBS = ("optimize", "check", "profile", "annotate", "run")
 
 
 @magics_class
@@ -37,7 +37,7 @@ class OptimlMagics(Magics):
     @no_var_expand
     @line_cell_magic
     def optiml(self, line: str, cell: str | None = None) -> Any:
-        """CUDA kernels: optimize, check, profile, run, header, best, export, doctor, help."""
+        """CUDA kernels: optimize, check, profile, annotate, run, header, best, export, doctor."""
         try:
             options = parsers.parse(parsers.cell_parser(), parsers.split(line))
         except parsers.HelpShown as help_text:

@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from optiml_magic.emulator.sources import SourceLines
+from optiml_magic.emulator.sources import source_lines
 from optiml_magic.model.build import MachineInstruction
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.measurement import Metric
@@ -61,7 +61,7 @@ def weigh(ptx: str, code: Sequence[MachineInstruction], counters: KernelCounters
             copies.setdefault(ptx_line, number)
     by_opcode: dict[str, float] = defaultdict(float)
     by_line: dict[int, float] = defaultdict(float)
-    lines = _source_lines(rows, ptx)
+    lines = source_lines(ptx)
     for ptx_line, opcodes in made.items():
         each = executions[ptx_line] / copies.get(ptx_line, 1)
         by_line[lines.get(ptx_line, 0)] += each * len(opcodes)
@@ -116,14 +116,3 @@ def weighted_metrics(found: Sequence[Weighted], note: str) -> list[Metric]:
         if executed:
             metrics.append(Metric(name, executed, "inst", "sass", note))
     return metrics
-
-
-def _source_lines(rows: Sequence[str], ptx: str) -> dict[int, int]:
-    """The source line in force at each line of the PTX."""
-    sources = SourceLines(ptx)
-    found = {}
-    for number, row in enumerate(rows, start=1):
-        if row.lstrip().startswith(".loc"):
-            sources.follow(row.strip())
-        found[number] = sources.line
-    return found

@@ -9,7 +9,7 @@ from optiml_magic.model.finding import Finding
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.reports import lines, text
-from optiml_magic.reports.markup import Markup, element
+from optiml_magic.reports.markup import Markup, document, element
 from optiml_magic.reports.quantities import count, ratio, seconds
 from optiml_magic.reports.summary import Summary, step_speedup
 
@@ -27,14 +27,7 @@ _SEVERITY = {"critical": "#d94a40", "warning": "#a87400", "note": "#7d7d7d"}
 
 def page(summaries: Sequence[Summary], title: str) -> str:
     """A whole page for a file."""
-    head = element("head", element("meta", charset="utf-8"), element("title", title))
-    body = element(
-        "body",
-        element("h1", title),
-        *(fragment(summary) for summary in summaries),
-        style="font-family:system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em",
-    )
-    return "<!doctype html>\n" + element("html", head, body, lang="en")
+    return document(title, *(fragment(summary) for summary in summaries))
 
 
 def fragment(summary: Summary) -> Markup:
