@@ -96,6 +96,8 @@ def session(
     if not choice.is_emulated:
         require_release(compiler.version, compiler.major, choice.driver)
     device = HostedDevice(choice.name, seconds=settings.run_seconds)
+    if cases:
+        device.start()  # while the compiler's host does
     emulated = choice.is_emulated
     profiler: Profiler = (
         EmulatedProfiler(

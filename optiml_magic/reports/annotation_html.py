@@ -15,8 +15,8 @@ from optiml_magic.reports.quantities import percent
 
 _FONT = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12px;line-height:1.45"
 _TABLE = f"border-collapse:collapse;width:100%;margin:8px 0;{_FONT}"
-_HEAD = "padding:2px 8px;text-align:right;vertical-align:bottom;font-weight:600;white-space:nowrap"
-_FIGURE = "padding:0 8px;text-align:right;vertical-align:top;white-space:nowrap"
+_HEAD = "padding:2px 6px;text-align:right;vertical-align:bottom;font-weight:600;white-space:nowrap"
+_FIGURE = "padding:0 6px;text-align:right;vertical-align:top;white-space:nowrap"
 _SOURCE = "padding:0 8px;text-align:left;vertical-align:top;width:100%"
 _FACT = "padding:1px 10px 1px 0;text-align:left;vertical-align:top;white-space:pre-wrap"
 _CODE = "white-space:pre"
@@ -113,7 +113,9 @@ def _source(annotation: Annotation, line: AnnotatedLine) -> Markup:
         return element("div", code, style=_PLAIN)
     parts = [element("summary", code, style=_FOLDED)]
     if counts and counts.accesses:
-        told = [*counts.accesses, f"{percent(counts.sector_share)} of all sectors"]
+        told = [*counts.accesses]
+        if counts.sectors:
+            told.append(f"{percent(counts.sector_share)} of all sectors")
         parts.append(element("div", "; ".join(told), style="margin:2px 0 0 1.4em"))
     parts.append(element("pre", _assembly(annotation, line), style=_ASSEMBLY))
     return element("details", *parts)
