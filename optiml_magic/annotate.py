@@ -17,6 +17,7 @@ from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
 from optiml_magic.optimize import Session, prepared, session
+from optiml_magic.profilers.ncu import Refused
 from optiml_magic.reports.annotation import Annotation, annotated
 from optiml_magic.reports.quantities import number_of, seconds
 from optiml_magic.reports.text import describe
@@ -108,7 +109,13 @@ def _run(problem: Problem, members: Session, build: Build) -> tuple[Measurement 
     if isinstance(measured, Fault | Execution):
         ended = measured if isinstance(measured, Execution) else Execution(measured)
         return None, [*facts, ("counts", f"{_NO_COUNTS}: {describe(judge(ended))}")]
-    return measured, facts
+    if tools.counters is not None:
+        counted = tools.counters.count([(build, job)])
+        if isinstance(counted, Refused):
+            why = f"{_NO_COUNTS} by line: {counted.reason}; --device emulated counts without a GPU"
+            return measured, [*facts, ("counts", why)]
+        measured = replace(measured, kernels=counted[0].kernels)
+    return measured, [*facts, ("counts", _origin(measured))]
 
 
 def _plan(problem: Problem, members: Session, build: Build, instance: Instance) -> LaunchPlan:
@@ -135,7 +142,6 @@ def _joined(
     head = [("device", f"{members.choice.name}: {members.choice.reason}")]
     if measured is not None:
         head.append(("time", f"{seconds(measured.seconds)} {measured.source} on {measured.chip}"))
-        head.append(("counts", _origin(measured)))
     machine = f"PTX for {members.tools.chip.architecture} by {members.tools.compiler.version}"
     if code is None:
         machine += "; no machine code, since nvdisasm is not installed"
@@ -151,7 +157,11 @@ def _joined(
 
 def _origin(measured: Measurement) -> str:
     """Where the counts of the lines come from."""
-    if not any(kernel.lines for kernel in measured.kernels):
-        return f"{_NO_COUNTS} by line on this device; --device emulated does so without a GPU"
-    executed = next(m for m in measured.metrics if m.name == "smsp__inst_executed.sum")
-    return f"{executed.origin}, summed over {number_of(len(measured.kernels), 'launch')}"
+    kernels = measured.kernels
+    if not any(kernel.lines for kernel in kernels):
+        return f"{_NO_COUNTS} by line on this device; --device emulated counts without a GPU"
+    sources = {
+        f"{kernel.source}, {kernel.sampled}" if kernel.sampled else kernel.source
+        for kernel in kernels
+    }
+    return f"{'; '.join(sorted(sources))}, summed over {number_of(len(kernels), 'launch')}"

@@ -14,7 +14,7 @@ from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.devices.base import Device, Execution, Fault, Job
 from optiml_magic.errors import KernelFailed, SourceError, UsageError
-from optiml_magic.findings import Tool, diagnose
+from optiml_magic.findings import Subject, Tool, diagnose
 from optiml_magic.model.build import Build, CompileFailure, Diagnostic
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
@@ -92,7 +92,8 @@ class Evaluator:
         """Verify and time each, count what passed in one go, then say what it all means."""
         self._fresh.clear()
         evaluations = self._counted([self._timed(candidate) for candidate in candidates])
-        diagnosed = [self._diagnosed(evaluation) for evaluation in evaluations]
+        pairs = zip(candidates, evaluations, strict=True)
+        diagnosed = [self._diagnosed(candidate, evaluation) for candidate, evaluation in pairs]
         for evaluation in diagnosed:
             if evaluation.identity and evaluation.duplicate_of is None:
                 self._seen[evaluation.identity] = evaluation
@@ -319,7 +320,7 @@ class Evaluator:
         by_number = dict(zip(self._fresh, found, strict=True))
         return [_with_metrics(e, by_number.get(e.candidate, ())) for e in evaluations]
 
-    def _diagnosed(self, evaluation: Evaluation) -> Evaluation:
+    def _diagnosed(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
         """The roofline class, the findings and the reward of what was measured."""
         tools, task, measured = self._tools, self._problem.task, evaluation.measurement
         if measured is None or evaluation.duplicate_of is not None:
@@ -327,10 +328,14 @@ class Evaluator:
         if self._root is None:
             self._root = measured
         found = roofline_class(tools.chip, measured, flops=task.flops, bytes_=task.bytes)
+        build, job = self._fresh[evaluation.candidate]
+        buffers = {b.name: b.array.nbytes for b in self._instances[0].case.buffers}
+        program = parse_program(candidate.text)
+        subject = Subject(tools.chip, measured, program, build, job.plan, buffers)
         return replace(
             evaluation,
             roofline=found,
-            findings=diagnose(tools.findings, found, measured),
+            findings=diagnose(tools.findings, found, subject),
             reward=rewards.reward(self._root, measured),
         )
 

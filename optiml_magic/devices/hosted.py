@@ -20,6 +20,7 @@ from optiml_magic.model.dtypes import spelled
 from optiml_magic.model.verdict import Outcome
 
 _ALIGN = 64
+_PUT_SECONDS = 120.0  # no candidate runs meanwhile; a first start compiles what compares
 
 
 class HostedDevice:
@@ -112,7 +113,7 @@ class HostedDevice:
     def _put(self, child: Child, case: Case) -> None:
         try:
             with _shared_file() as file:
-                answer, _ = child.ask(_write(case, file), self._seconds)
+                answer, _ = child.ask(_write(case, file), max(self._seconds, _PUT_SECONDS))
         except (TimeoutError, EOFError) as lost:
             raise MachineError(
                 "the device host did not take the inputs", fix="run it again"

@@ -33,14 +33,3 @@ class SourceLines:
             return  # deeper in a header: keep the line of the user's text that led there
         if line:  # line 0 marks code that the compiler moved; what stood before is the better guess
             self.line = line
-
-
-def source_lines(ptx: str) -> dict[int, int]:
-    """The line of the user's text in force at each line of the PTX, both 1-based; 0 for none."""
-    sources = SourceLines(ptx)
-    found = {}
-    for number, row in enumerate(ptx.splitlines(), start=1):
-        if row.lstrip().startswith(".loc"):
-            sources.follow(row.strip())
-        found[number] = sources.line
-    return found

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from optiml_magic.findings.subject import Subject
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
-from optiml_magic.model.measurement import Measurement
 
 _LOW = 50.0  # percent of the resident warps that the chip allows
 _OCCUPANCY = "sm__maximum_warps_per_active_cycle_pct"
@@ -28,8 +28,10 @@ class OccupancyLimiter:
 
     name = "occupancy_limiter"
     classes: frozenset[RooflineClass] = frozenset({"memory", "latency", "mixed"})
+    metrics: tuple[str, ...] = ()
 
-    def diagnose(self, measured: Measurement) -> Iterator[Finding]:
+    def diagnose(self, subject: Subject) -> Iterator[Finding]:
+        measured = subject.measured
         percent = measured.get(_OCCUPANCY)
         waves = measured.get("launch__waves_per_multiprocessor")
         limits = {n: measured.get(f"launch__occupancy_limit_{n}") for n in _ADVICE}
@@ -49,6 +51,15 @@ class OccupancyLimiter:
             severity="warning" if percent < _LOW / 2 else "note",
             cause=f"{cause}; the limit is {limiter}; {percent:.0f} % of the warps are resident.",
             evidence=(Evidence(_OCCUPANCY, percent, _LOW, "%", "estimated"),),
-            actions=(Action(advice, "block_size"),),
+            actions=(
+                Action(
+                    advice,
+                    "block_size",
+                    _OCCUPANCY,
+                    "higher",
+                    (1.1, 100 / max(percent, 1.0)),
+                ),
+            ),
             gain=(1.0, min(4.0, _LOW / max(percent, 1.0))),
+            reason="more resident warps hide more latency, where there is latency to hide",
         )

@@ -8,6 +8,7 @@ from optiml_magic.model.build import Resources
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.finding import Finding, RooflineClass
 from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.roofline import Standing
 from optiml_magic.model.verdict import Outcome, Verdict
 
 
@@ -26,6 +27,7 @@ class Evaluation:
     measurement: Measurement | None = None
     resources: tuple[Resources, ...] = ()
     roofline: RooflineClass | None = None
+    standing: Standing | None = None  # under the roofs, with the floor of the task
     findings: tuple[Finding, ...] = ()
     reward: float = -1.0
     seconds_spent: float = 0.0

@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from optiml_magic.emulator.sources import source_lines
+from optiml_magic.emulator.sources import SourceLines
 from optiml_magic.model.build import MachineInstruction
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.measurement import Metric
@@ -116,3 +116,14 @@ def weighted_metrics(found: Sequence[Weighted], note: str) -> list[Metric]:
         if executed:
             metrics.append(Metric(name, executed, "inst", "sass", note))
     return metrics
+
+
+def source_lines(ptx: str) -> dict[int, int]:
+    """The line of the user's text in force at each line of the PTX, both from 1."""
+    sources = SourceLines(ptx)
+    found = {}
+    for number, row in enumerate(ptx.splitlines(), start=1):
+        if row.lstrip().startswith(".loc"):
+            sources.follow(row.strip())
+        found[number] = sources.line
+    return found

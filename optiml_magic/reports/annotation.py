@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from optiml_magic.emulator.sources import source_lines
 from optiml_magic.model.build import Build, MachineInstruction
 from optiml_magic.model.counters import KernelCounters, MemoryCounters
+from optiml_magic.profilers.machine import source_lines
 from optiml_magic.reports.lines import accesses
 
 Code = Mapping[str, Sequence[MachineInstruction]]
@@ -48,6 +48,8 @@ class LineCounts:
     conflicts: int  # wavefronts of shared memory beyond the least
     shared_requests: int
     accesses: tuple[str, ...]  # each in words
+    stalls: Mapping[str, int]  # samples by reason, the commonest first; of ncu alone
+    stall_share: float  # of all samples, 0 to 1
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,11 @@ class Annotation:
     def weighted(self) -> bool:
         """Whether executions of machine code are known as well as those of PTX."""
         return any(line.counts and line.counts.machine is not None for line in self.lines)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether it is known why warps waited."""
+        return any(line.counts and line.counts.stalls for line in self.lines)
 
 
 def annotated(
@@ -185,12 +192,15 @@ def _counts(counters: Sequence[KernelCounters]) -> dict[int, LineCounts]:
     warps: Counter[int] = Counter()
     threads: Counter[int] = Counter()
     machine: Counter[int] = Counter()
+    stalls: dict[int, Counter[str]] = defaultdict(Counter)
     for line in lines:
+        stalls[line.line].update(line.stalls)
         warps[line.line] += line.warp_instructions
         threads[line.line] += line.thread_instructions
         machine[line.line] += line.machine_instructions or 0
     weights = machine if known else warps
     whole = sum(weights.values()) or 1
+    samples = sum(reasons.total() for reasons in stalls.values()) or 1
     sectors = sum(
         m.sectors for m in _beyond_sm(site for sites in memory.values() for site in sites)
     )
@@ -202,6 +212,8 @@ def _counts(counters: Sequence[KernelCounters]) -> dict[int, LineCounts]:
             share=weights[number] / whole,
             sector_share=sum(m.sectors for m in _beyond_sm(memory[number])) / (sectors or 1),
             accesses=tuple(accesses(memory[number])),
+            stalls=dict(stalls[number].most_common()),
+            stall_share=stalls[number].total() / samples,
             **_memory(memory[number]),
         )
         for number in sorted(warps)

@@ -6,9 +6,10 @@ strict content security policy leave it whole, and where styles are taken away a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import groupby
 
-from optiml_magic.reports.annotation import AnnotatedLine, Annotation, Instruction
+from optiml_magic.reports.annotation import AnnotatedLine, Annotation, Instruction, LineCounts
 from optiml_magic.reports.annotation_text import cells, head
 from optiml_magic.reports.markup import Markup, document, element
 from optiml_magic.reports.quantities import percent
@@ -67,11 +68,12 @@ def _legend(annotation: Annotation) -> str:
     opened = "a line opens to its PTX and the machine code (SASS) that ptxas made of it"
     if not annotation.counted:
         return f"how many instructions of each a line became; {opened}"
+    waiting = "share of all samples of waiting warps, why most wait; " if annotation.sampled else ""
     return (
         "share of all executed instructions (orange); instructions executed, by warps; active "
         "lanes of 32; sectors of 32 bytes a request to global or local memory touches, of how "
         "many would do (blue: share of all sectors); extra turns a request to shared memory "
-        f"takes for bank conflicts; {opened}"
+        f"takes for bank conflicts; {waiting}{opened}"
     )
 
 
@@ -112,13 +114,20 @@ def _source(annotation: Annotation, line: AnnotatedLine) -> Markup:
     if not line.instructions:
         return element("div", code, style=_PLAIN)
     parts = [element("summary", code, style=_FOLDED)]
-    if counts and counts.accesses:
-        told = [*counts.accesses]
-        if counts.sectors:
-            told.append(f"{percent(counts.sector_share)} of all sectors")
+    told = list(_told(counts)) if counts else []
+    if told:
         parts.append(element("div", "; ".join(told), style="margin:2px 0 0 1.4em"))
     parts.append(element("pre", _assembly(annotation, line), style=_ASSEMBLY))
     return element("details", *parts)
+
+
+def _told(counts: LineCounts) -> Iterator[str]:
+    yield from counts.accesses
+    if counts.sectors:
+        yield f"{percent(counts.sector_share)} of all sectors"
+    if counts.stalls:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in counts.stalls.items())
+        yield f"samples of waiting warps: {reasons}"
 
 
 def _assembly(annotation: Annotation, line: AnnotatedLine) -> str:

@@ -16,7 +16,9 @@ def head(annotation: Annotation) -> tuple[str, ...]:
     if not annotation.counted:
         return ("line", "PTX", "SASS")
     weighted = (_MACHINE,) if annotation.weighted else ()
-    return ("line", "share", "instructions", *weighted, "lanes", "sectors/request", "conflicts")
+    stalls = ("stalls",) if annotation.sampled else ()
+    memory = ("sectors/request", "conflicts")
+    return ("line", "share", "instructions", *weighted, "lanes", *memory, *stalls)
 
 
 def cells(annotation: Annotation, line: AnnotatedLine) -> tuple[str, ...]:
@@ -37,6 +39,7 @@ def cells(annotation: Annotation, line: AnnotatedLine) -> tuple[str, ...]:
         f"{counts.lanes:.3g}",
         sectors(counts),
         conflicts(counts),
+        *((stalls(counts),) if annotation.sampled else ()),
     )
 
 
@@ -54,6 +57,11 @@ def conflicts(counts: LineCounts) -> str:
     if not counts.shared_requests:
         return ""
     return f"{counts.conflicts / counts.shared_requests:.3g}"
+
+
+def stalls(counts: LineCounts) -> str:
+    """The line's share of all samples of waiting warps, with its commonest reason."""
+    return f"{percent(counts.stall_share)} {next(iter(counts.stalls))}" if counts.stalls else ""
 
 
 def render(annotation: Annotation) -> str:
