@@ -9,7 +9,9 @@ from optiml_magic.model.finding import Finding
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.reports import lines, text
+from optiml_magic.reports.figure import Picture
 from optiml_magic.reports.markup import Markup, document, element
+from optiml_magic.reports.pictures import pictures
 from optiml_magic.reports.quantities import count, ratio, seconds
 from optiml_magic.reports.summary import Summary, step_speedup
 
@@ -38,6 +40,8 @@ def fragment(summary: Summary) -> Markup:
         parts.append(_section("Findings on the input kernel", _findings(found), is_open=True))
     if summary.winner is not summary.root:
         parts.append(_section("Diff", _diff(summary.diff()), is_open=True))
+    if summary.root.evaluation.measurement is not None:
+        parts.append(_section("Pictures", _pictures(summary), is_open=True))
     parts.append(_section("Best program", _code(summary.winner.candidate.text), is_open=False))
     parts.append(_section("Trajectory", _trajectory(summary), is_open=False))
     return element("div", *parts)
@@ -107,6 +111,16 @@ def _findings(found: Sequence[Finding]) -> Markup:
             )
         )
     return element("ul", *items)
+
+
+def _pictures(summary: Summary) -> Markup:
+    shown = []
+    for found in pictures(summary):
+        if isinstance(found, Picture):
+            shown.append(element("div", found.svg, style="margin:8px 0"))
+        else:
+            shown.append(element("p", f"no {found.name}: {found.reason}"))
+    return element("div", *shown)
 
 
 def _diff(diff: str) -> Markup:
