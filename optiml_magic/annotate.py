@@ -17,7 +17,7 @@ from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
 from optiml_magic.optimize import Session, prepared, session
-from optiml_magic.profilers.ncu import Refused
+from optiml_magic.profilers.levels import Measured
 from optiml_magic.reports.annotation import Annotation, annotated
 from optiml_magic.reports.quantities import number_of, seconds
 from optiml_magic.reports.text import describe
@@ -109,12 +109,8 @@ def _run(problem: Problem, members: Session, build: Build) -> tuple[Measurement 
     if isinstance(measured, Fault | Execution):
         ended = measured if isinstance(measured, Execution) else Execution(measured)
         return None, [*facts, ("counts", f"{_NO_COUNTS}: {describe(judge(ended))}")]
-    if tools.counters is not None:
-        counted = tools.counters.count([(build, job)])
-        if isinstance(counted, Refused):
-            why = f"{_NO_COUNTS} by line: {counted.reason}; --device emulated counts without a GPU"
-            return measured, [*facts, ("counts", why)]
-        measured = replace(measured, kernels=counted[0].kernels)
+    if not measured.kernels:
+        (measured,) = tools.levels.complete([Measured(build, job, measured)])
     return measured, [*facts, ("counts", _origin(measured))]
 
 
@@ -159,7 +155,8 @@ def _origin(measured: Measurement) -> str:
     """Where the counts of the lines come from."""
     kernels = measured.kernels
     if not any(kernel.lines for kernel in kernels):
-        return f"{_NO_COUNTS} by line on this device; --device emulated counts without a GPU"
+        why = next((m.reason for m in measured.missing if m.name == "counters"), "no counters")
+        return f"{_NO_COUNTS} by line: {why}; --device emulated counts without a GPU"
     sources = {
         f"{kernel.source}, {kernel.sampled}" if kernel.sampled else kernel.source
         for kernel in kernels

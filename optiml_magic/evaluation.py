@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -19,13 +19,14 @@ from optiml_magic.model.build import Build, CompileFailure, Diagnostic
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.launch import LaunchPlan
-from optiml_magic.model.measurement import Measurement, Metric
+from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.roofline import Roofs
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.events import EventsProfiler
-from optiml_magic.profilers.ncu import NcuCounters as Counters
-from optiml_magic.profilers.ncu import Refused
-from optiml_magic.profilers.roofline import roofline_class
+from optiml_magic.profilers.levels import Levels
+from optiml_magic.profilers.roofline import stand
+from optiml_magic.profilers.work import LeastWork
 from optiml_magic.source.program import Program, parse_program
 from optiml_magic.verifiers import oracle
 from optiml_magic.verifiers.hazards import Inspection, Inspector, inspected
@@ -53,7 +54,8 @@ class Tools:
     profiler: Profiler
     findings: tuple[Tool, ...]
     instructions: int  # budget of one launch, where the device can count
-    counters: Counters | None = None  # asked once for each batch
+    levels: Levels  # beside the durations, asked once for each batch
+    roofs: Callable[[], Roofs]  # of the chip; the first call may measure them
     inspector: Inspector | None = None  # of hazards, where somebody can look for them
     extent: Extent = "winners"
 
@@ -79,6 +81,8 @@ class Evaluator:
         self._tools = tools
         self._instances = problem.instances
         self._root: Measurement | None = None
+        first = problem.instances[0]
+        self._work = LeastWork(problem.task, first.values, first.case.buffers)
         self._seen: dict[str, Evaluation] = {}
         self._scrutiny = Scrutiny(problem, tools.device, tools.chip, tools.instructions)
         self._fresh: dict[int, tuple[Build, Job]] = {}  # of this batch, to be counted
@@ -310,32 +314,28 @@ class Evaluator:
 
     def _counted(self, evaluations: list[Evaluation]) -> list[Evaluation]:
         """The counters of the whole batch, where a tool gives them; said once where it refuses."""
-        counters = self._tools.counters
-        if counters is None or not self._fresh:
-            return evaluations
-        found = counters.count(list(self._fresh.values()))
-        if isinstance(found, Refused):
-            self._note(f"no hardware counters: {found.reason}")
-            return evaluations
-        by_number = dict(zip(self._fresh, found, strict=True))
-        return [_with_metrics(e, by_number.get(e.candidate, ())) for e in evaluations]
+        completed = self._tools.levels.completed(evaluations, self._fresh)
+        for note in self._tools.levels.notes:
+            self._note(note)
+        return completed
 
     def _diagnosed(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
         """The roofline class, the findings and the reward of what was measured."""
-        tools, task, measured = self._tools, self._problem.task, evaluation.measurement
+        tools, measured = self._tools, evaluation.measurement
         if measured is None or evaluation.duplicate_of is not None:
             return evaluation
         if self._root is None:
             self._root = measured
-        found = roofline_class(tools.chip, measured, flops=task.flops, bytes_=task.bytes)
+        standing = stand(measured, self._work(self._root), tools.roofs())
         build, job = self._fresh[evaluation.candidate]
         buffers = {b.name: b.array.nbytes for b in self._instances[0].case.buffers}
         program = parse_program(candidate.text)
         subject = Subject(tools.chip, measured, program, build, job.plan, buffers)
         return replace(
             evaluation,
-            roofline=found,
-            findings=diagnose(tools.findings, found, subject),
+            roofline=standing.kind,
+            standing=standing,
+            findings=diagnose(tools.findings, standing.kind, subject),
             reward=rewards.reward(self._root, measured),
         )
 
@@ -376,13 +376,6 @@ def _verified(
     plans: Sequence[tuple[Instance, LaunchPlan]],
 ) -> tuple[tuple[Instance, LaunchPlan], ...]:
     return tuple((instance, plan) for instance, plan in plans if instance.verified)
-
-
-def _with_metrics(evaluation: Evaluation, metrics: tuple[Metric, ...]) -> Evaluation:
-    measured = evaluation.measurement
-    if measured is None or not metrics:
-        return evaluation
-    return replace(evaluation, measurement=replace(measured, metrics=(*metrics, *measured.metrics)))
 
 
 def _advice(error: Diagnostic, notes: Sequence[str]) -> str:

@@ -25,6 +25,7 @@ from optiml_magic.devices.driver import require_release
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.errors import KernelFailed, SourceError
 from optiml_magic.evaluation import Evaluator, Extent, Tools
+from optiml_magic.evidence import levels_of, roofs_of
 from optiml_magic.exports import Exportable
 from optiml_magic.findings import TOOLS
 from optiml_magic.inprocess import InProcess, library_of
@@ -40,7 +41,6 @@ from optiml_magic.model.verdict import Verdict
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.emulated import EmulatedProfiler
 from optiml_magic.profilers.events import EventsProfiler
-from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import mixed
 from optiml_magic.proposers.rules import RuleProposer
@@ -121,7 +121,8 @@ def session(
             profiler=profiler,
             findings=TOOLS,
             instructions=settings.instructions,
-            counters=None if emulated or not cases else NcuCounters(choice.name, cases),
+            levels=levels_of(choice, cases, device, settings, machine=machine),
+            roofs=roofs_of(choice, compiler, device, settings),
             inspector=inspector,
             extent=extent,
         )

@@ -34,6 +34,7 @@ class Settings:
     fast_math: bool = False  # OPTIML_FAST_MATH: 1 or 0
     compiler: str = "nvrtc"  # OPTIML_COMPILER: nvrtc or nvcc
     nvcc_args: str = ""  # OPTIML_NVCC_ARGS: more arguments for nvcc, as a shell would split them
+    energy: bool = False  # OPTIML_ENERGY: measure it too, two seconds a program, on a GPU
     home: Path = Path("~/.cache/optiml")  # OPTIML_HOME
 
     @property

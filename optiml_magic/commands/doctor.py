@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from optiml_magic.devices.choice import choose
 from optiml_magic.devices.driver import driver_release, require_release
 from optiml_magic.errors import OptimlError
+from optiml_magic.profilers.permission import permission
 from optiml_magic.settings import Settings
 
 if TYPE_CHECKING:
@@ -125,16 +125,9 @@ def _driver() -> Fact:
 
 def _counters(runs: list[Checked]) -> Fact:
     """Whether ncu may read the counters: known only by asking it, as the run on a GPU did."""
-    tool = shutil.which("ncu")
-    if tool is None:
-        remedy = "install Nsight Compute; without it findings on a GPU have no counters"
-        return Fact(True, "ncu", "not on the PATH", remedy)
-    if not runs or runs[0].choice.is_emulated:
-        return Fact(True, "ncu", f"{tool}, not tried")
-    refused = [note for note in runs[0].notes if note.startswith("no hardware counters: ")]
-    if refused:
-        return Fact(False, "ncu", tool, refused[0].removeprefix("no hardware counters: "))
-    return Fact(True, "ncu", f"{tool} reads the counters")
+    notes = runs[0].notes if runs else ()
+    found = permission(notes, emulated=not runs or runs[0].choice.is_emulated)
+    return Fact(found.well, "ncu", found.found, found.remedy)
 
 
 def _size(folder: Path) -> str:

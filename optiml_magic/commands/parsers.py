@@ -69,6 +69,8 @@ def cell_parser() -> argparse.ArgumentParser:
         _binding(command)
         _running(command)
         _including(command)
+        if verb == "profile":
+            _profiling(command)
         if verb == "optimize":
             _searching(command)
             command.add_argument(
@@ -110,6 +112,8 @@ def line_parser() -> argparse.ArgumentParser:
         command.add_argument("--json", metavar="OUT", help="write the outcome to this file")
         _running(command)
         _including(command)
+        if verb == "profile":
+            _profiling(command)
         if verb in ("optimize", "annotate"):
             command.add_argument("--html", metavar="OUT", help="write a report to this file")
         if verb == "optimize":
@@ -162,6 +166,12 @@ def _running(command: argparse.ArgumentParser) -> None:
     command.add_argument("--fast-math", action="store_true", default=None, help="as nvcc has it")
     command.add_argument("--compiler", help="nvrtc or nvcc (nvrtc)")
     command.add_argument("--nvcc-args", metavar="ARGS", help="more arguments for nvcc, quoted")
+
+
+def _profiling(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--energy", action="store_true", default=None, help="joules of a run, two seconds more"
+    )
 
 
 def _including(command: argparse.ArgumentParser) -> None:

@@ -21,7 +21,7 @@ from optiml_magic.settings import Settings, resolve
 
 _SETTINGS = (
     "device", "llm", "llm_url", "budget", "seconds", "seed", "verify_seeds", "run_seconds",
-    "std", "fast_math", "compiler", "nvcc_args",
+    "std", "fast_math", "compiler", "nvcc_args", "energy",
 )  # fmt: skip
 
 

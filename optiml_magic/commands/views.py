@@ -9,7 +9,7 @@ from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.optimize import Checked
 from optiml_magic.printable import printable
-from optiml_magic.reports import annotation_html, annotation_text, html, text
+from optiml_magic.reports import annotation_html, annotation_text, html, standing, text
 from optiml_magic.reports.annotation import Annotation
 from optiml_magic.reports.lines import lines as lines_of
 from optiml_magic.verifiers.hazards import report
@@ -77,7 +77,12 @@ class ProfileView(_View):
         evaluation = self.evaluation
         if evaluation.measurement is None:
             return repr(CheckView(self.checked))
-        lines = [self._headline, *(f"  {x}" for x in text.measurement(evaluation.measurement))]
+        first, *metrics = text.measurement(evaluation.measurement)
+        lines = [self._headline, f"  {first}"]
+        if evaluation.standing is not None:
+            lines += [f"  {name:<6} {fact}" for name, fact in standing.lines(evaluation.standing)]
+        lines += [f"  {line}" for line in standing.levels(evaluation.measurement)]
+        lines += [f"  {line}" for line in metrics]
         by_line = lines_of(evaluation.measurement)
         if by_line:
             lines += ["", "by line of the kernel:", *(f"  {line}" for line in by_line)]
@@ -92,6 +97,9 @@ class ProfileView(_View):
         if evaluation.measurement is None:
             return CheckView(self.checked)._repr_mimebundle_()
         facts = [self._device, *self._notes]
+        if evaluation.standing is not None:
+            facts += standing.lines(evaluation.standing)
+        facts += [("levels", line) for line in standing.levels(evaluation.measurement)]
         page = html.profile(self._headline, evaluation.measurement, evaluation.findings, facts)
         return {"text/plain": repr(self), "text/html": page}
 

@@ -121,6 +121,24 @@ class Timing:
     after: Execution | None = None
 
 
+@dataclass(frozen=True)
+class Draw:
+    """A run repeated back to back, from warm caches: ``busy`` of the ``seconds`` the card worked.
+
+    ``joules`` is the whole card's energy over ``seconds``, None where it is ``refused``. Clocks in
+    Hz and degrees Celsius are 0 where the card does not tell them.
+    """
+
+    launches: int
+    seconds: float
+    busy: float
+    joules: float | None = None
+    refused: str = ""
+    sm_hertz: float = 0.0
+    memory_hertz: float = 0.0
+    celsius: float = 0.0
+
+
 class Device(Protocol):
     """Runs builds on cases. One at a time, from one thread."""
 
@@ -146,3 +164,10 @@ class TimedDevice(Device, Protocol):
 
     def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...] | Fault:
         """Each run ``samples`` times, in turn, so that drift of the clock falls on all alike."""
+
+
+class DrawingDevice(Device, Protocol):
+    """A device whose energy can be measured."""
+
+    def draw(self, build: Build, job: Job, seconds: float) -> Draw | Fault:
+        """A run repeated for that long, back to back."""

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.devices.answers import Answers
-from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job, Timing
+from optiml_magic.devices.base import Array, Buffer, Case, Draw, Execution, Fault, Job, Timing
 from optiml_magic.devices.clock import Clock, TimedRun
 from optiml_magic.devices.compare import compare, same_bits, unlikely
 from optiml_magic.devices.driver import advice, driver_release
 from optiml_magic.devices.faults import fault_of
 from optiml_magic.devices.memory import Memory, places, raw, stored
 from optiml_magic.devices.module import CudaModule
+from optiml_magic.devices.power import draw
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
@@ -164,6 +165,13 @@ class CudaDevice:
         self._cp.get_default_memory_pool().free_all_blocks()  # they are full of answers
         faults = (timing.after.fault for timing in timings if timing.after is not None)
         return next(filter(None, faults), timings)
+
+    def draw(self, build: Build, job: Job, seconds: float) -> Draw | Fault:
+        """Energy and time of a run repeated for ``seconds``, from warm caches."""
+        try:
+            return draw(self._cp, self._stream, self._run(build, job, 1), seconds)
+        except self._errors() as error:
+            return fault_of(error)
 
     def _sampled(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...]:
         prepared = [self._run(build, job, len(runs)) for build, job in runs]

@@ -13,7 +13,7 @@ import numpy as np
 
 from optiml_magic.child.process import Child
 from optiml_magic.devices import wire
-from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job, Timing
+from optiml_magic.devices.base import Array, Buffer, Case, Draw, Execution, Fault, Job, Timing
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.dtypes import spelled
@@ -63,6 +63,12 @@ class HostedDevice:
             return answer
         if isinstance(answer, wire.Timings):
             return answer.timings
+        raise InternalError(f"the device host answered {answer}")
+
+    def draw(self, build: Build, job: Job, seconds: float) -> Draw | Fault:
+        answer = self._ask(wire.Repeat(self._lean(build), job, seconds))
+        if isinstance(answer, (Draw, Fault)):
+            return answer
         raise InternalError(f"the device host answered {answer}")
 
     def _lean(self, build: Build) -> Build:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optiml_magic.devices.base import Execution, Fault, Job, Role, Timing, Tolerance
+from optiml_magic.devices.base import Draw, Execution, Fault, Job, Role, Timing, Tolerance
 from optiml_magic.model.build import Build
 
 
@@ -59,6 +59,15 @@ class Timings:
 
 
 @dataclass(frozen=True)
+class Repeat:
+    """A run to be repeated for that long, to see what the card draws."""
+
+    build: Build
+    job: Job
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Read:
     """Ask for a buffer; the answer's blob holds its bytes."""
 
@@ -72,5 +81,17 @@ class Done:
 
 
 KINDS: dict[str, type] = {
-    kind.__name__: kind for kind in (Put, Execute, Time, Timings, Read, Done, Execution, Fault)
+    kind.__name__: kind
+    for kind in (
+        Put,
+        Execute,
+        Time,
+        Timings,
+        Repeat,
+        Draw,
+        Read,
+        Done,
+        Execution,
+        Fault,
+    )
 }

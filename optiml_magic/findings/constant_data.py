@@ -30,17 +30,19 @@ class ConstantData:
         for _, counts in counted(subject):
             loads = [m for m in by_line(counts.memory, "global") if m.access == "load"]
             total = sum(m.requests for m in loads)
-            for load in loads:
+            for load in by_line(filter(_uniform, counts.memory), "global"):
                 often = load.requests >= max(_PART * total, _BUSY * counts.warp_instructions)
-                name = subject.array(load.line, "load")
-                if often and _uniform(load) and _small(subject, name):
+                small = [n for n in subject.arrays(load.line, "load") if _small(subject, n)]
+                if often and len(small) == 1:
+                    name = small[0]
                     yield _finding(subject, load, name, load.requests / counts.warp_instructions)
 
 
 def _uniform(load: MemoryCounters) -> bool:
     """Each request touches one sector, though its lanes together ask for several times that."""
-    full = load.lanes >= 24 * load.requests
-    return full and load.sectors == load.requests and load.lanes * load.width > 64 * load.requests
+    if load.access != "load" or load.lanes < 24 * load.requests:
+        return False
+    return load.sectors == load.requests and load.lanes * load.width > 64 * load.requests
 
 
 def _small(subject: Subject, name: str) -> bool:
@@ -62,10 +64,10 @@ def _finding(subject: Subject, load: MemoryCounters, name: str, share: float) ->
                      load.line),
         ),
         actions=(
-            Action(f"Declare `__constant__` memory for `{name}`; it is bound by that name.",
-                   metric=_METRIC, factor=(1.1, 16.0)),
             Action("Load it once into shared memory or registers.",
                    metric=_METRIC, factor=(1.1, 16.0)),
+            Action(f"Declare `{name}` as __constant__ memory in the input kernel; the task binds "
+                   "it by its name.", metric=_METRIC, factor=(1.1, 16.0)),
         ),
         gain=(1.0, saved(min(0.5, 2 * share))),
         reason="a constant is an operand of the arithmetic, not an instruction of its own",

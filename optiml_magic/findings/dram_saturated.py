@@ -13,8 +13,7 @@ from optiml_magic.findings.base import by_line
 from optiml_magic.findings.subject import UTILISATION, Subject, counted, of_name
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
-_ESTIMATED = 0.80  # of the time, at the bandwidth that a kernel can reach
-_OF_PEAK = 0.70  # of the published bandwidth
+_SATURATED = 0.70  # of the estimated time, or of the published bandwidth
 _METRIC = UTILISATION["dram"]
 _BYTES = "dram__bytes.sum"
 
@@ -29,8 +28,7 @@ class DramSaturated:
     def diagnose(self, subject: Subject) -> Iterator[Finding]:
         share = subject.share("dram")
         estimated = subject.counted_by == "emulated"
-        threshold = _ESTIMATED if estimated else _OF_PEAK
-        if share is None or share < threshold:
+        if share is None or share < _SATURATED:
             return
         moved, least = subject.measured.get(_BYTES), sum(subject.buffers.values())
         spare = moved / least if moved and least else 1.0
@@ -49,7 +47,7 @@ class DramSaturated:
                 Evidence(
                     _METRIC,
                     100 * share,
-                    100 * threshold,
+                    100 * _SATURATED,
                     "%",
                     "estimated" if estimated else "ncu",
                     line,

@@ -14,6 +14,7 @@ from optiml_magic.findings.subject import Subject
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _LOW = 50.0  # percent of the resident warps that the chip allows
+_FULL = 0.9  # waves; a grid of fewer blocks is what leaves warps out
 _OCCUPANCY = "sm__maximum_warps_per_active_cycle_pct"
 _ADVICE = {
     "registers": "Use fewer registers: smaller blocks, __launch_bounds__, or less unrolling.",
@@ -38,7 +39,7 @@ class OccupancyLimiter:
         known = {name: value for name, value in limits.items() if value is not None}
         if percent is None or waves is None or percent >= _LOW or not known:
             return
-        if waves < 1.0:
+        if waves < _FULL:
             limiter = "grid"
             cause = f"The grid fills only {100 * waves:.0f} % of what fits on the chip at once"
             advice = "Launch more blocks: smaller ones, or less work per thread."

@@ -19,7 +19,9 @@ class PartialWarps:
     """Fires for each launch, on its directive."""
 
     name = "partial_warps"
-    classes: frozenset[RooflineClass] = frozenset({"memory", "compute", "latency", "mixed"})
+    classes: frozenset[RooflineClass] = frozenset(
+        {"memory", "compute", "latency", "mixed", "launch"}
+    )
     metrics: tuple[str, ...] = ()
 
     def diagnose(self, subject: Subject) -> Iterator[Finding]:

@@ -107,6 +107,11 @@ class Subject:
 
     def array(self, line: int, access: Access) -> str:
         """The array that a line loads from or stores to; empty where that is not certain."""
+        found = self.arrays(line, access)
+        return found[0] if len(found) == 1 else ""
+
+    def arrays(self, line: int, access: Access) -> tuple[str, ...]:
+        """The arrays that a line may load from or store to, each once."""
         text = self.text(line)
         sign = _ASSIGNED.search(text)
         names = list(_INDEXED.finditer(text))
@@ -115,8 +120,7 @@ class Subject:
         loaded = [m[1] for m in names if m not in target]
         if sign and sign[0] != "=" and access == "load":
             loaded += stored
-        found = set(stored if access == "store" else loaded)
-        return found.pop() if len(found) == 1 else ""
+        return tuple(dict.fromkeys(stored if access == "store" else loaded))
 
     def assigned(self, line: int) -> str:
         """The variable that a line assigns to; empty where there is none."""

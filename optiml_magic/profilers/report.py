@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import math
 import os
 import re
@@ -130,6 +131,14 @@ def reader(tool: str) -> Any | None:
         with _importing(folder), contextlib.suppress(ImportError, OSError):
             return importlib.import_module("ncu_report")
     return None
+
+
+def reader_folder(tool: str) -> Path | None:
+    """Where NVIDIA's reader lies, beside ``tool`` or as a package; None where there is none."""
+    beside = next(_folders(Path(tool)), None)
+    spec = importlib.util.find_spec("ncu_report")
+    installed = Path(spec.origin).parent if spec is not None and spec.origin else None
+    return beside or installed
 
 
 def _folders(tool: Path) -> Iterator[Path]:
