@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from optiml_magic.chips import CHIPS
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.roofline import Work
 from optiml_magic.reports.figure import (
     AFTER,
     BEFORE,
@@ -83,11 +84,15 @@ def roofline(summary: Summary) -> Picture | NoPicture:
         return NoPicture(NAME, f"no limits of {root.chip} are known")
     units = (limits.operations, limits.instructions)
     unit = next((u for u in units if root.get(u.metric) and root.get(_BYTES)), None)
+    work = None
     if unit is None:
-        return NoPicture(NAME, "neither operations nor instructions were counted with DRAM bytes")
-    path = _thinned([p for step in best_so_far(summary) if (p := _point(step, unit))])
+        unit, work = limits.operations, _work(summary)
+        if work is None:
+            what = "neither operations nor instructions were counted with DRAM bytes"
+            return NoPicture(NAME, f"{what}, and the task does not say what it needs")
+    path = _thinned([p for step in best_so_far(summary) if (p := _point(step, unit, work))])
     passed = [step for step in summary.trajectory.steps if step.evaluation.verdict.passed]
-    others = [p for step in passed if (p := _point(step, unit))]
+    others = [p for step in passed if (p := _point(step, unit, work))]
     with drawing(7.4, 4.0 + 0.19 * len(path)) as (figure, axes):
         _scales(axes, unit, limits, [*path, *others])
         _dots(axes, others)
@@ -99,7 +104,7 @@ def roofline(summary: Summary) -> Picture | NoPicture:
             loc="outside lower left",
             fontsize=9,
             handlelength=1.2,
-            title=f"{_sources(root, unit)}; roofs {limits.source}",
+            title=f"{_sources(root, unit, work)}; roofs {limits.source}",
             title_fontsize=9,
             alignment="left",
         )
@@ -152,20 +157,32 @@ def _time(step: Step) -> float:
     return measured.seconds if measured else float("inf")
 
 
-def _point(step: Step, unit: _Unit) -> _Point | None:
+def _work(summary: Summary) -> Work | None:
+    """What the task needs at least, where there are operations in it."""
+    standing = summary.root.evaluation.standing
+    return standing.work if standing and standing.work.intensity else None
+
+
+def _point(step: Step, unit: _Unit, work: Work | None) -> _Point | None:
+    """By what was counted; with ``work`` by what the task needs, the same for every program."""
     measured = step.evaluation.measurement
-    work = measured.get(unit.metric) if measured else None
-    moved = measured.get(_BYTES) if measured else None
-    if measured is None or not work or not moved:
+    if measured is None:
         return None
-    return _Point(step, work / moved, work / measured.seconds)
+    done, moved = measured.get(unit.metric), measured.get(_BYTES)
+    if work is not None:
+        done, moved = work.flops, work.bytes
+    return _Point(step, done / moved, done / measured.seconds) if done and moved else None
 
 
-def _sources(measured: Measurement, unit: _Unit) -> str:
+def _sources(measured: Measurement, unit: _Unit, work: Work | None) -> str:
     """Where the figures behind a point come from."""
+    noun = unit.noun.split()[-1]
     named = {m.name: m.source for m in reversed(measured.metrics)}
-    work = unit.noun.split()[-1]
-    return f"times {measured.source}, {work} {named[unit.metric]}, bytes {named[_BYTES]}"
+    if work is not None:
+        basis = f"{noun} {work.flops_basis}, bytes {work.bytes_basis} for the task"
+    else:
+        basis = f"{noun} {named[unit.metric]}, bytes {named[_BYTES]}"
+    return f"times {measured.source}, {basis}"
 
 
 def _scales(axes: Axes, unit: _Unit, limits: _Limits, points: Sequence[_Point]) -> None:

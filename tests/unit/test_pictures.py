@@ -14,7 +14,9 @@ import matplotlib as mpl
 import pytest
 
 from optiml_magic.errors import UsageError
+from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.measurement import Bound, Measurement, Metric
+from optiml_magic.model.roofline import Roofs, Standing, Work
 from optiml_magic.reports import html
 from optiml_magic.reports.bars import bars
 from optiml_magic.reports.figure import NoPicture, Picture
@@ -82,6 +84,35 @@ def test_without_operations_it_counts_instructions() -> None:
     assert "warp instructions per byte of device memory" in texts(found)
     assert "issue 1.05 Tinst/s" in texts(found)
     assert "does 0.5 warp instructions per byte at 12.5 Ginst/s" in repr(found)
+
+
+def test_the_roofs_are_those_that_the_kernel_was_judged_by() -> None:
+    found = run(40, 10)
+    roofs = Roofs("h200", 4e12, 5e13, 2.5e13, 8e14, 2e-6, "measured")
+    work = Work(4e6, 1e6, "declared", "declared", "tensor")
+    standing = Standing("memory", "declared", work, roofs, 4e-5)
+    first, *others = found.trajectory.steps
+    first = replace(first, evaluation=replace(first.evaluation, standing=standing))
+    found = replace(found, trajectory=replace(found.trajectory, steps=(first, *others)))
+    shown = texts(roofline(found))
+    assert {"DRAM 4 TB/s", "fp32 50 TFLOP/s", "tensor 800 TFLOP/s"} <= set(shown)
+    assert any(text.endswith("; roofs measured") for text in shown)
+    # Without counters the task's own needs place the kernels.
+    timed = changed(found, lambda m: replace(m, metrics=(), source="events"))
+    wanted = "times events, operations declared, bytes declared for the task; roofs measured"
+    assert wanted in texts(roofline(timed))
+    assert "does 4 floating-point operations per byte at 100 GFLOP/s" in repr(roofline(timed))
+
+
+def test_double_precision_has_its_own_roof_where_it_is_used() -> None:
+    def doubled(measured: Measurement) -> Measurement:
+        counters = KernelCounters(
+            "k", 1, 32, {}, {"f64": 4}, (), (), 0, 0, 0, 0, 0
+        )  # fmt: skip
+        return replace(measured, kernels=(counters,))
+
+    shown = texts(roofline(changed(run(40, 10), doubled)))
+    assert {"fp32 66.9 TFLOP/s", "fp64 33.5 TFLOP/s"} <= set(shown)
 
 
 def test_bars_stand_for_the_terms_of_the_model_and_say_so() -> None:
