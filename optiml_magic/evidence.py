@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 from optiml_magic.compilers.base import CompileOptions, Compiler
-from optiml_magic.compilers.sass import disassemble
+from optiml_magic.compilers.sass import RememberedCode
 from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice
 from optiml_magic.devices.hosted import HostedDevice
@@ -22,7 +22,6 @@ from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.profilers.roofs import Card, published, roofs
 from optiml_magic.settings import Settings
 
-_disassembled = lru_cache(maxsize=32)(disassemble)  # the counters read the same code again
 _DRIVER = Path("/proc/driver/nvidia/version")
 
 
@@ -36,17 +35,18 @@ def levels_of(
 ) -> Levels:
     """Static code, energy where it is asked for, and ncu's counters where there are ``cases``.
 
-    On an emulated device the code is read only for ``machine``: it costs half a second a build.
+    On an emulated device the code is read only for ``machine``: it costs half a second a new build.
     """
     emulated = choice.is_emulated
+    disassemble = RememberedCode(settings.disassembled)  # the counters read the same code again
     counters = None
     if not emulated and cases:
         metrics = tuple(dict.fromkeys((*default_counters(), *wanted(TOOLS))))
-        counters = NcuCounters(choice.name, cases, metrics=metrics, disassemble=_disassembled)
+        counters = NcuCounters(choice.name, cases, metrics=metrics, disassemble=disassemble)
     return Levels(
         emulated=emulated,
         counters=counters,
-        disassemble=_disassembled if machine or not emulated else None,
+        disassemble=disassemble if machine or not emulated else None,
         energy=EnergyProfiler(device) if settings.energy and not emulated else None,
     )
 

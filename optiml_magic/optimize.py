@@ -18,7 +18,7 @@ from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.hosted import HostedCompiler
 from optiml_magic.compilers.options import options_of
-from optiml_magic.compilers.sass import disassemble
+from optiml_magic.compilers.sass import RememberedCode
 from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.devices.driver import require_release
@@ -82,7 +82,7 @@ def session(
     """Compiler, device host and tools for the length of one command.
 
     ncu counts on ``cases``; programs are compiled with what ``task`` and the settings ask for.
-    ``machine``: emulated counts are weighted by the machine code as well; half a second a build.
+    ``machine``: emulated counts are weighted by the machine code too; half a second a new build.
     The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, which takes
     seconds: there the finalists are inspected in the place of all who would win.
     """
@@ -93,13 +93,15 @@ def session(
     if not choice.is_emulated:
         require_release(compiler.version, compiler.major, choice.driver)
     device = HostedDevice(choice.name, seconds=settings.run_seconds)
+    if cases:
+        device.start()  # while the compiler's host does
     emulated = choice.is_emulated
     profiler: Profiler = (
         EmulatedProfiler(
             device,
             choice.chip,
             sample=settings.count_instructions,
-            disassemble=disassemble if machine else None,
+            disassemble=RememberedCode(settings.disassembled) if machine else None,
         )
         if emulated
         else EventsProfiler(device, choice.chip)
