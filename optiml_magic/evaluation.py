@@ -326,11 +326,12 @@ class Evaluator:
             return evaluation
         if self._root is None:
             self._root = measured
-        standing = stand(measured, self._work(self._root), tools.roofs())
+        roofs = tools.roofs()
+        standing = stand(measured, self._work(self._root), roofs)
         build, job = self._fresh[evaluation.candidate]
         buffers = {b.name: b.array.nbytes for b in self._instances[0].case.buffers}
         program = parse_program(candidate.text)
-        subject = Subject(tools.chip, measured, program, build, job.plan, buffers)
+        subject = Subject(tools.chip, roofs, measured, program, build, job.plan, buffers)
         return replace(
             evaluation,
             roofline=standing.kind,
