@@ -37,12 +37,14 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
+from optiml_magic.plugins import Plugins, load
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.emulated import EmulatedProfiler
 from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import mixed
 from optiml_magic.proposers.model import language_model, notes_of
+from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
 from optiml_magic.provenance import inputs_digest, options_digest, source_digest
 from optiml_magic.reports.provenance import provenance
@@ -68,6 +70,7 @@ class Session:
 
     tools: Tools
     choice: Choice
+    plugins: Plugins
 
 
 @contextmanager
@@ -88,6 +91,7 @@ def session(
     """
     options = options_of(task or Task(""), settings)
     choice = choose(settings.device)
+    plugins = load()
     hosted = _compiler(settings, options)
     compiler = CachedCompiler(hosted, settings.cache)
     if not choice.is_emulated:
@@ -117,14 +121,14 @@ def session(
             device=device,
             chip=choice.chip,
             profiler=profiler,
-            findings=TOOLS,
+            findings=(*TOOLS, *plugins.tools),
             instructions=settings.instructions,
-            levels=levels_of(choice, cases, device, settings, machine=machine),
+            levels=levels_of(choice, cases, device, settings, plugins, machine=machine),
             roofs=roofs_of(choice, compiler, device, settings),
             inspector=inspector,
             extent=extent,
         )
-        yield Session(tools, choice)
+        yield Session(tools, choice, plugins)
     finally:
         hosted.close()
         device.close()
@@ -174,7 +178,8 @@ def optimize(
         language_model(chosen, settings) as model,
         _experience(settings) as experience,
     ):
-        proposers: tuple[Proposer, ...] = (RuleProposer(), *([model] if model else []))
+        rules = RuleProposer((*REWRITES, *members.plugins.rules))
+        proposers: tuple[Proposer, ...] = (rules, *([model] if model else []))
         header = _header(problem, members, settings, proposers)
         path = resume or settings.runs / f"{header.run}.jsonl"
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
@@ -199,13 +204,14 @@ def optimize(
             trajectory = _settled(trajectory, evaluator)
         finally:
             journal.close()
+    said = (*notes_of(model), *experience.notes)
     summary = Summary(
         task=problem.name,
         device=members.choice.name,
         device_reason=members.choice.reason,
         oracle=problem.oracle,
         launch=problem.launch,
-        notes=(*problem.notes, *evaluator.notes, *notes_of(model), *experience.notes),
+        notes=(*problem.notes, *evaluator.notes, *members.plugins.notes, *said),
         trajectory=trajectory,
         wall_seconds=time.monotonic() - began,
         journal=path,
@@ -248,6 +254,7 @@ def evaluate_once(
             other = Candidate(1, 0, Proposal(program, "another program", "user"))
             (evaluation,) = evaluator([other])
     notes = dict.fromkeys((*problem.notes, *evaluator.notes, *evaluation.verdict.notes))
+    notes |= dict.fromkeys(members.plugins.notes)
     return Checked(problem, members.choice, evaluation, tuple(notes))
 
 
@@ -362,5 +369,6 @@ def _header(
         seed=settings.seed,
         batch=_batch(members),
         proposers=tuple(proposer.name for proposer in proposers),
+        plugins=members.plugins.names,
         options_digest=options_digest(members.tools.options, problem.program.text),
     )
