@@ -11,6 +11,7 @@ from optiml_magic.model.verdict import Verdict
 from optiml_magic.reports import lines, text
 from optiml_magic.reports.markup import Markup, element
 from optiml_magic.reports.quantities import count, ratio, seconds
+from optiml_magic.reports.standing import floor
 from optiml_magic.reports.summary import Summary, step_speedup
 
 _CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
@@ -90,6 +91,7 @@ def _facts(summary: Summary) -> Markup:
         *([("model", summary.model)] if summary.model else []),
         ("baseline", _time(summary.root)),
         ("best", f"{_time(summary.winner)}: {summary.recipe}"),
+        ("floor", floor(summary.root, summary.winner)),
         ("checked by", summary.oracle),
         ("launch", summary.launch),
         ("evaluations", f"{len(summary.trajectory.steps)} ({verdicts})"),
