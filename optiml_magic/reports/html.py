@@ -91,7 +91,7 @@ def _facts(summary: Summary) -> Markup:
         *([("model", summary.model)] if summary.model else []),
         ("baseline", _time(summary.root)),
         ("best", f"{_time(summary.winner)}: {summary.recipe}"),
-        ("floor", floor(summary.root, summary.winner)),
+        *([("floor", place)] if (place := floor(summary.root, summary.winner)) else []),
         ("checked by", summary.oracle),
         ("launch", summary.launch),
         ("evaluations", f"{len(summary.trajectory.steps)} ({verdicts})"),
