@@ -44,6 +44,7 @@ class RunHeader:
     seed: int
     batch: int
     proposers: tuple[str, ...]
+    plugins: tuple[str, ...]  # of other packages, with their versions
     options_digest: str  # of how it is compiled: flags, and the headers that the program reaches
 
     def differences(self, other: RunHeader) -> tuple[str, ...]:

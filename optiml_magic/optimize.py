@@ -18,7 +18,7 @@ from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.hosted import HostedCompiler
 from optiml_magic.compilers.options import options_of
-from optiml_magic.compilers.sass import disassemble
+from optiml_magic.compilers.sass import RememberedCode
 from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.devices.driver import require_release
@@ -37,12 +37,14 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
+from optiml_magic.plugins import Plugins, load
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.emulated import EmulatedProfiler
 from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import mixed
 from optiml_magic.proposers.model import language_model, notes_of
+from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
 from optiml_magic.provenance import inputs_digest, options_digest, source_digest
 from optiml_magic.reports.provenance import provenance
@@ -68,6 +70,7 @@ class Session:
 
     tools: Tools
     choice: Choice
+    plugins: Plugins
 
 
 @contextmanager
@@ -82,24 +85,27 @@ def session(
     """Compiler, device host and tools for the length of one command.
 
     ncu counts on ``cases``; programs are compiled with what ``task`` and the settings ask for.
-    ``machine``: emulated counts are weighted by the machine code as well; half a second a build.
+    ``machine``: emulated counts are weighted by the machine code too; half a second a new build.
     The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, which takes
     seconds: there the finalists are inspected in the place of all who would win.
     """
     options = options_of(task or Task(""), settings)
     choice = choose(settings.device)
+    plugins = load()
     hosted = _compiler(settings, options)
     compiler = CachedCompiler(hosted, settings.cache)
     if not choice.is_emulated:
         require_release(compiler.version, compiler.major, choice.driver)
     device = HostedDevice(choice.name, seconds=settings.run_seconds)
+    if cases:
+        device.start()  # while the compiler's host does
     emulated = choice.is_emulated
     profiler: Profiler = (
         EmulatedProfiler(
             device,
             choice.chip,
             sample=settings.count_instructions,
-            disassemble=disassemble if machine else None,
+            disassemble=RememberedCode(settings.disassembled) if machine else None,
         )
         if emulated
         else EventsProfiler(device, choice.chip)
@@ -115,14 +121,14 @@ def session(
             device=device,
             chip=choice.chip,
             profiler=profiler,
-            findings=TOOLS,
+            findings=(*TOOLS, *plugins.tools),
             instructions=settings.instructions,
-            levels=levels_of(choice, cases, device, settings, machine=machine),
+            levels=levels_of(choice, cases, device, settings, plugins, machine=machine),
             roofs=roofs_of(choice, compiler, device, settings),
             inspector=inspector,
             extent=extent,
         )
-        yield Session(tools, choice)
+        yield Session(tools, choice, plugins)
     finally:
         hosted.close()
         device.close()
@@ -172,7 +178,8 @@ def optimize(
         language_model(chosen, settings) as model,
         _experience(settings) as experience,
     ):
-        proposers: tuple[Proposer, ...] = (RuleProposer(), *([model] if model else []))
+        rules = RuleProposer((*REWRITES, *members.plugins.rules))
+        proposers: tuple[Proposer, ...] = (rules, *([model] if model else []))
         header = _header(problem, members, settings, proposers)
         path = resume or settings.runs / f"{header.run}.jsonl"
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
@@ -197,13 +204,14 @@ def optimize(
             trajectory = _settled(trajectory, evaluator)
         finally:
             journal.close()
+    said = (*notes_of(model), *experience.notes)
     summary = Summary(
         task=problem.name,
         device=members.choice.name,
         device_reason=members.choice.reason,
         oracle=problem.oracle,
         launch=problem.launch,
-        notes=(*problem.notes, *evaluator.notes, *notes_of(model), *experience.notes),
+        notes=(*problem.notes, *evaluator.notes, *members.plugins.notes, *said),
         trajectory=trajectory,
         wall_seconds=time.monotonic() - began,
         journal=path,
@@ -246,6 +254,7 @@ def evaluate_once(
             other = Candidate(1, 0, Proposal(program, "another program", "user"))
             (evaluation,) = evaluator([other])
     notes = dict.fromkeys((*problem.notes, *evaluator.notes, *evaluation.verdict.notes))
+    notes |= dict.fromkeys(members.plugins.notes)
     return Checked(problem, members.choice, evaluation, tuple(notes))
 
 
@@ -360,5 +369,6 @@ def _header(
         seed=settings.seed,
         batch=_batch(members),
         proposers=tuple(proposer.name for proposer in proposers),
+        plugins=members.plugins.names,
         options_digest=options_digest(members.tools.options, problem.program.text),
     )

@@ -48,6 +48,11 @@ class HostedDevice:
         self._cases: dict[str, Case] = {}
         self._child: Child | None = None
 
+    def start(self) -> None:
+        """Start the host and do not wait for it; else it starts with the first request."""
+        if self._child is None and not self._cases:
+            self._child = self._started()
+
     def put(self, case: Case) -> None:
         self._cases[case.key] = case
         if self._child is not None:
@@ -115,12 +120,13 @@ class HostedDevice:
     def _running(self) -> Child:
         if self._child is None or not self._child.alive:
             self._kill()
-            self._child = Child(
-                "optiml_magic.devices.host", [self.name], wire.KINDS, prefix=self._prefix
-            )
+            self._child = self._started()
             for case in self._cases.values():
                 self._put(self._child, case)
         return self._child
+
+    def _started(self) -> Child:
+        return Child("optiml_magic.devices.host", [self.name], wire.KINDS, prefix=self._prefix)
 
     def _put(self, child: Child, case: Case) -> None:
         try:
