@@ -210,7 +210,8 @@ class NcuCounters:
 
     def _combined(self, launches: Sequence[LaunchReport]) -> tuple[list[Metric], list[Missing]]:
         metrics, missing = [], []
-        for name in dict.fromkeys((*self._wanted, *self._by_line)):
+        lost_lines = self._manners.unknown.intersection(self._by_line)
+        for name in dict.fromkeys((*self._wanted, *sorted(lost_lines))):
             value = combined(name, launches)
             entry = VOCABULARY.get(name)
             if value is not None:
