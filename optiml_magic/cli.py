@@ -16,7 +16,8 @@ from optiml_magic.errors import KernelFailed, OptimlError, UsageError
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.task import Task
 from optiml_magic.printable import printable
-from optiml_magic.reports import contract, experience, html
+from optiml_magic.reports import annotation_html, contract, experience, html
+from optiml_magic.reports.markup import document
 from optiml_magic.reports.summary import Summary
 from optiml_magic.testing.kernels import DEMO, known_task
 
@@ -118,6 +119,20 @@ def _profile(options: argparse.Namespace) -> int:
     return 0 if all(view.passed for view in views) else 1
 
 
+def _annotate(options: argparse.Namespace) -> int:
+    found = []
+    for task in _tasks(options):
+        with _quoting(task):
+            found.append(verbs.annotate(task, options, _program(options)))
+        _print(repr(found[-1]) + "\n")
+    _write_json(options, [contract.annotated(view.annotation) for view in found])
+    if options.html:
+        page = annotation_html.page([view.annotation for view in found], "optiml annotate")
+        Path(options.html).write_text(page, encoding="utf-8")
+        _print(f"report: {options.html}")
+    return 0
+
+
 def _run(options: argparse.Namespace) -> int:
     for task in _tasks(options):
         with _quoting(task):
@@ -141,7 +156,7 @@ def _experience(options: argparse.Namespace) -> int:
     if options.html:
         title = "optiml experience"
         Path(options.html).write_text(
-            html.document(title, experience.fragment(view.tallies)), encoding="utf-8"
+            document(title, experience.fragment(view.tallies)), encoding="utf-8"
         )
     return 0
 
@@ -152,6 +167,7 @@ _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "optimize": _optimize,
     "check": _check,
     "profile": _profile,
+    "annotate": _annotate,
     "run": _run,
     "demo": _demo,
     "experience": _experience,

@@ -64,9 +64,10 @@ class Diagnosis:
             return evaluation
         build, job = run
         program = parse_program(candidate.text)
-        subject = Subject(self._chip, measured, program, build, job.plan, self._buffers)
+        roofs = self._roofs()
+        subject = Subject(self._chip, roofs, measured, program, build, job.plan, self._buffers)
         root = self._measured.get(0) or measured
-        standing = stand(measured, self._work(root), self._roofs())
+        standing = stand(measured, self._work(root), roofs)
         findings = diagnose(self._tools, standing.kind, subject)
         return replace(
             evaluation,

@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from optiml_magic.compilers.base import CompileOptions, Compiler
-from optiml_magic.compilers.sass import disassemble
+from optiml_magic.compilers.sass import RememberedCode
 from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice
 from optiml_magic.devices.hosted import HostedDevice
@@ -42,9 +42,10 @@ def levels_of(
 
     The counters are those that the tools read; profilers of other packages come last.
 
-    On an emulated device the code is read only for ``machine``: it costs half a second a build.
+    On an emulated device the code is read only for ``machine``: it costs half a second a new build.
     """
     emulated = choice.is_emulated
+    disassemble = RememberedCode(settings.disassembled)  # the counters read the same code again
     counters = None
     if not emulated and cases:
         metrics = tuple(dict.fromkeys((*default_counters(), *wanted((*TOOLS, *plugins.tools)))))

@@ -18,7 +18,7 @@ from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.hosted import HostedCompiler
 from optiml_magic.compilers.options import options_of
-from optiml_magic.compilers.sass import disassemble
+from optiml_magic.compilers.sass import RememberedCode
 from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.devices.driver import require_release
@@ -36,9 +36,7 @@ from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.hit_rates import HitRates
-from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
-from optiml_magic.model.verdict import Verdict
 from optiml_magic.plugins import Plugins, load
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.emulated import EmulatedProfiler
@@ -87,9 +85,9 @@ def session(
     """Compiler, device host and tools for the length of one command.
 
     ncu counts on ``cases``; programs are compiled with what ``task`` and the settings ask for.
-    ``machine``: emulated counts are weighted by the machine code as well; half a second a build.
-    The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, and only
-    where all is to be inspected, since each of its tools takes seconds.
+    ``machine``: emulated counts are weighted by the machine code too; half a second a new build.
+    The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, which takes
+    seconds: there the finalists are inspected in the place of all who would win.
     """
     options = options_of(task or Task(""), settings)
     choice = choose(settings.device)
@@ -99,20 +97,23 @@ def session(
     if not choice.is_emulated:
         require_release(compiler.version, compiler.major, choice.driver)
     device = HostedDevice(choice.name, seconds=settings.run_seconds)
+    if cases:
+        device.start()  # while the compiler's host does
     emulated = choice.is_emulated
     profiler: Profiler = (
         EmulatedProfiler(
             device,
             choice.chip,
             sample=settings.count_instructions,
-            disassemble=disassemble if machine else None,
+            disassemble=RememberedCode(settings.disassembled) if machine else None,
         )
         if emulated
         else EventsProfiler(device, choice.chip)
     )
     inspector: Inspector | None = DeviceInspector(device) if emulated else None
-    if extent == "all" and not emulated:
+    if not emulated and extent != "oracle":
         inspector = SanitizerInspector(choice.name, cases)
+        extent = "finalists" if extent == "winners" else extent
     try:
         tools = Tools(
             compiler=compiler,
@@ -337,19 +338,7 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     fast = trajectory.fastest(_FINALISTS)
     if not fast:
         return trajectory
-    settled = evaluator.settle([step.candidate for step in fast])
-    steps = tuple(_retimed(step, settled) for step in trajectory.steps)
-    return replace(trajectory, steps=steps, finalists=tuple(number for number in settled if number))
-
-
-def _retimed(step: Step, settled: Mapping[int, Measurement | Verdict]) -> Step:
-    found, before = settled.get(step.candidate.number), step.evaluation.measurement
-    if found is None or before is None:
-        return step
-    if isinstance(found, Verdict):
-        return replace(step, evaluation=replace(step.evaluation, verdict=found))
-    merged = replace(before, seconds=found.seconds, ratio_error=found.ratio_error)
-    return replace(step, evaluation=replace(step.evaluation, measurement=merged))
+    return trajectory.settled(evaluator.settle([step.candidate for step in fast]))
 
 
 def _reporting(

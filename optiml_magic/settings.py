@@ -44,6 +44,11 @@ class Settings:
         return self.home / "compiled"
 
     @property
+    def disassembled(self) -> Path:
+        """The folder of the cubins' machine code as text."""
+        return self.home / "disassembled"
+
+    @property
     def objects(self) -> Path:
         """The folder of the emulated device's object code."""
         return self.home / "objects"

@@ -9,6 +9,7 @@ from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.optimize import prepared, session
+from optiml_magic.profilers.levels import Levels
 from optiml_magic.settings import resolve
 from optiml_magic.testing.findings import Pair
 from optiml_magic.testing.findings.tasks import task
@@ -27,10 +28,17 @@ def evaluated(pair: Pair, family: str) -> tuple[Evaluation, Evaluation | None]:
                 Candidate(number, 0 if number else None, Proposal(text, "", "test"))
                 for number, text in enumerate(texts)
             ]
+            _brief(members.tools.levels, thorough=pair.name == "ncu_rules")
             found = Evaluator(problem, members.tools)(candidates)
     for evaluation in found:
         assert evaluation.verdict.passed, evaluation.verdict
     return found[0], found[1] if len(found) > 1 else None
+
+
+def _brief(levels: Levels, *, thorough: bool) -> None:
+    """All sections of ncu take seconds, and only its rules need them."""
+    complete = levels.complete
+    levels.complete = lambda runs, **_: complete(runs, thorough=thorough)  # type: ignore[method-assign]
 
 
 def lines(evaluation: Evaluation, tool: str) -> list[int]:

@@ -15,6 +15,7 @@ HELP = """\
 %%optiml optimize   search for a faster kernel: verified, measured, explained
 %%optiml check      compile it and compare it with the reference
 %%optiml profile    measure it and say what limits it
+%%optiml annotate   what became of each line: PTX, machine code, counts
 %%optiml run        run it once and return its outputs
 %%optiml header     keep shared device code for #include; %optiml header lists it
 %optiml  best       the best program of the last optimize
@@ -63,6 +64,7 @@ def cell_parser() -> argparse.ArgumentParser:
         ("optimize", "search for a faster kernel"),
         ("check", "compile and compare with the reference"),
         ("profile", "measure and say what limits the kernel"),
+        ("annotate", "show what became of each line"),
         ("run", "run once and return the outputs"),
     ):
         command = verbs.add_parser(verb, help=summary, description=summary)
@@ -106,6 +108,7 @@ def line_parser() -> argparse.ArgumentParser:
         ("optimize", "search for a faster kernel"),
         ("check", "compile and compare with the reference"),
         ("profile", "measure and say what limits the kernel"),
+        ("annotate", "show what became of each line"),
         ("run", "run once and print the outputs"),
     ):
         command = verbs.add_parser(verb, help=summary, description=summary)
@@ -116,8 +119,9 @@ def line_parser() -> argparse.ArgumentParser:
         _including(command)
         if verb == "profile":
             _profiling(command)
-        if verb == "optimize":
+        if verb in ("optimize", "annotate"):
             command.add_argument("--html", metavar="OUT", help="write a report to this file")
+        if verb == "optimize":
             command.add_argument(
                 "--export", metavar="OUT", help=f"write the best program to this file: {_SUFFIXES}"
             )

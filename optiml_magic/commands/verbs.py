@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from optiml_magic.commands.views import CheckView, ExperienceView, ProfileView
+from optiml_magic.annotate import annotate as annotation
+from optiml_magic.commands.views import AnnotateView, CheckView, ExperienceView, ProfileView
 from optiml_magic.errors import KernelFailed, UsageError
 from optiml_magic.experience import Experience
 from optiml_magic.model.evaluation import Step
@@ -51,6 +53,12 @@ def check(task: Task, options: argparse.Namespace, program: str | None = None) -
 def profile(task: Task, options: argparse.Namespace, program: str | None = None) -> ProfileView:
     """Measure and diagnose."""
     return ProfileView(evaluate_once(task, settings_of(options), program=program))
+
+
+def annotate(task: Task, options: argparse.Namespace, program: str | None = None) -> AnnotateView:
+    """Show what became of each line; works without inputs and for a kernel that is wrong."""
+    kernel = task if program is None else replace(task, kernel=program)
+    return AnnotateView(annotation(kernel, settings_of(options)))
 
 
 def run(task: Task, options: argparse.Namespace, program: str | None = None) -> Any:

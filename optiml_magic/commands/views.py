@@ -1,4 +1,4 @@
-"""What ``check`` and ``profile`` return: values that show themselves in a notebook."""
+"""What ``check``, ``profile`` and ``annotate`` return: values that show themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from optiml_magic.model.hit_rates import Tally
 from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.optimize import Checked
 from optiml_magic.printable import printable
-from optiml_magic.reports import experience, html, standing, text
+from optiml_magic.reports import (
+    annotation_html,
+    annotation_text,
+    experience,
+    html,
+    standing,
+    text,
+)
+from optiml_magic.reports.annotation import Annotation
 from optiml_magic.reports.lines import lines as lines_of
 from optiml_magic.reports.markup import element
 from optiml_magic.verifiers.hazards import report
@@ -119,3 +127,16 @@ class ProfileView(_View):
         facts += [("levels", line) for line in standing.levels(evaluation.measurement)]
         page = html.profile(self._headline, evaluation.measurement, evaluation.findings, facts)
         return {"text/plain": repr(self), "text/html": page}
+
+
+@dataclass(frozen=True)
+class AnnotateView:
+    """A kernel's text with what became of each line."""
+
+    annotation: Annotation
+
+    def __repr__(self) -> str:
+        return annotation_text.render(self.annotation)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": annotation_html.fragment(self.annotation)}

@@ -14,9 +14,9 @@ from optiml_magic.model.counters import MemoryCounters, Space
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _TURNS = 4.0  # turns of one request, where lanes meet at an address
-_BUSY = 30.0  # percent of the L2's atomic units
+_BUSY = 40.0  # percent of the busiest of the L2's atomic units
 _PART = 0.02  # of the executed instructions
-_UNIT = "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed"
+_UNIT = "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed"
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"
 _SPACES: tuple[Space, ...] = ("global", "shared")
 _CALL = r"\batomic[A-Z]\w*\s*\("
@@ -36,7 +36,7 @@ class AtomicContention:
         if busy is not None and busy >= _BUSY:
             line = subject.line_of(_CALL)
             evidence = Evidence(_UNIT, busy, _BUSY, "%", "ncu", line)
-            cause = f"The L2's atomic units are busy {busy:.0f} % of the time"
+            cause = f"The busiest of the L2's atomic units works {busy:.0f} % of the time"
             yield _finding(subject, line, cause, evidence, busy / 100)
             return
         for _, counts in counted(subject):

@@ -16,6 +16,7 @@ from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _RATIO = 1.5  # cycles of the chain over the cycles that all warps of a scheduler can fill
 _PART = 0.5  # of the executed instructions that the loop must be
+_BUSY = 0.6  # of the issue slots or the memory: from there on the chain is not what it waits for
 _STALL = "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio"
 _METRIC = "smsp__issue_active.avg.pct_of_peak_sustained_active"
 
@@ -24,12 +25,12 @@ class LowIlp:
     """Fires once for a kernel, on the slowest instruction of the chain."""
 
     name = "low_ilp"
-    classes: frozenset[RooflineClass] = frozenset({"latency", "mixed", "compute"})
+    classes: frozenset[RooflineClass] = frozenset({"latency", "mixed", "compute", "memory"})
     metrics: tuple[str, ...] = (_METRIC, _STALL)
 
     def diagnose(self, subject: Subject) -> Iterator[Finding]:
         warps, busy = subject.warps_per_scheduler, subject.share("issue")
-        if not warps or (busy is not None and busy > 0.6):
+        if not warps or max(busy or 0.0, subject.share("dram") or 0.0) > _BUSY:
             return
         for run in subject.runs:
             loop = _hottest(run)

@@ -13,6 +13,7 @@ from optiml_magic.emulator.instructions.traits import kind
 from optiml_magic.emulator.ptx import Immediate, Instruction
 from optiml_magic.findings.base import saved
 from optiml_magic.findings.subject import Run, Subject, counted
+from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _PART = 0.35  # of the machine instructions
@@ -32,22 +33,21 @@ class SlowMath:
         if (subject.share("dram") or 0.0) > _TRAFFIC:
             return
         for run, counts in counted(subject):
-            if run.code is None or not counts.blocks:
+            if run.code is None:
                 continue
-            costs = _costs(run)
-            total = counts.warp_instructions + sum(cost for cost, _ in costs.values())
+            costs = _costs(run, counts) if counts.blocks else _measured(run, counts)
             slow = sum(cost for cost, _ in costs.values())
+            total = counts.warp_instructions + (slow if counts.blocks else 0.0)
             if not costs or slow < _PART * total:
                 continue
             line = max(costs, key=lambda at: costs[at][0])
             yield _finding(subject, line, costs[line][1], slow / total)
 
 
-def _costs(run: Run) -> dict[int, tuple[float, str]]:
+def _costs(run: Run, counts: KernelCounters) -> dict[int, tuple[float, str]]:
     """Extra machine instructions by source line, and the kind that costs most there."""
     assert run.code is not None
-    assert run.counts is not None
-    executed = {p: b.warp_executions for b in run.counts.blocks for p in b.ptx_lines}
+    executed = {p: b.warp_executions for b in counts.blocks for p in b.ptx_lines}
     found: dict[int, dict[str, float]] = {}
     for instruction in run.code.instructions:
         what, extra = _extra(instruction)
@@ -58,6 +58,25 @@ def _costs(run: Run) -> dict[int, tuple[float, str]]:
     return {
         line: (sum(kinds.values()), max(kinds, key=lambda k: kinds[k]))
         for line, kinds in found.items()
+    }
+
+
+def _measured(run: Run, counts: KernelCounters) -> dict[int, tuple[float, str]]:
+    """The same where machine instructions were counted by line: the slow ones' part of each."""
+    assert run.code is not None
+    every: dict[int, int] = {}
+    slow: dict[int, tuple[int, str]] = {}
+    for instruction in run.code.instructions:
+        what, extra = _extra(instruction)
+        every[instruction.line] = every.get(instruction.line, 0) + 1 + extra
+        if extra:
+            before = slow.get(instruction.line, (0, what))[0]
+            slow[instruction.line] = before + extra, what
+    executed = {x.line: x.warp_instructions for x in counts.lines}
+    return {
+        line: (executed.get(line, 0) * extra / every[line], what)
+        for line, (extra, what) in slow.items()
+        if executed.get(line)
     }
 
 

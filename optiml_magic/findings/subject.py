@@ -13,6 +13,7 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.counters import Access, KernelCounters
 from optiml_magic.model.launch import Launch, LaunchPlan
 from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.roofline import Roofs
 from optiml_magic.source.program import Program
 from optiml_magic.source.signature import Parameter, kernels
 
@@ -20,9 +21,9 @@ _ASSIGNED = re.compile(r"(?<![=!<>])(?:<<|>>|[+\-*/%&|^])?=(?!=)")
 _INDEXED = re.compile(r"\b([A-Za-z_]\w*)\s*\[")
 _TARGET = re.compile(r"([A-Za-z_]\w*)(?:\s*\[[^\]]*\])*\s*$")
 
+DRAM_BYTES = "dram__bytes.sum"
 # What ncu says of the resources that the time model of the emulated device has terms for.
 UTILISATION = {
-    "dram": "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
     "l2": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
     "lsu": "l1tex__throughput.avg.pct_of_peak_sustained_active",
     "issue": "smsp__issue_active.avg.pct_of_peak_sustained_active",
@@ -53,9 +54,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Subject:
-    """One program on one chip, as measured; ``buffers`` has the bytes of each array by name."""
+    """One program on one chip, as measured, under the roofs that this chip has.
+
+    ``buffers`` has the bytes of each array by name.
+    """
 
     chip: Chip
+    roofs: Roofs
     measured: Measurement
     program: Program
     build: Build
@@ -65,7 +70,7 @@ class Subject:
     @property
     def counted_by(self) -> str:
         """The source of the counts by line."""
-        return "emulated" if self.measured.source == "estimated" else "ncu"
+        return next((k.source for k in self.measured.kernels), "ncu")
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -82,11 +87,15 @@ class Subject:
         """The part of the time that this resource alone would need, 0 to 1.
 
         Of an estimate that is the term of the time model, whose roofs are those that a kernel can
-        reach; of a card what ncu says of the peak.
+        reach; of a card what ncu says of the peak, and of its memory the bytes against the roof
+        that was measured on it.
         """
         for bound in self.measured.bounds:
             if bound.resource == resource:
                 return min(1.0, bound.seconds / self.measured.seconds)
+        moved = self.measured.get(DRAM_BYTES) if resource == "dram" else None
+        if moved is not None:
+            return moved / self.measured.seconds / self.roofs.memory
         percent = self.measured.get(UTILISATION[resource]) if resource in UTILISATION else None
         return None if percent is None else percent / 100
 
@@ -95,6 +104,12 @@ class Subject:
         """Resident warps of one of the four schedulers of a multiprocessor."""
         percent = self.measured.get("sm__maximum_warps_per_active_cycle_pct")
         return None if percent is None else percent / 100 * self.chip.warps_per_sm / 4
+
+    @property
+    def read_bytes(self) -> int:
+        """The bytes of all arrays that some kernel reads, or may read."""
+        known = self.parameters
+        return sum(n for name, n in self.buffers.items() if name not in known or known[name].reads)
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:

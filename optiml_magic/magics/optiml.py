@@ -21,7 +21,7 @@ from optiml_magic.result import Result
 from optiml_magic.widgets.live import live_view, watched
 from optiml_magic.widgets.subject import Subject
 
-_CELL_VERBS = ("optimize", "check", "profile", "run")
+_CELL_VERBS = ("optimize", "check", "profile", "annotate", "run")
 
 
 @magics_class

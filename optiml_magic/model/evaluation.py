@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from optiml_magic.model.build import Resources
 from optiml_magic.model.candidate import Candidate
@@ -86,6 +87,12 @@ class Trajectory:
         ]
         return sorted(distinct, key=_seconds)[:count]
 
+    def settled(self, found: Mapping[int, Measurement | Verdict]) -> Trajectory:
+        """With what the finalists came to in the end, by number; 0 is the input kernel."""
+        steps = tuple(_settled(step, found.get(step.candidate.number)) for step in self.steps)
+        finalists = tuple(number for number in found if number)
+        return replace(self, steps=steps, finalists=finalists)
+
     def lineage(self, step: Step) -> tuple[Step, ...]:
         """The path from the input kernel to ``step``, both included."""
         by_number = {s.candidate.number: s for s in self.steps}
@@ -93,6 +100,21 @@ class Trajectory:
         while path[-1].candidate.parent is not None:
             path.append(by_number[path[-1].candidate.parent])
         return tuple(reversed(path))
+
+
+def _settled(step: Step, found: Measurement | Verdict | None) -> Step:
+    before = step.evaluation.measurement
+    if found is None or before is None:
+        return step
+    if isinstance(found, Verdict):
+        return replace(step, evaluation=replace(step.evaluation, verdict=found))
+    again = replace(
+        before,
+        seconds=found.seconds,
+        ratio_error=found.ratio_error,
+        conditions=found.conditions,
+    )
+    return replace(step, evaluation=replace(step.evaluation, measurement=again))
 
 
 def _seconds(step: Step) -> float:

@@ -17,10 +17,17 @@ class Profiler(Protocol):
     def source(self) -> Source:
         """Of the seconds of its measurements."""
 
-    def measure(self, build: Build, job: Job) -> Measurement | Fault | Execution:
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be told beside the measurements."""
+
+    def measure(
+        self, build: Build, job: Job, best: float = float("inf")
+    ) -> Measurement | Fault | Execution:
         """The measurement of one job's launch plan; a fault where it did not end by itself.
 
-        An execution where what it left behind is not what the oracle wants.
+        An execution where what it left behind is not what the oracle wants. ``best`` is the seconds
+        of the fastest so far: what is far slower need not be measured as well.
         """
 
 

@@ -45,8 +45,14 @@ class EmulatedProfiler:
         self._chip = chip
         self._sample = sample
         self._disassemble = disassemble
+        self.notes: tuple[str, ...] = ()
 
-    def measure(self, build: Build, job: Job) -> Measurement | Fault:
+    def measure(
+        self,
+        build: Build,
+        job: Job,
+        best: float = float("inf"),  # noqa: ARG002  # one run is enough for whoever is slow
+    ) -> Measurement | Fault:
         execution = self._device.execute(build, replace(job, count=True, sample=self._sample))
         if execution.fault is not None and self._sample:
             # Blocks that wait for others need them all: only a whole grid says what is a fault.

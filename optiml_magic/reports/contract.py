@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from optiml_magic.model.codec import to_json
@@ -10,6 +11,7 @@ from optiml_magic.model.finding import Finding, RooflineClass
 from optiml_magic.model.hypothesis import HypothesisTest
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Verdict
+from optiml_magic.reports.annotation import Annotation
 from optiml_magic.reports.summary import Summary
 
 Json = dict[str, Any]
@@ -64,6 +66,15 @@ def profiled(
         "roofline": roofline,
         "measurement": _plain(Measurement, measured),
         "findings": [_plain(Finding, finding) for finding in found],
+    }
+
+
+def annotated(annotation: Annotation) -> Json:
+    """The outcome of ``annotate``: every line with its code and its counts."""
+    return {
+        "task": annotation.name,
+        "facts": [list(fact) for fact in annotation.facts],
+        "lines": [asdict(line) for line in annotation.lines],
     }
 
 

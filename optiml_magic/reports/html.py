@@ -9,7 +9,9 @@ from optiml_magic.model.finding import Finding
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.reports import lines, text
-from optiml_magic.reports.markup import Markup, element
+from optiml_magic.reports.figure import Picture
+from optiml_magic.reports.markup import Markup, document, element
+from optiml_magic.reports.pictures import pictures
 from optiml_magic.reports.quantities import count, ratio, seconds
 from optiml_magic.reports.summary import Summary, promise, step_speedup
 
@@ -30,18 +32,6 @@ def page(summaries: Sequence[Summary], title: str) -> str:
     return document(title, *(fragment(summary) for summary in summaries))
 
 
-def document(title: str, *parts: Markup) -> str:
-    """A whole page for a file."""
-    head = element("head", element("meta", charset="utf-8"), element("title", title))
-    body = element(
-        "body",
-        element("h1", title),
-        *parts,
-        style="font-family:system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em",
-    )
-    return "<!doctype html>\n" + element("html", head, body, lang="en")
-
-
 def fragment(summary: Summary) -> Markup:
     """The report of one run, to be set into a notebook or a page."""
     parts = [element("h3", text.headline(summary)), _facts(summary)]
@@ -50,6 +40,8 @@ def fragment(summary: Summary) -> Markup:
         parts.append(_section("Findings on the input kernel", _findings(found), is_open=True))
     if summary.winner is not summary.root:
         parts.append(_section("Diff", _diff(summary.diff()), is_open=True))
+    if summary.root.evaluation.measurement is not None:
+        parts.append(_section("Pictures", _pictures(summary), is_open=True))
     parts.append(_section("Best program", _code(summary.winner.candidate.text), is_open=False))
     parts.append(_section("Trajectory", _trajectory(summary), is_open=False))
     return element("div", *parts)
@@ -121,6 +113,16 @@ def _findings(found: Sequence[Finding]) -> Markup:
             )
         )
     return element("ul", *items)
+
+
+def _pictures(summary: Summary) -> Markup:
+    shown = []
+    for found in pictures(summary):
+        if isinstance(found, Picture):
+            shown.append(element("div", found.svg, style="margin:8px 0"))
+        else:
+            shown.append(element("p", f"no {found.name}: {found.reason}"))
+    return element("div", *shown)
 
 
 def _diff(diff: str) -> Markup:
