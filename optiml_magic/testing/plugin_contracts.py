@@ -60,8 +60,8 @@ def _subject(name: str) -> Subject:
         build, job = _run(problem, members)
         assert found.measurement is not None
         sizes = {b.name: b.array.nbytes for b in problem.instances[0].case.buffers}
-        chip = members.tools.chip
-        return Subject(chip, found.measurement, problem.program, build, job.plan, sizes)
+        tools, measured = members.tools, found.measurement
+        return Subject(tools.chip, tools.roofs(), measured, problem.program, build, job.plan, sizes)
 
 
 def _run(problem: Problem, members: Session) -> tuple[Build, Job]:
