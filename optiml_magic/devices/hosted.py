@@ -13,7 +13,17 @@ import numpy as np
 
 from optiml_magic.child.process import Child
 from optiml_magic.devices import wire
-from optiml_magic.devices.base import Array, Buffer, Case, Draw, Execution, Fault, Job, Timing
+from optiml_magic.devices.base import (
+    Array,
+    Buffer,
+    Case,
+    Draw,
+    Execution,
+    Fault,
+    Job,
+    Sampling,
+    Timing,
+)
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.dtypes import spelled
@@ -38,6 +48,11 @@ class HostedDevice:
         self._cases: dict[str, Case] = {}
         self._child: Child | None = None
 
+    def start(self) -> None:
+        """Start the host and do not wait for it; else it starts with the first request."""
+        if self._child is None and not self._cases:
+            self._child = self._started()
+
     def put(self, case: Case) -> None:
         self._cases[case.key] = case
         if self._child is not None:
@@ -51,9 +66,11 @@ class HostedDevice:
             return answer
         raise InternalError(f"the device host answered {answer}")
 
-    def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...] | Fault:
+    def time(
+        self, runs: Sequence[tuple[Build, Job]], sampling: Sampling
+    ) -> tuple[Timing, ...] | Fault:
         builds, jobs = tuple(self._lean(b) for b, _ in runs), tuple(j for _, j in runs)
-        answer = self._ask(wire.Time(builds, jobs, samples))
+        answer = self._ask(wire.Time(builds, jobs, sampling))
         if isinstance(answer, Fault):
             return answer
         if isinstance(answer, wire.Timings):
@@ -103,12 +120,13 @@ class HostedDevice:
     def _running(self) -> Child:
         if self._child is None or not self._child.alive:
             self._kill()
-            self._child = Child(
-                "optiml_magic.devices.host", [self.name], wire.KINDS, prefix=self._prefix
-            )
+            self._child = self._started()
             for case in self._cases.values():
                 self._put(self._child, case)
         return self._child
+
+    def _started(self) -> Child:
+        return Child("optiml_magic.devices.host", [self.name], wire.KINDS, prefix=self._prefix)
 
     def _put(self, child: Child, case: Case) -> None:
         try:

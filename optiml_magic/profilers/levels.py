@@ -7,7 +7,7 @@ answer leaves its reason in the measurement, and the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.devices.base import Job
@@ -45,11 +45,13 @@ class Levels:
         counters: NcuCounters | None = None,
         disassemble: Disassemble | None = None,
         energy: EnergyProfiler | None = None,
+        added: Callable[[Measured], Measurement] = lambda run: run.measurement,
     ) -> None:
         self._emulated = emulated
         self._counters = counters
         self._disassemble = disassemble
         self._energy = energy
+        self._added = added  # by profilers of other packages
         self._refused: dict[str, None] = {}
 
     @property
@@ -75,6 +77,12 @@ class Levels:
 
         ``thorough``: with all sections and rules of ncu.
         """
+        found = self._own(runs, thorough=thorough)
+        return [
+            self._added(replace(run, measurement=m)) for run, m in zip(runs, found, strict=True)
+        ]
+
+    def _own(self, runs: Sequence[Measured], *, thorough: bool) -> list[Measurement]:
         found = [self._with_code(run) for run in runs]
         if self._emulated:
             return [replace(m, missing=(*m.missing, *_EMULATED)) for m in found]

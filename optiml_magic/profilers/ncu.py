@@ -30,7 +30,8 @@ from optiml_magic.profilers.report import LaunchReport, Unreadable, load
 
 _SECONDS = 180.0
 _KERNEL = "Kernel Name"
-_UNKNOWN = re.compile(r"(?:Failed to find metric|[Uu]nknown metric)[:\s]+([\w.]+)")
+_UNKNOWN: dict[str, set[str]] = {}  # to the ncu here, on that device; learned once a process
+_REFUSED = re.compile(r"(?:Failed to find metric|[Uu]nknown metric)[:\s]+([\w.]+)")
 _DERIVED = re.compile(r"l1tex__average_t_sectors_per_request_(\w+)\.ratio")
 _BY_LINE = "lines"
 
@@ -73,7 +74,7 @@ class NcuCounters:
         self._wanted = tuple(dict.fromkeys(name for name in metrics if _of_ncu(name)))
         self._by_line = tuple(by_line)
         self._disassemble = disassemble
-        self._unknown: set[str] = set()  # to this ncu, on this chip
+        self._unknown = _UNKNOWN.setdefault(device, set())
 
     def count(
         self, runs: Sequence[tuple[Build, Job]], *, thorough: bool = False
@@ -134,7 +135,7 @@ class NcuCounters:
     def _learned(self, log: Path) -> bool:
         """Whether ncu refused metrics by name, which it will not be asked for again."""
         said = log.read_text(errors="replace") if log.exists() else ""
-        refused = set(_UNKNOWN.findall(said)) & set(self._collected)
+        refused = set(_REFUSED.findall(said)) & set(self._collected)
         self._unknown |= refused
         return bool(refused)
 

@@ -12,7 +12,7 @@ from optiml_magic.model.verdict import Verdict
 from optiml_magic.printable import printable
 from optiml_magic.reports.quantities import count, ratio, seconds
 from optiml_magic.reports.standing import above_floor
-from optiml_magic.reports.summary import Summary, step_speedup
+from optiml_magic.reports.summary import Summary, promise, step_speedup
 
 
 def headline(summary: Summary) -> str:
@@ -68,12 +68,19 @@ def _lines(summary: Summary) -> Iterator[str]:
     verdicts = ", ".join(f"{number} {name}" for name, number in summary.verdicts.items())
     spent = f"{len(summary.trajectory.steps)} in {summary.wall_seconds:.1f} s"
     yield f"  evaluations  {spent} ({verdicts}); {summary.trajectory.stopped}"
+    if summary.hypotheses:
+        states = ", ".join(f"{number} {name}" for name, number in summary.hypotheses.items())
+        yield f"  hypotheses   {states}"
     for note in summary.notes:
         yield f"  note         {note}"
     yield from _section("findings on the input kernel", findings(summary.root.evaluation.findings))
     if summary.winner is not summary.root:
-        yield from _section("how it got there", _path(summary))
+        path = summary.trajectory.lineage(summary.winner)
+        yield from _section("how it got there", _steps(summary, path))
         yield from _section("diff", summary.diff().splitlines())
+    elif len(summary.trajectory.steps) > 1:
+        tried = summary.trajectory.steps[1:]
+        yield from _section("what was tried", _steps(summary, tried))
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
@@ -104,14 +111,18 @@ def measurement(measured: Measurement) -> list[str]:
     return lines
 
 
-def _path(summary: Summary) -> list[str]:
+def _steps(summary: Summary, steps: Sequence[Step]) -> list[str]:
+    """Each step with its speed-up; below it what was expected of the edit and what came."""
     lines = []
-    for step in summary.trajectory.lineage(summary.winner):
+    for step in steps:
         gain = step_speedup(summary, step)
         lines.append(
             f"#{step.candidate.number:<3} {ratio(gain) if gain else '-':>6} {summary.source}  "
             f"{step.candidate.proposal.title}"
         )
+        told = promise(step)
+        if told:
+            lines += [f"     expected {told[0]}", f"     {told[1]}"]
     return lines
 
 
