@@ -49,7 +49,7 @@ class OccupancyLimiter:
             advice = _ADVICE[limiter]
         yield Finding(
             tool=self.name,
-            severity="warning" if percent < _LOW / 2 else "note",
+            severity="warning" if percent < _LOW / 2 and limiter != "grid" else "note",
             cause=f"{cause}; the limit is {limiter}; {percent:.0f} % of the warps are resident.",
             evidence=(Evidence(_OCCUPANCY, percent, _LOW, "%", "estimated"),),
             actions=(
@@ -61,6 +61,6 @@ class OccupancyLimiter:
                     (1.1, 100 / max(percent, 1.0)),
                 ),
             ),
-            gain=(1.0, min(4.0, _LOW / max(percent, 1.0))),
+            gain=(1.0, min(1.5 if limiter == "grid" else 3.0, _LOW / max(percent, 1.0))),
             reason="more resident warps hide more latency, where there is latency to hide",
         )
