@@ -133,7 +133,7 @@ LINE = "#pragma optiml launch {} grid(cdiv(n, {})) block({})\n"
 WIDE = {"rows": 16384, "cols": 1024}
 SQUARE = {"rows": 4096, "cols": 4096}
 FEW = {"rows": 96, "cols": 130}
-LITTLE = {"rows": 256, "cols": 64}
+LITTLE = {"rows": 2048, "cols": 256}
 
 WORKLOADS: dict[str, Workload] = {
     "gemv_thread_per_row": Workload(
@@ -284,7 +284,7 @@ __global__ void mm(const float* a, const float* b, float* c, int n) {
     }
 }
 """,
-        lambda a, b: a @ b, product, {"n": 1024}, {"n": 70}, {"n": 96},
+        lambda a, b: a @ b, product, {"n": 1024}, {"n": 70}, {"n": 160},
     ),
     "matmul_transposed_b": Workload(
         "#pragma optiml launch mm grid(cdiv(n, 16), cdiv(n, 16)) block(16, 16)\n"
@@ -301,7 +301,7 @@ __global__ void mm(const float* a, const float* b, float* c, int n) {
     }
 }
 """,
-        lambda a, b: a @ b.T, product, {"n": 1024}, {"n": 70}, {"n": 96},
+        lambda a, b: a @ b.T, product, {"n": 1024}, {"n": 70}, {"n": 160},
     ),
     "gram": Workload(
         "#pragma optiml launch gram grid(cdiv(cols, 16), cdiv(cols, 16)) block(16, 16)\n"
@@ -351,7 +351,7 @@ __global__ void gelu(const float* x, float* out, int n) {
     }
 }
 """,
-        gelu, signal, {"n": 1 << 24}, {"n": 3000}, {"n": 1 << 15},
+        gelu, signal, {"n": 1 << 24}, {"n": 3000}, {"n": 1 << 19},
     ),
     "option_in_double": Workload(
         LINE.format("option", 256, 256)
@@ -365,7 +365,7 @@ __global__ void option(const float* spot, const float* strike, float* out, int n
     }
 }
 """,
-        payoff, prices, {"n": 1 << 24}, {"n": 3000}, {"n": 1 << 15},
+        payoff, prices, {"n": 1 << 24}, {"n": 3000}, {"n": 1 << 19},
     ),
     "potential": Workload(
         LINE.format("potential", 64, 64)
@@ -384,7 +384,7 @@ __global__ void potential(const float* x, const float* y, const float* z, float*
     }
 }
 """,
-        potential, bodies, {"n": 16384}, {"n": 300}, {"n": 512},
+        potential, bodies, {"n": 16384}, {"n": 300}, {"n": 1024},
     ),
     "convolution_33_taps": Workload(
         LINE.format("convolve", 128, 128)
@@ -401,7 +401,7 @@ __global__ void convolve(const float* x, const float* w, float* out, int n, int 
 }
 """,
         convolved, filtered, {"n": 1 << 23, "taps": 33}, {"n": 3000, "taps": 17},
-        {"n": 1 << 14, "taps": 33},
+        {"n": 1 << 17, "taps": 33},
     ),
     "axpy_in_blocks_of_32": Workload(
         LINE.format("axpy", 32, 32)
@@ -413,7 +413,7 @@ __global__ void axpy(const float* x, float* out, int n) {
     }
 }
 """,
-        lambda x: 3 * x + 1, signal, {"n": 1 << 24}, {"n": 3000}, {"n": 1 << 18},
+        lambda x: 3 * x + 1, signal, {"n": 1 << 24}, {"n": 3000}, {"n": 1 << 20},
     ),
     "distances_of_particles": Workload(
         LINE.format("radius", 96, 96)
@@ -427,7 +427,7 @@ __global__ void radius(const float* p, float* out, int n) {
 }
 """,
         lambda p: np.sqrt((p[:, :3] ** 2).sum(axis=1)), particles, {"n": 1 << 23}, {"n": 3000},
-        {"n": 1 << 15},
+        {"n": 1 << 19},
     ),
     "many_small_products": Workload(
         "#pragma optiml launch products grid(cdiv(batch * d, 256)) block(256)\n"
@@ -460,7 +460,7 @@ __global__ void horner(const float* x, float* out, int n) {
     }
 }
 """,
-        horner, signal, {"n": 1 << 23}, {"n": 3000}, {"n": 1 << 14},
+        horner, signal, {"n": 1 << 23}, {"n": 3000}, {"n": 1 << 18},
     ),
     "column_sums": Workload(
         "#pragma optiml launch sums grid(cdiv(cols, 256)) block(256)\n"

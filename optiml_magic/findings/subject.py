@@ -99,6 +99,14 @@ class Subject:
         percent = self.measured.get(UTILISATION[resource]) if resource in UTILISATION else None
         return None if percent is None else percent / 100
 
+    def part(self, *resources: str) -> float:
+        """The largest share of these resources in an estimate; all of the time on a card.
+
+        There a unit that is not busy may still be what everybody waits for.
+        """
+        terms = [b.seconds for b in self.measured.bounds if b.resource in resources]
+        return min(1.0, max(terms) / self.measured.seconds) if terms else 1.0
+
     @property
     def warps_per_scheduler(self) -> float | None:
         """Resident warps of one of the four schedulers of a multiprocessor."""
