@@ -1,4 +1,4 @@
-"""Kernels as people write them first, for the hit rates of the findings: none calibrated a tool.
+"""Kernels as people write them first, for the hit rates of the findings: none set a threshold.
 
 Each has a size of real work on a GPU, smaller sizes that it is verified at, and small ones for the
 emulated device. Some are good already: there advice can only be wrong.
