@@ -66,8 +66,9 @@ def _subject(name: str) -> Subject:
         build, job = _run(problem, members)
         assert found.measurement is not None
         sizes = {b.name: b.array.nbytes for b in problem.instances[0].case.buffers}
-        chip = members.tools.chip
-        return Subject(chip, found.measurement, problem.program, build, job.plan, sizes)
+        chip, roofs = members.tools.chip, members.tools.roofs()
+        measured, program = found.measurement, problem.program
+        return Subject(chip, roofs, measured, program, build, job.plan, sizes)
 
 
 def _run(problem: Problem, members: Session) -> tuple[Build, Job]:
