@@ -13,7 +13,7 @@ from optiml_magic.findings.base import saved
 from optiml_magic.findings.subject import Subject
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
-_PART = 0.02  # of the executed instructions
+_PART = 0.05  # of the executed instructions
 _METRIC = "smsp__inst_executed_pipe_fp64.sum"
 _EXECUTED = "smsp__inst_executed.sum"
 

@@ -129,7 +129,7 @@ def _finding(subject: Subject, line: int, what: str, share: float) -> Finding:
         evidence=(Evidence("slow_instructions", 100 * share, 100 * _PART, "%", "modelled", line),),
         actions=(
             Action(
-                _ADVICE[what.split(maxsplit=1)[0]], metric=_METRIC, factor=(1.1, 1 / (1 - share))
+                _ADVICE[what.split(maxsplit=1)[0]], metric=_METRIC, factor=(1.1, 1 / (1.02 - share))
             ),
         ),
         gain=(1.0, saved(share * (busy or 1.0))),
