@@ -35,12 +35,19 @@ class Chip:
     registers_per_sm: int
     warps_per_sm: int
     blocks_per_sm: int
+    tensor_per_sm: int = 0  # dense half-precision fma per clock with float32 sums; 0: none known
 
     @property
     def architecture(self) -> str:
         """NVRTC's ``--gpu-architecture`` value."""
         major, minor = self.capability
         return f"sm_{major}{minor}"
+
+    @property
+    def family(self) -> str:
+        """What NVIDIA calls the architecture, ``hopper``; ``sm_NN`` where that is not known."""
+        major, minor = self.capability
+        return _FAMILIES.get((major, minor)) or _FAMILIES.get((major, 0)) or self.architecture
 
     @property
     def fp32_flops(self) -> float:
@@ -52,7 +59,17 @@ class Chip:
         """Peak float64 operations per second, an fma counting two."""
         return 2.0 * self.fp64_per_sm * self.sms * self.clock
 
+    @property
+    def tensor_flops(self) -> float | None:
+        """Peak operations of the tensor cores per second, half precision; None where unknown."""
+        return 2.0 * self.tensor_per_sm * self.sms * self.clock if self.tensor_per_sm else None
 
+
+# CUDA C++ Programming Guide, "Compute Capabilities": one name a major number, but for 7.5 and 8.9.
+_FAMILIES = {
+    (7, 0): "volta", (7, 5): "turing", (8, 0): "ampere", (8, 9): "ada", (9, 0): "hopper",
+    (10, 0): "blackwell", (11, 0): "blackwell", (12, 0): "blackwell",
+}  # fmt: skip
 _HOPPER = {
     "capability": (9, 0),
     "fp32_per_sm": 128,
@@ -65,6 +82,7 @@ _HOPPER = {
     "registers_per_sm": 65536,
     "warps_per_sm": 64,
     "blocks_per_sm": 32,
+    "tensor_per_sm": 2048,
 }
 _ADA = {
     "capability": (8, 9),
@@ -78,6 +96,7 @@ _ADA = {
     "registers_per_sm": 65536,
     "warps_per_sm": 48,
     "blocks_per_sm": 24,
+    "tensor_per_sm": 256,
 }
 
 
@@ -94,15 +113,16 @@ CHIPS: dict[str, Chip] = {
               l2_bandwidth=7.0e12, l2_bytes=50 << 20),
         _chip("a100", "NVIDIA A100 80GB SXM", _HOPPER, capability=(8, 0), sms=108, clock=1.41e9,
               dram_bandwidth=2.04e12, l2_bandwidth=4.5e12, l2_bytes=40 << 20, fp32_per_sm=64,
-              fp64_per_sm=32, shared_bytes_per_sm=164 << 10, shared_bytes_per_block=163 << 10),
+              fp64_per_sm=32, tensor_per_sm=1024, shared_bytes_per_sm=164 << 10,
+              shared_bytes_per_block=163 << 10),
         _chip("rtx4090", "NVIDIA GeForce RTX 4090", _ADA, sms=128, clock=2.52e9,
               dram_bandwidth=1.008e12, l2_bandwidth=5.0e12, l2_bytes=72 << 20),
         _chip("l4", "NVIDIA L4", _ADA, sms=58, clock=2.04e9, dram_bandwidth=0.3e12,
-              l2_bandwidth=2.0e12, l2_bytes=48 << 20),
+              l2_bandwidth=2.0e12, l2_bytes=48 << 20, tensor_per_sm=512),
         _chip("t4", "NVIDIA T4", _ADA, capability=(7, 5), sms=40, clock=1.59e9,
               dram_bandwidth=0.32e12, l2_bandwidth=1.2e12, l2_bytes=4 << 20, fp32_per_sm=64,
               shared_bytes_per_sm=64 << 10, shared_bytes_per_block=64 << 10,
-              shared_bytes_reserved=0, warps_per_sm=32, blocks_per_sm=16),
+              shared_bytes_reserved=0, warps_per_sm=32, blocks_per_sm=16, tensor_per_sm=512),
     )
 }  # fmt: skip
 DEFAULT_CHIP = "h200"

@@ -12,6 +12,9 @@ from optiml_magic.errors import KernelFailed, MachineError, UsageError
 from optiml_magic.exports import Exportable
 from optiml_magic.model.evaluation import Trajectory
 from optiml_magic.reports import html, table, text
+from optiml_magic.reports.figure import Picture
+from optiml_magic.reports.pictures import pictures
+from optiml_magic.reports.roofline import roofline
 from optiml_magic.reports.summary import Summary
 
 
@@ -126,6 +129,23 @@ class Result:
                 f"there is no verified program to export: {verdict.outcome}", fix=verdict.fix
             )
         return self.best.export(path, overwrite=overwrite)
+
+    def pictures(self) -> dict[str, Picture]:
+        """By name: ``roofline``, ``bars`` and ``progress``; those that there are.
+
+        Each shows itself in a notebook, and ``.save(path)`` writes it as an SVG file.
+        """
+        return {p.name: p for p in pictures(self.summary) if isinstance(p, Picture)}
+
+    def roofline(self) -> Picture:
+        """The roofline of the chip with the search's path on it.
+
+        Raises UsageError where there is none, and says why.
+        """
+        found = roofline(self.summary)
+        if isinstance(found, Picture):
+            return found
+        raise UsageError(f"there is no roofline: {found.reason}", fix="see .rows() for the figures")
 
     @property
     def tree(self) -> Mapping[int, tuple[int, ...]]:

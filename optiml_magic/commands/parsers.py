@@ -15,16 +15,21 @@ HELP = """\
 %%optiml optimize   search for a faster kernel: verified, measured, explained
 %%optiml check      compile it and compare it with the reference
 %%optiml profile    measure it and say what limits it
+%%optiml annotate   what became of each line: PTX, machine code, counts
 %%optiml run        run it once and return its outputs
 %%optiml header     keep shared device code for #include; %optiml header lists it
 %optiml  best       the best program of the last optimize
 %optiml  export     write it to FILE.cu or FILE.py, which stand alone
+%optiml  experience what earlier runs learned: which findings and rules paid off
 %optiml  doctor     what this machine can do, and what is missing
 %optiml  help       this page; COMMAND -h tells the options of a command
 """
 
 
 _SUFFIXES = ", ".join(f"{form.suffix} for {form.form}" for form in FORMATS)
+
+
+_EXPERIENCE = "which tools, actions and rules paid off in earlier runs"
 
 
 class HelpShown(Exception):  # noqa: N818  # not an error: the user asked for it
@@ -59,6 +64,7 @@ def cell_parser() -> argparse.ArgumentParser:
         ("optimize", "search for a faster kernel"),
         ("check", "compile and compare with the reference"),
         ("profile", "measure and say what limits the kernel"),
+        ("annotate", "show what became of each line"),
         ("run", "run once and return the outputs"),
     ):
         command = verbs.add_parser(verb, help=summary, description=summary)
@@ -67,6 +73,8 @@ def cell_parser() -> argparse.ArgumentParser:
         _binding(command)
         _running(command)
         _including(command)
+        if verb == "profile":
+            _profiling(command)
         if verb == "optimize":
             _searching(command)
             command.add_argument(
@@ -84,6 +92,7 @@ def cell_parser() -> argparse.ArgumentParser:
     export.add_argument("name", nargs="?", help="of the result of this name, else of the last")
     export.add_argument("file", help=f"its suffix names the format: {_SUFFIXES}")
     export.add_argument("--force", action="store_true", help="replace the file if it is there")
+    verbs.add_parser("experience", help=_EXPERIENCE, description=_EXPERIENCE)
     verbs.add_parser("doctor", help="what this machine can do")
     verbs.add_parser("help", help="all commands")
     return parser
@@ -99,6 +108,7 @@ def line_parser() -> argparse.ArgumentParser:
         ("optimize", "search for a faster kernel"),
         ("check", "compile and compare with the reference"),
         ("profile", "measure and say what limits the kernel"),
+        ("annotate", "show what became of each line"),
         ("run", "run once and print the outputs"),
     ):
         command = verbs.add_parser(verb, help=summary, description=summary)
@@ -107,8 +117,11 @@ def line_parser() -> argparse.ArgumentParser:
         command.add_argument("--json", metavar="OUT", help="write the outcome to this file")
         _running(command)
         _including(command)
-        if verb == "optimize":
+        if verb == "profile":
+            _profiling(command)
+        if verb in ("optimize", "annotate"):
             command.add_argument("--html", metavar="OUT", help="write a report to this file")
+        if verb == "optimize":
             command.add_argument(
                 "--export", metavar="OUT", help=f"write the best program to this file: {_SUFFIXES}"
             )
@@ -121,6 +134,9 @@ def line_parser() -> argparse.ArgumentParser:
     demo.add_argument("--json", metavar="OUT", help="write the outcomes to this file")
     _running(demo)
     _searching(demo)
+    learned = verbs.add_parser("experience", help=_EXPERIENCE, description=_EXPERIENCE)
+    learned.add_argument("--html", metavar="OUT", help="write the tables to this file")
+    learned.add_argument("--json", metavar="OUT", help="write them to this file")
     verbs.add_parser("doctor", help="what this machine can do, and what is missing")
     return parser
 
@@ -160,6 +176,12 @@ def _running(command: argparse.ArgumentParser) -> None:
     command.add_argument("--nvcc-args", metavar="ARGS", help="more arguments for nvcc, quoted")
 
 
+def _profiling(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--energy", action="store_true", default=None, help="joules of a run, two seconds more"
+    )
+
+
 def _including(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "-I", dest="include", metavar="DIR", action="append", help="a folder of headers; repeatable"
@@ -177,6 +199,10 @@ def _searching(command: argparse.ArgumentParser) -> None:
         "--llm", metavar="MODEL", help="a model beside the rules: its name, none, or auto (auto)"
     )
     command.add_argument("--llm-url", help="its endpoint; the key is OPENAI_API_KEY")
+    command.add_argument(
+        "--no-experience", dest="experience", action="store_false", default=None,
+        help="neither learn from earlier runs nor add to what they learned",
+    )  # fmt: skip
     command.add_argument("--resume", metavar="JOURNAL", help="go on with this run")
 
 

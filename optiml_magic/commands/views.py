@@ -1,4 +1,4 @@
-"""What ``check`` and ``profile`` return: values that show themselves in a notebook."""
+"""What ``check``, ``profile`` and ``annotate`` return: values that show themselves."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.hit_rates import Tally
 from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.optimize import Checked
 from optiml_magic.printable import printable
-from optiml_magic.reports import html, text
+from optiml_magic.reports import (
+    annotation_html,
+    annotation_text,
+    experience,
+    html,
+    standing,
+    text,
+)
+from optiml_magic.reports.annotation import Annotation
 from optiml_magic.reports.lines import lines as lines_of
+from optiml_magic.reports.markup import element
 from optiml_magic.verifiers.hazards import report
 
 
@@ -65,6 +75,22 @@ class CheckView(_View):
         return {"text/plain": repr(self), "text/html": page}
 
 
+@dataclass(frozen=True)
+class ExperienceView:
+    """What earlier runs learned, in tables."""
+
+    tallies: tuple[Tally, ...]
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return "\n".join([experience.text(self.tallies), *(f"note: {n}" for n in self.notes)])
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        notes = [element("p", f"note: {note}") for note in self.notes]
+        page = element("div", experience.fragment(self.tallies), *notes)
+        return {"text/plain": repr(self), "text/html": page}
+
+
 class ProfileView(_View):
     """The measurement of one kernel and what it means; its verdict where it has none."""
 
@@ -76,7 +102,12 @@ class ProfileView(_View):
         evaluation = self.evaluation
         if evaluation.measurement is None:
             return repr(CheckView(self.checked))
-        lines = [self._headline, *(f"  {x}" for x in text.measurement(evaluation.measurement))]
+        first, *metrics = text.measurement(evaluation.measurement)
+        lines = [self._headline, f"  {first}"]
+        if evaluation.standing is not None:
+            lines += [f"  {name:<6} {fact}" for name, fact in standing.lines(evaluation.standing)]
+        lines += [f"  {line}" for line in standing.levels(evaluation.measurement)]
+        lines += [f"  {line}" for line in metrics]
         by_line = lines_of(evaluation.measurement)
         if by_line:
             lines += ["", "by line of the kernel:", *(f"  {line}" for line in by_line)]
@@ -91,5 +122,21 @@ class ProfileView(_View):
         if evaluation.measurement is None:
             return CheckView(self.checked)._repr_mimebundle_()
         facts = [self._device, *self._notes]
+        if evaluation.standing is not None:
+            facts += standing.lines(evaluation.standing)
+        facts += [("levels", line) for line in standing.levels(evaluation.measurement)]
         page = html.profile(self._headline, evaluation.measurement, evaluation.findings, facts)
         return {"text/plain": repr(self), "text/html": page}
+
+
+@dataclass(frozen=True)
+class AnnotateView:
+    """A kernel's text with what became of each line."""
+
+    annotation: Annotation
+
+    def __repr__(self) -> str:
+        return annotation_text.render(self.annotation)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": annotation_html.fragment(self.annotation)}

@@ -83,12 +83,13 @@ def _write(entry: Path, build: Build) -> None:
     bare = to_json(Build, replace(build, ptx="", cubin=b""))
     with contextlib.suppress(OSError):  # a read-only or full disk costs time, never a result
         entry.parent.mkdir(parents=True, exist_ok=True)
-        _put(entry.with_suffix(".ptx"), build.ptx.encode())
-        _put(entry.with_suffix(".cubin"), build.cubin)
-        _put(entry.with_suffix(".json"), bare.encode())
+        put(entry.with_suffix(".ptx"), build.ptx.encode())
+        put(entry.with_suffix(".cubin"), build.cubin)
+        put(entry.with_suffix(".json"), bare.encode())
 
 
-def _put(path: Path, data: bytes) -> None:
+def put(path: Path, data: bytes) -> None:
+    """Write a file that appears whole or not at all."""
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as temporary:
         temporary.write(data)
     os.replace(temporary.name, path)  # noqa: PTH105  # the atomic rename is the point

@@ -5,9 +5,9 @@ NVRTC cannot be interrupted, and a few lines of templates or macros keep it busy
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 from optiml_magic.child.process import Child
@@ -20,10 +20,12 @@ from optiml_magic.model.build import Build, CompileFailure, Diagnostic
 
 _START_SECONDS = 120.0
 _END_SECONDS = 1.0
+_WHERE = ("PATH", "CUDA_HOME", "CUDA_PATH")  # what decides which compiler a name means
+_DESCRIBED: dict[tuple[str | None, ...], wire.Described] = {}
 
 
 class HostedCompiler:
-    """``nvrtc`` or ``nvcc`` by name, in a child that is started here and after each loss.
+    """``nvrtc`` or ``nvcc`` by name, in a child that is started when needed and after each loss.
 
     Args:
         name: of the compiler.
@@ -38,7 +40,9 @@ class HostedCompiler:
         self._child: Child | None = None
         self._end: Any = None  # closes the child with this object, if nobody did
         self.restarts = 0
-        self._start()
+        self._key = (name, *(os.environ.get(variable) for variable in _WHERE))
+        if self._key not in _DESCRIBED:
+            self._start()
 
     @property
     def version(self) -> str:
@@ -85,8 +89,14 @@ class HostedCompiler:
             self._end()
             self._child = None
 
-    @cached_property
+    @property
     def _described(self) -> wire.Described:
+        """Asked once in this process: where every build is remembered, no child has to start."""
+        if self._key not in _DESCRIBED:
+            _DESCRIBED[self._key] = self._asked()
+        return _DESCRIBED[self._key]
+
+    def _asked(self) -> wire.Described:
         try:
             answer, _ = self._running().ask(wire.Describe(), _START_SECONDS)
         except (TimeoutError, EOFError) as lost:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optiml_magic.model.build import Build
+from optiml_magic.model.condition import Conditions
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.hazard import Hazard
 from optiml_magic.model.launch import LaunchPlan
@@ -116,12 +117,48 @@ class Execution:
 class Timing:
     """Samples of one run of a launch plan, in seconds, each the mean of ``launches`` of them.
 
-    ``after`` is what the last of them left in a buffer set that was chosen at random.
+    They are those of whole rounds, in order. ``after`` is what one more batch left in a buffer set
+    that was chosen at random.
     """
 
     samples: tuple[float, ...]
     launches: int
     after: Execution | None = None
+    conditions: Conditions | None = None
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How many rounds of samples to take, the first run being the baseline of the others.
+
+    At least ``least`` and at most ``most``, for about ``seconds``; between these until the interval
+    of every ratio to the baseline is narrower than ``width``. After one round, where every other
+    run is more than ``hopeless`` times slower than the baseline (0: never).
+    """
+
+    least: int
+    most: int
+    seconds: float
+    width: float = 0.01
+    hopeless: float = 0.0
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A run repeated back to back, from warm caches: ``busy`` of the ``seconds`` the card worked.
+
+    ``joules`` is the whole card's energy over ``seconds``, None where it is ``refused``. Clocks in
+    Hz and degrees Celsius are 0 where the card does not tell them.
+    """
+
+    launches: int
+    seconds: float
+    busy: float
+    joules: float | None = None
+    refused: str = ""
+    sm_hertz: float = 0.0
+    memory_hertz: float = 0.0
+    celsius: float = 0.0
 
 
 class Device(Protocol):
@@ -147,5 +184,14 @@ class Device(Protocol):
 class TimedDevice(Device, Protocol):
     """A device with a clock that can be believed."""
 
-    def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...] | Fault:
-        """Each run ``samples`` times, in turn, so that drift of the clock falls on all alike."""
+    def time(
+        self, runs: Sequence[tuple[Build, Job]], sampling: Sampling
+    ) -> tuple[Timing, ...] | Fault:
+        """The runs in turn, so that drift of the clock falls on all alike."""
+
+
+class DrawingDevice(Device, Protocol):
+    """A device whose energy can be measured."""
+
+    def draw(self, build: Build, job: Job, seconds: float) -> Draw | Fault:
+        """A run repeated for that long, back to back."""

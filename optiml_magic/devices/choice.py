@@ -23,7 +23,7 @@ keys = ("name major minor multiProcessorCount clockRate l2CacheSize sharedMemPer
         "sharedMemPerBlockOptin reservedSharedMemPerBlock regsPerMultiprocessor "
         "maxThreadsPerMultiProcessor maxBlocksPerMultiProcessor memoryClockRate memoryBusWidth")
 found = {{k: (p[k].decode() if k == "name" else int(p[k])) for k in keys.split() if k in p}}
-found["driver"] = cupy.cuda.runtime.driverGetVersion()
+found["uuid"] = p["uuid"].hex() if isinstance(p.get("uuid"), bytes) else ""
 print(json.dumps(found))
 """
 
@@ -36,6 +36,7 @@ class Choice:
     chip: Chip
     reason: str
     driver: int = 0  # the CUDA release that its driver knows; 0 where none is needed
+    card: str = ""  # its UUID as hex digits; empty where there is no card, or it has none
 
     @property
     def is_emulated(self) -> bool:
@@ -50,8 +51,9 @@ def choose(asked: str) -> Choice:
         return _automatic()
     if family == "cuda" and (not rest or rest.isdigit()):
         index = int(rest or 0)
-        found = _card(index)
-        return Choice(f"cuda:{index}", found, f"as asked: {found.title}", driver_release())
+        found, uuid = _card(index)
+        why = f"as asked: {found.title}"
+        return Choice(f"cuda:{index}", found, why, driver_release(), uuid)
     if family != "emulated":
         raise UsageError(f"no device named {asked!r}", fix=_FIX)
     found = chip(rest or DEFAULT_CHIP)
@@ -61,8 +63,9 @@ def choose(asked: str) -> Choice:
 def _automatic() -> Choice:
     lacking = _no_gpu()
     if not lacking:
-        found = _card(0)
-        return Choice("cuda:0", found, f"auto chose it: {found.title} answers", driver_release())
+        found, uuid = _card(0)
+        why = f"auto chose it: {found.title} answers"
+        return Choice("cuda:0", found, why, driver_release(), uuid)
     return _emulated(chip(DEFAULT_CHIP), f"auto chose it: {lacking}")
 
 
@@ -82,8 +85,11 @@ def _no_gpu() -> str:
 
 
 @lru_cache(maxsize=8)
-def _card(index: int) -> Chip:
-    """The chip of a card: published rates where it is a known one, else what the driver says."""
+def _card(index: int) -> tuple[Chip, str]:
+    """The chip of a card: published rates where it is a known one, else what the driver says.
+
+    And the card's UUID.
+    """
     command = [sys.executable, "-c", _ASK.format(index=index)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603
     if done.returncode != 0:
@@ -92,7 +98,8 @@ def _card(index: int) -> Chip:
             f"cuda:{index} does not answer: {last[:200]}",
             fix=f"{advice(driver_release())}; see optiml doctor",
         )
-    return _from_properties(json.loads(done.stdout))
+    found = json.loads(done.stdout)
+    return _from_properties(found), found["uuid"]
 
 
 def _from_properties(found: dict[str, Any]) -> Chip:

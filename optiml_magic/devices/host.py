@@ -19,7 +19,16 @@ import numpy as np
 from optiml_magic.child.confinement import available_memory, be_expendable, limit_memory
 from optiml_magic.child.server import own_streams, serve
 from optiml_magic.devices import wire
-from optiml_magic.devices.base import Array, Buffer, Case, Device, Execution, Fault, TimedDevice
+from optiml_magic.devices.base import (
+    Array,
+    Buffer,
+    Case,
+    Device,
+    DrawingDevice,
+    Execution,
+    Fault,
+    TimedDevice,
+)
 from optiml_magic.devices.printed import Printed
 from optiml_magic.errors import MachineError
 from optiml_magic.model.dtypes import read
@@ -73,6 +82,9 @@ def _answered(device: Device, message: object) -> tuple[object, bytes]:
         return device.execute(message.build, message.job), b""
     if isinstance(message, wire.Time):
         return _time(device, message), b""
+    if isinstance(message, wire.Repeat):
+        repeated = cast(DrawingDevice, device)
+        return repeated.draw(message.build, message.job, message.seconds), b""
     if isinstance(message, wire.Read):
         return wire.Done(), device.read(message.case, message.buffer).tobytes()
     raise ValueError(f"{type(message).__name__} is no request")
@@ -80,7 +92,7 @@ def _answered(device: Device, message: object) -> tuple[object, bytes]:
 
 def _time(device: Device, message: wire.Time) -> object:
     timed = cast(TimedDevice, device).time(
-        list(zip(message.builds, message.jobs, strict=True)), message.samples
+        list(zip(message.builds, message.jobs, strict=True)), message.sampling
     )
     return timed if isinstance(timed, Fault) else wire.Timings(timed)
 

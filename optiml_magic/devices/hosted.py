@@ -13,13 +13,24 @@ import numpy as np
 
 from optiml_magic.child.process import Child
 from optiml_magic.devices import wire
-from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job, Timing
+from optiml_magic.devices.base import (
+    Array,
+    Buffer,
+    Case,
+    Draw,
+    Execution,
+    Fault,
+    Job,
+    Sampling,
+    Timing,
+)
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.dtypes import spelled
 from optiml_magic.model.verdict import Outcome
 
 _ALIGN = 64
+_PUT_SECONDS = 120.0  # no candidate runs meanwhile; a first start compiles what compares
 
 
 class HostedDevice:
@@ -37,6 +48,11 @@ class HostedDevice:
         self._cases: dict[str, Case] = {}
         self._child: Child | None = None
 
+    def start(self) -> None:
+        """Start the host and do not wait for it; else it starts with the first request."""
+        if self._child is None and not self._cases:
+            self._child = self._started()
+
     def put(self, case: Case) -> None:
         self._cases[case.key] = case
         if self._child is not None:
@@ -50,13 +66,21 @@ class HostedDevice:
             return answer
         raise InternalError(f"the device host answered {answer}")
 
-    def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...] | Fault:
+    def time(
+        self, runs: Sequence[tuple[Build, Job]], sampling: Sampling
+    ) -> tuple[Timing, ...] | Fault:
         builds, jobs = tuple(self._lean(b) for b, _ in runs), tuple(j for _, j in runs)
-        answer = self._ask(wire.Time(builds, jobs, samples))
+        answer = self._ask(wire.Time(builds, jobs, sampling))
         if isinstance(answer, Fault):
             return answer
         if isinstance(answer, wire.Timings):
             return answer.timings
+        raise InternalError(f"the device host answered {answer}")
+
+    def draw(self, build: Build, job: Job, seconds: float) -> Draw | Fault:
+        answer = self._ask(wire.Repeat(self._lean(build), job, seconds))
+        if isinstance(answer, (Draw, Fault)):
+            return answer
         raise InternalError(f"the device host answered {answer}")
 
     def _lean(self, build: Build) -> Build:
@@ -96,17 +120,18 @@ class HostedDevice:
     def _running(self) -> Child:
         if self._child is None or not self._child.alive:
             self._kill()
-            self._child = Child(
-                "optiml_magic.devices.host", [self.name], wire.KINDS, prefix=self._prefix
-            )
+            self._child = self._started()
             for case in self._cases.values():
                 self._put(self._child, case)
         return self._child
 
+    def _started(self) -> Child:
+        return Child("optiml_magic.devices.host", [self.name], wire.KINDS, prefix=self._prefix)
+
     def _put(self, child: Child, case: Case) -> None:
         try:
             with _shared_file() as file:
-                answer, _ = child.ask(_write(case, file), self._seconds)
+                answer, _ = child.ask(_write(case, file), max(self._seconds, _PUT_SECONDS))
         except (TimeoutError, EOFError) as lost:
             raise MachineError(
                 "the device host did not take the inputs", fix="run it again"

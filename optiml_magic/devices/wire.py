@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optiml_magic.devices.base import Execution, Fault, Job, Role, Timing, Tolerance
+from optiml_magic.devices.base import (
+    Draw,
+    Execution,
+    Fault,
+    Job,
+    Role,
+    Sampling,
+    Timing,
+    Tolerance,
+)
 from optiml_magic.model.build import Build
 
 
@@ -44,11 +53,11 @@ class Execute:
 
 @dataclass(frozen=True)
 class Time:
-    """Runs to be timed in turn, each ``samples`` times."""
+    """Runs to be timed in turn."""
 
     builds: tuple[Build, ...]
     jobs: tuple[Job, ...]
-    samples: int
+    sampling: Sampling
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,15 @@ class Timings:
     """The answer: one for each run."""
 
     timings: tuple[Timing, ...]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A run to be repeated for that long, to see what the card draws."""
+
+    build: Build
+    job: Job
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -72,5 +90,17 @@ class Done:
 
 
 KINDS: dict[str, type] = {
-    kind.__name__: kind for kind in (Put, Execute, Time, Timings, Read, Done, Execution, Fault)
+    kind.__name__: kind
+    for kind in (
+        Put,
+        Execute,
+        Time,
+        Timings,
+        Repeat,
+        Draw,
+        Read,
+        Done,
+        Execution,
+        Fault,
+    )
 }

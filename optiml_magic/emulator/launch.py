@@ -157,7 +157,7 @@ def _with_dram(
     counters: KernelCounters, native: Native, workers: Sequence[Worker], sectors: int, l2: int
 ) -> KernelCounters:
     """The model of the L2, where all blocks ran in its sight or their data fit into it."""
-    touched = counters.read_sectors_unique + counters.write_sectors_unique
+    touched = (counters.read_sectors_unique or 0) + (counters.write_sectors_unique or 0)
     if 32 * touched <= l2:
         return replace(counters, dram_read_sectors=counters.read_sectors_unique)
     if not l2 or counters.sampled:

@@ -7,53 +7,88 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optiml_magic.findings.base import by_line
+from optiml_magic.findings.base import by_line, saved
+from optiml_magic.findings.subject import Subject, counted, of_name
 from optiml_magic.model.counters import MemoryCounters
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
-from optiml_magic.model.measurement import Measurement
 
 _RATIO = 1.25
 _SHARE = 0.10
+_METRIC = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
 
 
 class BankConflicts:
-    """Fires per shared-memory instruction, on its line."""
+    """Fires per shared-memory instruction, on its line; once where only the sum is known."""
 
     name = "bank_conflicts"
     classes: frozenset[RooflineClass] = frozenset({"memory", "compute", "latency", "mixed"})
+    metrics: tuple[str, ...] = (_METRIC, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum")
 
-    def diagnose(self, measured: Measurement) -> Iterator[Finding]:
-        for kernel in measured.kernels:
-            accesses = by_line(kernel.memory, "shared")
+    def diagnose(self, subject: Subject) -> Iterator[Finding]:
+        if not subject.measured.kernels:
+            yield from _from_sums(subject)
+        for _, counts in counted(subject):
+            accesses = by_line(counts.memory, "shared")
             total = sum(m.wavefronts for m in accesses)
             for access in accesses:
                 conflicting = access.wavefronts > _RATIO * access.ideal
                 if conflicting and access.wavefronts > _SHARE * total:
-                    yield _finding(access, total)
+                    yield _finding(subject, access, total)
 
 
-def _finding(access: MemoryCounters, total: int) -> Finding:
+def _from_sums(subject: Subject) -> Iterator[Finding]:
+    conflicts, total = (subject.measured.get(name) for name in BankConflicts.metrics)
+    if conflicts is None or not total or conflicts <= (1 - 1 / _RATIO) * total:
+        return
+    excess = conflicts / total
+    yield Finding(
+        tool=BankConflicts.name,
+        severity="critical" if excess > 0.5 else "warning",
+        cause=f"{100 * excess:.0f} % of the passes over shared memory are bank conflicts.",
+        evidence=(Evidence(_METRIC, conflicts, (1 - 1 / _RATIO) * total, "wavefront", "ncu"),),
+        actions=_actions(1 / max(1 - excess, 0.03)),
+        gain=(1.0, saved(excess)),
+        reason="each conflict is one more pass of the load-store unit",
+    )
+
+
+def _finding(subject: Subject, access: MemoryCounters, total: int) -> Finding:
     per_request = access.wavefronts / access.requests
     excess = (access.wavefronts - access.ideal) / total
     cause = "lanes add to the same words" if access.access == "atomic" else "lanes share a bank"
+    where = of_name(access.line, subject.array(access.line, access.access))
     return Finding(
         tool=BankConflicts.name,
         severity="critical" if excess > 0.5 else "warning",
-        cause=f"The shared {access.access} on line {access.line} needs {per_request:.1f} "
+        cause=f"The shared {access.access} on {where} needs {per_request:.1f} "
         f"wavefronts a request where {access.ideal / access.requests:.1f} would do: {cause}.",
         evidence=(
             Evidence(
-                "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+                _METRIC,
                 access.wavefronts - access.ideal,
                 (_RATIO - 1) * access.ideal,
                 "wavefront",
-                "emulated",
+                subject.counted_by,
                 access.line,
             ),
         ),
-        actions=(
-            Action("Pad the inner dimension of the array by one element.", "shared_tile"),
-            Action("Swap the thread indices so that lanes run along the inner dimension."),
+        actions=_actions(access.wavefronts / access.ideal),
+        gain=(1.0, saved(excess * (subject.share("lsu") or 1.0))),
+        reason="each conflict is one more pass of the load-store unit",
+    )
+
+
+def _actions(most: float) -> tuple[Action, ...]:
+    return (
+        Action(
+            "Pad the inner dimension of the array by one element.",
+            "shared_tile",
+            _METRIC,
+            factor=(2.0, most * 10),
         ),
-        gain=(1.0, 1.0 / max(1.0 - excess, 0.1)),
+        Action(
+            "Swap the thread indices so that lanes run along the inner dimension.",
+            metric=_METRIC,
+            factor=(2.0, most * 10),
+        ),
     )

@@ -1,4 +1,4 @@
-"""The seam of the micro-profiling tools: a measurement in, at most a few findings out.
+"""The seam of the micro-profiling tools: a subject in, at most a few findings out.
 
 Two stages, as in KernelPro (arXiv 2606.26453): the roofline class says which tools matter, then
 every one of those runs, deterministically. A tool whose metrics are absent stays silent.
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+from optiml_magic.findings.subject import Subject
 from optiml_magic.model.counters import Access, MemoryCounters, Space
 from optiml_magic.model.finding import Finding, RooflineClass
-from optiml_magic.model.measurement import Measurement
 
 
 class Tool(Protocol):
@@ -25,8 +25,17 @@ class Tool(Protocol):
     def classes(self) -> frozenset[RooflineClass]:
         """The roofline classes for which the tool runs."""
 
-    def diagnose(self, measured: Measurement) -> Iterator[Finding]:
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Hardware counters that it reads, by ncu's names; none where static facts will do."""
+
+    def diagnose(self, subject: Subject) -> Iterator[Finding]:
         """The findings that the evidence supports."""
+
+
+def wanted(tools: Iterable[Tool]) -> tuple[str, ...]:
+    """The hardware counters that the tools read, each once: what a profiler is to collect."""
+    return tuple(dict.fromkeys(metric for tool in tools for metric in tool.metrics))
 
 
 def by_line(memory: Iterable[MemoryCounters], space: Space) -> tuple[MemoryCounters, ...]:
@@ -53,12 +62,15 @@ def by_line(memory: Iterable[MemoryCounters], space: Space) -> tuple[MemoryCount
     )
 
 
+def saved(share: float, factor: float = float("inf")) -> float:
+    """The speed-up where a ``share`` of the time becomes ``factor`` times shorter (Amdahl)."""
+    return 1.0 / max(1.0 - share * (1.0 - 1.0 / factor), 0.05)
+
+
 _ORDER = {"critical": 0, "warning": 1, "note": 2}
 
 
-def diagnose(
-    tools: Sequence[Tool], found: RooflineClass, measured: Measurement
-) -> tuple[Finding, ...]:
+def diagnose(tools: Sequence[Tool], found: RooflineClass, subject: Subject) -> tuple[Finding, ...]:
     """All findings of the tools that fit the class, the most severe and promising first."""
-    findings = [f for tool in tools if found in tool.classes for f in tool.diagnose(measured)]
+    findings = [f for tool in tools if found in tool.classes for f in tool.diagnose(subject)]
     return tuple(sorted(findings, key=lambda f: (_ORDER[f.severity], -f.gain[1])))

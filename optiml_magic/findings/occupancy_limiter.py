@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from optiml_magic.findings.subject import Subject
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
-from optiml_magic.model.measurement import Measurement
 
 _LOW = 50.0  # percent of the resident warps that the chip allows
+_FULL = 0.9  # waves; a grid of fewer blocks is what leaves warps out
 _OCCUPANCY = "sm__maximum_warps_per_active_cycle_pct"
 _ADVICE = {
     "registers": "Use fewer registers: smaller blocks, __launch_bounds__, or less unrolling.",
@@ -28,15 +29,17 @@ class OccupancyLimiter:
 
     name = "occupancy_limiter"
     classes: frozenset[RooflineClass] = frozenset({"memory", "latency", "mixed"})
+    metrics: tuple[str, ...] = ()
 
-    def diagnose(self, measured: Measurement) -> Iterator[Finding]:
+    def diagnose(self, subject: Subject) -> Iterator[Finding]:
+        measured = subject.measured
         percent = measured.get(_OCCUPANCY)
         waves = measured.get("launch__waves_per_multiprocessor")
         limits = {n: measured.get(f"launch__occupancy_limit_{n}") for n in _ADVICE}
         known = {name: value for name, value in limits.items() if value is not None}
         if percent is None or waves is None or percent >= _LOW or not known:
             return
-        if waves < 1.0:
+        if waves < _FULL:
             limiter = "grid"
             cause = f"The grid fills only {100 * waves:.0f} % of what fits on the chip at once"
             advice = "Launch more blocks: smaller ones, or less work per thread."
@@ -49,6 +52,15 @@ class OccupancyLimiter:
             severity="warning" if percent < _LOW / 2 else "note",
             cause=f"{cause}; the limit is {limiter}; {percent:.0f} % of the warps are resident.",
             evidence=(Evidence(_OCCUPANCY, percent, _LOW, "%", "estimated"),),
-            actions=(Action(advice, "block_size"),),
+            actions=(
+                Action(
+                    advice,
+                    "block_size",
+                    _OCCUPANCY,
+                    "higher",
+                    (1.1, 100 / max(percent, 1.0)),
+                ),
+            ),
             gain=(1.0, min(4.0, _LOW / max(percent, 1.0))),
+            reason="more resident warps hide more latency, where there is latency to hide",
         )

@@ -37,10 +37,14 @@ class ModuleVariable:
 
 @dataclass(frozen=True)
 class MachineInstruction:
-    """``opcode`` as nvdisasm prints it (``LDS.128``); ``ptx_line`` 1-based, 0 where unknown."""
+    """``opcode`` as nvdisasm prints it (``LDS.128``); ``ptx_line`` 1-based, 0 where unknown.
+
+    ``text`` is the whole instruction, ``@!P0 LDS.128 R4, [R2]``.
+    """
 
     opcode: str
     ptx_line: int
+    text: str = ""
 
 
 @dataclass(frozen=True)

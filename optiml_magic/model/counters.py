@@ -45,6 +45,7 @@ class LineCounters:
     thread_instructions: int  # thread_inst_executed
     by_class: dict[str, int] = field(default_factory=dict)  # warp instructions
     machine_instructions: int | None = None  # weighted by the cubin's code; None where unknown
+    stalls: dict[str, int] = field(default_factory=dict)  # samples by reason, of ncu alone
 
     @property
     def active_lanes(self) -> float:
@@ -78,7 +79,11 @@ class Sampled:
 
 @dataclass(frozen=True)
 class KernelCounters:
-    """All counts of one kernel launch. PTX-level: what NVRTC emitted, before ptxas."""
+    """All counts of one kernel launch.
+
+    Those of source ``emulated`` are of the PTX that NVRTC emitted, before ptxas; those of source
+    ``ncu`` of the machine code, and what ncu does not count is None or empty there.
+    """
 
     kernel: str  # lowered name
     warp_instructions: int  # smsp__inst_executed.sum
@@ -90,13 +95,16 @@ class KernelCounters:
     memory: tuple[MemoryCounters, ...]
     lines: tuple[LineCounters, ...]
     barriers: int  # warp-level barrier arrivals
-    read_sectors_unique: int  # distinct 32-byte global sectors read (the compulsory DRAM reads)
-    write_sectors_unique: int  # distinct 32-byte global sectors written
-    read_sectors_per_block: int  # distinct sectors read by each block, summed over the blocks
-    memory_warps: int  # warps that used global or local memory: those that had anything to do
+    # Distinct 32-byte global sectors: read (the compulsory DRAM reads), written, and read by each
+    # block, summed over the blocks. Emulated only.
+    read_sectors_unique: int | None
+    write_sectors_unique: int | None
+    read_sectors_per_block: int | None
+    memory_warps: int | None  # warps that used global or local memory: those with work to do
     sampled: Sampled | None = None  # None: every block of the grid was counted
     blocks: tuple[BlockCounters, ...] = ()
     dram_read_sectors: int | None = None  # modelled, by the L2 of a chip; None: no figure
+    source: Literal["emulated", "ncu"] = "emulated"
 
     @property
     def active_lanes(self) -> float:

@@ -1,4 +1,4 @@
-"""What a measurement means: a finding, its evidence and actions, and a hypothesis to test."""
+"""What a measurement means: a finding, its evidence and actions."""
 
 from __future__ import annotations
 
@@ -24,28 +24,35 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Action:
-    """Something to try; ``rewrite`` names the rule that can do it, where there is one."""
+    """Something to try; ``rewrite`` names the rule that can do it, where there is one.
+
+    ``metric`` is what it should move, ``direction`` which way, and ``factor`` how many times lower
+    or higher it becomes, from the least to the most; ``(1.0, 1.0)`` promises the direction alone.
+    """
 
     advice: str
     rewrite: str = ""
+    metric: str = ""
+    direction: Direction = "lower"
+    factor: tuple[float, float] = (1.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One piece of advice: root cause in a sentence, evidence, actions from best to worst."""
+    """One piece of advice: root cause in a sentence, evidence, actions from best to worst.
+
+    ``gain`` is the expected speed-up as a range, 1.0 is none, and ``reason`` why it should be so.
+    """
 
     tool: str
     severity: Severity
     cause: str
     evidence: tuple[Evidence, ...]
     actions: tuple[Action, ...]
-    gain: tuple[float, float]  # expected speed-up as a range, 1.0 is none
+    gain: tuple[float, float]
+    reason: str = ""
 
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """What an edit is expected to do: which metric moves which way."""
-
-    metric: str
-    direction: Direction
-    because: str = ""
+    @property
+    def line(self) -> int:
+        """The 1-based line that it is about, 0 when the whole kernel is meant."""
+        return next((e.line for e in self.evidence if e.line), 0)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
+from optiml_magic.model.condition import Conditions
 from optiml_magic.model.counters import KernelCounters
+from optiml_magic.model.vocabulary import VOCABULARY, Source
 
-Source = Literal["emulated", "modelled", "sass", "estimated", "compiler", "events", "ncu"]
+__all__ = ["Bound", "Measurement", "Metric", "Missing", "RuleResult", "Source", "speedup_interval"]
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure. ``name`` is Nsight Compute's where it has one; ``note`` qualifies the source."""
+    """One figure, always finite. ``name`` is in the vocabulary; ``note`` qualifies the source."""
 
     name: str
     value: float
@@ -20,10 +23,41 @@ class Metric:
     source: Source
     note: str = ""
 
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.value):
+            raise ValueError(f"{self.name} is {self.value}: a missing metric is a Missing")
+
     @property
     def origin(self) -> str:
         """The source with what is to be known of it: ``emulated, sampled 512 of 65536 blocks``."""
         return f"{self.source}, {self.note}" if self.note else self.source
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A metric that was not to be had, or a whole level of the vocabulary, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class RuleResult:
+    """What a rule of Nsight Compute says of one launch, in NVIDIA's words.
+
+    ``speedup`` is the rule's own estimate as a factor, None where it gives none; ``scope`` says
+    whether it means the kernel's time or that of one part of it. ``line`` is 1-based, 0 if unknown.
+    """
+
+    rule: str  # its identifier, such as UncoalescedGlobalAccess
+    title: str
+    message: str
+    kind: Literal["optimization", "warning", "ok", "error", "none"]
+    kernel: str  # lowered name
+    speedup: float | None = None
+    scope: Literal["global", "local", "unknown"] = "unknown"
+    line: int = 0
+    metrics: tuple[tuple[str, float], ...] = ()  # those that the rule says it is about
 
 
 @dataclass(frozen=True)
@@ -36,11 +70,11 @@ class Bound:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One program on one chip. A metric that was not to be had is absent; it is never NaN.
+    """One program on one chip. A metric that was not to be had is absent; ``why`` tells why.
 
     ``seconds`` is the duration of one run of the whole launch plan. ``ratio_error`` is the factor
     by which a *ratio* of two durations from this source may be off: 1.3 means between r / 1.3 and
-    1.3 r.
+    1.3 r. ``kernels`` are the counts of each launch, by source line, from ncu or emulated.
     """
 
     chip: str
@@ -50,10 +84,31 @@ class Measurement:
     metrics: tuple[Metric, ...]
     bounds: tuple[Bound, ...]  # longest first
     kernels: tuple[KernelCounters, ...]
+    conditions: Conditions | None = None  # of the card, where it was timed
+    missing: tuple[Missing, ...] = ()
+    rules: tuple[RuleResult, ...] = ()
+
+    def metric(self, name: str) -> Metric | None:
+        """A metric with its source, the first where several gave it; None where none did."""
+        return next((m for m in self.metrics if m.name == name), None)
 
     def get(self, name: str) -> float | None:
         """The value of a metric, or None where it was not measured."""
-        return next((m.value for m in self.metrics if m.name == name), None)
+        found = self.metric(name)
+        return None if found is None else found.value
+
+    def why(self, name: str) -> str:
+        """Why a metric is absent; the empty string where it is there."""
+        if self.metric(name) is not None:
+            return ""
+        reasons = {m.name: m.reason for m in self.missing}
+        if name in reasons:
+            return reasons[name]
+        entry = VOCABULARY.get(name)
+        if entry is None:
+            return "no such metric"
+        refused = [reasons[level] for level in entry.levels if level in reasons]
+        return "; ".join(dict.fromkeys(refused)) or "nobody asked for it"
 
 
 def speedup_interval(root: Measurement, best: Measurement) -> tuple[float, float, float]:

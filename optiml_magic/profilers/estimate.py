@@ -83,10 +83,10 @@ def _traffic(chip: Chip, counters: KernelCounters) -> _Traffic:
     Partial stores to one sector meet in L2, so DRAM sees each written sector once.
     """
     loads = 32.0 * sum(m.sectors for m in _accesses(counters, "load"))
-    l2_loads = min(loads, 32.0 * counters.read_sectors_per_block)
+    l2_loads = min(loads, 32.0 * (counters.read_sectors_per_block or 0))
     l2_stores = 32.0 * sum(_store_cost(m) for m in _accesses(counters, "store", "atomic"))
-    unique_reads = 32.0 * counters.read_sectors_unique
-    footprint = unique_reads + 32.0 * counters.write_sectors_unique
+    unique_reads = 32.0 * (counters.read_sectors_unique or 0)
+    footprint = unique_reads + 32.0 * (counters.write_sectors_unique or 0)
     missed = max(0.0, 1.0 - chip.l2_bytes / footprint) if footprint else 0.0
     dram = footprint + missed * max(0.0, l2_loads - unique_reads)
     from_l2 = l2_loads / loads if loads else 0.0

@@ -61,7 +61,7 @@ def weigh(ptx: str, code: Sequence[MachineInstruction], counters: KernelCounters
             copies.setdefault(ptx_line, number)
     by_opcode: dict[str, float] = defaultdict(float)
     by_line: dict[int, float] = defaultdict(float)
-    lines = _source_lines(rows, ptx)
+    lines = source_lines(ptx)
     for ptx_line, opcodes in made.items():
         each = executions[ptx_line] / copies.get(ptx_line, 1)
         by_line[lines.get(ptx_line, 0)] += each * len(opcodes)
@@ -118,11 +118,11 @@ def weighted_metrics(found: Sequence[Weighted], note: str) -> list[Metric]:
     return metrics
 
 
-def _source_lines(rows: Sequence[str], ptx: str) -> dict[int, int]:
-    """The source line in force at each line of the PTX."""
+def source_lines(ptx: str) -> dict[int, int]:
+    """The line of the user's text in force at each line of the PTX, both from 1."""
     sources = SourceLines(ptx)
     found = {}
-    for number, row in enumerate(rows, start=1):
+    for number, row in enumerate(ptx.splitlines(), start=1):
         if row.lstrip().startswith(".loc"):
             sources.follow(row.strip())
         found[number] = sources.line

@@ -39,13 +39,13 @@ def counted(kernels: Sequence[KernelCounters], source: Source) -> list[Metric]:
 
 def cached(kernels: Sequence[KernelCounters]) -> list[Metric]:
     """Traffic behind the L1, by the model of ``emulator/caches.py``."""
-    reads = sum(k.read_sectors_per_block for k in kernels)
+    reads = sum(k.read_sectors_per_block or 0 for k in kernels)
     found = [Metric("lts__t_sectors_srcunit_tex_op_read.sum", reads, "sector", "modelled")]
     missed = [k.dram_read_sectors for k in kernels]
     if None not in missed:
         bytes_ = 32 * sum(m or 0 for m in missed)
         found.append(Metric("dram__bytes_read.sum", bytes_, "byte", "modelled"))
-    written = 32 * sum(k.write_sectors_unique for k in kernels)
+    written = 32 * sum(k.write_sectors_unique or 0 for k in kernels)
     return [*found, Metric("dram__bytes_write.sum", written, "byte", "modelled")]
 
 

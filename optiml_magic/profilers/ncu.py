@@ -9,6 +9,7 @@ its name as a check. ncu's durations are never used: it replays kernels and chan
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 import subprocess
 import tempfile
@@ -18,28 +19,21 @@ from pathlib import Path
 
 from optiml_magic.devices.base import Case, Job
 from optiml_magic.devices.hosted import HostedDevice
+from optiml_magic.errors import MachineError
 from optiml_magic.model.build import Build
-from optiml_magic.model.measurement import Metric
+from optiml_magic.model.counters import KernelCounters
+from optiml_magic.model.measurement import Metric, Missing, RuleResult
+from optiml_magic.model.vocabulary import VOCABULARY, default_counters, line_counters
+from optiml_magic.profilers import lines
+from optiml_magic.profilers.code import Code, Disassemble
+from optiml_magic.profilers.report import LaunchReport, Unreadable, load
 
-METRICS = (
-    "smsp__inst_executed.sum",
-    "smsp__thread_inst_executed_per_inst_executed.ratio",
-    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
-    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
-    "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct",
-    "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct",
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
-    "dram__bytes.sum",
-    "sm__warps_active.avg.pct_of_peak_sustained_active",
-    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-)
-_SUMS = frozenset(name for name in METRICS if name.endswith(".sum"))
 _SECONDS = 180.0
 _KERNEL = "Kernel Name"
+_UNKNOWN: dict[str, set[str]] = {}  # to the ncu here, on that device; learned once a process
+_REFUSED = re.compile(r"(?:Failed to find metric|[Uu]nknown metric)[:\s]+([\w.]+)")
+_DERIVED = re.compile(r"l1tex__average_t_sectors_per_request_(\w+)\.ratio")
+_BY_LINE = "lines"
 
 
 @dataclass(frozen=True)
@@ -49,31 +43,81 @@ class Refused:
     reason: str
 
 
-class NcuCounters:
-    """Counts builds on one device; ``cases`` are put on the host that ncu wraps."""
+@dataclass(frozen=True)
+class Counted:
+    """What ncu counted of one run. ``missing`` has what was asked for and did not come."""
 
-    def __init__(self, device: str, cases: Sequence[Case]) -> None:
+    metrics: tuple[Metric, ...]
+    kernels: tuple[KernelCounters, ...]
+    rules: tuple[RuleResult, ...]
+    missing: tuple[Missing, ...]
+
+
+class NcuCounters:
+    """Counts builds on one device; ``cases`` are put on the host that ncu wraps.
+
+    ``metrics`` are collected of every launch and ``by_line`` of its machine instructions; ncu
+    replays a launch until it has them all. ``disassemble`` places the instructions in the text.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        cases: Sequence[Case],
+        *,
+        metrics: Sequence[str] = default_counters(),
+        by_line: Sequence[str] = line_counters(),
+        disassemble: Disassemble | None = None,
+    ) -> None:
         self._device = device
         self._cases = {case.key: case for case in cases}
+        self._wanted = tuple(dict.fromkeys(name for name in metrics if _of_ncu(name)))
+        self._by_line = tuple(by_line)
+        self._disassemble = disassemble
+        self._unknown = _UNKNOWN.setdefault(device, set())
 
-    def count(self, runs: Sequence[tuple[Build, Job]]) -> tuple[tuple[Metric, ...], ...] | Refused:
-        """The metrics of each run, summed over its launches, ratios weighted by instructions."""
+    def count(
+        self, runs: Sequence[tuple[Build, Job]], *, thorough: bool = False
+    ) -> tuple[Counted, ...] | Refused:
+        """What was counted of each run, its launches added up as the vocabulary says.
+
+        ``thorough``: every section of ncu as well, with NVIDIA's rules; seconds for each launch.
+        """
         tool = shutil.which("ncu")
         if tool is None:
             return Refused("ncu is not on the PATH; install Nsight Compute")
         with tempfile.TemporaryDirectory(prefix="optiml-ncu-") as folder:
             report, log = Path(folder, "report.ncu-rep"), Path(folder, "ncu.log")
-            prefix = [
-                tool, "--profile-from-start", "off", "--clock-control", "none", "--metrics",
-                ",".join(METRICS), "--log-file", str(log), "--force-overwrite", "-o",
-                str(report.with_suffix("")),
-            ]  # fmt: skip
-            failure = self._run(prefix, runs)
+            failure = self._run(tool, report, log, runs, thorough=thorough)
+            while (failure or not report.exists()) and self._learned(log):
+                failure = self._run(tool, report, log, runs, thorough=thorough)
             if failure or not report.exists():
-                return Refused(_advice(failure, log))
-            return _assigned(_read(tool, report), runs)
+                return Refused(advice(failure, log))
+            return self._read(tool, report, runs)
 
-    def _run(self, prefix: Sequence[str], runs: Sequence[tuple[Build, Job]]) -> str:
+    @property
+    def _collected(self) -> list[str]:
+        """What ncu is asked for; ratios that follow from two others are not."""
+        weights = [VOCABULARY[n].weight for n in self._wanted if n in VOCABULARY]
+        names = dict.fromkeys((*self._wanted, *filter(_of_ncu, weights), *self._by_line))
+        names.update(dict.fromkeys(part for n in self._wanted for part in _parts(n)))
+        return [n for n in names if n not in self._unknown and not _parts(n)]
+
+    def _run(
+        self,
+        tool: str,
+        report: Path,
+        log: Path,
+        runs: Sequence[tuple[Build, Job]],
+        *,
+        thorough: bool,
+    ) -> str:
+        log.unlink(missing_ok=True)
+        prefix = [
+            tool, "--profile-from-start", "off", "--clock-control", "none", "--metrics",
+            ",".join(self._collected), "--log-file", str(log), "--force-overwrite", "-o",
+            str(report.with_suffix("")), *(["--set", "full"] if thorough else []),
+        ]  # fmt: skip
         host = HostedDevice(self._device, seconds=_SECONDS, prefix=tuple(prefix))
         try:
             for key in dict.fromkeys(job.case for _, job in runs):
@@ -82,62 +126,137 @@ class NcuCounters:
                 execution = host.execute(build, replace(job, count=True))
                 if execution.fault is not None:
                     return execution.fault.message
+        except MachineError as lost:  # ncu went before the host was there
+            return lost.message
         finally:
             host.close(seconds=60.0)
         return ""
 
+    def _learned(self, log: Path) -> bool:
+        """Whether ncu refused metrics by name, which it will not be asked for again."""
+        said = log.read_text(errors="replace") if log.exists() else ""
+        refused = set(_REFUSED.findall(said)) & set(self._collected)
+        self._unknown |= refused
+        return bool(refused)
 
-def _read(tool: str, report: Path) -> list[dict[str, str]]:
-    """One row a kernel launch, as ncu prints them; the row of units comes first and is left out."""
+    def _read(
+        self, tool: str, report: Path, runs: Sequence[tuple[Build, Job]]
+    ) -> tuple[Counted, ...] | Refused:
+        launches = load(report, tool, self._collected)
+        lost: tuple[Missing, ...] = ()
+        if isinstance(launches, Unreadable):
+            lost = (Missing(_BY_LINE, f"no figures by line, and no rules: {launches.reason}"),)
+            launches = _from_csv(tool, report, self._collected)
+        wanted = sum(len(job.plan.launches) for _, job in runs)
+        if len(launches) != wanted:
+            return Refused(f"ncu saw {len(launches)} launches where {wanted} were made")
+        found, at = [], 0
+        for build, job in runs:
+            mine = launches[at : at + len(job.plan.launches)]
+            at += len(mine)
+            for one, launch in zip(mine, job.plan.launches, strict=True):
+                if not _is_of(one.kernel, launch.kernel, build):
+                    return Refused(f"ncu's launch of {one.kernel} is not that of {launch.kernel}")
+            found.append(self._counted(build, mine, lost))
+        return tuple(found)
+
+    def _counted(
+        self, build: Build, launches: Sequence[LaunchReport], lost: tuple[Missing, ...]
+    ) -> Counted:
+        kernels = self._kernels(build, launches)
+        metrics, missing = self._combined(launches)
+        if kernels:
+            flops = sum(sum(k.flops.values()) for k in kernels)
+            metrics.append(Metric("flop_count.sum", flops, "flop", "ncu", "machine code"))
+        elif not lost:
+            lost = (Missing(_BY_LINE, "ncu's report has no figures by instruction"),)
+        rules = tuple(rule for launch in launches for rule in launch.rules)
+        return Counted(tuple(metrics), kernels, rules, (*missing, *lost))
+
+    def _kernels(
+        self, build: Build, launches: Sequence[LaunchReport]
+    ) -> tuple[KernelCounters, ...]:
+        code: Code = (self._disassemble(build.cubin) if self._disassemble else None) or {}
+        found = [
+            lines.counters(one.kernel, one.instructions, code.get(one.kernel), build.ptx)
+            for one in launches
+        ]
+        return tuple(k for k in found if k is not None) if None not in found else ()
+
+    def _combined(self, launches: Sequence[LaunchReport]) -> tuple[list[Metric], list[Missing]]:
+        metrics, missing = [], []
+        for name in dict.fromkeys((*self._wanted, *self._by_line)):
+            value = combined(name, launches)
+            entry = VOCABULARY.get(name)
+            if value is not None:
+                metrics.append(Metric(name, value, entry.unit if entry else "", "ncu"))
+            elif name in self._unknown:
+                missing.append(Missing(name, "this ncu does not know it on this chip"))
+            else:
+                missing.append(Missing(name, "ncu gave no value"))
+        return metrics, missing
+
+
+def combined(name: str, launches: Sequence[LaunchReport]) -> float | None:
+    """A metric of a whole plan; None where a launch that has a part in it has no value."""
+    parts = _parts(name)
+    if parts:
+        sectors, requests = (combined(part, launches) for part in parts)
+        return sectors / requests if requests and sectors is not None else None
+    values = [one.values.get(name) for one in launches]
+    entry = VOCABULARY.get(name)
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    if entry is not None and entry.combine == "mean":
+        weights = [one.values.get(entry.weight) for one in launches]
+        if len(launches) == 1:
+            return known[0]
+        if None in weights or any(v is None and w for v, w in zip(values, weights, strict=True)):
+            return None
+        total = sum(w or 0.0 for v, w in zip(values, weights, strict=True) if v is not None)
+        products = (v * (w or 0.0) for v, w in zip(values, weights, strict=True) if v is not None)
+        return sum(products) / total if total else None
+    if len(known) < len(values):
+        return None
+    return max(known) if entry is not None and entry.combine == "max" else sum(known)
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """Sectors and requests, for their ratio."""
+    found = _DERIVED.fullmatch(name)
+    if found is None:
+        return ()
+    return f"l1tex__t_sectors_{found[1]}.sum", f"l1tex__t_requests_{found[1]}.sum"
+
+
+def _of_ncu(name: str) -> bool:
+    """Whether to ask ncu for it: a name that is not in the vocabulary is taken for one of ncu's."""
+    entry = VOCABULARY.get(name)
+    return entry is None or ("ncu" in entry.sources and name != "flop_count.sum")
+
+
+def _is_of(seen: str, lowered: str, build: Build) -> bool:
+    """Whether ncu's launch is that kernel's; where it only knows demangled names, by its base."""
+    base = next((n for n, low in build.names.items() if low == lowered), lowered)
+    return seen == lowered or base.split("<")[0].split("::")[-1] in seen
+
+
+def _from_csv(tool: str, report: Path, names: Sequence[str]) -> tuple[LaunchReport, ...]:
+    """One a kernel launch, as ncu prints them; the row of units comes first and is left out."""
     # Without base units ncu prints bytes as Kbyte or Mbyte, whichever makes the number short.
     units = ["--print-units", "base"]
     command = [tool, "--import", str(report), "--csv", "--page", "raw", *units]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)  # noqa: S603
-    lines = done.stdout.splitlines()
-    start = next((at for at, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
-    return list(csv.DictReader(lines[start:]))[1:]
-
-
-def _assigned(
-    rows: Sequence[dict[str, str]], runs: Sequence[tuple[Build, Job]]
-) -> tuple[tuple[Metric, ...], ...] | Refused:
-    wanted = sum(len(job.plan.launches) for _, job in runs)
-    if len(rows) != wanted:
-        return Refused(f"ncu saw {len(rows)} launches where {wanted} were made")
-    found, at = [], 0
-    for build, job in runs:
-        mine = rows[at : at + len(job.plan.launches)]
-        at += len(mine)
-        for row, launch in zip(mine, job.plan.launches, strict=True):
-            base = next((n for n, low in build.names.items() if low == launch.kernel), "")
-            if base.split("<")[0].split("::")[-1] not in row[_KERNEL]:
-                return Refused(f"ncu's launch of {row[_KERNEL]} is not that of {base}")
-        found.append(tuple(_summed(mine)))
+    text = done.stdout.splitlines()
+    start = next((at for at, line in enumerate(text) if line.startswith('"ID"')), len(text))
+    rows = list(csv.DictReader(text[start:]))
+    found = []
+    for row in rows[1:]:
+        known = {name: _number(row.get(name)) for name in names}
+        values = {name: value for name, value in known.items() if value is not None}
+        found.append(LaunchReport(row[_KERNEL], values))
     return tuple(found)
-
-
-def _summed(rows: Sequence[dict[str, str]]) -> list[Metric]:
-    metrics = []
-    weights = [_number(row.get("smsp__inst_executed.sum")) or 0.0 for row in rows]
-    for name in METRICS:
-        values = [_number(row.get(name)) for row in rows]
-        known = [value for value in values if value is not None]
-        if len(known) < len(rows):
-            continue  # a counter that was not to be had is absent, never zero
-        if name in _SUMS:
-            metrics.append(Metric(name, sum(known), "", "ncu"))
-        elif sum(weights):
-            mean = sum(v * w for v, w in zip(known, weights, strict=True)) / sum(weights)
-            metrics.append(Metric(name, mean, "", "ncu"))
-    for short in ("ld", "st"):
-        stem = f"pipe_lsu_mem_global_op_{short}"
-        values_by_name = {m.name: m.value for m in metrics}
-        requests = values_by_name.get(f"l1tex__t_requests_{stem}.sum")
-        sectors = values_by_name.get(f"l1tex__t_sectors_{stem}.sum")
-        if requests and sectors is not None:
-            name = f"l1tex__average_t_sectors_per_request_{stem}.ratio"
-            metrics.append(Metric(name, sectors / requests, "sector/request", "ncu"))
-    return metrics
 
 
 def _number(text: str | None) -> float | None:
@@ -149,7 +268,8 @@ def _number(text: str | None) -> float | None:
     return value if value == value else None  # noqa: PLR0124  # NaN is not itself
 
 
-def _advice(failure: str, log: Path) -> str:
+def advice(failure: str, log: Path) -> str:
+    """Why ncu gave no report, from its log, with the remedy where it is known."""
     said = log.read_text(errors="replace") if log.exists() else ""
     if "ERR_NVGPUCTRPERM" in said:
         return (
@@ -157,6 +277,4 @@ def _advice(failure: str, log: Path) -> str:
             "NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module, or run as root"
         )
     errors = [line for line in said.splitlines() if "==ERROR==" in line]
-    return failure or (
-        errors[0].replace("==ERROR==", "").strip() if errors else "ncu gave no report"
-    )
+    return errors[0].replace("==ERROR==", "").strip() if errors else failure or "ncu gave no report"

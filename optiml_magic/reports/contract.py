@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from optiml_magic.model.codec import to_json
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.finding import Finding, RooflineClass
+from optiml_magic.model.hypothesis import HypothesisTest
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Verdict
+from optiml_magic.reports.annotation import Annotation
 from optiml_magic.reports.summary import Summary
 
 Json = dict[str, Any]
@@ -66,6 +69,15 @@ def profiled(
     }
 
 
+def annotated(annotation: Annotation) -> Json:
+    """The outcome of ``annotate``: every line with its code and its counts."""
+    return {
+        "task": annotation.name,
+        "facts": [list(fact) for fact in annotation.facts],
+        "lines": [asdict(line) for line in annotation.lines],
+    }
+
+
 def _step(step: Step) -> Json:
     proposal, evaluation = step.candidate.proposal, step.evaluation
     hypothesis = proposal.hypothesis
@@ -84,9 +96,12 @@ def _step(step: Step) -> Json:
             "metric": hypothesis.metric,
             "direction": hypothesis.direction,
             "because": hypothesis.because,
+            "factor": list(hypothesis.factor),
         }
         if hypothesis
         else None,
+        "answers": proposal.answers,
+        "test": _plain(HypothesisTest, evaluation.test) if evaluation.test else None,
     }
 
 

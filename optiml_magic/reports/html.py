@@ -9,9 +9,11 @@ from optiml_magic.model.finding import Finding
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.reports import lines, text
-from optiml_magic.reports.markup import Markup, element
+from optiml_magic.reports.figure import Picture
+from optiml_magic.reports.markup import Markup, document, element
+from optiml_magic.reports.pictures import pictures
 from optiml_magic.reports.quantities import count, ratio, seconds
-from optiml_magic.reports.summary import Summary, step_speedup
+from optiml_magic.reports.summary import Summary, promise, step_speedup
 
 _CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
 _CODE = "font-family:monospace;font-size:12px;line-height:1.35;white-space:pre;overflow-x:auto"
@@ -26,15 +28,8 @@ _SEVERITY = {"critical": "#d94a40", "warning": "#a87400", "note": "#7d7d7d"}
 
 
 def page(summaries: Sequence[Summary], title: str) -> str:
-    """A whole page for a file."""
-    head = element("head", element("meta", charset="utf-8"), element("title", title))
-    body = element(
-        "body",
-        element("h1", title),
-        *(fragment(summary) for summary in summaries),
-        style="font-family:system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em",
-    )
-    return "<!doctype html>\n" + element("html", head, body, lang="en")
+    """A whole page of runs for a file."""
+    return document(title, *(fragment(summary) for summary in summaries))
 
 
 def fragment(summary: Summary) -> Markup:
@@ -45,6 +40,8 @@ def fragment(summary: Summary) -> Markup:
         parts.append(_section("Findings on the input kernel", _findings(found), is_open=True))
     if summary.winner is not summary.root:
         parts.append(_section("Diff", _diff(summary.diff()), is_open=True))
+    if summary.root.evaluation.measurement is not None:
+        parts.append(_section("Pictures", _pictures(summary), is_open=True))
     parts.append(_section("Best program", _code(summary.winner.candidate.text), is_open=False))
     parts.append(_section("Trajectory", _trajectory(summary), is_open=False))
     return element("div", *parts)
@@ -85,6 +82,7 @@ def profile(
 
 def _facts(summary: Summary) -> Markup:
     verdicts = ", ".join(f"{number} {name}" for name, number in summary.verdicts.items())
+    hypotheses = ", ".join(f"{number} {name}" for name, number in summary.hypotheses.items())
     rows = [
         ("device", f"{summary.device}: {summary.device_reason}"),
         *([("model", summary.model)] if summary.model else []),
@@ -93,6 +91,7 @@ def _facts(summary: Summary) -> Markup:
         ("checked by", summary.oracle),
         ("launch", summary.launch),
         ("evaluations", f"{len(summary.trajectory.steps)} ({verdicts})"),
+        *([("hypotheses", hypotheses)] if hypotheses else []),
         ("ended", summary.trajectory.stopped),
         *(("note", note) for note in summary.notes),
     ]
@@ -114,6 +113,16 @@ def _findings(found: Sequence[Finding]) -> Markup:
             )
         )
     return element("ul", *items)
+
+
+def _pictures(summary: Summary) -> Markup:
+    shown = []
+    for found in pictures(summary):
+        if isinstance(found, Picture):
+            shown.append(element("div", found.svg, style="margin:8px 0"))
+        else:
+            shown.append(element("p", f"no {found.name}: {found.reason}"))
+    return element("div", *shown)
 
 
 def _diff(diff: str) -> Markup:
@@ -145,9 +154,11 @@ def _trajectory(summary: Summary) -> Markup:
                 _ending(step),
                 f"{ratio(gain)} {summary.source}" if gain else "",
                 f"{step.evaluation.reward:+.2f}",
+                *(promise(step) or ("", "")),
             )
         )
-    return _table(["", "edit", "verdict", "speed-up", "reward"], rows)
+    head = ["", "edit", "verdict", "speed-up", "reward", "expected", "what came"]
+    return _table(head, rows)
 
 
 def _ending(step: Step) -> str:

@@ -61,11 +61,11 @@ def _rows(kernel: KernelCounters) -> Iterable[LineRow]:
                 line.warp_instructions,
                 line.machine_instructions,
                 line.active_lanes,
-                "; ".join(_accesses(m for m in kernel.memory if m.line == line.line)),
+                "; ".join(accesses(m for m in kernel.memory if m.line == line.line)),
             )
 
 
-def _accesses(memory: Iterable[MemoryCounters]) -> Iterable[str]:
+def accesses(memory: Iterable[MemoryCounters]) -> Iterable[str]:
     groups: dict[tuple[str, str], list[MemoryCounters]] = {}
     for m in memory:
         groups.setdefault((m.space, m.access), []).append(m)

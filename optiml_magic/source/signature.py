@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
@@ -113,7 +114,16 @@ class Kernel:
 
 def kernels(source: str | Syntax) -> tuple[Kernel, ...]:
     """The kernels that a text defines, in order of appearance."""
-    syntax = parse(source) if isinstance(source, str) else source
+    return _of_text(source) if isinstance(source, str) else _of_syntax(source)
+
+
+@lru_cache(maxsize=128)
+def _of_text(text: str) -> tuple[Kernel, ...]:
+    """Every stage asks for those of the same text."""
+    return _of_syntax(parse(text))
+
+
+def _of_syntax(syntax: Syntax) -> tuple[Kernel, ...]:
     accesses = Accesses(syntax)
     return tuple(_kernel(node, accesses) for node in syntax.kernels())
 

@@ -88,9 +88,10 @@ class Physics:
                 f"{measured.seconds * 1e6:.3g} us is less than the {least * 1e6:.3g} us that "
                 f"{moved} bytes take at {self._chip.dram_bandwidth / 1e12:.3g} TB/s"
             )
-        if not measured.kernels or any(k.sampled for k in measured.kernels):
+        counted = [k.read_sectors_unique for k in measured.kernels if not k.sampled]
+        if not counted or len(counted) < len(measured.kernels) or None in counted:
             return ""
-        sectors = sum(k.read_sectors_unique for k in measured.kernels)
+        sectors = sum(filter(None, counted))
         if sectors * _SECTOR >= _SHARE * need.read:
             return ""
         return (

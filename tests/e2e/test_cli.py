@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -149,3 +150,25 @@ def test_a_pasted_program_with_a_main_works(folder: Path) -> None:
     done = optiml("check", "task.py", cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "main" in done.stdout
+
+
+def test_annotate_prints_the_lines_and_writes_page_and_json(folder: Path) -> None:
+    done = optiml(
+        "annotate", "task.py", "--device", "emulated:h200", "--html", "out.html",
+        "--json", "out.json", cwd=folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert re.search(
+        r"^ *4 .* 3.99 +if \(i < n\) out\[i\] = 3.0f \* x\[i\];$", done.stdout, re.MULTILINE
+    )
+    assert "report: out.html" in done.stdout
+    page = (folder / "out.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "<details" in page
+    outcome = json.loads((folder / "out.json").read_text())
+    hot = max(outcome["lines"], key=lambda line: (line["counts"] or {"sectors": 0})["sectors"])
+    assert hot["number"] == 4
+    assert hot["counts"]["sectors"] == 2 * 3000 * 4 // 32
+    assert {"st.global.f32"} == {
+        i["text"].split()[0] for i in hot["instructions"] if i["text"].startswith("st.")
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 import types
@@ -250,3 +251,16 @@ def test_a_result_shows_itself_again_in_any_later_cell(shell: InteractiveShell) 
     with capture_output() as captured:
         shell.run_cell("from IPython.display import display\ndisplay(transpose)")
     assert "<h3>transpose: " in captured.outputs[0].data["text/html"]
+
+
+def test_annotate_shows_every_line_with_inputs_or_without(shell: InteractiveShell) -> None:
+    view = cell(shell, "annotate --device emulated:h200 --ref transpose_ref", TRANSPOSE)
+    shown = repr(view)
+    # Lines are counted as in the cell, whose first is the magic's own.
+    assert re.search(r"^ *5 .* 18 of 4 +if \(row < rows && col < cols\) out", shown, re.MULTILINE)
+    bundle = view._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", "text/html"}
+    assert "st.global.f32" in bundle["text/html"]
+    bare = cell(shell, "annotate", TRANSPOSE.replace("cols", "width"))
+    assert "nothing was counted, since nothing can be run" in repr(bare)
+    assert "st.global.f32" in bare._repr_mimebundle_()["text/html"]

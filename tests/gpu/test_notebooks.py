@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import nbclient
-import nbformat
 import pytest
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow, pytest.mark.timeout(900)]
 
+nbclient = pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
 QUICKSTART = Path(__file__).parents[2] / "notebooks" / "00_quickstart.ipynb"
 
 

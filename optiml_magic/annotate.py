@@ -1,0 +1,164 @@
+"""What became of each line of a kernel: compile it, run it once with counters on, join the two.
+
+A kernel that cannot be bound to inputs, or that does not end, is still compiled and shown; the
+facts say why nothing was counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optiml_magic import binding
+from optiml_magic.compilers.sass import RememberedCode
+from optiml_magic.devices.base import Execution, Fault, Job
+from optiml_magic.errors import KernelFailed, UsageError
+from optiml_magic.model.build import Build, CompileFailure
+from optiml_magic.model.launch import LaunchPlan
+from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.task import Task
+from optiml_magic.optimize import Session, prepared, session
+from optiml_magic.profilers.levels import Measured
+from optiml_magic.reports.annotation import Annotation, annotated
+from optiml_magic.reports.quantities import number_of, seconds
+from optiml_magic.reports.text import describe
+from optiml_magic.settings import Settings
+from optiml_magic.source.hostcode import drop_host_code
+from optiml_magic.source.program import parse_program
+from optiml_magic.source.signature import kernels
+from optiml_magic.verifiers.problem import Instance, Problem
+from optiml_magic.verifiers.verify import judge, verify
+
+Facts = list[tuple[str, str]]
+_NO_COUNTS = "nothing was counted"
+
+
+def annotate(task: Task, settings: Settings) -> Annotation:
+    """The task's kernel, line by line; static where it cannot be run, and the facts say why.
+
+    Raises KernelFailed for a text that does not compile.
+    """
+    try:
+        problem = prepared(task, replace(settings, verify_seeds=1))
+    except KernelFailed:
+        raise
+    except UsageError as unfit:
+        return _static(task, settings, unfit)
+    cases = [instance.case for instance in problem.instances]
+    with session(settings, cases, task=task, machine=True) as members:
+        for case in cases:  # the device's host starts while the compiler's does
+            members.tools.device.put(case)
+        source = binding.checked_text(problem.program, problem.interface)
+        build = _compiled(
+            members, source, binding.name_expressions(problem.program, problem.interface)
+        )
+        measured, facts = _run(problem, members, build)
+        facts += [("note", note) for note in problem.notes]
+        return _joined(problem.name, task.text, settings, members, build, measured, facts)
+
+
+def _static(task: Task, settings: Settings, unfit: UsageError) -> Annotation:
+    """Compiled alone; ``unfit`` says why it cannot be run."""
+    program = parse_program(drop_host_code(task.text, task.constants)[0])
+    known = kernels(program.text)
+    if not known:
+        raise unfit
+    launched = {launch.kernel or known[0].name for launch in program.launches}
+    facts = [("counts", f"{_NO_COUNTS}, since nothing can be run: {unfit}")]
+    bare = {name.split("<")[0] for name in launched}
+    facts += [
+        ("note", f"{kernel.name} is a template that no launch makes code of")
+        for kernel in known
+        if kernel.template_parameters and kernel.name not in bare
+    ]
+    with session(settings, task=task) as members:
+        build = _compiled(members, program.compiled_text(), tuple(sorted(launched)))
+        return _joined(task.name or known[0].name, task.text, settings, members, build, None, facts)
+
+
+def _compiled(members: Session, source: str, names: tuple[str, ...]) -> Build:
+    tools = members.tools
+    build = tools.compiler.compile(source, names, tools.chip, tools.options)
+    if isinstance(build, CompileFailure):
+        first = build.errors[0]
+        raise KernelFailed(
+            f"the kernel failed, compile_error: {first.message}",
+            fix="mend this line; there is no code to annotate",
+            line=first.line,
+        )
+    return build
+
+
+def _run(problem: Problem, members: Session, build: Build) -> tuple[Measurement | None, Facts]:
+    """Compared with the reference, where there is one, on the task's own inputs; then counted."""
+    tools, facts = members.tools, Facts()
+    try:
+        plans = [(i, _plan(problem, members, build, i)) for i in problem.instances]
+    except UsageError as unfit:
+        return None, [("counts", f"{_NO_COUNTS}, since nothing can be run: {unfit}")]
+    if problem.task.reference is None:
+        facts.append(("check", "none: there is no reference to compare with"))
+    else:
+        verified = [(instance, plan) for instance, plan in plans if instance.verified]
+        verdict = verify(tools.device, build, verified, instructions=tools.instructions)
+        facts.append(("check", describe(verdict)))
+        if not verdict.passed and not verdict.checks:
+            return None, [*facts, ("counts", f"{_NO_COUNTS}, since the run did not end well")]
+    instance, plan = plans[0]
+    job = Job(instance.case.key, plan, 0, count=False, instructions=tools.instructions)
+    measured = tools.profiler.measure(build, job)
+    if isinstance(measured, Fault | Execution):
+        ended = measured if isinstance(measured, Execution) else Execution(measured)
+        return None, [*facts, ("counts", f"{_NO_COUNTS}: {describe(judge(ended))}")]
+    if not measured.kernels:
+        (measured,) = tools.levels.complete([Measured(build, job, measured)])
+    return measured, [*facts, ("counts", _origin(measured))]
+
+
+def _plan(problem: Problem, members: Session, build: Build, instance: Instance) -> LaunchPlan:
+    return binding.plan(
+        problem.program,
+        problem.interface,
+        build,
+        instance.values,
+        instance.shapes,
+        members.tools.chip,
+    )
+
+
+def _joined(
+    name: str,
+    text: str,
+    settings: Settings,
+    members: Session,
+    build: Build,
+    measured: Measurement | None,
+    facts: Facts,
+) -> Annotation:
+    code = RememberedCode(settings.disassembled)(build.cubin)
+    head = [("device", f"{members.choice.name}: {members.choice.reason}")]
+    if measured is not None:
+        head.append(("time", f"{seconds(measured.seconds)} {measured.source} on {measured.chip}"))
+    machine = f"PTX for {members.tools.chip.architecture} by {members.tools.compiler.version}"
+    if code is None:
+        machine += "; no machine code, since nvdisasm is not installed"
+    return annotated(
+        name,
+        text,
+        build,
+        code,
+        measured.kernels if measured else (),
+        [*head, *facts, ("code", machine)],
+    )
+
+
+def _origin(measured: Measurement) -> str:
+    """Where the counts of the lines come from."""
+    kernels = measured.kernels
+    if not any(kernel.lines for kernel in kernels):
+        why = next((m.reason for m in measured.missing if m.name == "counters"), "no counters")
+        return f"{_NO_COUNTS} by line: {why}; --device emulated counts without a GPU"
+    sources = {
+        f"{kernel.source}, {kernel.sampled}" if kernel.sampled else kernel.source
+        for kernel in kernels
+    }
+    return f"{'; '.join(sorted(sources))}, summed over {number_of(len(kernels), 'launch')}"

@@ -1,0 +1,175 @@
+"""The PTX of a kernel as the tools read it: blocks, loops, and what waits for what.
+
+Latencies are in cycles, rounded from public micro-benchmarks of recent chips; they are the same in
+every chip as far as a chain of dependent instructions is to be told from an independent one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from optiml_magic.emulator.cfg import Block, Graph, build
+from optiml_magic.emulator.faults import UnsupportedPtx
+from optiml_magic.emulator.instructions.traits import defined, kind, used
+from optiml_magic.emulator.parser import parse
+from optiml_magic.emulator.ptx import Instruction, bits
+
+_LATENCY = {"fp32": 4, "int": 5, "fp16": 5, "fp64": 8, "sfu": 20, "other": 4}
+_LOADED = {"shared": 28, "global": 500, "local": 40, "const": 30, "param": 0}
+_FREE = frozenset({"mov", "cvta"})  # ptxas renames registers instead
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What a turn of a loop hands to the next: the cycles it takes, and its slowest instruction."""
+
+    cycles: int
+    slowest: Instruction
+
+
+@dataclass(frozen=True)
+class Loop:
+    """An innermost loop: its blocks in the order of the text."""
+
+    blocks: tuple[Block, ...]
+
+    @cached_property
+    def instructions(self) -> tuple[Instruction, ...]:
+        return tuple(i for block in self.blocks for i in block.every)
+
+    @property
+    def issued(self) -> int:
+        """Instructions that a turn has to issue, about: moves become names of registers."""
+        return sum(1 for i in self.instructions if i.base not in _FREE)
+
+    @cached_property
+    def chain(self) -> Chain | None:
+        """The longest chain from a register of one turn to the same register of the next."""
+        made = {r.name for i in self.instructions for r in defined(i)}
+        carried = sorted(self._needed & made)
+        found = [chain for name in carried if (chain := self._around(name)) is not None]
+        return max(found, key=lambda c: c.cycles, default=None)
+
+    @cached_property
+    def _needed(self) -> frozenset[str]:
+        """Registers that are read before the turn writes them."""
+        made: set[str] = set()
+        needed: set[str] = set()
+        for instruction in self.instructions:
+            needed |= {r.name for r in used(instruction)} - made
+            made |= {r.name for r in defined(instruction)}
+        return frozenset(needed)
+
+    def _around(self, name: str) -> Chain | None:
+        ready: dict[str, tuple[int, Instruction | None]] = {name: (0, None)}
+        for instruction in self.instructions:
+            waits = [ready[r.name] for r in used(instruction) if r.name in ready]
+            cycles, slowest = max(waits, key=lambda w: w[0], default=(0, None))
+            own = latency(instruction)
+            if slowest is None or own >= latency(slowest):
+                slowest = instruction
+            for register in defined(instruction):
+                if waits:
+                    ready[register.name] = cycles + own, slowest
+                else:
+                    ready.pop(register.name, None)
+        cycles, slowest = ready.get(name, (0, None))
+        return Chain(cycles, slowest) if slowest is not None and cycles else None
+
+
+@dataclass(frozen=True)
+class Code:
+    """One kernel."""
+
+    graph: Graph
+
+    @property
+    def instructions(self) -> Iterator[Instruction]:
+        return (i for block in self.graph.blocks for i in block.every)
+
+    @cached_property
+    def loops(self) -> tuple[Loop, ...]:
+        """The innermost loops."""
+        every = {frozenset(body) for body in _natural(self.graph.blocks)}
+        inner = [body for body in every if not any(other < body for other in every)]
+        return tuple(
+            Loop(tuple(self.graph.blocks[at] for at in sorted(body)))
+            for body in sorted(inner, key=min)
+        )
+
+    @cached_property
+    def pressure(self) -> tuple[int, int]:
+        """The source line where most values are alive at once, and how many 32-bit ones."""
+        widths = {
+            r.name: bits(r.type) // 32 for i in self.instructions for r in (*used(i), *defined(i))
+        }
+        worst = (0, 0)
+        for block in self.graph.blocks:
+            alive = set(block.live_out)
+            for instruction in reversed(block.every):
+                alive -= {r.name for r in defined(instruction)}
+                alive |= {r.name for r in used(instruction)}
+                number = sum(widths.get(name, 0) for name in alive)
+                worst = max(worst, (number, instruction.line))
+        return worst[1], worst[0]
+
+
+def latency(instruction: Instruction) -> int:
+    """Cycles until the result can be used."""
+    base = instruction.base
+    if base in _FREE:
+        return 0
+    if base in ("ld", "ldu", "atom"):
+        return next((_LOADED[p] for p in instruction.parts if p in _LOADED), _LOADED["global"])
+    if base in ("shfl", "vote", "match", "redux"):
+        return 25
+    if base in ("div", "rem") and kind(instruction) == "int":
+        return 120
+    if base in ("div", "sqrt") and "rn" in instruction.parts:
+        return 60 if kind(instruction) == "sfu" else 150
+    return _LATENCY.get(kind(instruction), 4)
+
+
+def _natural(blocks: list[Block]) -> Iterator[set[int]]:
+    """The bodies of the natural loops (Aho, Sethi, Ullman): a jump back to what dominates it."""
+    before: list[set[int]] = [set() for _ in blocks]
+    for block in blocks:
+        for successor in block.successors:
+            before[successor].add(block.index)
+    above = _dominators(blocks, before)
+    for block in blocks:
+        for head in block.successors:
+            if head in above[block.index]:
+                body, todo = {head}, [block.index]
+                while todo:
+                    at = todo.pop()
+                    if at not in body:
+                        body.add(at)
+                        todo += before[at]
+                yield body
+
+
+def _dominators(blocks: list[Block], before: list[set[int]]) -> list[set[int]]:
+    every = set(range(len(blocks)))
+    above = [{0}, *(set(every) for _ in blocks[1:])]
+    changed = True
+    while changed:
+        changed = False
+        for at in range(1, len(blocks)):
+            met = [above[b] for b in before[at]]
+            found = {at} | (set.intersection(*met) if met else set())
+            if found != above[at]:
+                above[at], changed = found, True
+    return above
+
+
+@lru_cache(maxsize=64)
+def codes(ptx: str) -> Mapping[str, Code]:
+    """The kernels of a PTX text by lowered name; none where it holds what cannot be read here."""
+    try:
+        functions = parse(ptx).functions
+        return {name: Code(build(f)) for name, f in functions.items() if f.entry}
+    except (UnsupportedPtx, ValueError, KeyError):
+        return {}

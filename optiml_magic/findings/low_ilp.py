@@ -1,0 +1,92 @@
+"""Low instruction-level parallelism: a loop's turns wait for one another, and few warps fill in.
+
+Little's law for arithmetic: latency times issue rate is the number of independent instructions that
+a scheduler needs, from its warps or from within one. Source: Volkov, "Better Performance at Lower
+Occupancy" (2010); CUDA C++ Best Practices Guide, "Instruction-level parallelism".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from optiml_magic.findings.base import saved
+from optiml_magic.findings.code import Loop
+from optiml_magic.findings.subject import Run, Subject, of_name
+from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
+
+_RATIO = 1.5  # cycles of the chain over the cycles that all warps of a scheduler can fill
+_PART = 0.5  # of the executed instructions that the loop must be
+_BUSY = 0.6  # of the issue slots or the memory: from there on the chain is not what it waits for
+_STALL = "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio"
+_METRIC = "smsp__issue_active.avg.pct_of_peak_sustained_active"
+
+
+class LowIlp:
+    """Fires once for a kernel, on the slowest instruction of the chain."""
+
+    name = "low_ilp"
+    classes: frozenset[RooflineClass] = frozenset({"latency", "mixed", "compute", "memory"})
+    metrics: tuple[str, ...] = (_METRIC, _STALL)
+
+    def diagnose(self, subject: Subject) -> Iterator[Finding]:
+        warps, busy = subject.warps_per_scheduler, subject.share("issue")
+        if not warps or max(busy or 0.0, subject.share("dram") or 0.0) > _BUSY:
+            return
+        for run in subject.runs:
+            loop = _hottest(run)
+            chain = loop.chain if loop else None
+            if loop is None or chain is None:
+                continue
+            filled = loop.issued * max(warps, 1.0)
+            if chain.cycles > _RATIO * filled:
+                yield _finding(subject, loop, filled)
+
+
+def _hottest(run: Run) -> Loop | None:
+    """The innermost loop that most of the executed instructions belong to, if one is."""
+    if run.code is None or not run.code.loops:
+        return None
+    if run.counts is None or not run.counts.blocks:
+        return run.code.loops[0] if len(run.code.loops) == 1 else None
+    executed = {p: b.warp_executions for b in run.counts.blocks for p in b.ptx_lines}
+    share = {
+        at: sum(executed.get(i.ptx_line, 0) for i in loop.instructions)
+        for at, loop in enumerate(run.code.loops)
+    }
+    most = max(share, key=lambda at: share[at])
+    whole = share[most] >= _PART * run.counts.warp_instructions
+    return run.code.loops[most] if whole else None
+
+
+def _finding(subject: Subject, loop: Loop, filled: float) -> Finding:
+    chain = loop.chain
+    assert chain is not None
+    line = chain.slowest.line
+    ratio = chain.cycles / filled
+    where = of_name(line, subject.assigned(line))
+    return Finding(
+        tool=LowIlp.name,
+        severity="warning" if ratio > 2 * _RATIO else "note",
+        cause=f"Each turn of the loop waits {chain.cycles} cycles for the value on {where}, and "
+        f"its {loop.issued} instructions in all resident warps fill {filled:.0f} of them.",
+        evidence=(
+            Evidence("dependent_cycles", chain.cycles, _RATIO * filled, "cycle", "modelled", line),
+        ),
+        actions=(
+            Action(
+                "Split the chain: two to four accumulators, combined after the loop.",
+                metric=_METRIC,
+                direction="higher",
+                factor=(1.2, ratio),
+            ),
+            Action(
+                "Have more warps resident: larger grids or blocks.",
+                "block_size",
+                _METRIC,
+                "higher",
+                (1.1, ratio),
+            ),
+        ),
+        gain=(1.0, min(4.0, saved(1 - 1 / ratio))),
+        reason="independent instructions use the cycles in which the chain waits",
+    )

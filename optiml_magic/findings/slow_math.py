@@ -1,0 +1,123 @@
+"""Slow arithmetic: divisions, remainders and exact functions that become dozens of instructions.
+
+Machine instructions of one PTX instruction, counted in the code that ptxas makes for sm_80 and
+sm_90 and rounded. Source: CUDA C++ Programming Guide, "Arithmetic Instructions"; CUDA C++ Best
+Practices Guide, "Division Modulo Operations".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from optiml_magic.emulator.instructions.traits import kind
+from optiml_magic.emulator.ptx import Immediate, Instruction
+from optiml_magic.findings.base import saved
+from optiml_magic.findings.subject import Run, Subject, counted
+from optiml_magic.model.counters import KernelCounters
+from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
+
+_PART = 0.35  # of the machine instructions
+_TRAFFIC = 0.7  # of the time that memory may take before arithmetic stops to matter
+_INTEGER32, _INTEGER64, _FLOAT, _DOUBLE = 22, 90, 10, 25
+_METRIC = "smsp__inst_executed.sum"
+
+
+class SlowMath:
+    """Fires once for a kernel, on the line that costs most."""
+
+    name = "slow_math"
+    classes: frozenset[RooflineClass] = frozenset({"compute", "latency", "mixed", "memory"})
+    metrics: tuple[str, ...] = (_METRIC,)
+
+    def diagnose(self, subject: Subject) -> Iterator[Finding]:
+        if (subject.share("dram") or 0.0) > _TRAFFIC:
+            return
+        for run, counts in counted(subject):
+            if run.code is None:
+                continue
+            costs = _costs(run, counts) if counts.blocks else _measured(run, counts)
+            slow = sum(cost for cost, _ in costs.values())
+            total = counts.warp_instructions + (slow if counts.blocks else 0.0)
+            if not costs or slow < _PART * total:
+                continue
+            line = max(costs, key=lambda at: costs[at][0])
+            yield _finding(subject, line, costs[line][1], slow / total)
+
+
+def _costs(run: Run, counts: KernelCounters) -> dict[int, tuple[float, str]]:
+    """Extra machine instructions by source line, and the kind that costs most there."""
+    assert run.code is not None
+    executed = {p: b.warp_executions for b in counts.blocks for p in b.ptx_lines}
+    found: dict[int, dict[str, float]] = {}
+    for instruction in run.code.instructions:
+        what, extra = _extra(instruction)
+        if extra:
+            kinds = found.setdefault(instruction.line, {})
+            cost = extra * executed.get(instruction.ptx_line, 0)
+            kinds[what] = kinds.get(what, 0.0) + cost
+    return {
+        line: (sum(kinds.values()), max(kinds, key=lambda k: kinds[k]))
+        for line, kinds in found.items()
+    }
+
+
+def _measured(run: Run, counts: KernelCounters) -> dict[int, tuple[float, str]]:
+    """The same where machine instructions were counted by line: the slow ones' part of each."""
+    assert run.code is not None
+    every: dict[int, int] = {}
+    slow: dict[int, tuple[int, str]] = {}
+    for instruction in run.code.instructions:
+        what, extra = _extra(instruction)
+        every[instruction.line] = every.get(instruction.line, 0) + 1 + extra
+        if extra:
+            before = slow.get(instruction.line, (0, what))[0]
+            slow[instruction.line] = before + extra, what
+    executed = {x.line: x.warp_instructions for x in counts.lines}
+    return {
+        line: (executed.get(line, 0) * extra / every[line], what)
+        for line, (extra, what) in slow.items()
+        if executed.get(line)
+    }
+
+
+def _extra(instruction: Instruction) -> tuple[str, int]:
+    base, parts = instruction.base, instruction.parts
+    if base in ("div", "rem") and kind(instruction) == "int":
+        if isinstance(instruction.operands[-1], Immediate):
+            return "", 0  # a product and a shift
+        name = "division" if base == "div" else "remainder"
+        return f"integer {name}", _INTEGER64 if "64" in instruction.type else _INTEGER32
+    if base in ("div", "sqrt", "rcp") and "approx" not in parts and "full" not in parts:
+        name = {"div": "division", "sqrt": "square root", "rcp": "reciprocal"}[base]
+        return f"exact {name}", _DOUBLE if instruction.type == "f64" else _FLOAT
+    if base in ("sin", "cos", "ex2", "lg2", "tanh", "rsqrt"):
+        return "special function", 3  # a quarter of the rate of an addition
+    return "", 0
+
+
+_ADVICE = {
+    "integer": "Step an index along instead of dividing anew, or divide by a constant.",
+    "exact": "Divide once and multiply by the reciprocal, or use __fdividef and rsqrtf where the "
+    "tolerance allows it.",
+    "special": "Compute the function once and keep it, or replace powers by products.",
+}
+
+
+def _finding(subject: Subject, line: int, what: str, share: float) -> Finding:
+    busy = max((subject.share(name) or 0.0 for name in ("issue", "latency", "sfu")), default=0.0)
+    target = subject.assigned(line)
+    value = f" for `{target}`" if target else ""
+    return Finding(
+        tool=SlowMath.name,
+        severity="warning",
+        cause=f"The {what} on line {line}{value} and its like become about {100 * share:.0f} % of "
+        "the machine instructions.",
+        evidence=(Evidence("slow_instructions", 100 * share, 100 * _PART, "%", "modelled", line),),
+        actions=(
+            Action(
+                _ADVICE[what.split(maxsplit=1)[0]], metric=_METRIC, factor=(1.1, 1 / (1 - share))
+            ),
+        ),
+        gain=(1.0, saved(share * (busy or 1.0))),
+        reason="each of them takes the issue slots of a dozen additions or more",
+    )

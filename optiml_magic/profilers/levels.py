@@ -1,0 +1,134 @@
+"""The levels of measurement beside the durations, each by its own means, asked once for a batch.
+
+Static: the machine code, through nvdisasm. Energy and clocks: NVML, on request. Counters: ncu in a
+child process. On an emulated device its own counts stand in their place. A level that does not
+answer leaves its reason in the measurement, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from optiml_magic.devices.base import Job
+from optiml_magic.model.build import Build
+from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.measurement import Measurement, Missing
+from optiml_magic.profilers.code import NO_NVDISASM, Disassemble, code_metrics
+from optiml_magic.profilers.energy import EnergyProfiler
+from optiml_magic.profilers.ncu import Counted, NcuCounters, Refused
+
+_EMULATED = (
+    Missing("counters", "an emulated device has no hardware counters; its own counts stand here"),
+    Missing("energy", "an emulated device draws no power"),
+)
+_NOT_EMULATED = Missing("emulated", "the card runs the machine code itself; nothing is emulated")
+_NOT_ASKED = Missing("energy", "nobody asked for it: --energy")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run with what is known of it so far."""
+
+    build: Build
+    job: Job
+    measurement: Measurement
+
+
+class Levels:
+    """Completes measurements. ``notes`` says of a level that refused why, once."""
+
+    def __init__(
+        self,
+        *,
+        emulated: bool,
+        counters: NcuCounters | None = None,
+        disassemble: Disassemble | None = None,
+        energy: EnergyProfiler | None = None,
+        added: Callable[[Measured], Measurement] = lambda run: run.measurement,
+    ) -> None:
+        self._emulated = emulated
+        self._counters = counters
+        self._disassemble = disassemble
+        self._energy = energy
+        self._added = added  # by profilers of other packages
+        self._refused: dict[str, None] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(self._refused)
+
+    def completed(
+        self, evaluations: Sequence[Evaluation], runs: Mapping[int, tuple[Build, Job]]
+    ) -> list[Evaluation]:
+        """Evaluations with the measurements of those in ``runs``, by number, completed.
+
+        The input kernel, number 0, is what the reader sees first: it is counted thoroughly.
+        """
+        measured = {e.candidate: e.measurement for e in evaluations}
+        known = {n: Measured(*runs[n], m) for n, m in measured.items() if n in runs and m}
+        found = dict(
+            zip(known, self.complete(list(known.values()), thorough=0 in known), strict=True)
+        )
+        return [replace(e, measurement=found.get(e.candidate, e.measurement)) for e in evaluations]
+
+    def complete(self, runs: Sequence[Measured], *, thorough: bool = False) -> list[Measurement]:
+        """Each measurement with the metrics of every level that answers, the best sources first.
+
+        ``thorough``: with all sections and rules of ncu.
+        """
+        found = self._own(runs, thorough=thorough)
+        return [
+            self._added(replace(run, measurement=m)) for run, m in zip(runs, found, strict=True)
+        ]
+
+    def _own(self, runs: Sequence[Measured], *, thorough: bool) -> list[Measurement]:
+        found = [self._with_code(run) for run in runs]
+        if self._emulated:
+            return [replace(m, missing=(*m.missing, *_EMULATED)) for m in found]
+        found = [self._with_energy(run, m) for run, m in zip(runs, found, strict=True)]
+        found = [replace(m, missing=(*m.missing, _NOT_EMULATED)) for m in found]
+        return self._with_counters(runs, found, thorough=thorough)
+
+    def _with_code(self, run: Measured) -> Measurement:
+        measured = run.measurement
+        if self._disassemble is None or not run.build.cubin:
+            return measured
+        code = self._disassemble(run.build.cubin)
+        if code is None:
+            return replace(measured, missing=(*measured.missing, NO_NVDISASM))
+        return replace(measured, metrics=(*measured.metrics, *code_metrics(code, run.job.plan)))
+
+    def _with_energy(self, run: Measured, measured: Measurement) -> Measurement:
+        if self._energy is None:
+            return replace(measured, missing=(*measured.missing, _NOT_ASKED))
+        found = self._energy.measure(run.build, run.job)
+        if isinstance(found, Missing):
+            self._refused[f"no energy: {found.reason}"] = None
+            return replace(measured, missing=(*measured.missing, found))
+        return replace(measured, metrics=(*measured.metrics, *found))
+
+    def _with_counters(
+        self, runs: Sequence[Measured], found: list[Measurement], *, thorough: bool
+    ) -> list[Measurement]:
+        if self._counters is None or not runs:
+            return found
+        counted = self._counters.count([(r.build, r.job) for r in runs], thorough=thorough)
+        if isinstance(counted, Refused):
+            self._refused[f"no hardware counters: {counted.reason}"] = None
+            refused = Missing("counters", counted.reason)
+            return [replace(m, missing=(*m.missing, refused)) for m in found]
+        for one in counted:
+            lost = (m.reason for m in one.missing if m.name == "lines")
+            self._refused.update(dict.fromkeys(lost))
+        return [_with(m, one) for m, one in zip(found, counted, strict=True)]
+
+
+def _with(measured: Measurement, counted: Counted) -> Measurement:
+    return replace(
+        measured,
+        metrics=(*counted.metrics, *measured.metrics),
+        kernels=counted.kernels or measured.kernels,
+        rules=counted.rules,
+        missing=(*measured.missing, *counted.missing),
+    )

@@ -1,0 +1,154 @@
+"""Annotated source as static HTML: a row for each line, its PTX and machine code folded below it.
+
+No script, no handler, no style block, nothing to load: a notebook's sanitiser, nbconvert and a
+strict content security policy leave it whole, and where styles are taken away a table stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from optiml_magic.reports.annotation import AnnotatedLine, Annotation, Instruction, LineCounts
+from optiml_magic.reports.annotation_text import cells, head
+from optiml_magic.reports.markup import Markup, document, element
+from optiml_magic.reports.quantities import percent
+
+_FONT = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12px;line-height:1.45"
+_TABLE = f"border-collapse:collapse;width:100%;margin:8px 0;{_FONT}"
+_HEAD = "padding:2px 6px;text-align:right;vertical-align:bottom;font-weight:600;white-space:nowrap"
+_FIGURE = "padding:0 6px;text-align:right;vertical-align:top;white-space:nowrap"
+_SOURCE = "padding:0 8px;text-align:left;vertical-align:top;width:100%"
+_FACT = "padding:1px 10px 1px 0;text-align:left;vertical-align:top;white-space:pre-wrap"
+_CODE = "white-space:pre"
+_FOLDED = "cursor:pointer;display:list-item;list-style-position:outside;margin-left:1.4em"
+_PLAIN = "margin-left:1.4em"
+_ASSEMBLY = (
+    f"{_FONT};margin:2px 0 6px 1.4em;padding:4px 8px;white-space:pre;overflow-x:auto;"
+    "border-left:2px solid rgba(128,128,128,0.5);background-color:transparent;color:inherit"
+)
+# Tints that let the text of a light theme or a dark one through.
+_INSTRUCTIONS, _SECTORS = "255,120,0", "0,120,255"
+_STRONGEST = 0.6  # opacity of a line that has it all
+_WIDEST = 64  # characters of PTX, beyond which machine code is no longer aligned
+
+
+def page(annotations: list[Annotation], title: str) -> str:
+    """A whole page for a file."""
+    return document(title, *(fragment(a) for a in annotations), width="1400px")
+
+
+def fragment(annotation: Annotation) -> Markup:
+    """One annotated kernel, to be set into a notebook or a page."""
+    names = [*head(annotation), "source"]
+    styles = [*[_HEAD] * (len(names) - 1), _HEAD.replace("right", "left")]
+    header = element(
+        "tr", *(element("th", n, scope="col", style=s) for n, s in zip(names, styles, strict=True))
+    )
+    rows = [_row(annotation, line) for line in annotation.lines]
+    table = element("table", element("thead", header), element("tbody", *rows), style=_TABLE)
+    return element(
+        "div",
+        element("h3", f"{annotation.name}, line by line"),
+        _facts(annotation),
+        element("div", table, style="overflow-x:auto"),
+    )
+
+
+def _facts(annotation: Annotation) -> Markup:
+    rows = [*annotation.facts, ("columns", _legend(annotation))]
+    cells = (
+        element("tr", element("td", name, style=_FACT), element("td", fact, style=_FACT))
+        for name, fact in rows
+    )
+    return element("table", *cells, style="border-collapse:collapse;font-size:13px")
+
+
+def _legend(annotation: Annotation) -> str:
+    opened = "a line opens to its PTX and the machine code (SASS) that ptxas made of it"
+    if not annotation.counted:
+        return f"how many instructions of each a line became; {opened}"
+    waiting = "share of all samples of waiting warps, why most wait; " if annotation.sampled else ""
+    return (
+        "share of all executed instructions (orange); instructions executed, by warps; active "
+        "lanes of 32; sectors of 32 bytes a request to global or local memory touches, of how "
+        "many would do (blue: share of all sectors); extra turns a request to shared memory "
+        f"takes for bank conflicts; {waiting}{opened}"
+    )
+
+
+def _row(annotation: Annotation, line: AnnotatedLine) -> Markup:
+    names = head(annotation)
+    figures = [
+        element("td", value, style=_FIGURE + _heat(line, name))
+        for name, value in zip(names, cells(annotation, line), strict=True)
+    ]
+    return element("tr", *figures, element("td", _source(annotation, line), style=_SOURCE))
+
+
+def _heat(line: AnnotatedLine, column: str) -> str:
+    """The background of a figure: its own share of the whole, as opacity."""
+    if line.counts is None:
+        return ""
+    if column in ("share", "instructions"):
+        return _tint(_INSTRUCTIONS, line.counts.share)
+    if column == "sectors/request":
+        return _tint(_SECTORS, line.counts.sector_share)
+    return ""
+
+
+def _tint(color: str, share: float) -> str:
+    """The root of the share, so that a tenth can still be seen."""
+    opacity = _STRONGEST * share**0.5
+    return f";background-color:rgba({color},{opacity:.2f})" if opacity >= 0.01 else ""
+
+
+def _source(annotation: Annotation, line: AnnotatedLine) -> Markup:
+    counts = line.counts
+    by_sectors = counts is not None and counts.sector_share > counts.share
+    tint = _tint(_SECTORS if by_sectors else _INSTRUCTIONS, line.heat)
+    # Where the style is taken away a space that does not break still indents.
+    text = line.source.replace("\t", "    ")
+    indent = len(text) - len(text.lstrip(" "))
+    code = element("code", "\u00a0" * indent + text[indent:], style=_CODE + tint)
+    if not line.instructions:
+        return element("div", code, style=_PLAIN)
+    parts = [element("summary", code, style=_FOLDED)]
+    told = list(_told(counts)) if counts else []
+    if told:
+        parts.append(element("div", "; ".join(told), style="margin:2px 0 0 1.4em"))
+    parts.append(element("pre", _assembly(annotation, line), style=_ASSEMBLY))
+    return element("details", *parts)
+
+
+def _told(counts: LineCounts) -> Iterator[str]:
+    yield from counts.accesses
+    if counts.sectors:
+        yield f"{percent(counts.sector_share)} of all sectors"
+    if counts.stalls:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in counts.stalls.items())
+        yield f"samples of waiting warps: {reasons}"
+
+
+def _assembly(annotation: Annotation, line: AnnotatedLine) -> str:
+    """PTX to the left, the machine code of each instruction to its right."""
+    several = len({i.kernel for i in line.instructions}) > 1
+    counted = any(i.executed is not None for i in line.instructions)
+    width = min(_WIDEST, max(len(i.text) for i in line.instructions))
+    lead = f"{'warps':>9}  " if counted else ""
+    rows = [f"{lead}{'PTX':<{width}}  SASS"]
+    for kernel, group in groupby(line.instructions, key=lambda i: i.kernel):
+        if several:
+            rows += ["", f"{annotation.kernels.get(kernel, kernel)}:"]
+        for instruction in group:
+            rows += _pair(instruction, width, counted=counted)
+    return "\n".join(rows)
+
+
+def _pair(instruction: Instruction, width: int, *, counted: bool) -> list[str]:
+    runs = "" if instruction.executed is None else str(instruction.executed)
+    lead = f"{runs:>9}  " if counted else ""
+    first, *more = instruction.machine or ("",)
+    rows = [f"{lead}{instruction.text:<{width}}  {first}".rstrip()]
+    blank = " " * (len(lead) + width + 2)
+    return [*rows, *(f"{blank}{text}" for text in more)]

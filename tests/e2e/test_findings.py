@@ -1,0 +1,27 @@
+"""Every tool fires on its faulty kernel, names the line, and stays silent on the sound one."""
+
+from __future__ import annotations
+
+import pytest
+from diagnosing import evaluated, lines
+
+from optiml_magic.findings import TOOLS
+from optiml_magic.testing.findings import NAMES, pair
+from optiml_magic.testing.findings.tasks import TASKS
+from tests.present import sampled
+
+
+def test_every_tool_has_a_pair_and_every_pair_a_tool_and_a_task() -> None:
+    assert {tool.name for tool in TOOLS} == set(NAMES)
+    assert {pair(name).task for name in NAMES} == set(TASKS)
+    assert len(NAMES) >= 22
+    for name in NAMES:
+        assert pair(name).faulty != pair(name).sound
+
+
+@pytest.mark.parametrize("name", sampled(n for n in NAMES if "emulated" in pair(n).devices))
+def test_a_tool_fires_on_the_faulty_kernel_alone(name: str) -> None:
+    wanted = pair(name)
+    faulty, sound = evaluated(wanted, "emulated")
+    assert set(lines(faulty, name)) == {wanted.line}
+    assert sound is None or lines(sound, name) == []
