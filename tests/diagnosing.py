@@ -12,6 +12,7 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.optimize import Session, prepared, session
 from optiml_magic.profilers.levels import Levels
+from optiml_magic.profilers.ncu import Depth
 from optiml_magic.settings import resolve
 from optiml_magic.testing.findings import Pair
 from optiml_magic.testing.findings.tasks import task
@@ -44,7 +45,7 @@ class Diagnoses:
         if self._family == "cuda":
             cases = [instance.case for instance in problem.instances]
             with session(settings, cases, task=problem.task, machine=True) as members:
-                _brief(members.tools.levels, thorough=pair.name == "ncu_rules")
+                _looked(members.tools.levels, "rules" if pair.name == "ncu_rules" else "lines")
                 return self._evaluated(pair, problem, members)
         if device not in self._open:
             members = self._stack.enter_context(session(settings, machine=True))
@@ -66,10 +67,10 @@ class Diagnoses:
         return found[0], found[1] if len(found) > 1 else None
 
 
-def _brief(levels: Levels, *, thorough: bool) -> None:
+def _looked(levels: Levels, depth: Depth) -> None:
     """All sections of ncu take seconds, and only its rules need them."""
     complete = levels.complete
-    levels.complete = lambda runs, **_: complete(runs, thorough=thorough)  # type: ignore[method-assign]
+    levels.complete = lambda runs, **_: complete(runs, depth=depth)  # type: ignore[method-assign]
 
 
 def lines(evaluation: Evaluation, tool: str) -> list[int]:
