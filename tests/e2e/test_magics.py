@@ -74,10 +74,11 @@ def test_optimize_binds_a_callable_result_to_the_kernels_name_and_to_underscore(
 def test_running_a_cell_again_after_calling_its_result_changes_nothing(
     shell: InteractiveShell,
 ) -> None:
-    first = cell(shell, "optimize --ref transpose_ref --budget 4", TRANSPOSE)
+    words = "optimize --ref transpose_ref --budget 4 --no-experience"
+    first = cell(shell, words, TRANSPOSE)
     shell.run_cell("out = transpose(a)")
     assert np.array_equal(shell.user_ns["out"], shell.user_ns["a"].T)
-    second = cell(shell, "optimize --ref transpose_ref --budget 4", TRANSPOSE)
+    second = cell(shell, words, TRANSPOSE)
     assert second.program == first.program
     steps = [[s.candidate for s in r.trajectory.steps] for r in (first, second)]
     assert steps[0] == steps[1]
@@ -151,6 +152,15 @@ def test_bad_input_is_a_short_error_that_names_the_line_and_the_fix(
         assert f"{at} | " in shown
     # Nothing is lost: the next cell works.
     assert cell(shell, "check --ref transpose_ref", TRANSPOSE).passed
+
+
+def test_experience_is_shown_as_tables(shell: InteractiveShell) -> None:
+    cell(shell, "optimize --ref transpose_ref --budget 2", TRANSPOSE)
+    with capture_output():
+        shown = shell.run_line_magic("optiml", "experience")._repr_mimebundle_()
+    assert "shared_tile" in shown["text/plain"]
+    assert "<table" in shown["text/html"]
+    assert "uncoalesced_access &gt; shared_tile" in shown["text/html"]
 
 
 @pytest.mark.parametrize("line", ["help", "doctor", "best -h", "optimize -h"])
