@@ -20,6 +20,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from machine import gpu
+
 from optiml_magic.devices.base import Fault, Job, Sampling, Timing
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.model.build import Build
@@ -64,12 +66,13 @@ def main(out: Path, seconds: float, device: str) -> None:
         problems = {name: prepare(known_task(name, **KERNELS[name]), seeds=1) for name in KERNELS}
         runs = {name: run(problem, members) for name, problem in problems.items()}
         print(f"prepared; {PROCESSES - len(rows)} processes to go", flush=True)
+        card = "" if members.choice.is_emulated else gpu()
         longest = 0.0
         for number in range(len(rows), PROCESSES):
             if time.monotonic() + longest > until:
                 print("time is up: run it again to go on")
                 break
-            row = in_a_fresh_process(number, problems, runs, members)
+            row = {"gpu": card, **in_a_fresh_process(number, problems, runs, members)}
             longest = max(longest, row["wall_seconds"])
             rows.append(row)
             with out.open("a") as file:
@@ -108,7 +111,6 @@ def in_a_fresh_process(
     row = {
         "process": number,
         "device": members.choice.name,
-        "title": members.choice.chip.title,
         "wall_seconds": time.monotonic() - began,
         "kernels": kernels,
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optiml_magic.findings.base import by_line, saved
+from optiml_magic.findings.base import by_line, saved, severity
 from optiml_magic.findings.subject import Subject, counted, of_name
 from optiml_magic.model.counters import MemoryCounters, Space
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
@@ -44,27 +44,29 @@ class AtomicContention:
                 for site in by_line(counts.memory, space):
                     often = site.requests > _PART * counts.warp_instructions
                     if site.access == "atomic" and often and _turns(site) >= _TURNS:
-                        yield _contended(subject, site)
+                        taken = _turns(site) * site.requests
+                        share = taken / (taken + counts.warp_instructions)
+                        yield _contended(subject, site, share)
 
 
 def _turns(site: MemoryCounters) -> float:
     return 1 + site.contention / site.requests
 
 
-def _contended(subject: Subject, site: MemoryCounters) -> Finding:
+def _contended(subject: Subject, site: MemoryCounters, share: float) -> Finding:
     turns = _turns(site)
     evidence = Evidence(
         "turns_per_request", turns, _TURNS, "turn/request", subject.counted_by, site.line
     )
     cause = f"{turns:.0f} of 32 lanes meet at one address in each {site.space} atomic"
-    return _finding(subject, site.line, cause, evidence, 1 - 1 / turns)
+    return _finding(subject, site.line, cause, evidence, share)
 
 
 def _finding(subject: Subject, line: int, cause: str, evidence: Evidence, share: float) -> Finding:
     where = f" on {of_name(line, _target(subject, line))}" if line else ""
     return Finding(
         tool=AtomicContention.name,
-        severity="critical" if share > 0.8 else "warning",
+        severity=severity(saved(share)),
         cause=f"{cause}{where}: they are done one after the other.",
         evidence=(evidence,),
         actions=(

@@ -99,6 +99,14 @@ class Subject:
         percent = self.measured.get(UTILISATION[resource]) if resource in UTILISATION else None
         return None if percent is None else percent / 100
 
+    def part(self, *resources: str) -> float:
+        """The largest share of these resources in an estimate; all of the time on a card.
+
+        There a unit that is not busy may still be what everybody waits for.
+        """
+        terms = [b.seconds for b in self.measured.bounds if b.resource in resources]
+        return min(1.0, max(terms) / self.measured.seconds) if terms else 1.0
+
     @property
     def warps_per_scheduler(self) -> float | None:
         """Resident warps of one of the four schedulers of a multiprocessor."""
@@ -130,7 +138,8 @@ class Subject:
         text = self.text(line)
         sign = _ASSIGNED.search(text)
         names = list(_INDEXED.finditer(text))
-        target = [m for m in names if sign and m.start() < sign.start()][:1]
+        at = _target_start(text[: sign.start()]) if sign else -1
+        target = [m for m in names if m.start() == at]
         stored = [m[1] for m in target]
         loaded = [m[1] for m in names if m not in target]
         if sign and sign[0] != "=" and access == "load":
@@ -152,6 +161,21 @@ class Subject:
     @cached_property
     def _lines(self) -> list[str]:
         return self.program.lexed.code.split("\n")
+
+
+def _target_start(text: str) -> int:
+    """Where the name begins whose element stands at the end of a text; -1 where none does."""
+    text = text.rstrip()
+    while text.endswith("]"):
+        depth, at = 0, len(text)
+        while at and (depth or at == len(text)):
+            at -= 1
+            depth += {"]": 1, "[": -1}.get(text[at], 0)
+        text = text[:at].rstrip()
+        if not text.endswith("]"):
+            name = re.search(r"[A-Za-z_]\w*$", text)
+            return name.start() if name else -1
+    return -1
 
 
 def of_name(line: int, name: str) -> str:

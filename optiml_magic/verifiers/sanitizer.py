@@ -18,7 +18,7 @@ from pathlib import Path
 
 from optiml_magic.devices.base import Case, Job
 from optiml_magic.devices.hosted import HostedDevice
-from optiml_magic.errors import MachineError
+from optiml_magic.errors import OptimlError
 from optiml_magic.model.build import Build
 from optiml_magic.model.hazard import Hazard, HazardKind, Index, Severity
 from optiml_magic.model.verdict import OutputCheck
@@ -101,8 +101,8 @@ class SanitizerInspector:
                         break
                 else:
                     fault = None
-            except MachineError as lost:
-                unchecked = f"{name}: {lost.message}"
+            except OptimlError as lost:  # a card that the tool does not support fails anywhere
+                fault, unchecked = None, f"{name}: {lost.message.strip().splitlines()[-1]}"
             finally:
                 host.close(seconds=60.0)
             text = logged(Path(folder))

@@ -23,6 +23,7 @@ from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.optimize import evaluate_once, optimize, session
 from optiml_magic.preparation import Preparation, Prepared
 from optiml_magic.profilers.events import EventsProfiler
+from optiml_magic.profilers.levels import Levels
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
 from optiml_magic.verifiers.problem import prepare
@@ -126,7 +127,9 @@ def test_a_twin_that_is_5_per_cent_faster_is_a_gain_through_the_evaluator(bench:
 
 
 def evaluations(bench: Bench, *texts: str) -> list[Evaluation]:
-    evaluator = Evaluator(bench.problem, replace(bench.members.tools, counters=None))
+    evaluator = Evaluator(
+        bench.problem, replace(bench.members.tools, levels=Levels(emulated=False))
+    )
     found = []
     for number, text in enumerate(texts):
         parent = 0 if number else None
@@ -232,7 +235,7 @@ def test_a_finalist_that_races_and_is_right_by_luck_is_rejected() -> None:
     cases = [instance.case for instance in problem.instances]
     texts = (HONEST, LUCKY, HONEST.replace("2.0f * x[i]", "x[i] + x[i]"))
     with session(resolve({"device": "cuda"}), cases, extent="winners") as members:
-        evaluator = Evaluator(problem, replace(members.tools, counters=None))
+        evaluator = Evaluator(problem, replace(members.tools, levels=Levels(emulated=False)))
         candidates = [
             Candidate(number, 0 if number else None, Proposal(text, "", "test"))
             for number, text in enumerate(texts)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from optiml_magic.devices.base import Case, Execution, Fault, Job
-from optiml_magic.errors import MachineError
+from optiml_magic.errors import InternalError, MachineError, OptimlError
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome
@@ -27,7 +27,7 @@ class Processes:
         self.started: list[tuple[str, list[str]]] = []
         self.report: Callable[[str, str], str] = lambda _tool, _build: ""
         self.fault: Callable[[str, str], Fault | None] = lambda _tool, _build: None
-        self.refuse = ""
+        self.refuse: OptimlError | None = None
         self.end = CLEAN
 
     def sanitized(self, device: str, tool: str, name: str, folder: Path, *, seconds: float) -> Host:
@@ -44,7 +44,7 @@ class Host:
 
     def put(self, case: Case) -> None:
         if self.processes.refuse:
-            raise MachineError(self.processes.refuse, fix="")
+            raise self.processes.refuse
 
     def execute(self, build: Build, job: Job) -> Execution:
         assert job.checks
@@ -110,10 +110,18 @@ def test_a_tool_without_a_summary_has_not_looked(processes):
     assert found.unchecked == "; ".join(f"{tool} gave no summary" for tool in TOOLS)
 
 
-def test_a_host_that_does_not_take_the_inputs_is_a_reason(processes):
-    processes.refuse = "the inputs do not fit"
+@pytest.mark.parametrize(
+    "error",
+    [
+        MachineError("the inputs do not fit", fix=""),
+        InternalError("a child process failed:\nTraceback\nthe inputs do not fit\n"),
+    ],
+)
+def test_a_host_that_does_not_take_the_inputs_is_a_reason(processes, error):
+    processes.refuse = error
     found = inspect("a", "b")
-    assert all(i.unchecked.count("the inputs do not fit") == len(TOOLS) for i in found)
+    reasons = "; ".join(f"{tool}: the inputs do not fit" for tool in TOOLS)
+    assert [i.unchecked for i in found] == [reasons] * 2
 
 
 def test_time_that_is_spent_is_a_reason(processes):
