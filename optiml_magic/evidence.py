@@ -40,9 +40,9 @@ def levels_of(
 ) -> Levels:
     """Static code, energy where it is asked for, and ncu's counters where there are ``cases``.
 
-    The counters are those that the tools read; profilers of other packages come last.
-
-    On an emulated device the code is read only for ``machine``: it costs half a second a new build.
+    The counters are those that the tools read; profilers of other packages come last. ``machine``
+    is for who looks at one kernel: NVIDIA's rules on a card, which take seconds; on an emulated
+    device the machine code, which takes half a second a new build.
     """
     emulated = choice.is_emulated
     disassemble = RememberedCode(settings.disassembled)  # the counters read the same code again
@@ -52,6 +52,7 @@ def levels_of(
         counters = NcuCounters(choice.name, cases, metrics=metrics, disassemble=disassemble)
     return Levels(
         emulated=emulated,
+        thorough=machine,
         counters=counters,
         disassemble=disassemble if machine or not emulated else None,
         energy=EnergyProfiler(device) if settings.energy and not emulated else None,

@@ -1,7 +1,9 @@
 """Does the advice come true? For each finding, its top action that a rule can do, applied.
 
     python benchmarks/gpu/hit_rates.py OUT.jsonl [DEVICE] [SECONDS] [NAME ...]
-    python benchmarks/gpu/hit_rates.py --table OUT.jsonl [OUT.jsonl ...]
+    python benchmarks/gpu/hit_rates.py --table OUT.jsonl [OUT.jsonl ...] [docs/hit-rates.md]
+
+The second form prints the tables, and puts them into the page where one is named.
 
 Each kernel of workloads.py is verified, measured and diagnosed. For each finding the first action
 that a rewrite rule can do is applied, in all variants that the rule gives; of those that are right,
@@ -39,6 +41,7 @@ from optiml_magic.source.program import Program, parse_program
 from optiml_magic.verifiers.problem import prepare
 
 MOST_VARIANTS = 6  # of one action, those of the highest prior
+BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
 Row = dict[str, Any]
 
 
@@ -196,7 +199,12 @@ def share(number: int, of: Sequence[Row]) -> str:
 if __name__ == "__main__":
     words = sys.argv[1:]
     if words[:1] == ["--table"]:
-        print(table(read(map(Path, words[1:]))))
+        paths = [Path(word) for word in words[1:]]
+        found = table(read(path for path in paths if path.suffix == ".jsonl"))
+        print(found)
+        for page in (path for path in paths if path.suffix == ".md"):
+            head, _, rest = page.read_text().partition(BEGIN)
+            page.write_text(f"{head}{BEGIN}\n{found}\n{END}{rest.partition(END)[2]}")
     else:
         main(
             Path(words[0]),

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING
 from optiml_magic.devices.choice import choose
 from optiml_magic.devices.driver import driver_release, require_release
 from optiml_magic.errors import MachineError, OptimlError
+from optiml_magic.experience import Experience
+from optiml_magic.plugins import load
 from optiml_magic.profilers.permission import permission
 from optiml_magic.settings import Settings
 
@@ -71,7 +74,30 @@ def _facts(settings: Settings) -> Iterator[Fact]:
     yield _tried("timing", lambda: _timing(settings, runs))
     choice = choose("auto")
     yield Fact(True, "device", f"auto means {choice.name}: {choice.reason}")
+    yield _plugins()
+    yield _experience(settings)
     yield Fact(True, "home", f"{settings.home} ({_size(settings.home)})")
+
+
+def _plugins() -> Fact:
+    found = load()
+    names = ", ".join(found.names) or "none"
+    if not found.notes:
+        return Fact(True, "plug-ins", names)
+    return Fact(False, "plug-ins", "; ".join((names, *found.notes)), "mend or uninstall them")
+
+
+def _experience(settings: Settings) -> Fact:
+    if not settings.experience:
+        return Fact(True, "experience", "not used, as asked")
+    path = settings.experience_file
+    if not path.exists():
+        return Fact(True, "experience", "none yet: it comes with every optimize")
+    with closing(Experience(path)) as file:
+        applied = sum(tally.applied for tally in file.tallies() if tally.kind == "rule")
+        if file.notes:
+            return Fact(False, "experience", "; ".join(file.notes), f"remove {path}")
+    return Fact(True, "experience", f"{applied} edits of earlier runs")
 
 
 def _version() -> str:

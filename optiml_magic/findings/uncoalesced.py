@@ -102,6 +102,12 @@ def _actions(short: str, most: float) -> tuple[Action, ...]:
             factor=factor,
         ),
         Action(
+            "Give each row to a warp, whose lanes share the loop over it.",
+            "warp_per_item",
+            metric=sectors,
+            factor=factor,
+        ),
+        Action(
             "Stage the data through a padded tile in shared memory.",
             "shared_tile",
             metric=sectors,

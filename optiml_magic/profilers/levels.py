@@ -36,18 +36,24 @@ class Measured:
 
 
 class Levels:
-    """Completes measurements. ``notes`` says of a level that refused why, once."""
+    """Completes measurements. ``notes`` says of a level that refused why, once.
+
+    ``thorough``: the input kernel is counted with all sections and rules of ncu, which takes
+    seconds: for who looks at one kernel, not for a search.
+    """
 
     def __init__(
         self,
         *,
         emulated: bool,
+        thorough: bool = False,
         counters: NcuCounters | None = None,
         disassemble: Disassemble | None = None,
         energy: EnergyProfiler | None = None,
         added: Callable[[Measured], Measurement] = lambda run: run.measurement,
     ) -> None:
         self._emulated = emulated
+        self._thorough = thorough
         self._counters = counters
         self._disassemble = disassemble
         self._energy = energy
@@ -61,15 +67,12 @@ class Levels:
     def completed(
         self, evaluations: Sequence[Evaluation], runs: Mapping[int, tuple[Build, Job]]
     ) -> list[Evaluation]:
-        """Evaluations with the measurements of those in ``runs``, by number, completed.
-
-        The input kernel, number 0, is what the reader sees first: it is counted thoroughly.
-        """
+        """Evaluations with the measurements of those in ``runs``, by number, completed."""
         measured = {e.candidate: e.measurement for e in evaluations}
         known = {n: Measured(*runs[n], m) for n, m in measured.items() if n in runs and m}
-        found = dict(
-            zip(known, self.complete(list(known.values()), thorough=0 in known), strict=True)
-        )
+        thorough = self._thorough and 0 in known
+        completed = self.complete(list(known.values()), thorough=thorough)
+        found = dict(zip(known, completed, strict=True))
         return [replace(e, measurement=found.get(e.candidate, e.measurement)) for e in evaluations]
 
     def complete(self, runs: Sequence[Measured], *, thorough: bool = False) -> list[Measurement]:

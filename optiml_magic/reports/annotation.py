@@ -46,6 +46,7 @@ class LineCounts:
     ideal_sectors: int
     sector_share: float  # of all sectors, 0 to 1
     conflicts: int  # wavefronts of shared memory beyond the least
+    conflict_share: float  # of all conflicts, 0 to 1
     shared_requests: int
     accesses: tuple[str, ...]  # each in words
     stalls: Mapping[str, int]  # samples by reason, the commonest first; of ncu alone
@@ -201,6 +202,7 @@ def _counts(counters: Sequence[KernelCounters]) -> dict[int, LineCounts]:
     weights = machine if known else warps
     whole = sum(weights.values()) or 1
     samples = sum(reasons.total() for reasons in stalls.values()) or 1
+    conflicts = sum(_extra(sites) for sites in memory.values())
     sectors = sum(
         m.sectors for m in _beyond_sm(site for sites in memory.values() for site in sites)
     )
@@ -211,6 +213,8 @@ def _counts(counters: Sequence[KernelCounters]) -> dict[int, LineCounts]:
             lanes=threads[number] / warps[number],
             share=weights[number] / whole,
             sector_share=sum(m.sectors for m in _beyond_sm(memory[number])) / (sectors or 1),
+            conflicts=_extra(memory[number]),
+            conflict_share=_extra(memory[number]) / (conflicts or 1),
             accesses=tuple(accesses(memory[number])),
             stalls=dict(stalls[number].most_common()),
             stall_share=stalls[number].total() / samples,
@@ -223,14 +227,17 @@ def _counts(counters: Sequence[KernelCounters]) -> dict[int, LineCounts]:
 
 def _memory(sites: Sequence[MemoryCounters]) -> dict[str, int]:
     beyond = _beyond_sm(sites)
-    shared = [m for m in sites if m.space == "shared"]
     return {
         "requests": sum(m.requests for m in beyond),
         "sectors": sum(m.sectors for m in beyond),
         "ideal_sectors": sum(m.ideal for m in beyond),
-        "conflicts": sum(m.wavefronts - m.ideal for m in shared),
-        "shared_requests": sum(m.requests for m in shared),
+        "shared_requests": sum(m.requests for m in sites if m.space == "shared"),
     }
+
+
+def _extra(sites: Iterable[MemoryCounters]) -> int:
+    """Wavefronts of shared memory beyond the least."""
+    return sum(m.wavefronts - m.ideal for m in sites if m.space == "shared")
 
 
 def _beyond_sm(sites: Iterable[MemoryCounters]) -> list[MemoryCounters]:

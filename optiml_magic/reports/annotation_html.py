@@ -28,7 +28,7 @@ _ASSEMBLY = (
     "border-left:2px solid rgba(128,128,128,0.5);background-color:transparent;color:inherit"
 )
 # Tints that let the text of a light theme or a dark one through.
-_INSTRUCTIONS, _SECTORS = "255,120,0", "0,120,255"
+_INSTRUCTIONS, _SECTORS, _CONFLICTS = "255,120,0", "0,120,255", "230,30,90"
 _STRONGEST = 0.6  # opacity of a line that has it all
 _WIDEST = 64  # characters of PTX, beyond which machine code is no longer aligned
 
@@ -73,7 +73,7 @@ def _legend(annotation: Annotation) -> str:
         "share of all executed instructions (orange); instructions executed, by warps; active "
         "lanes of 32; sectors of 32 bytes a request to global or local memory touches, of how "
         "many would do (blue: share of all sectors); extra turns a request to shared memory "
-        f"takes for bank conflicts; {waiting}{opened}"
+        f"takes for bank conflicts (red: share of all); {waiting}{opened}"
     )
 
 
@@ -94,6 +94,8 @@ def _heat(line: AnnotatedLine, column: str) -> str:
         return _tint(_INSTRUCTIONS, line.counts.share)
     if column == "sectors/request":
         return _tint(_SECTORS, line.counts.sector_share)
+    if column == "conflicts":
+        return _tint(_CONFLICTS, line.counts.conflict_share)
     return ""
 
 

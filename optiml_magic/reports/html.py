@@ -13,6 +13,7 @@ from optiml_magic.reports.figure import Picture
 from optiml_magic.reports.markup import Markup, document, element
 from optiml_magic.reports.pictures import pictures
 from optiml_magic.reports.quantities import count, ratio, seconds
+from optiml_magic.reports.standing import floor
 from optiml_magic.reports.summary import Summary, promise, step_speedup
 
 _CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
@@ -88,6 +89,7 @@ def _facts(summary: Summary) -> Markup:
         *([("model", summary.model)] if summary.model else []),
         ("baseline", _time(summary.root)),
         ("best", f"{_time(summary.winner)}: {summary.recipe}"),
+        *([("floor", place)] if (place := floor(summary.root, summary.winner)) else []),
         ("checked by", summary.oracle),
         ("launch", summary.launch),
         ("evaluations", f"{len(summary.trajectory.steps)} ({verdicts})"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.finding import Finding
@@ -11,7 +10,7 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.printable import printable
 from optiml_magic.reports.quantities import count, ratio, seconds
-from optiml_magic.reports.standing import above_floor
+from optiml_magic.reports.standing import floor
 from optiml_magic.reports.summary import Summary, promise, step_speedup
 
 
@@ -61,10 +60,9 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield f"  launch       {summary.launch}"
     yield f"  baseline     {_time(summary.root)}"
     yield f"  best         {_time(summary.winner)}: {summary.recipe}"
-    ends = {"baseline": summary.root, "best": summary.winner}
-    floors = [f"{name} {found}" for name, step in ends.items() if (found := _above_floor(step))]
+    floors = floor(summary.root, summary.winner)
     if floors:
-        yield f"  floor        {', '.join(floors)}"
+        yield f"  floor        {floors}"
     verdicts = ", ".join(f"{number} {name}" for name, number in summary.verdicts.items())
     spent = f"{len(summary.trajectory.steps)} in {summary.wall_seconds:.1f} s"
     yield f"  evaluations  {spent} ({verdicts}); {summary.trajectory.stopped}"
@@ -124,14 +122,6 @@ def _steps(summary: Summary, steps: Sequence[Step]) -> list[str]:
         if told:
             lines += [f"     expected {told[0]}", f"     {told[1]}"]
     return lines
-
-
-def _above_floor(step: Step) -> str:
-    """As it was timed last: finalists are timed once more."""
-    measured, standing = step.evaluation.measurement, step.evaluation.standing
-    if measured is None or standing is None:
-        return ""
-    return above_floor(replace(standing, seconds=measured.seconds))
 
 
 def _time(step: Step) -> str:

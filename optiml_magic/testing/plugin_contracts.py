@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from optiml_magic import binding
 from optiml_magic.devices.base import Job
@@ -21,7 +19,6 @@ from optiml_magic.findings import Subject, Tool
 from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.codec import from_json, to_json
-from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.finding import Finding
 from optiml_magic.model.measurement import Measurement, Missing
 from optiml_magic.model.verdict import Outcome
@@ -35,23 +32,20 @@ from optiml_magic.verifiers.problem import Problem, prepare
 
 _SMALL = {
     "transpose_naive": {"rows": 96, "cols": 64},
-    "matmul_naive": {"m": 48, "n": 40, "k": 32},
     "row_sum_naive": {"rows": 160, "cols": 64},
     "softmax": {"rows": 24, "cols": 100},
-    "histogram": {"n": 5000},
 }
+_MOST = 2  # proposals of one rule and kernel that are run
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @contextmanager
 def _evaluator(name: str) -> Iterator[tuple[Problem, Session, Evaluator]]:
-    """One known kernel on the emulated device; nothing is left behind."""
+    """One known kernel on the emulated device; of it stays no more than what was compiled."""
     task = known_task(name, **_SMALL[name])
-    with TemporaryDirectory() as home:
-        settings = resolve({"device": "emulated", "verify_seeds": 1, "home": Path(home)})
-        problem = prepare(task, seeds=1)
-        with session(settings, task=task, machine=True) as members:
-            yield problem, members, Evaluator(problem, members.tools)
+    problem = prepare(task, seeds=1)
+    with session(resolve({"device": "emulated"}), task=task, machine=True) as members:
+        yield problem, members, Evaluator(problem, members.tools)
 
 
 @cache
@@ -66,9 +60,8 @@ def _subject(name: str) -> Subject:
         build, job = _run(problem, members)
         assert found.measurement is not None
         sizes = {b.name: b.array.nbytes for b in problem.instances[0].case.buffers}
-        chip, roofs = members.tools.chip, members.tools.roofs()
-        measured, program = found.measurement, problem.program
-        return Subject(chip, roofs, measured, program, build, job.plan, sizes)
+        tools, measured = members.tools, found.measurement
+        return Subject(tools.chip, tools.roofs(), measured, problem.program, build, job.plan, sizes)
 
 
 def _run(problem: Problem, members: Session) -> tuple[Build, Job]:
@@ -164,17 +157,14 @@ class RuleContract:
 
     def test_what_it_rewrites_means_the_same(self, rule: Rewrite) -> None:
         for name in _SMALL:
+            found = list(rule.propose(parse_program(known_task(name).text), ()))[:_MOST]
+            if not found:
+                continue
             with _evaluator(name) as (problem, _, evaluator):
-                for evaluation in _rewritten(rule, problem, evaluator):
+                evaluator([_candidate(0, problem.program.text)])
+                asked = [Candidate(at, 0, proposal) for at, proposal in enumerate(found, start=1)]
+                for evaluation in evaluator(asked):
                     assert evaluation.verdict.outcome is Outcome.PASSED, evaluation.verdict
-
-
-def _rewritten(rule: Rewrite, problem: Problem, evaluator: Evaluator) -> list[Evaluation]:
-    text = problem.program.text
-    (root,) = evaluator([_candidate(0, text)])
-    found = list(rule.propose(parse_program(text), root.findings))[:4]
-    numbered = [Candidate(number, 0, proposal) for number, proposal in enumerate(found, start=1)]
-    return evaluator(numbered) if numbered else []
 
 
 def _candidate(number: int, text: str) -> Candidate:

@@ -33,7 +33,8 @@ def _times(factor: float) -> Scale:
 
 def _below_zero(array: Any, rng: np.random.Generator) -> Array:
     if array.dtype.kind == "c":
-        return array
+        same: Array = array
+        return same
     return _times(-1e4)(np.abs(array), rng)
 
 

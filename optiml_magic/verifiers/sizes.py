@@ -22,6 +22,7 @@ from optiml_magic.verifiers.problem import Problem, with_sizes
 Sizes = Mapping[str, int]
 _SMALL = (1, 2, 3, 31, 32, 33, 61)
 _ROUND = (64, 128)  # for kernels that can do multiples of something alone
+_BEYOND = (65, 129, 257)  # the first of another tile or block
 _SEED = 1000  # of the first set of inputs; those of the given sizes count from 0
 
 
@@ -85,6 +86,8 @@ def small(given: Sizes) -> Iterator[tuple[dict[str, int], int]]:
         yield _rotated(given, _SMALL, at, step=2), _SEED + at
     for at in range(len(_ROUND)):
         yield _rotated(given, _ROUND, at, step=1), _SEED + len(_SMALL) + at
+    for at in range(len(_BEYOND)):
+        yield _rotated(given, _BEYOND, at, step=1), _SEED + 50 + at
 
 
 def _is_sized(task: Task) -> bool:

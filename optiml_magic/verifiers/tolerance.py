@@ -69,7 +69,8 @@ def tolerance(
         finite = np.abs(expected[np.isfinite(expected) & (expected != 0)])
     scale = float(np.median(finite)) if finite.size else 0.0
     # What underflows in a float is 0 in one kernel and not in another.
-    least = float(np.finfo(dtype).smallest_normal) if size >= 4 else 0.0
+    wide = np.finfo(np.float64 if size == 8 else np.float32)
+    least = float(wide.smallest_normal) if size >= 4 else 0.0
     return Tolerance(relative, max(relative * scale, least))
 
 

@@ -7,6 +7,7 @@ either the reason is wrong or the verification is.
 from __future__ import annotations
 
 _ONE_ROUND = "256 threads for 256 bins: the loop has one round however far it steps"
+_ONE_ROUND_OF_64 = "128 threads for 64 bins: an unsigned index is beyond them after one round"
 _SPANS = "lanes 17, 8, 4, 2 and 1 apart reach all 32 as well as 16, 8, 4, 2 and 1 apart do"
 _FIRST_LANE = "only the first lane's result is used, and it is the same when values move down"
 _NO_REST = "the kernel is right for multiples of 128 alone, where the guard always holds"
@@ -107,5 +108,35 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "reductions/two_pass_sum": {
         "array_too_short@15:29": "a block of 256 threads has 8 warps: 8 of 31 elements are used",
         "tail_skipped@21:12": "8 warps are a multiple of 4",
+    },
+    "scans/hillis_steele": {
+        "wrong_constant@8:53": "lanes beyond the end pad with 1, and a scan passes nothing down",
+        "wrong_initial_value@7:9": "the two halves of the buffer change places",
+        "loop_cut_short@10:26": "offsets are powers of two: none is 255",
+    },
+    "scans/segmented_scan": {
+        "off_by_one_comparison@17:24": "where n is a multiple of 256 a round more stores nothing",
+    },
+    "scans/warp_scan": {
+        "off_by_one_comparison@14:25": "no lane is 32 or more, so the round of 32 adds nothing",
+    },
+    "simulation/nbody_tiled": {
+        "tail_skipped@22:21": "64 threads are a multiple of 4",
+    },
+    "sorting/binary_search": {
+        "tail_skipped@7:13": "a float is divided by 4 and multiplied by 4, which is exact",
+    },
+    "sorting/bitonic_shared": {
+        "off_by_one_comparison@4:10": "equal keys change places",
+        "half_of_a_condition@27:51": "pos is below 256, so `pos & 256` is 0 already",
+    },
+    "sorting/histogram_private": {
+        "wrong_update@9:54": _ONE_ROUND_OF_64,
+        "overwritten_sum@9:54": _ONE_ROUND_OF_64,
+        "loop_steps_too_far@9:54": _ONE_ROUND_OF_64,
+        "guard_dropped@15:9": "a count of 0 is added, which changes nothing",
+    },
+    "sorting/rank_sort": {
+        "wrong_constant@7:34": "the value of a thread beyond the end is never stored",
     },
 }

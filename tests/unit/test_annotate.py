@@ -105,6 +105,7 @@ __global__ void column(const float* x, float* out, int n) {
     column = line_with(found, "float first").counts
     assert column is not None
     assert (column.conflicts, column.shared_requests) == (2 * 7, 2)  # of 8 lanes
+    assert column.conflict_share == 1.0
     store = line_with(found, "out[threadIdx.x] =").counts
     assert store is not None
     assert store.lanes < 32

@@ -9,6 +9,7 @@ from optiml_magic.devices.ratio import Ratio
 from optiml_magic.errors import MachineError
 from optiml_magic.model.condition import Condition, Conditions
 from optiml_magic.model.measurement import Bound, Measurement
+from optiml_magic.plugins import Plugins
 from optiml_magic.settings import resolve
 
 READING = Condition(1980, 3201, 41, 312.0, ("the power limit",))
@@ -44,3 +45,20 @@ def test_an_emulated_device_times_nothing_and_says_so():
     (fact,) = [fact for fact in doctor.examine(resolve({})) if fact.what == "timing"]
     assert fact.well
     assert "estimated on emulated" in fact.found
+
+
+def test_it_tells_of_experience_and_plug_ins(home, monkeypatch):
+    settings = resolve({})
+    assert "none yet" in doctor._experience(settings).found
+    home.mkdir()
+    (home / "experience.sqlite").write_text("no database, " * 100)
+    broken = doctor._experience(settings)
+    assert not broken.well
+    assert "not a database" in broken.found
+    assert doctor._experience(settings).found == "0 edits of earlier runs"
+    assert doctor._experience(resolve({"experience": False})).found == "not used, as asked"
+    assert doctor._plugins() == doctor.Fact(True, "plug-ins", "none")
+    left_out = Plugins(names=("one of two 1.0",), _notes={"plug-in `x` is left out: no": None})
+    monkeypatch.setattr(doctor, "load", lambda: left_out)
+    found = doctor._plugins()
+    assert (found.well, found.found) == (False, "one of two 1.0; plug-in `x` is left out: no")
