@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
+from typing import Self, get_args
 
 from optiml_magic.evaluation import Evaluator
+from optiml_magic.findings import Subject
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.finding import Finding, RooflineClass
+from optiml_magic.model.measurement import Bound
 from optiml_magic.optimize import Session, prepared, session
 from optiml_magic.profilers.levels import Levels
 from optiml_magic.profilers.ncu import Depth
@@ -29,6 +34,7 @@ class Diagnoses:
         self._family = family
         self._stack = ExitStack()
         self._open: dict[str, Session] = {}
+        self.subjects: list[Subject] = []  # of the last pair
 
     def __enter__(self) -> Self:
         self._home = Path(self._stack.enter_context(TemporaryDirectory()))
@@ -56,7 +62,9 @@ class Diagnoses:
         self, pair: Pair, problem: Problem, members: Session
     ) -> tuple[Evaluation, Evaluation | None]:
         texts = [pair.faulty, *([pair.sound] if self._family in pair.without else [])]
-        found = Evaluator(problem, members.tools)(
+        self.subjects.clear()
+        tools = replace(members.tools, findings=(*members.tools.findings, Recorder(self.subjects)))
+        found = Evaluator(problem, tools)(
             [
                 Candidate(number, 0 if number else None, Proposal(text, "", "test"))
                 for number, text in enumerate(texts)
@@ -65,6 +73,53 @@ class Diagnoses:
         for evaluation in found:
             assert evaluation.verdict.passed, evaluation.verdict
         return found[0], found[1] if len(found) > 1 else None
+
+
+class Recorder:
+    """A tool that finds nothing, and keeps what it was shown."""
+
+    name = "recorder"
+    classes: frozenset[RooflineClass] = frozenset(get_args(RooflineClass))
+    metrics: tuple[str, ...] = ()
+
+    def __init__(self, kept: list[Subject]) -> None:
+        self._kept = kept
+
+    def diagnose(self, subject: Subject) -> Iterator[Finding]:
+        self._kept.append(subject)
+        return iter(())
+
+
+def as_on_a_card(subject: Subject) -> Subject:
+    """What is left of emulated evidence where it is ncu that counts."""
+    measured = subject.measured
+    kernels = tuple(
+        replace(
+            counts,
+            source="ncu",
+            memory=tuple(replace(site, contention=0) for site in counts.memory),
+            blocks=(),
+            read_sectors_unique=None,
+            write_sectors_unique=None,
+            read_sectors_per_block=None,
+            memory_warps=None,
+            dram_read_sectors=None,
+        )
+        for counts in measured.kernels
+    )
+    counted = ("emulated", "modelled", "sass")
+    metrics = tuple(
+        replace(m, source="ncu") if m.source in counted or m.name == "dram__bytes.sum" else m
+        for m in measured.metrics
+    )
+    timed = replace(
+        measured,
+        source="events",
+        bounds=(Bound("measured", measured.seconds),),
+        kernels=kernels,
+        metrics=metrics,
+    )
+    return replace(subject, measured=timed)
 
 
 def _looked(levels: Levels, depth: Depth) -> None:

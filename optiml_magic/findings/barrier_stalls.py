@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from optiml_magic.findings.base import saved
-from optiml_magic.findings.dominant_stall import stall_metric, stalled_line, stalls
+from optiml_magic.findings.dominant_stall import stall_metric, stalls
 from optiml_magic.findings.subject import Subject, counted
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
@@ -36,7 +36,7 @@ class BarrierStalls:
         if share is not None:
             if share >= _STALLED:
                 yield _finding(
-                    stalled_line(subject, "barrier") or _busiest(subject),
+                    _busiest(subject),
                     f"Warps spend {100 * share:.0f} % of their time at barriers",
                     Evidence(stall_metric("barrier"), 100 * share, 100 * _STALLED, "%", "ncu"),
                     share,
@@ -56,7 +56,10 @@ class BarrierStalls:
 
 
 def _busiest(subject: Subject) -> int:
-    """The line whose barriers were executed most; the first barrier where nobody counted."""
+    """The line whose barriers were executed most; the first barrier where nobody counted.
+
+    Samples would not do: ncu puts them on the instruction behind a barrier.
+    """
     found: dict[int, int] = {}
     for _, counts in counted(subject):
         for line in counts.lines:

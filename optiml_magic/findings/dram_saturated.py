@@ -13,7 +13,7 @@ from optiml_magic.findings.base import by_line
 from optiml_magic.findings.subject import DRAM_BYTES, Subject, counted, of_name
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
-_SATURATED = 0.75  # of the time, at the speed of a copy
+_SATURATED = 0.70  # of the time, at the speed of a copy
 
 
 class DramSaturated:

@@ -32,7 +32,7 @@ class LocalArrays:
             requests = sum(m.requests for m in sites)
             if not sites or requests < _PART * counts.warp_instructions:
                 continue
-            most = max(sites, key=lambda m: m.requests)
+            most = max(sites, key=lambda m: (m.requests, m.access == "load"))
             where = of_name(most.line, subject.array(most.line, most.access))
             yield Finding(
                 tool=self.name,
