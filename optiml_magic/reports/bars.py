@@ -16,6 +16,7 @@ from optiml_magic.reports.figure import (
     NoPicture,
     Picture,
     drawing,
+    label,
     picture,
 )  # fmt: skip
 from optiml_magic.reports.quantities import seconds
@@ -77,7 +78,7 @@ def _drawn(
         rows = range(len(names))
         scale = 1e6 if estimated else 1.0
         thick = 0.36 if changed else 0.6
-        for shift, color, values, label in (
+        for shift, color, values, key in (
             (-thick / 2, BEFORE, first, f"input kernel, {seconds(before.seconds)}"),
             (thick / 2, AFTER, last, f"best, {seconds(after.seconds)}"),
         ):
@@ -85,17 +86,17 @@ def _drawn(
                 continue
             lengths = [scale * values.get(name, 0.0) for name in names]
             places = [row + (shift if changed else 0.0) for row in rows]
-            axes.barh(places, lengths, thick, color=color, label=label)
+            axes.barh(places, lengths, thick, color=color, label=key)
         if estimated:
             for color, whole in ((BEFORE, before), (AFTER, after))[: 2 if changed else 1]:
                 axes.axvline(scale * whole.seconds, color=color, linewidth=1.2, linestyle="--")
-        axes.set_yticks(list(rows), [_TITLES.get(name, name) for name in names])
+        axes.set_yticks(list(rows), [_TITLES.get(name, label(name)) for name in names])
         axes.invert_yaxis()
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
         axes.set_xlabel(_ALONE if estimated else "% of its peak")
-        goes = f"Where the time of {summary.task} goes on {before.chip}, estimated"
-        busy = f"How busy {summary.task} keeps the parts of {before.chip}, by ncu"
+        goes = f"Where the time of {label(summary.task)} goes on {label(before.chip)}, estimated"
+        busy = f"How busy {label(summary.task)} keeps the parts of {label(before.chip)}, by ncu"
         axes.set_title(goes if estimated else busy)
         figure.legend(loc="outside lower left", labelcolor=INK, ncols=2)
         return picture(figure, NAME, _told(summary, names[0], before, after))
