@@ -90,13 +90,14 @@ def _drawn(
         if estimated:
             for color, whole in ((BEFORE, before), (AFTER, after))[: 2 if changed else 1]:
                 axes.axvline(scale * whole.seconds, color=color, linewidth=1.2, linestyle="--")
-        axes.set_yticks(list(rows), [_TITLES.get(name, label(name)) for name in names])
+        axes.set_yticks(list(rows), [_TITLES.get(name, label(name, 24)) for name in names])
         axes.invert_yaxis()
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
         axes.set_xlabel(_ALONE if estimated else "% of its peak")
-        goes = f"Where the time of {label(summary.task)} goes on {label(before.chip)}, estimated"
-        busy = f"How busy {label(summary.task)} keeps the parts of {label(before.chip)}, by ncu"
+        task, chip = label(summary.task, 30), label(before.chip, 20)
+        goes = f"Where the time of {task} goes on {chip}, estimated"
+        busy = f"How busy {task} keeps the parts of {chip}, by ncu"
         axes.set_title(goes if estimated else busy)
         figure.legend(loc="outside lower left", labelcolor=INK, ncols=2)
         return picture(figure, NAME, _told(summary, names[0], before, after))

@@ -99,7 +99,7 @@ def roofline(summary: Summary) -> Picture | NoPicture:
         _path(axes, path, summary.winner)
         axes.set_xlabel(f"{unit.noun} per byte of device memory")
         axes.set_ylabel(f"{unit.noun} per second")
-        axes.set_title(f"{label(summary.task)} under the roofs of {limits.title}")
+        axes.set_title(f"{label(summary.task, 40)} under the roofs of {limits.title}")
         figure.legend(
             loc="outside lower left",
             fontsize=9,

@@ -325,7 +325,7 @@ class _Strict(HTMLParser):
         assert all(re.fullmatch(r"[\w:;,.#%()\s-]*", value) for value in values)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in {"path", "rect", "use", "defs"}
+        assert tag in {"path", "rect", "use", "defs", "g"}
         self.handle_starttag(tag, attrs)
 
     def handle_comment(self, data: str) -> None:
