@@ -106,14 +106,14 @@ def annotated(
     for line, instruction in _instructions(build.ptx, code or {}, counters):
         by_line[line].append(instruction)
     counts = _counts(counters)
-    rows = text.splitlines()
+    rows = text.removesuffix("\n").split("\n")  # as a compiler counts lines
     last = max([len(rows), *by_line, *counts])
     return Annotation(
         name=name,
         lines=tuple(
             AnnotatedLine(
                 number,
-                rows[number - 1] if number <= len(rows) else "",
+                rows[number - 1].rstrip("\r") if number <= len(rows) else "",
                 tuple(by_line[number]) if number in by_line else (),
                 counts.get(number),
             )

@@ -72,7 +72,7 @@ def render(annotation: Annotation) -> str:
 def _lines(annotation: Annotation) -> Iterator[str]:
     yield f"{annotation.name}, line by line"
     for name, fact in annotation.facts:
-        first, *more = fact.splitlines()
+        first, *more = fact.split("\n")
         yield f"  {name:<8} {first}"
         yield from (f"  {'':<8} {line}" for line in more)
     yield ""

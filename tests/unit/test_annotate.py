@@ -173,6 +173,15 @@ def test_two_copies_of_a_template_are_told_apart() -> None:
     assert facts(found)["counts"] == "emulated, summed over 2 launches"
 
 
+def test_lines_are_counted_as_a_compiler_does() -> None:
+    odd = "// one \u2028 two \x0c three \x0b\r\n"
+    found = annotate(scaled(odd + SCALE.replace("\n", "\r\n")), settings())
+    line = line_with(found, "out[i]")
+    assert line.number == 4
+    assert any("st.global" in i.text for i in line.instructions)
+    assert not any("\r" in line.source for line in found.lines)
+
+
 def test_what_does_not_compile_is_an_error_on_its_line() -> None:
     with pytest.raises(KernelFailed, match="compile_error") as raised:
         annotate(scaled(SCALE.replace("3.0f", "three")), settings())
