@@ -17,6 +17,9 @@ unexport VIRTUAL_ENV
 demo: $(STAMP)
 	"$(BIN)/optiml" demo --html report.html
 
+# What tests and the stored notebooks do is no experience of the user's.
+test soak notebooks: export OPTIML_EXPERIENCE := 0
+
 test: $(STAMP) check
 	"$(BIN)/python" -m pytest -n auto -m "not slow"
 	"$(BIN)/python" -m pytest --nbval-lax notebooks

@@ -44,6 +44,12 @@ class Chip:
         return f"sm_{major}{minor}"
 
     @property
+    def family(self) -> str:
+        """What NVIDIA calls the architecture, ``hopper``; ``sm_NN`` where that is not known."""
+        major, minor = self.capability
+        return _FAMILIES.get((major, minor)) or _FAMILIES.get((major, 0)) or self.architecture
+
+    @property
     def fp32_flops(self) -> float:
         """Peak float32 operations per second, an fma counting two."""
         return 2.0 * self.fp32_per_sm * self.sms * self.clock
@@ -59,6 +65,11 @@ class Chip:
         return 2.0 * self.tensor_per_sm * self.sms * self.clock if self.tensor_per_sm else None
 
 
+# CUDA C++ Programming Guide, "Compute Capabilities": one name a major number, but for 7.5 and 8.9.
+_FAMILIES = {
+    (7, 0): "volta", (7, 5): "turing", (8, 0): "ampere", (8, 9): "ada", (9, 0): "hopper",
+    (10, 0): "blackwell", (11, 0): "blackwell", (12, 0): "blackwell",
+}  # fmt: skip
 _HOPPER = {
     "capability": (9, 0),
     "fp32_per_sm": 128,

@@ -16,7 +16,8 @@ from optiml_magic.errors import KernelFailed, OptimlError, UsageError
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.task import Task
 from optiml_magic.printable import printable
-from optiml_magic.reports import annotation_html, contract, html
+from optiml_magic.reports import annotation_html, contract, experience, html
+from optiml_magic.reports.markup import document
 from optiml_magic.reports.summary import Summary
 from optiml_magic.testing.kernels import DEMO, known_task
 
@@ -58,6 +59,7 @@ def _optimize(options: argparse.Namespace) -> int:
 def _demo(options: argparse.Namespace) -> int:
     if options.budget is None:
         options.budget = _DEMO_BUDGET
+    options.experience = False  # the same for everybody, and nothing that a user's runs should know
     return _optimize_all(options, [known_task(name) for name in DEMO], "optiml demo")
 
 
@@ -144,6 +146,21 @@ def _doctor(options: argparse.Namespace) -> int:
     return 0 if all(fact.well for fact in facts) else 1
 
 
+def _experience(options: argparse.Namespace) -> int:
+    view = verbs.experience(options)
+    _print(repr(view))
+    if options.json:
+        Path(options.json).write_text(
+            json.dumps(experience.rows(view.tallies), indent=1) + "\n", encoding="utf-8"
+        )
+    if options.html:
+        title = "optiml experience"
+        Path(options.html).write_text(
+            document(title, experience.fragment(view.tallies)), encoding="utf-8"
+        )
+    return 0
+
+
 _DEMO_BUDGET = 16  # enough for these three
 
 _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
@@ -153,6 +170,7 @@ _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "annotate": _annotate,
     "run": _run,
     "demo": _demo,
+    "experience": _experience,
     "doctor": _doctor,
 }
 

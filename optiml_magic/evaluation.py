@@ -2,45 +2,40 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal
 
-from optiml_magic import binding, rewards
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.devices.base import Device, Execution, Fault, Job
-from optiml_magic.errors import KernelFailed, SourceError, UsageError
-from optiml_magic.findings import Subject, Tool, diagnose
-from optiml_magic.model.build import Build, CompileFailure, Diagnostic
+from optiml_magic.diagnosis import Diagnosis
+from optiml_magic.errors import KernelFailed
+from optiml_magic.findings import Tool
+from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.roofline import Roofs
 from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.preparation import Preparation, Prepared
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.profilers.levels import Levels
-from optiml_magic.profilers.roofline import stand
-from optiml_magic.profilers.work import LeastWork
-from optiml_magic.source.program import Program, parse_program
 from optiml_magic.verifiers import oracle
 from optiml_magic.verifiers.hazards import Inspection, Inspector, inspected
-from optiml_magic.verifiers.identity import identity
 from optiml_magic.verifiers.problem import Instance, Problem
 from optiml_magic.verifiers.scrutiny import Scrutiny
-from optiml_magic.verifiers.trials import Compiled
 from optiml_magic.verifiers.verify import judge, verify
 
 _AFTER = "a randomly chosen buffer set, after timing"
 
-# Which candidates are inspected for hazards: all that run, those that would be the best so far, or
-# only an input kernel that is to be its own oracle.
-Extent = Literal["all", "winners", "oracle"]
+# Which candidates are inspected for hazards: all that run, those that would be the best so far,
+# those that are left at the end, or only an input kernel that is to be its own oracle.
+Extent = Literal["all", "winners", "finalists", "oracle"]
 
 
 @dataclass(frozen=True)
@@ -60,78 +55,101 @@ class Tools:
     extent: Extent = "winners"
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    program: Compiled
-    plans: tuple[tuple[Instance, LaunchPlan], ...]  # the given sizes, then those learned
-    identity: str
-    notes: tuple[str, ...] = ()
-
-    @property
-    def build(self) -> Build:
-        return self.program.build
-
-
 class Evaluator:
     """Evaluates the candidates of one problem. The first one must be the input kernel."""
 
-    def __init__(self, problem: Problem, tools: Tools, *, thorough: bool = False) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        tools: Tools,
+        *,
+        thorough: bool = False,
+        hit_rates: HitRates = NO_EXPERIENCE,
+    ) -> None:
         self._problem = problem
         self._thorough = thorough  # every candidate as if it would win
         self._tools = tools
         self._instances = problem.instances
-        self._root: Measurement | None = None
-        first = problem.instances[0]
-        self._work = LeastWork(problem.task, first.values, first.case.buffers)
+        self._diagnosis = Diagnosis(problem, tools.chip, tools.findings, tools.roofs, hit_rates)
         self._seen: dict[str, Evaluation] = {}
-        self._scrutiny = Scrutiny(problem, tools.device, tools.chip, tools.instructions)
+        self._witness = tools.inspector if thorough else None  # of who wrote what is wrong
+        self._scrutiny = Scrutiny(
+            problem, tools.device, tools.chip, tools.instructions, self._witness
+        )
+        self._preparation = Preparation(
+            problem, tools.compiler, tools.options, tools.chip, self._scrutiny.trials
+        )
         self._fresh: dict[int, tuple[Build, Job]] = {}  # of this batch, to be counted
         self._best = float("inf")  # seconds of the fastest that may win
         self._inspections: dict[str, Inspection] = {}  # by identity
-        self.notes: tuple[str, ...] = ()
+        self._notes: dict[str, None] = {}  # each once, in order
         for instance in self._instances:
             tools.device.put(instance.case)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be told of the run as a whole."""
+        return (*self._notes, *self._tools.profiler.notes)
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[Evaluation]:
         """Verify and time each, count what passed in one go, then say what it all means."""
         self._fresh.clear()
         evaluations = self._counted([self._timed(candidate) for candidate in candidates])
-        pairs = zip(candidates, evaluations, strict=True)
-        diagnosed = [self._diagnosed(candidate, evaluation) for candidate, evaluation in pairs]
-        for evaluation in diagnosed:
-            if evaluation.identity and evaluation.duplicate_of is None:
-                self._seen[evaluation.identity] = evaluation
-        return diagnosed
+        return [self._understood(c, e) for c, e in zip(candidates, evaluations, strict=True)]
 
     def settle(self, candidates: Sequence[Candidate]) -> dict[int, Measurement | Verdict]:
         """The finalists timed once more against the input kernel, all in turn; by number.
 
-        One that was never the fastest is scrutinised now, and a verdict stands in its place where
-        it fails. Empty on a device whose times are estimated, or where a finalist faults this time.
+        One that was never the fastest is scrutinised now, and where nobody looked for hazards yet
+        somebody does; a verdict stands in the place of one that fails. Empty on a device whose
+        times are estimated; the earlier measurements where a finalist faults this time.
         """
         profiler = self._tools.profiler
         if not isinstance(profiler, EventsProfiler):
             return {}
         settled: dict[int, Measurement | Verdict] = {}
-        runs: dict[int, tuple[Build, Job]] = {}
+        passed: dict[int, Prepared] = {}
         for candidate in candidates:
             prepared = self._prepare(candidate.text)
             if isinstance(prepared, Verdict):
                 settled[candidate.number] = prepared
                 continue
-            first = _verified(prepared.plans)[0][0]
+            first = prepared.verified[0][0]
             verdict = self._scrutiny.correctness(prepared.program, prepared.identity, first)
             if verdict.passed:
-                runs[candidate.number] = (prepared.build, self._job(prepared))
+                passed[candidate.number] = prepared
             else:
                 settled[candidate.number] = verdict
+        if self._tools.extent == "finalists":
+            settled |= self._hazardous(passed)
+        runs = {n: (p.build, self._job(p)) for n, p in passed.items() if n not in settled}
         timed = profiler.settle(list(runs.values()))
         if isinstance(timed, Fault):
             self._note("the finalists could not be timed once more")
-            return {}
+            seen = {number: self._seen[passed[number].identity].measurement for number in runs}
+            return settled | {number: before for number, before in seen.items() if before}
         for number, found in zip([0, *runs], timed, strict=True):
             settled[number] = self._settled(number, found)
         return settled
+
+    def _hazardous(self, finalists: Mapping[int, Prepared]) -> dict[int, Measurement | Verdict]:
+        """The verdicts of those with a hazard; they are inspected together, since that is slow."""
+        inspector = self._tools.inspector
+        if inspector is None or not finalists:
+            return {}
+        jobs = [(prepared.build, self._inspected_job(prepared)) for prepared in finalists.values()]
+        inspections = inspector.inspect(jobs)
+        reasons = {i.unchecked for i in inspections if i.unchecked}
+        self._note(
+            f"hazards of the finalists: not all were looked for; {'; '.join(sorted(reasons))}"
+            if reasons
+            else f"hazards of the finalists: {inspector.name} looked for them"
+        )
+        verdicts = {
+            number: inspected(Verdict(Outcome.PASSED, ""), inspection)
+            for number, inspection in zip(finalists, inspections, strict=True)
+        }
+        return {number: verdict for number, verdict in verdicts.items() if not verdict.passed}
 
     def _settled(self, number: int, found: Measurement | Execution) -> Measurement | Verdict:
         if isinstance(found, Execution):
@@ -140,25 +158,41 @@ class Evaluator:
 
     def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
         """Take in an evaluation made earlier, in a run that is resumed."""
+        root = evaluation.measurement
+        self._diagnosis.remember(candidate, evaluation)
         if candidate.number == 0:
-            self._root = evaluation.measurement
-            if self._root is None:
+            if root is None:
                 return
             refused = self._answer_from_kernel(candidate)
             if refused is not None:
                 raise KernelFailed(f"the input kernel passed before, and now: {refused.summary}")
             prepared, profiler = self._prepare(candidate.text), self._tools.profiler
-            if isinstance(prepared, _Prepared):
+            if isinstance(prepared, Prepared):
                 self._learn(evaluation, candidate, prepared)
-            if isinstance(profiler, EventsProfiler) and isinstance(prepared, _Prepared):
-                profiler.remember(prepared.build, self._job(prepared), self._root.seconds)
+            if isinstance(profiler, EventsProfiler) and isinstance(prepared, Prepared):
+                profiler.remember(prepared.build, self._job(prepared), root.seconds)
         if evaluation.verdict.passed and evaluation.measurement:
             self._best = min(self._best, evaluation.measurement.seconds)
         if evaluation.identity:
             self._seen.setdefault(evaluation.identity, evaluation)
 
+    def _understood(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
+        """Diagnosed; a duplicate has all evidence of the earlier one, of this batch or not."""
+        if evaluation.duplicate_of is None:
+            diagnosed = self._diagnosis(candidate, evaluation, self._fresh.get(candidate.number))
+            if evaluation.identity:
+                self._seen[evaluation.identity] = diagnosed
+            return diagnosed
+        repeated = replace(
+            self._seen[evaluation.identity],
+            candidate=evaluation.candidate,
+            duplicate_of=evaluation.duplicate_of,
+            seconds_spent=evaluation.seconds_spent,
+        )
+        return self._diagnosis(candidate, repeated)
+
     def _note(self, text: str) -> None:
-        self.notes = self.notes if text in self.notes else (*self.notes, text)
+        self._notes[text] = None
 
     def _timed(self, candidate: Candidate) -> Evaluation:
         began = time.monotonic()
@@ -181,9 +215,10 @@ class Evaluator:
         verdict = verify(
             self._tools.device,
             prepared.build,
-            _verified(prepared.plans),
+            prepared.verified,
             instructions=self._tools.instructions,
             notes=(*self._problem.notes, *prepared.notes),
+            inspector=self._witness,
         )
         evaluation = Evaluation(number, prepared.identity, verdict)
         if verdict.passed:
@@ -197,55 +232,13 @@ class Evaluator:
         self._seen[evaluation.identity] = evaluation  # its diagnosis follows with the batch
         return evaluation
 
-    def _prepare(self, text: str) -> _Prepared | Verdict:
-        """Parse, compile and bind; a program of the search that does not fit is only invalid."""
-        try:
-            program = parse_program(text)
-            if program.inits != self._problem.program.inits:
-                raise SourceError(
-                    "what the outputs hold before the launch belongs to the task",
-                    fix="keep the init directives of the input kernel",
-                )
-            names = binding.name_expressions(program, self._problem.interface)
-            source = binding.checked_text(program, self._problem.interface)
-        except UsageError as unfit:
-            return _invalid(unfit)
-        tools = self._tools
-        build = tools.compiler.compile(source, names, tools.chip, tools.options)
-        if isinstance(build, CompileFailure):
-            misfit = binding.misfit(program, self._problem.interface, build)
-            if misfit is not None:
-                return _invalid(misfit)
-            first = build.errors[0]
-            more = f" (and {len(build.errors) - 1} more)" if len(build.errors) > 1 else ""
-            summary, fix = f"{first.message}{more}", _advice(first, self._problem.notes)
-            return Verdict(Outcome.COMPILE_ERROR, summary, line=first.line, fix=fix)
-        compiled = Compiled(build, partial(self.plan, program, build))
-        try:
-            given = [(i, compiled.plan(i)) for i in self._instances]
-            learned, skipped = self._scrutiny.trials.plans(compiled)
-        except UsageError as unfit:
-            return _invalid(unfit)
-        plans = (*given, *learned)
-        notes = (f"its `require` leaves {skipped} other sets of inputs out",) if skipped else ()
-        same = identity(self._problem, compiled, [plan for _, plan in plans])
-        return _Prepared(compiled, plans, same, notes)
+    def _prepare(self, text: str) -> Prepared | Verdict:
+        return self._preparation(text, self._instances)
 
-    def plan(self, program: Program, build: Build, instance: Instance) -> LaunchPlan:
-        """The launches of a program on one instance; UsageError where it does not fit."""
-        return binding.plan(
-            program,
-            self._problem.interface,
-            build,
-            instance.values,
-            instance.shapes,
-            self._tools.chip,
-        )
-
-    def _measured(self, evaluation: Evaluation, prepared: _Prepared) -> Evaluation:
+    def _measured(self, evaluation: Evaluation, prepared: Prepared) -> Evaluation:
         """Measure the first case."""
         job = self._job(prepared)
-        measured = self._tools.profiler.measure(prepared.build, job)
+        measured = self._tools.profiler.measure(prepared.build, job, self._best)
         if isinstance(measured, Fault):
             return replace(evaluation, verdict=judge(Execution(measured)))
         if isinstance(measured, Execution):
@@ -254,24 +247,24 @@ class Evaluator:
         resources = tuple(prepared.build.resources[x.kernel] for x in job.plan.launches)
         return replace(evaluation, measurement=measured, resources=resources)
 
-    def _learn(self, root: Evaluation, candidate: Candidate, prepared: _Prepared) -> Evaluation:
+    def _learn(self, root: Evaluation, candidate: Candidate, prepared: Prepared) -> Evaluation:
         """Try other inputs on the input kernel; its identity covers those that it gets right."""
         assert root.measurement is not None
         told = self._scrutiny.learn(prepared.program, root.measurement)
         for note in told:
             self._note(note)
         again = self._prepare(candidate.text)
-        assert isinstance(again, _Prepared)
+        assert isinstance(again, Prepared)
         notes = (*root.verdict.notes, told[0])
         return replace(root, identity=again.identity, verdict=replace(root.verdict, notes=notes))
 
-    def _challenged(self, evaluation: Evaluation, prepared: _Prepared) -> Evaluation:
+    def _challenged(self, evaluation: Evaluation, prepared: Prepared) -> Evaluation:
         """Every further check, where the candidate would be the best so far: no other can win."""
         measured = evaluation.measurement
         wins = measured is not None and measured.seconds <= self._best
         if measured is None or evaluation.candidate == 0 or not (wins or self._thorough):
             return evaluation
-        first = _verified(prepared.plans)[0][0]
+        first = prepared.verified[0][0]
         found = self._scrutiny.verdict(prepared.program, prepared.identity, first, measured)
         if not found.passed:
             self._fresh.pop(evaluation.candidate, None)
@@ -279,7 +272,7 @@ class Evaluator:
         notes = (*evaluation.verdict.notes, *found.notes)
         return replace(evaluation, verdict=replace(evaluation.verdict, notes=notes))
 
-    def _inspected(self, evaluation: Evaluation, prepared: _Prepared) -> Evaluation:
+    def _inspected(self, evaluation: Evaluation, prepared: Prepared) -> Evaluation:
         """Look for hazards on the first case, where the candidate would be the best so far.
 
         Nothing slower can win, and looking costs more than running. Asked to look at all, also at
@@ -287,7 +280,8 @@ class Evaluator:
         """
         tools, verdict = self._tools, evaluation.verdict
         seconds = evaluation.measurement.seconds if evaluation.measurement else float("inf")
-        wins = tools.extent == "winners" and verdict.passed and seconds <= self._best
+        best = self._thorough or seconds <= self._best
+        wins = tools.extent == "winners" and verdict.passed and best
         ran = tools.extent == "all" and (verdict.passed or verdict.outcome is Outcome.WRONG)
         if not (wins or ran):
             return evaluation
@@ -296,19 +290,21 @@ class Evaluator:
             return replace(evaluation, verdict=verdict)
         return Evaluation(evaluation.candidate, evaluation.identity, verdict)
 
-    def _inspection(self, prepared: _Prepared) -> Inspection:
+    def _inspection(self, prepared: Prepared) -> Inspection:
         inspector = self._tools.inspector
         if inspector is None:
             return Inspection(())
         found = self._inspections.get(prepared.identity)
         if found is None:
-            # The first that is verified: of a large task a small one.
-            job = self._job(replace(prepared, plans=_verified(prepared.plans)))
-            found = inspector.inspect(prepared.build, job)
+            (found,) = inspector.inspect([(prepared.build, self._inspected_job(prepared))])
             self._inspections[prepared.identity] = found
         return found
 
-    def _job(self, prepared: _Prepared) -> Job:
+    def _inspected_job(self, prepared: Prepared) -> Job:
+        """The first that is verified: of a large task a small one."""
+        return self._job(replace(prepared, plans=prepared.verified))
+
+    def _job(self, prepared: Prepared) -> Job:
         instance, plan = prepared.plans[0]
         return Job(instance.case.key, plan, 0, False, self._tools.instructions)
 
@@ -318,26 +314,6 @@ class Evaluator:
         for note in self._tools.levels.notes:
             self._note(note)
         return completed
-
-    def _diagnosed(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
-        """The roofline class, the findings and the reward of what was measured."""
-        tools, measured = self._tools, evaluation.measurement
-        if measured is None or evaluation.duplicate_of is not None:
-            return evaluation
-        if self._root is None:
-            self._root = measured
-        standing = stand(measured, self._work(self._root), tools.roofs())
-        build, job = self._fresh[evaluation.candidate]
-        buffers = {b.name: b.array.nbytes for b in self._instances[0].case.buffers}
-        program = parse_program(candidate.text)
-        subject = Subject(tools.chip, measured, program, build, job.plan, buffers)
-        return replace(
-            evaluation,
-            roofline=standing.kind,
-            standing=standing,
-            findings=diagnose(tools.findings, standing.kind, subject),
-            reward=rewards.reward(self._root, measured),
-        )
 
     def _answer_from_kernel(self, candidate: Candidate) -> Verdict | None:
         """Without a reference the input kernel's own outputs become the wanted ones."""
@@ -352,7 +328,7 @@ class Evaluator:
         answered = oracle.answered(
             self._tools.device,
             prepared.build,
-            _verified(prepared.plans),
+            prepared.verified,
             instructions=self._tools.instructions,
             rtol=self._problem.task.rtol,
             atol=self._problem.task.atol,
@@ -370,20 +346,3 @@ class Evaluator:
         return tuple(
             (instance, plan) for instance, (_, plan) in zip(self._instances, plans, strict=False)
         )
-
-
-def _verified(
-    plans: Sequence[tuple[Instance, LaunchPlan]],
-) -> tuple[tuple[Instance, LaunchPlan], ...]:
-    return tuple((instance, plan) for instance, plan in plans if instance.verified)
-
-
-def _advice(error: Diagnostic, notes: Sequence[str]) -> str:
-    """What to do about an undefined name that was taken for the host's."""
-    name = re.search(r'identifier "(\w+)" is undefined', error.message)
-    taken = [n for n in notes if name and n.startswith(f"dropped host function `{name[1]}`")]
-    return f"{taken[0]}: mark it __device__" if taken else ""
-
-
-def _invalid(unfit: UsageError) -> Verdict:
-    return Verdict(Outcome.INVALID, unfit.message, line=unfit.line or 0, fix=unfit.fix)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 from optiml_magic.compilers.base import CompileOptions, Compiler
@@ -14,10 +15,13 @@ from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.findings import TOOLS
 from optiml_magic.findings.base import wanted
 from optiml_magic.model.build import Build, CompileFailure
+from optiml_magic.model.measurement import Measurement, Missing
 from optiml_magic.model.roofline import Roofs
 from optiml_magic.model.vocabulary import default_counters
+from optiml_magic.plugins import Plugins
+from optiml_magic.profilers.base import AddedProfiler
 from optiml_magic.profilers.energy import EnergyProfiler
-from optiml_magic.profilers.levels import Levels
+from optiml_magic.profilers.levels import Levels, Measured
 from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.profilers.roofs import Card, published, roofs
 from optiml_magic.settings import Settings
@@ -30,25 +34,42 @@ def levels_of(
     cases: Sequence[Case],
     device: HostedDevice,
     settings: Settings,
+    plugins: Plugins,
     *,
     machine: bool,
 ) -> Levels:
     """Static code, energy where it is asked for, and ncu's counters where there are ``cases``.
 
-    On an emulated device the code is read only for ``machine``: it costs half a second a new build.
+    The counters are those that the tools read; profilers of other packages come last. ``machine``
+    is for who looks at one kernel: NVIDIA's rules on a card, which take seconds; on an emulated
+    device the machine code, which takes half a second a new build.
     """
     emulated = choice.is_emulated
     disassemble = RememberedCode(settings.disassembled)  # the counters read the same code again
     counters = None
     if not emulated and cases:
-        metrics = tuple(dict.fromkeys((*default_counters(), *wanted(TOOLS))))
+        metrics = tuple(dict.fromkeys((*default_counters(), *wanted((*TOOLS, *plugins.tools)))))
         counters = NcuCounters(choice.name, cases, metrics=metrics, disassemble=disassemble)
     return Levels(
         emulated=emulated,
+        thorough=machine,
         counters=counters,
         disassemble=disassemble if machine or not emulated else None,
         energy=EnergyProfiler(device) if settings.energy and not emulated else None,
+        added=partial(_added, device, plugins.profilers),
     )
+
+
+def _added(device: HostedDevice, profilers: Sequence[AddedProfiler], run: Measured) -> Measurement:
+    """The measurement with what the profilers of other packages add to it."""
+    measured = run.measurement
+    for profiler in profilers:
+        found = profiler.measure(device, run.build, run.job, measured)
+        if isinstance(found, Missing):
+            measured = replace(measured, missing=(*measured.missing, found))
+        else:
+            measured = replace(measured, metrics=(*measured.metrics, *found))
+    return measured
 
 
 def roofs_of(

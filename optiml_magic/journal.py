@@ -1,7 +1,8 @@
 """The run's journal: one JSON line a fact, appended and flushed before the search sees it.
 
-The first line says what run it is; an ``expansion`` line keeps what the proposers said of a node,
-an ``evaluation`` line what became of a candidate. To resume is to run the same search again with
+The first line says what run it is, and what earlier runs had taught when it began; an ``expansion``
+line keeps what the proposers said of a node, an ``evaluation`` line what became of a candidate. To
+resume is to run the same search again with
 this memory: what stands in the journal is not asked or evaluated a second time, so only what was in
 flight at the end is repeated. Texts, digests and figures only; never pickles.
 """
@@ -21,9 +22,10 @@ from optiml_magic.errors import UsageError
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.view import View
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class RunHeader:
     seed: int
     batch: int
     proposers: tuple[str, ...]
+    plugins: tuple[str, ...]  # of other packages, with their versions
     options_digest: str  # of how it is compiled: flags, and the headers that the program reaches
 
     def differences(self, other: RunHeader) -> tuple[str, ...]:
@@ -73,6 +76,7 @@ class Evaluated:
 @dataclass(frozen=True)
 class _Line:
     header: RunHeader | None = None
+    hit_rates: HitRates | None = None
     expansion: Expansion | None = None
     evaluated: Evaluated | None = None
 
@@ -83,6 +87,8 @@ class Journal:
     def __init__(self, path: Path, file: BinaryIO, lines: Sequence[_Line]) -> None:
         self.path = path
         self._file = file
+        self.run = next((x.header.run for x in lines if x.header), "")
+        self.hit_rates = next((x.hit_rates for x in lines if x.hit_rates), NO_EXPERIENCE)
         self._expansions = {(e.candidate, e.call): e for e in (x.expansion for x in lines) if e}
         self._evaluations = {
             (e.evaluation.candidate, e.digest): e.evaluation
@@ -93,7 +99,12 @@ class Journal:
         self.replayed = 0
 
     @classmethod
-    def create(cls, path: Path, header: RunHeader) -> Journal:
+    def create(
+        cls,
+        path: Path,
+        header: RunHeader,
+        hit_rates: HitRates = NO_EXPERIENCE,
+    ) -> Journal:
         """A new journal at ``path``; UsageError where one exists already."""
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -103,8 +114,9 @@ class Journal:
                 f"{path} exists already", fix="resume it, or name another journal"
             ) from None
         _lock(file, path)
-        journal = cls(path, file, ())
-        journal._append(_Line(header=header))
+        first = _Line(header=header, hit_rates=hit_rates)
+        journal = cls(path, file, (first,))
+        journal._append(first)
         return journal
 
     @classmethod

@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
@@ -26,23 +26,25 @@ from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.errors import KernelFailed, SourceError
 from optiml_magic.evaluation import Evaluator, Extent, Tools
 from optiml_magic.evidence import levels_of, roofs_of
+from optiml_magic.experience import Experience, Recorder, Setting
 from optiml_magic.exports import Exportable
 from optiml_magic.findings import TOOLS
 from optiml_magic.inprocess import InProcess, library_of
 from optiml_magic.journal import SCHEMA, Journal, RunHeader
-from optiml_magic.llms.choice import ModelChoice
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
-from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
-from optiml_magic.model.verdict import Verdict
+from optiml_magic.plugins import Plugins, load
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.emulated import EmulatedProfiler
 from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import mixed
+from optiml_magic.proposers.model import language_model, notes_of
+from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
 from optiml_magic.provenance import inputs_digest, options_digest, source_digest
 from optiml_magic.reports.provenance import provenance
@@ -57,9 +59,6 @@ from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
 from optiml_magic.verifiers.problem import Problem, prepare
 from optiml_magic.verifiers.sanitizer import SanitizerInspector
 
-if TYPE_CHECKING:
-    from optiml_magic.proposers.llm import LlmProposer
-
 Progress = Callable[[Step], None]
 _GPU_BATCH = 8  # what one ncu process counts; the emulated device counts by itself
 _FINALISTS = 3
@@ -71,6 +70,7 @@ class Session:
 
     tools: Tools
     choice: Choice
+    plugins: Plugins
 
 
 @contextmanager
@@ -86,11 +86,12 @@ def session(
 
     ncu counts on ``cases``; programs are compiled with what ``task`` and the settings ask for.
     ``machine``: emulated counts are weighted by the machine code too; half a second a new build.
-    The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, and only
-    where all is to be inspected, since each of its tools takes seconds.
+    The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, which takes
+    seconds: there the finalists are inspected in the place of all who would win.
     """
     options = options_of(task or Task(""), settings)
     choice = choose(settings.device)
+    plugins = load()
     hosted = _compiler(settings, options)
     compiler = CachedCompiler(hosted, settings.cache)
     if not choice.is_emulated:
@@ -110,8 +111,9 @@ def session(
         else EventsProfiler(device, choice.chip)
     )
     inspector: Inspector | None = DeviceInspector(device) if emulated else None
-    if extent == "all" and not emulated:
+    if not emulated and extent != "oracle":
         inspector = SanitizerInspector(choice.name, cases)
+        extent = "finalists" if extent == "winners" else extent
     try:
         tools = Tools(
             compiler=compiler,
@@ -119,14 +121,14 @@ def session(
             device=device,
             chip=choice.chip,
             profiler=profiler,
-            findings=TOOLS,
+            findings=(*TOOLS, *plugins.tools),
             instructions=settings.instructions,
-            levels=levels_of(choice, cases, device, settings, machine=machine),
+            levels=levels_of(choice, cases, device, settings, plugins, machine=machine),
             roofs=roofs_of(choice, compiler, device, settings),
             inspector=inspector,
             extent=extent,
         )
-        yield Session(tools, choice)
+        yield Session(tools, choice, plugins)
     finally:
         hosted.close()
         device.close()
@@ -173,18 +175,25 @@ def optimize(
     chosen = choose_model(settings.llm, settings.llm_url)
     with (
         session(settings, cases, task=task, extent="winners") as members,
-        _model(chosen, settings) as model,
+        language_model(chosen, settings) as model,
+        _experience(settings) as experience,
     ):
-        proposers: tuple[Proposer, ...] = (RuleProposer(), *([model] if model else []))
+        rules = RuleProposer((*REWRITES, *members.plugins.rules))
+        proposers: tuple[Proposer, ...] = (rules, *([model] if model else []))
         header = _header(problem, members, settings, proposers)
         path = resume or settings.runs / f"{header.run}.jsonl"
-        journal = Journal.resume(path, header) if resume else Journal.create(path, header)
+        setting = Setting(members.tools.profiler.source, members.tools.chip.family)
+        learned = HitRates(experience.tallies(setting))
+        journal = Journal.resume(path, header) if resume else Journal.create(path, header, learned)
         try:
-            evaluator = Evaluator(problem, members.tools)
+            evaluator = Evaluator(problem, members.tools, hit_rates=journal.hit_rates)
+            recorder = Recorder(experience, journal.run, setting)
             root = Proposal(problem.program.text, "the input kernel", "user", prior=1.0)
-            expand = journal.remember_expand(partial(mixed, proposers))
+            propose = partial(mixed, proposers, hit_rates=journal.hit_rates)
+            expand = recorder.expand(journal.remember_expand(propose))
             search = Mcts(root, expand, seed=settings.seed)
             evaluate = journal.remember_evaluate(evaluator, evaluator.remember)
+            evaluate = recorder.evaluate(evaluate)
             trajectory = run(
                 search,
                 partial(_reporting, evaluate, progress),
@@ -195,13 +204,14 @@ def optimize(
             trajectory = _settled(trajectory, evaluator)
         finally:
             journal.close()
+    said = (*notes_of(model), *experience.notes)
     summary = Summary(
         task=problem.name,
         device=members.choice.name,
         device_reason=members.choice.reason,
         oracle=problem.oracle,
         launch=problem.launch,
-        notes=(*problem.notes, *evaluator.notes, *_model_notes(model)),
+        notes=(*problem.notes, *evaluator.notes, *members.plugins.notes, *said),
         trajectory=trajectory,
         wall_seconds=time.monotonic() - began,
         journal=path,
@@ -210,29 +220,9 @@ def optimize(
     return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))
 
 
-@contextmanager
-def _model(chosen: ModelChoice, settings: Settings) -> Iterator[LlmProposer | None]:
-    """The language model as proposer, where there is one."""
-    if not chosen.name:
-        yield None
-        return
-    from optiml_magic.llms.openai import OpenAILLM
-    from optiml_magic.proposers.llm import LlmProposer
-
-    llm = OpenAILLM(chosen.name, settings.llm_url or None, timeout=settings.llm_seconds)
-    try:
-        yield LlmProposer(llm, seed=settings.seed, max_tokens=settings.llm_tokens)
-    finally:
-        llm.close()
-
-
-def _model_notes(model: LlmProposer | None) -> tuple[str, ...]:
-    """What the model cost, and every answer of it that could not be used."""
-    if model is None:
-        return ()
-    usage = model.usage
-    spent = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens in {usage.requests} requests"
-    return (f"{model.name}: {spent}, {usage.seconds:.0f} s", *model.notes)
+def _experience(settings: Settings) -> closing[Experience]:
+    """What earlier runs learned, where the user wants it; one of nothing otherwise."""
+    return closing(Experience(settings.experience_file if settings.experience else None))
 
 
 @dataclass(frozen=True)
@@ -264,6 +254,7 @@ def evaluate_once(
             other = Candidate(1, 0, Proposal(program, "another program", "user"))
             (evaluation,) = evaluator([other])
     notes = dict.fromkeys((*problem.notes, *evaluator.notes, *evaluation.verdict.notes))
+    notes |= dict.fromkeys(members.plugins.notes)
     return Checked(problem, members.choice, evaluation, tuple(notes))
 
 
@@ -347,19 +338,7 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     fast = trajectory.fastest(_FINALISTS)
     if not fast:
         return trajectory
-    settled = evaluator.settle([step.candidate for step in fast])
-    steps = tuple(_retimed(step, settled) for step in trajectory.steps)
-    return replace(trajectory, steps=steps, finalists=tuple(number for number in settled if number))
-
-
-def _retimed(step: Step, settled: Mapping[int, Measurement | Verdict]) -> Step:
-    found, before = settled.get(step.candidate.number), step.evaluation.measurement
-    if found is None or before is None:
-        return step
-    if isinstance(found, Verdict):
-        return replace(step, evaluation=replace(step.evaluation, verdict=found))
-    merged = replace(before, seconds=found.seconds, ratio_error=found.ratio_error)
-    return replace(step, evaluation=replace(step.evaluation, measurement=merged))
+    return trajectory.settled(evaluator.settle([step.candidate for step in fast]))
 
 
 def _reporting(
@@ -390,5 +369,6 @@ def _header(
         seed=settings.seed,
         batch=_batch(members),
         proposers=tuple(proposer.name for proposer in proposers),
+        plugins=members.plugins.names,
         options_digest=options_digest(members.tools.options, problem.program.text),
     )

@@ -34,6 +34,7 @@ class Settings:
     fast_math: bool = False  # OPTIML_FAST_MATH: 1 or 0
     compiler: str = "nvrtc"  # OPTIML_COMPILER: nvrtc or nvcc
     nvcc_args: str = ""  # OPTIML_NVCC_ARGS: more arguments for nvcc, as a shell would split them
+    experience: bool = True  # OPTIML_EXPERIENCE: 1 or 0, learn from earlier runs and add to them
     energy: bool = False  # OPTIML_ENERGY: measure it too, two seconds a program, on a GPU
     home: Path = Path("~/.cache/optiml")  # OPTIML_HOME
 
@@ -51,6 +52,11 @@ class Settings:
     def objects(self) -> Path:
         """The folder of the emulated device's object code."""
         return self.home / "objects"
+
+    @property
+    def experience_file(self) -> Path:
+        """What earlier runs learned."""
+        return self.home / "experience.sqlite"
 
     @property
     def runs(self) -> Path:

@@ -41,7 +41,8 @@ def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Journals and the compile cache of a test stay in its own folder."""
+    """Journals, experience and the compile cache of a test stay in its own folder."""
+    monkeypatch.delenv("OPTIML_EXPERIENCE", raising=False)
     folder = tmp_path / "optiml"
     monkeypatch.setenv("OPTIML_HOME", str(folder))
     return folder

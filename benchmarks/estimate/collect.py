@@ -14,8 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from optiml_magic.binding import name_expressions
-from optiml_magic.evaluation import Evaluator
+from optiml_magic.binding import name_expressions, plan
 from optiml_magic.model.launch import BufferArgument, Launch
 from optiml_magic.optimize import optimize, session
 from optiml_magic.settings import resolve
@@ -44,7 +43,6 @@ def main(out: Path) -> None:
         result = optimize(known_task(name, **sizes), settings)
         problem = prepare(known_task(name, **sizes), seeds=1)
         with session(settings) as members:
-            evaluator = Evaluator(problem, members.tools)
             for step in result.trajectory.steps:
                 evaluation = step.evaluation
                 if not evaluation.verdict.passed or evaluation.duplicate_of is not None:
@@ -57,7 +55,11 @@ def main(out: Path) -> None:
                     members.choice.chip,
                     members.tools.options,
                 )
-                plan = evaluator.plan(program, build, problem.instances[0])
+                first = problem.instances[0]
+                planned = plan(
+                    program, problem.interface, build, first.values, first.shapes,
+                    members.choice.chip,
+                )  # fmt: skip
                 programs.append(
                     {
                         "task": name,
@@ -67,7 +69,7 @@ def main(out: Path) -> None:
                         "bounds": {b.resource: b.seconds for b in evaluation.measurement.bounds},
                         "metrics": {m.name: m.value for m in evaluation.measurement.metrics},
                         "cubin": base64.b64encode(build.cubin).decode(),
-                        "launches": [_launch(launch) for launch in plan.launches],
+                        "launches": [_launch(launch) for launch in planned.launches],
                         "buffers": [
                             {"name": b.name, "dtype": b.array.dtype.str, "shape": b.array.shape}
                             for b in problem.instances[0].case.buffers

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from machine import gpu, versions
 
 from optiml_magic.devices.base import Buffer, Case
 from optiml_magic.devices.hosted import HostedDevice
@@ -48,6 +49,8 @@ def main(out: Path) -> None:
     record: dict[str, Any] = {
         "command": "python benchmarks/gpu/evidence.py OUT.json",
         "date": time.strftime("%Y-%m-%d"),
+        "gpu": gpu(),
+        "versions": versions(),
         "sectors": sectors(),
         "faults": faults(),
         "healthy": healthy(),
@@ -119,7 +122,8 @@ def healthy() -> dict[str, float]:
         parts["compile"] = time.perf_counter() - began
         began = time.perf_counter()
         evaluator([candidate(0, problem.program.text)])
-        parts["first evaluation, host start and transfer included"] = time.perf_counter() - began
+        started = "first evaluation, host start, transfer and ncu included"
+        parts[started] = time.perf_counter() - began
         job = evaluator._job(prepared)  # type: ignore[arg-type]  # noqa: SLF001
         build = prepared.build  # type: ignore[union-attr]
         began = time.perf_counter()

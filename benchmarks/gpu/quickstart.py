@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 import time
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
+from machine import gpu, versions
 
 from optiml_magic.reports import contract
 from optiml_magic.result import Result
@@ -55,8 +54,8 @@ def _write(kernels: dict[str, Any], folder: Path) -> None:
     record = {
         "command": "python benchmarks/gpu/quickstart.py FOLDER",
         "date": time.strftime("%Y-%m-%d"),
-        "gpu": _gpu(),
-        "versions": _versions(),
+        "gpu": gpu(),
+        "versions": versions(),
         "kernels": kernels,
     }
     (folder / "quickstart.json").write_text(json.dumps(record, indent=1) + "\n")
@@ -91,20 +90,6 @@ def _kept(result: Result, folder: Path) -> dict[str, Any]:
             if (measured := step.evaluation.measurement) is not None
         },
     }
-
-
-def _versions() -> dict[str, str]:
-    known = {d.name: d.version for d in metadata.distributions()}
-    names = ("cupy-cuda13x", "cupy-cuda12x", "numpy", "ipython")
-    return {name: known[name] for name in names if name in known}
-
-
-def _gpu() -> str:
-    query = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.sm", "--format=csv,noheader"]
-    try:
-        return subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "none"
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ command goes on where it stopped. On an emulated device it shows the same, less 
 from __future__ import annotations
 
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -40,6 +41,7 @@ ENDING = ExitStack()
 FOLDER = Path(tempfile.mkdtemp(prefix="optiml-survival-"))
 EVALUATIONS = 500
 PART = 50
+CARD = os.environ.get("CUDA_VISIBLE_DEVICES", "0")  # as nvidia-smi numbers them
 RUNS = 30
 
 
@@ -194,7 +196,7 @@ def card_memory(device: str) -> int:
     """MiB in use on the card, by anyone; 0 where there is none."""
     if not device.startswith("cuda"):
         return 0
-    query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", "0"]
+    query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", CARD]
     return int(subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0])
 
 

@@ -21,6 +21,7 @@ from optiml_magic.source.program import Program
 from optiml_magic.source.signature import Parameter
 from optiml_magic.source.variables import DeviceVariable
 
+# NVRTC 13.0 has no __builtin_offsetof; what its front end makes of one, __INTADDR__, it has.
 _FIRST_LINE = 1_000_001  # beyond every line of a cell
 _HEAD = """
 #line 1000001
@@ -32,6 +33,11 @@ template <class T> struct optiml_bare<const T> : optiml_bare<T> {};
 template <class T> struct optiml_bare<T*> : optiml_bare<T> {};
 template <class T, decltype(sizeof(0)) N> struct optiml_bare<T[N]> : optiml_bare<T> {};
 template <int line, unsigned long long compiler, unsigned long long array> struct optiml_layout { static_assert(compiler == array, "layout"); };
+#ifdef __CUDACC_RTC__
+#define OPTIML_OFFSET(S, member) __INTADDR__(&((S*)0)->member)
+#else
+#define OPTIML_OFFSET(S, member) __builtin_offsetof(S, member)
+#endif
 """  # noqa: E501
 _ERROR = re.compile(r"\((?P<line>\d+)\): error[^:\n]*: (?P<text>.*)")
 _INSTANCE = re.compile(r"\[with line=(?P<line>\d+), compiler=(?P<compiler>\d+)")
@@ -99,7 +105,7 @@ def _asserted(struct: str, spelled: str, dtype: DType) -> Iterator[tuple[str, st
         path, size = number.path, number.count * number.dtype.itemsize
         value = f"(({struct}*)0)->{path}"
         yield (
-            _equal(f"__builtin_offsetof({struct}, {path})", number.offset),
+            _equal(f"OPTIML_OFFSET({struct}, {path})", number.offset),
             f"`{path}` begins at byte {{}} for the compiler, and at {number.offset} in the array",
         )
         yield (

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -13,12 +14,20 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.devices.choice import choose
 from optiml_magic.devices.driver import driver_release, require_release
-from optiml_magic.errors import OptimlError
+from optiml_magic.errors import MachineError, OptimlError
+from optiml_magic.experience import Experience
+from optiml_magic.plugins import load
 from optiml_magic.profilers.permission import permission
 from optiml_magic.settings import Settings
 
 if TYPE_CHECKING:
+    from optiml_magic.devices.ratio import Ratio
+    from optiml_magic.model.measurement import Measurement
     from optiml_magic.optimize import Checked
+
+_TIMED_ELEMENTS = 1 << 24  # about 50 us on a large card
+_NOISE = 0.01  # as much as a gain has to exceed
+_REPORT = "see the line `end to end`"
 
 
 @dataclass(frozen=True)
@@ -62,9 +71,33 @@ def _facts(settings: Settings) -> Iterator[Fact]:
     if driver_release():
         yield _tried("CUDA", _fit)
     yield _counters(runs)
+    yield _tried("timing", lambda: _timing(settings, runs))
     choice = choose("auto")
     yield Fact(True, "device", f"auto means {choice.name}: {choice.reason}")
+    yield _plugins()
+    yield _experience(settings)
     yield Fact(True, "home", f"{settings.home} ({_size(settings.home)})")
+
+
+def _plugins() -> Fact:
+    found = load()
+    names = ", ".join(found.names) or "none"
+    if not found.notes:
+        return Fact(True, "plug-ins", names)
+    return Fact(False, "plug-ins", "; ".join((names, *found.notes)), "mend or uninstall them")
+
+
+def _experience(settings: Settings) -> Fact:
+    if not settings.experience:
+        return Fact(True, "experience", "not used, as asked")
+    path = settings.experience_file
+    if not path.exists():
+        return Fact(True, "experience", "none yet: it comes with every optimize")
+    with closing(Experience(path)) as file:
+        applied = sum(tally.applied for tally in file.tallies() if tally.kind == "rule")
+        if file.notes:
+            return Fact(False, "experience", "; ".join(file.notes), f"remove {path}")
+    return Fact(True, "experience", f"{applied} edits of earlier runs")
 
 
 def _version() -> str:
@@ -128,6 +161,54 @@ def _counters(runs: list[Checked]) -> Fact:
     notes = runs[0].notes if runs else ()
     found = permission(notes, emulated=not runs or runs[0].choice.is_emulated)
     return Fact(found.well, "ncu", found.found, found.remedy)
+
+
+def _timing(settings: Settings, runs: list[Checked]) -> str:
+    """A kernel timed against itself, as two runs with buffers of their own; and the card's state.
+
+    MachineError where the two differ by more than a gain has to.
+    """
+    if not runs:
+        return f"not tried; {_REPORT}"
+    if runs[0].choice.is_emulated:
+        return f"times are estimated on {runs[0].choice.name}; nothing is timed"
+    from optiml_magic.evaluation import Evaluator
+    from optiml_magic.model.candidate import Candidate, Proposal
+    from optiml_magic.optimize import session
+    from optiml_magic.profilers.events import EventsProfiler
+    from optiml_magic.testing.kernels import known_task
+    from optiml_magic.verifiers.problem import prepare
+
+    problem = prepare(known_task("saxpy", n=_TIMED_ELEMENTS), seeds=1)
+    with session(settings) as members:
+        root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
+        (evaluation,) = Evaluator(problem, members.tools)([root])
+        profiler, measured = members.tools.profiler, evaluation.measurement
+    if not isinstance(profiler, EventsProfiler) or profiler.itself is None or measured is None:
+        raise MachineError(f"saxpy was not timed: {evaluation.verdict.summary}", fix=_REPORT)
+    return describe_timing(profiler.itself, measured)
+
+
+def describe_timing(itself: Ratio, measured: Measurement) -> str:
+    """The ratio, whether it is within the noise, and what the card said of itself.
+
+    MachineError where it is not within the noise.
+    """
+    found = f"saxpy, {measured.seconds * 1e6:.1f} us, against itself: {itself}"
+    if itself.beyond > 1 + _NOISE:
+        raise MachineError(
+            f"{found}, which should hold 1",
+            fix="let nobody else use the card while kernels are timed; every interval is wider now",
+        )
+    state = measured.conditions
+    if state is None or state.after is None:
+        return f"{found}, within noise; {state.absent if state else 'its state is unknown'}"
+    card = state.after
+    limits = f", held back by {', '.join(state.limits)}" if state.limits else ""
+    return (
+        f"{found}, within noise; {card.sm_clock} MHz, {card.temperature} degrees, "
+        f"{card.power:.0f} W{limits}"
+    )
 
 
 def _size(folder: Path) -> str:

@@ -20,12 +20,16 @@ HELP = """\
 %%optiml header     keep shared device code for #include; %optiml header lists it
 %optiml  best       the best program of the last optimize
 %optiml  export     write it to FILE.cu or FILE.py, which stand alone
+%optiml  experience what earlier runs learned: which findings and rules paid off
 %optiml  doctor     what this machine can do, and what is missing
 %optiml  help       this page; COMMAND -h tells the options of a command
 """
 
 
 _SUFFIXES = ", ".join(f"{form.suffix} for {form.form}" for form in FORMATS)
+
+
+_EXPERIENCE = "which tools, actions and rules paid off in earlier runs"
 
 
 class HelpShown(Exception):  # noqa: N818  # not an error: the user asked for it
@@ -88,6 +92,7 @@ def cell_parser() -> argparse.ArgumentParser:
     export.add_argument("name", nargs="?", help="of the result of this name, else of the last")
     export.add_argument("file", help=f"its suffix names the format: {_SUFFIXES}")
     export.add_argument("--force", action="store_true", help="replace the file if it is there")
+    verbs.add_parser("experience", help=_EXPERIENCE, description=_EXPERIENCE)
     verbs.add_parser("doctor", help="what this machine can do")
     verbs.add_parser("help", help="all commands")
     return parser
@@ -129,6 +134,9 @@ def line_parser() -> argparse.ArgumentParser:
     demo.add_argument("--json", metavar="OUT", help="write the outcomes to this file")
     _running(demo)
     _searching(demo)
+    learned = verbs.add_parser("experience", help=_EXPERIENCE, description=_EXPERIENCE)
+    learned.add_argument("--html", metavar="OUT", help="write the tables to this file")
+    learned.add_argument("--json", metavar="OUT", help="write them to this file")
     verbs.add_parser("doctor", help="what this machine can do, and what is missing")
     return parser
 
@@ -191,6 +199,10 @@ def _searching(command: argparse.ArgumentParser) -> None:
         "--llm", metavar="MODEL", help="a model beside the rules: its name, none, or auto (auto)"
     )
     command.add_argument("--llm-url", help="its endpoint; the key is OPENAI_API_KEY")
+    command.add_argument(
+        "--no-experience", dest="experience", action="store_false", default=None,
+        help="neither learn from earlier runs nor add to what they learned",
+    )  # fmt: skip
     command.add_argument("--resume", metavar="JOURNAL", help="go on with this run")
 
 

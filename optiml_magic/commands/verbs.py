@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from optiml_magic.annotate import annotate as annotation
-from optiml_magic.commands.views import AnnotateView, CheckView, ProfileView
+from optiml_magic.commands.views import AnnotateView, CheckView, ExperienceView, ProfileView
 from optiml_magic.errors import KernelFailed, UsageError
+from optiml_magic.experience import Experience
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Verdict
@@ -21,7 +23,7 @@ from optiml_magic.settings import Settings, resolve
 
 _SETTINGS = (
     "device", "llm", "llm_url", "budget", "seconds", "seed", "verify_seeds", "run_seconds",
-    "std", "fast_math", "compiler", "nvcc_args", "energy",
+    "std", "fast_math", "compiler", "nvcc_args", "experience", "energy",
 )  # fmt: skip
 
 
@@ -64,6 +66,12 @@ def run(task: Task, options: argparse.Namespace, program: str | None = None) -> 
     outputs = run_once(task, settings_of(options), program=program)
     values = tuple(outputs.values())
     return values[0] if len(values) == 1 else values
+
+
+def experience(options: argparse.Namespace) -> ExperienceView:
+    """What earlier runs learned."""
+    with closing(Experience(settings_of(options).experience_file)) as file:
+        return ExperienceView(file.tallies(), file.notes)
 
 
 def require_passed(verdict: Verdict) -> None:

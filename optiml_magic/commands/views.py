@@ -6,12 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.hit_rates import Tally
 from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.optimize import Checked
 from optiml_magic.printable import printable
-from optiml_magic.reports import annotation_html, annotation_text, html, standing, text
+from optiml_magic.reports import (
+    annotation_html,
+    annotation_text,
+    experience,
+    html,
+    standing,
+    text,
+)
 from optiml_magic.reports.annotation import Annotation
 from optiml_magic.reports.lines import lines as lines_of
+from optiml_magic.reports.markup import element
 from optiml_magic.verifiers.hazards import report
 
 
@@ -63,6 +72,22 @@ class CheckView(_View):
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         page = html.verdict(self.checked.problem.name, self.evaluation.verdict, self._facts)
+        return {"text/plain": repr(self), "text/html": page}
+
+
+@dataclass(frozen=True)
+class ExperienceView:
+    """What earlier runs learned, in tables."""
+
+    tallies: tuple[Tally, ...]
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return "\n".join([experience.text(self.tallies), *(f"note: {n}" for n in self.notes)])
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        notes = [element("p", f"note: {note}") for note in self.notes]
+        page = element("div", experience.fragment(self.tallies), *notes)
         return {"text/plain": repr(self), "text/html": page}
 
 

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optiml_magic.model.build import Build
+from optiml_magic.model.condition import Conditions
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.hazard import Hazard
 from optiml_magic.model.launch import LaunchPlan
-from optiml_magic.model.verdict import Outcome, OutputCheck
+from optiml_magic.model.verdict import Outcome, OutputCheck, Writer
 
 Role = Literal["input", "output", "inout"]
 Order = Literal["forward", "reverse"] | int  # a number seeds a random order
@@ -67,7 +68,8 @@ class Job:
     ``order`` is that of the blocks and warps, and ``checks`` asks for hazards, which costs time;
     both only where the device can do so. ``sample`` lets a device count some blocks alone of a
     launch with more thread instructions than that (0: never); the outputs of the last launch are
-    then unfinished, and not compared.
+    then unfinished, and not compared. ``watch`` names an element of a buffer by its index: with
+    ``checks`` the execution says who wrote it last.
     """
 
     case: str
@@ -78,6 +80,7 @@ class Job:
     order: Order = "forward"
     checks: bool = False
     sample: int = 0
+    watch: tuple[str, tuple[int, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -107,18 +110,37 @@ class Execution:
     unwritten: tuple[tuple[str, int], ...] = ()  # outputs without a wanted answer: name, elements
     hazards: tuple[Hazard, ...] = ()
     printed: str = ""  # by printf in the kernels; of the emulated device alone
+    writer: Writer | None = None  # of the element that was watched, if any thread wrote it
 
 
 @dataclass(frozen=True)
 class Timing:
     """Samples of one run of a launch plan, in seconds, each the mean of ``launches`` of them.
 
-    ``after`` is what the last of them left in a buffer set that was chosen at random.
+    They are those of whole rounds, in order. ``after`` is what one more batch left in a buffer set
+    that was chosen at random.
     """
 
     samples: tuple[float, ...]
     launches: int
     after: Execution | None = None
+    conditions: Conditions | None = None
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How many rounds of samples to take, the first run being the baseline of the others.
+
+    At least ``least`` and at most ``most``, for about ``seconds``; between these until the interval
+    of every ratio to the baseline is narrower than ``width``. After one round, where every other
+    run is more than ``hopeless`` times slower than the baseline (0: never).
+    """
+
+    least: int
+    most: int
+    seconds: float
+    width: float = 0.01
+    hopeless: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -162,8 +184,10 @@ class Device(Protocol):
 class TimedDevice(Device, Protocol):
     """A device with a clock that can be believed."""
 
-    def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...] | Fault:
-        """Each run ``samples`` times, in turn, so that drift of the clock falls on all alike."""
+    def time(
+        self, runs: Sequence[tuple[Build, Job]], sampling: Sampling
+    ) -> tuple[Timing, ...] | Fault:
+        """The runs in turn, so that drift of the clock falls on all alike."""
 
 
 class DrawingDevice(Device, Protocol):

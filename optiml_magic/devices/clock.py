@@ -7,18 +7,23 @@ for the next launch, and the wait would be timed. Source: CUDA C++ Programming G
 from __future__ import annotations
 
 import secrets
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from optiml_magic.devices.base import Case
+from optiml_magic.devices.base import Case, Sampling
 from optiml_magic.devices.memory import Memory, copied, places
 from optiml_magic.devices.module import CudaModule
+from optiml_magic.devices.rounds import sample, warm
+from optiml_magic.devices.telemetry import Telemetry
+from optiml_magic.model.condition import Conditions
 from optiml_magic.model.launch import LaunchPlan
 
 _BATCH_SECONDS = 1e-3  # between two events, so that their resolution does not show
 _MOST_LAUNCHES = 200
 _MOST_COPIED = 2 << 30  # bytes of buffer sets
+_ESTIMATES = 3  # batches of one launch, where that is short
 
 
 @dataclass(frozen=True)
@@ -38,31 +43,68 @@ class TimedRun:
 class Clock:
     """Times runs on one stream of the current card."""
 
-    def __init__(self, cupy: Any, stream: Any) -> None:
+    def __init__(self, cupy: Any, stream: Any, telemetry: Telemetry) -> None:
         self._cp = cupy
         self._stream = stream
+        self._telemetry = telemetry
         self._flushing = 2 * int(cupy.cuda.Device().attributes["L2CacheSize"])
         self._overwrite: Any = None  # of that many bytes
 
-    def batch(self, run: TimedRun) -> float:
-        """Seconds of one launch, the mean of a batch.
+    def sampled(
+        self, runs: Sequence[TimedRun], sampling: Sampling
+    ) -> list[tuple[tuple[float, ...], Conditions]]:
+        """Samples of each run, in seconds of one launch, and the state of the card meanwhile."""
+        graphs = [self._captured(run) for run in runs]
+        clocks: list[list[int]] = [[] for _ in runs]
 
-        Outputs and scratch are overwritten before, so that neither an earlier answer nor a note of
-        one is left; then the L2 is.
-        """
-        cp = self._cp
-        if self._overwrite is None:
-            self._overwrite = cp.empty(self._flushing, cp.uint8)
-        begin, end = cp.cuda.Event(), cp.cuda.Event()
+        def batch(at: int) -> float:
+            seconds = self._timed(runs[at], graphs[at])
+            clocks[at].append(self._telemetry.sm_clock())
+            return seconds
+
+        warm(lambda: self._timed(runs[0], graphs[0]))
+        before = self._telemetry.read()
+        found = sample(len(runs), batch, sampling)
+        after = self._telemetry.read()
+        medians = [statistics.median(mine) for mine in clocks]
+        return [
+            (
+                tuple(seconds),
+                Conditions(before, after, median, medians[0], self._telemetry.absent),
+            )
+            for seconds, median in zip(found, medians, strict=True)
+        ]
+
+    def batch(self, run: TimedRun) -> float:
+        """Seconds of one launch, the mean of a batch."""
+        return self._timed(run, self._captured(run))
+
+    def _captured(self, run: TimedRun) -> Any:
         self._stream.begin_capture()
         for one in run.sets:
             run.module.run(run.plan, places(one), self._stream)
         graph = self._stream.end_capture()
         graph.upload(self._stream)
+        return graph
+
+    def _timed(self, run: TimedRun, graph: Any) -> float:
+        """Seconds of one launch.
+
+        Outputs and scratch are overwritten before, so that neither an earlier answer nor a note of
+        one is left; then the L2 is, twice: meanwhile the graph is queued, and need not be waited
+        for between the events.
+        """
+        cp = self._cp
+        if self._overwrite is None:
+            self._overwrite = cp.empty(self._flushing, cp.uint8)
+        begin, end = cp.cuda.Event(), cp.cuda.Event()
         with self._stream:
             for one in run.sets:
                 self._refresh(run, one)
-            self._overwrite.fill(0)
+        for byte in (0, 255):
+            cp.cuda.runtime.memsetAsync(
+                self._overwrite.data.ptr, byte, self._flushing, self._stream.ptr
+            )
         begin.record(self._stream)
         graph.launch(self._stream)
         end.record(self._stream)
@@ -74,9 +116,11 @@ class Clock:
         # A function that was never launched may still have to be loaded, which a capture forbids.
         run.module.run(run.plan, places(run.sets[0]), self._stream)
         self._stream.synchronize()
-        self.batch(run)
-        once = max(min(self.batch(run) for _ in range(3)), 1e-7)
-        return max(1, min(_MOST_LAUNCHES, int(_BATCH_SECONDS / once)))
+        graph = self._captured(run)
+        once = self._timed(run, graph)
+        if once < _BATCH_SECONDS:
+            once = min(self._timed(run, graph) for _ in range(_ESTIMATES))
+        return max(1, min(_MOST_LAUNCHES, int(_BATCH_SECONDS / max(once, 1e-7))))
 
     def copies(
         self, own: Mapping[str, Memory], launches: int, runs: int

@@ -9,26 +9,36 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from optiml_magic.devices.answers import Answers
-from optiml_magic.devices.base import Array, Buffer, Case, Draw, Execution, Fault, Job, Timing
+from optiml_magic.devices.base import (
+    Array,
+    Buffer,
+    Case,
+    Draw,
+    Execution,
+    Fault,
+    Job,
+    Sampling,
+    Timing,
+)
 from optiml_magic.devices.clock import Clock, TimedRun
 from optiml_magic.devices.compare import compare, same_bits, unlikely
 from optiml_magic.devices.driver import advice, driver_release
 from optiml_magic.devices.faults import fault_of
-from optiml_magic.devices.memory import Memory, places, raw, stored
+from optiml_magic.devices.memory import Memory, broken_guards, guarded, places, raw, stored
 from optiml_magic.devices.module import CudaModule
 from optiml_magic.devices.power import draw
+from optiml_magic.devices.telemetry import Telemetry
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, OutputCheck
 
-_GUARD = 512  # bytes of canary on each side of a buffer; keeps CuPy's alignment
 _MODULES = 8
 _ATTEMPTS = 3  # at a timing in which no further variable turns out to change
 
@@ -54,7 +64,12 @@ class CudaDevice:
         self._modules: dict[str, CudaModule] = {}
         self._answers = Answers(cupy)
         self._rehearsed: set[object] = set()
-        self._clock = Clock(cupy, self._stream)
+
+    @cached_property
+    def _clock(self) -> Clock:
+        """With what the card says of itself; opened when something is timed."""
+        telemetry = Telemetry(self._cp.cuda.Device().pci_bus_id)
+        return Clock(self._cp, self._stream, telemetry)
 
     def put(self, case: Case) -> None:
         self._cases.pop(case.key, None)
@@ -77,7 +92,7 @@ class CudaDevice:
         }
         for name, noise in poison.items():
             raw(memories[name].array)[...] = raw(noise)
-        self._broken_guards(memories)
+        broken_guards(self._cp, memories)
         self._mended(memories)
         self._checks(case, memories, poison, memories)
 
@@ -98,7 +113,7 @@ class CudaDevice:
         except self._errors() as error:
             return Execution(fault_of(error))
         module.note_changes()
-        broken = self._broken_guards({**memories, **scratch})
+        broken = broken_guards(self._cp, {**memories, **scratch})
         if broken:
             return Execution(_outside(broken))
         return Execution(
@@ -148,18 +163,21 @@ class CudaDevice:
             return Execution(fault_of(error))
         return Execution()
 
-    def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...] | Fault:
-        """Seconds of each run, ``samples`` times in turn (A B A B), by events on the stream.
+    def time(
+        self, runs: Sequence[tuple[Build, Job]], sampling: Sampling
+    ) -> tuple[Timing, ...] | Fault:
+        """Seconds of each run, in rounds (A B B A), by events on the stream.
 
         Short plans are launched several times between two events, so that an event's resolution and
         the launch itself do not stand in the figure. Every launch of such a batch has buffers of
         its own, whose outputs and scratch are overwritten before: neither an earlier answer nor a
         note of one is left for it. It finds its data outside of the L2, as ncu arranges it too.
 
-        After the last batch one set of buffers, chosen at random, is compared with the oracle.
+        At the end each run has one batch more, after which one set of its buffers, chosen at
+        random, is compared with the oracle; nothing tells a kernel that this batch is the last.
         """
         try:
-            timings = self._sampled(runs, samples)
+            timings = self._sampled(runs, sampling)
         except self._errors() as error:
             return fault_of(error)
         self._cp.get_default_memory_pool().free_all_blocks()  # they are full of answers
@@ -173,23 +191,22 @@ class CudaDevice:
         except self._errors() as error:
             return fault_of(error)
 
-    def _sampled(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...]:
+    def _sampled(self, runs: Sequence[tuple[Build, Job]], sampling: Sampling) -> tuple[Timing, ...]:
+        clock = self._clock
         prepared = [self._run(build, job, len(runs)) for build, job in runs]
         for _ in range(_ATTEMPTS):
-            seconds: list[list[float]] = [[] for _ in prepared]
+            found = clock.sampled(prepared, sampling)
             left = []
-            for sample in range(samples):
-                for run, found in zip(prepared, seconds, strict=True):
-                    found.append(self._clock.batch(run))
-                    if sample == samples - 1:  # before another run writes to the same buffers
-                        left.append(self._after(run))
+            for run in prepared:
+                clock.batch(run)
+                left.append(self._after(run))  # before another run writes to the same buffers
             # A variable that changed late was not set back: what ran since then is void.
             changed = [run.module.note_changes() for run in prepared]
             if not any(changed):
                 break
         return tuple(
-            Timing(tuple(found), len(run.sets), after)
-            for run, found, after in zip(prepared, seconds, left, strict=True)
+            Timing(seconds, len(run.sets), after, conditions)
+            for run, (seconds, conditions), after in zip(prepared, found, left, strict=True)
         )
 
     def _run(self, build: Build, job: Job, runs: int) -> TimedRun:
@@ -224,7 +241,9 @@ class CudaDevice:
         self._synchronize()
         chosen = run.sets[secrets.randbelow(len(run.sets))]
         _, memories = self._case(run.case.key)
-        broken = self._broken_guards({n: m for n, m in run.sets[0].items() if m.canary is not None})
+        broken = broken_guards(
+            self._cp, {n: m for n, m in run.sets[0].items() if m.canary is not None}
+        )
         if broken:
             return Execution(_outside(broken))
         modified = [
@@ -257,7 +276,7 @@ class CudaDevice:
 
     def _allocate(self, buffer: Buffer) -> Memory:
         cp = self._cp
-        memory = self._guarded(buffer.array.nbytes, buffer.array.dtype, buffer.array.shape)
+        memory = guarded(self._cp, buffer.array.nbytes, buffer.array.dtype, buffer.array.shape)
         if buffer.role != "output":
             memory.array[...] = cp.asarray(stored(buffer.array))
         if buffer.role == "input":
@@ -265,20 +284,6 @@ class CudaDevice:
         if buffer.expected is not None:
             memory.hidden = self._answers.hide(stored(buffer.expected))
         return memory
-
-    def _guarded(self, nbytes: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Memory:
-        cp = self._cp
-        canary = cp.asarray(np.random.default_rng().integers(0, 256, 2 * _GUARD, np.uint8))
-        padded = -(-nbytes // 16) * 16
-        whole = cp.empty(_GUARD + padded + _GUARD, cp.uint8)
-        whole[:_GUARD] = canary[:_GUARD]
-        # The tail guard begins where the data ends, padding included: an off-by-one write is seen.
-        tail = whole[_GUARD + nbytes :]
-        tail[...] = cp.resize(canary[_GUARD:], tail.shape)
-        like = stored(np.empty(1, dtype))
-        shape = shape + like.shape[1:]
-        array = whole[_GUARD : _GUARD + nbytes].view(like.dtype).reshape(shape)
-        return Memory(whole, canary, array, dtype)
 
     def _load(self, build: Build) -> CudaModule:
         module = self._modules.get(build.digest)
@@ -318,7 +323,7 @@ class CudaDevice:
         made = {}
         for at, wanted in enumerate(job.plan.scratch):
             dtype = np.dtype(wanted.dtype)
-            memory = self._guarded(wanted.elements * dtype.itemsize, dtype, (wanted.elements,))
+            memory = guarded(self._cp, wanted.elements * dtype.itemsize, dtype, (wanted.elements,))
             raw(memory.array)[...] = raw(self._poison(memory, job.poison + 1000 + at))
             made[wanted.name] = memory
         return made
@@ -335,18 +340,6 @@ class CudaDevice:
     def _errors(self) -> tuple[type[Exception], ...]:
         cuda = self._cp.cuda
         return (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError)
-
-    def _broken_guards(self, memories: dict[str, Memory]) -> tuple[str, ...]:
-        cp, broken = self._cp, []
-        for name, memory in memories.items():
-            tail = memory.whole[_GUARD + memory.array.nbytes :]
-            same = cp.array_equal(memory.whole[:_GUARD], memory.canary[:_GUARD])
-            same &= cp.array_equal(tail, cp.resize(memory.canary[_GUARD:], tail.shape))
-            if not bool(same):
-                broken.append(name)
-                memory.whole[:_GUARD] = memory.canary[:_GUARD]
-                tail[...] = cp.resize(memory.canary[_GUARD:], tail.shape)
-        return tuple(broken)
 
     def _mended(self, memories: dict[str, Memory]) -> tuple[str, ...]:
         """The inputs that the run wrote to, by their bits; they hold their own values again."""
@@ -387,7 +380,7 @@ class CudaDevice:
 
 def _outside(broken: Sequence[str]) -> Fault:
     """Sticky: who knows what lies behind the guards that were written over."""
-    message = f"the kernel wrote just outside of {', '.join(broken)}"
+    message = f"the kernel wrote just outside of {'; '.join(broken)}"
     return Fault(Outcome.OUT_OF_BOUNDS, message, sticky=True)
 
 

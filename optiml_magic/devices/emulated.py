@@ -17,7 +17,7 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.hazard import Hazard
 from optiml_magic.model.launch import BufferArgument, Launch
-from optiml_magic.model.verdict import Outcome, OutputCheck
+from optiml_magic.model.verdict import Outcome, OutputCheck, Writer
 from optiml_magic.settings import resolve
 
 _OUTCOMES = {
@@ -83,6 +83,8 @@ class EmulatedDevice:
             counters: list[KernelCounters] = []
             hazards: list[Hazard] = []
             printed = ""
+            writer: Writer | None = None
+            watched = _watched(resident, job)
             for launch in job.plan.launches:
                 limits = self._limits(job, last=launch is job.plan.launches[-1])
                 run = _launch(module, variables, launch, resident, scratch, job, limits)
@@ -92,6 +94,7 @@ class EmulatedDevice:
                     _mended(resident)
                     return Execution(_fault(run.fault), hazards=tuple(hazards), printed=printed)
                 counters += [run.counters] if run.counters else []
+                writer = run.writer(*watched) or writer if watched and run.writer else writer
         finally:
             for address in scratch.values():
                 resident.memory.free(address)
@@ -102,6 +105,7 @@ class EmulatedDevice:
             counters=tuple(counters),
             hazards=tuple(hazards),
             printed=printed,
+            writer=writer,
             unwritten=tuple(
                 (
                     b.name,
@@ -211,6 +215,16 @@ def _launch(
         count=job.count,
         variables=variables,
     )
+
+
+def _watched(resident: _Resident, job: Job) -> tuple[int, int] | None:
+    """The address and the bytes of the element that the job watches."""
+    if job.watch is None:
+        return None
+    name, index = job.watch
+    array = next(buffer.array for buffer in resident.case.buffers if buffer.name == name)
+    at = int(np.ravel_multi_index(index, array.shape)) if index else 0
+    return resident.addresses[name] + at * array.itemsize, array.itemsize
 
 
 def _fault(fault: emulator.Fault) -> Fault:

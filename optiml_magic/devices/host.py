@@ -92,7 +92,7 @@ def _answered(device: Device, message: object) -> tuple[object, bytes]:
 
 def _time(device: Device, message: wire.Time) -> object:
     timed = cast(TimedDevice, device).time(
-        list(zip(message.builds, message.jobs, strict=True)), message.samples
+        list(zip(message.builds, message.jobs, strict=True)), message.sampling
     )
     return timed if isinstance(timed, Fault) else wire.Timings(timed)
 

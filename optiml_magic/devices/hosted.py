@@ -13,7 +13,17 @@ import numpy as np
 
 from optiml_magic.child.process import Child
 from optiml_magic.devices import wire
-from optiml_magic.devices.base import Array, Buffer, Case, Draw, Execution, Fault, Job, Timing
+from optiml_magic.devices.base import (
+    Array,
+    Buffer,
+    Case,
+    Draw,
+    Execution,
+    Fault,
+    Job,
+    Sampling,
+    Timing,
+)
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.dtypes import spelled
@@ -56,9 +66,11 @@ class HostedDevice:
             return answer
         raise InternalError(f"the device host answered {answer}")
 
-    def time(self, runs: Sequence[tuple[Build, Job]], samples: int) -> tuple[Timing, ...] | Fault:
+    def time(
+        self, runs: Sequence[tuple[Build, Job]], sampling: Sampling
+    ) -> tuple[Timing, ...] | Fault:
         builds, jobs = tuple(self._lean(b) for b, _ in runs), tuple(j for _, j in runs)
-        answer = self._ask(wire.Time(builds, jobs, samples))
+        answer = self._ask(wire.Time(builds, jobs, sampling))
         if isinstance(answer, Fault):
             return answer
         if isinstance(answer, wire.Timings):

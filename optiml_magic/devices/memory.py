@@ -13,6 +13,8 @@ from optiml_magic.devices.base import Array
 from optiml_magic.devices.module import Place
 from optiml_magic.model.dtypes import BFLOAT16, DType
 
+_GUARD = 512  # bytes of canary on each side of a buffer; keeps CuPy's alignment
+
 
 @dataclass
 class Memory:
@@ -27,6 +29,34 @@ class Memory:
     dtype: DType
     pristine: Any = None
     hidden: Hidden | None = None  # what an output should hold
+
+
+def guarded(cupy: Any, nbytes: int, dtype: DType, shape: tuple[int, ...]) -> Memory:
+    """A new buffer, its content undefined, between canaries of random bytes."""
+    canary = cupy.asarray(np.random.default_rng().integers(0, 256, 2 * _GUARD, np.uint8))
+    padded = -(-nbytes // 16) * 16
+    whole = cupy.empty(_GUARD + padded + _GUARD, cupy.uint8)
+    whole[:_GUARD] = canary[:_GUARD]
+    # The tail guard begins where the data ends, padding included: an off-by-one write is seen.
+    tail = whole[_GUARD + nbytes :]
+    tail[...] = cupy.resize(canary[_GUARD:], tail.shape)
+    like = stored(np.empty(1, dtype))
+    array = whole[_GUARD : _GUARD + nbytes].view(like.dtype).reshape(shape + like.shape[1:])
+    return Memory(whole, canary, array, dtype)
+
+
+def broken_guards(cupy: Any, memories: Mapping[str, Memory]) -> tuple[str, ...]:
+    """The buffers whose canaries were written to; they are whole again."""
+    broken = []
+    for name, memory in memories.items():
+        tail = memory.whole[_GUARD + memory.array.nbytes :]
+        same = cupy.array_equal(memory.whole[:_GUARD], memory.canary[:_GUARD])
+        same &= cupy.array_equal(tail, cupy.resize(memory.canary[_GUARD:], tail.shape))
+        if not bool(same):
+            broken.append(name)
+            memory.whole[:_GUARD] = memory.canary[:_GUARD]
+            tail[...] = cupy.resize(memory.canary[_GUARD:], tail.shape)
+    return tuple(broken)
 
 
 def places(memories: Mapping[str, Memory]) -> dict[str, Place]:

@@ -36,6 +36,7 @@ def draw(cupy: Any, stream: Any, run: TimedRun, seconds: float) -> Draw:
         elapsed += float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3
         count += repeats * launches
     after, wall = nvml.joules(), time.monotonic() - began
+    run.module.note_changes()
     joules = after - before if after is not None and before is not None else None
     return Draw(
         launches=count,

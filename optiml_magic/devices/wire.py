@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optiml_magic.devices.base import Draw, Execution, Fault, Job, Role, Timing, Tolerance
+from optiml_magic.devices.base import (
+    Draw,
+    Execution,
+    Fault,
+    Job,
+    Role,
+    Sampling,
+    Timing,
+    Tolerance,
+)
 from optiml_magic.model.build import Build
 
 
@@ -44,11 +53,11 @@ class Execute:
 
 @dataclass(frozen=True)
 class Time:
-    """Runs to be timed in turn, each ``samples`` times."""
+    """Runs to be timed in turn."""
 
     builds: tuple[Build, ...]
     jobs: tuple[Job, ...]
-    samples: int
+    sampling: Sampling
 
 
 @dataclass(frozen=True)

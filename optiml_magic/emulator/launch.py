@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from optiml_magic.emulator.shadow import MOST_BYTES, Geometry, Shadow, ended, sh
 from optiml_magic.emulator.tally import tally
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.hazard import Hazard
+from optiml_magic.model.verdict import Writer
 
 if TYPE_CHECKING:
     from optiml_magic.emulator.jit import Native
@@ -63,13 +64,14 @@ class Limits:
 class Run:
     """A fault, or the counters if they were asked for; and what the kernel printed until then.
 
-    Of a checked module the hazards as well.
+    Of a checked module the hazards as well, and who wrote the bytes at an address last.
     """
 
     fault: Fault | None
     counters: KernelCounters | None
     printed: str = ""
     hazards: tuple[Hazard, ...] = ()
+    writer: Callable[[int, int], Writer | None] | None = None
 
 
 def launch(  # noqa: PLR0913  # a launch has this many parts
@@ -133,7 +135,8 @@ def launch(  # noqa: PLR0913  # a launch has this many parts
     hazards = shadow.hazards(run) if shadow else ()
     if shadow:
         shadow.keep()
-    return Run(None, counters, _printed(workers, arrays), hazards)
+    writer = partial(shadow.writer, run, crew.table) if shadow else None
+    return Run(None, counters, _printed(workers, arrays), hazards, writer)
 
 
 def _undefined(memory: Memory, table: Bytes) -> list[tuple[int, Bytes]]:

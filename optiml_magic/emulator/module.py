@@ -167,7 +167,8 @@ def _kernel(
     }
     static = [v for v in shared_variables.values() if v.size]
     shared, shared_bytes = _offsets(static)
-    shared_bytes = -(-shared_bytes // 16) * 16
+    if len(static) < len(shared_variables):  # dynamic shared memory begins aligned
+        shared_bytes = -(-shared_bytes // 16) * 16
     shared |= {v.name: shared_bytes for v in shared_variables.values() if not v.size}
     if local_bytes >= WINDOW:
         raise UnsupportedPtx(".local", 0, f"{local_bytes} bytes of local memory are too many.")

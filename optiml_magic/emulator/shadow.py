@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from optiml_magic.emulator.faults import Fault
 from optiml_magic.emulator.layout import (
     ACQUIRED,
+    ALLOCATION,
     BARRIERS,
     CELL,
     FLIGHT,
@@ -43,6 +44,7 @@ from optiml_magic.emulator.places import Area, element
 from optiml_magic.emulator.records import Fields, Kernel, Worker
 from optiml_magic.emulator.watch import Point
 from optiml_magic.model.hazard import Hazard, HazardKind
+from optiml_magic.model.verdict import Writer
 
 MOST_BYTES = 8 << 30  # of cells, of which only those that are touched take memory
 _SPANS = {"global": "global memory", "shared": "shared memory", "local": "local memory"}
@@ -110,6 +112,24 @@ class Shadow:
         """What this launch defined stays defined for the next."""
         for first, valid in self._undefined:
             valid[:] = self._global_valid[first : first + valid.nbytes]
+
+    def writer(self, run: Geometry, table: Bytes, address: int, size: int) -> Writer | None:
+        """Who wrote these bytes of global memory last, if any thread did."""
+        rows = table.view(np.int64).reshape(-1, ALLOCATION.size // 8)
+        first = next(
+            (32 * int(sector) + address - int(low) for low, length, _, sector in rows
+             if low <= address < low + length), None
+        )  # fmt: skip
+        if first is None:
+            return None
+        granule = self._watch.granule
+        cells = self._arrays["global_cells"].view(np.int64).reshape(-1, CELL // 8)
+        written = cells[first >> granule : (first + size - 1 >> granule) + 1, 0].view(np.uint64)
+        last = _Access(int(max(written, key=lambda record: int(record) >> TIME_SHIFT)))
+        if not last.point:
+            return None
+        block, thread = run.block(self._block_of(last.time, run)), run.thread(last.warp, last.lane)
+        return Writer(block, thread, self._point(last.point).line)
 
     def waiting(self) -> tuple[int, ...]:
         """The lines of the barriers that warps arrived at last."""

@@ -13,7 +13,7 @@ from optiml_magic.findings.base import saved
 from optiml_magic.findings.subject import Subject
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
-_PART = 0.02  # of the executed instructions
+_PART = 0.05  # of the executed instructions
 _METRIC = "smsp__inst_executed_pipe_fp64.sum"
 _EXECUTED = "smsp__inst_executed.sum"
 
@@ -59,8 +59,16 @@ class AccidentalFp64:
 
 
 def _meant(subject: Subject) -> bool:
-    """Whether the program says double itself: in an argument, or in its text."""
-    doubles = any("double" in p.ctype for p in subject.parameters.values())
+    """Whether the program says double itself: in an argument, in its text, or to printf alone."""
+    codes = [run.code for run in subject.runs if run.code]
+    only_converted = codes and not any(
+        kind(i) == "fp64" and i.base not in ("cvt", "mov") for c in codes for i in c.instructions
+    )
+    if only_converted:
+        return True
+    doubles = any("double" in p.ctype for p in subject.parameters.values()) or any(
+        "double" in (launch.kernel or "") for launch in subject.program.launches
+    )
     return doubles or subject.line_of(r"\bdouble[234]?\b") > 0
 
 

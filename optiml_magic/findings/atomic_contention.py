@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optiml_magic.findings.base import by_line, saved
+from optiml_magic.findings.base import by_line, saved, severity
 from optiml_magic.findings.subject import Subject, counted, of_name
 from optiml_magic.model.counters import MemoryCounters, Space
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _TURNS = 4.0  # turns of one request, where lanes meet at an address
-_BUSY = 30.0  # percent of the L2's atomic units
+_BUSY = 40.0  # percent of the busiest of the L2's atomic units
 _PART = 0.02  # of the executed instructions
-_UNIT = "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed"
+_UNIT = "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed"
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"
 _SPACES: tuple[Space, ...] = ("global", "shared")
 _CALL = r"\batomic[A-Z]\w*\s*\("
@@ -36,7 +36,7 @@ class AtomicContention:
         if busy is not None and busy >= _BUSY:
             line = subject.line_of(_CALL)
             evidence = Evidence(_UNIT, busy, _BUSY, "%", "ncu", line)
-            cause = f"The L2's atomic units are busy {busy:.0f} % of the time"
+            cause = f"The busiest of the L2's atomic units works {busy:.0f} % of the time"
             yield _finding(subject, line, cause, evidence, busy / 100)
             return
         for _, counts in counted(subject):
@@ -44,27 +44,29 @@ class AtomicContention:
                 for site in by_line(counts.memory, space):
                     often = site.requests > _PART * counts.warp_instructions
                     if site.access == "atomic" and often and _turns(site) >= _TURNS:
-                        yield _contended(subject, site)
+                        taken = _turns(site) * site.requests
+                        share = taken / (taken + counts.warp_instructions)
+                        yield _contended(subject, site, share)
 
 
 def _turns(site: MemoryCounters) -> float:
     return 1 + site.contention / site.requests
 
 
-def _contended(subject: Subject, site: MemoryCounters) -> Finding:
+def _contended(subject: Subject, site: MemoryCounters, share: float) -> Finding:
     turns = _turns(site)
     evidence = Evidence(
         "turns_per_request", turns, _TURNS, "turn/request", subject.counted_by, site.line
     )
     cause = f"{turns:.0f} of 32 lanes meet at one address in each {site.space} atomic"
-    return _finding(subject, site.line, cause, evidence, 1 - 1 / turns)
+    return _finding(subject, site.line, cause, evidence, share)
 
 
 def _finding(subject: Subject, line: int, cause: str, evidence: Evidence, share: float) -> Finding:
     where = f" on {of_name(line, _target(subject, line))}" if line else ""
     return Finding(
         tool=AtomicContention.name,
-        severity="critical" if share > 0.8 else "warning",
+        severity=severity(saved(share)),
         cause=f"{cause}{where}: they are done one after the other.",
         evidence=(evidence,),
         actions=(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optiml_magic.findings.base import by_line, saved
+from optiml_magic.findings.base import WORTH, by_line, saved, severity
 from optiml_magic.findings.subject import Subject, counted, of_name
 from optiml_magic.model.counters import MemoryCounters
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
@@ -32,8 +32,10 @@ class BankConflicts:
             total = sum(m.wavefronts for m in accesses)
             for access in accesses:
                 conflicting = access.wavefronts > _RATIO * access.ideal
-                if conflicting and access.wavefronts > _SHARE * total:
-                    yield _finding(subject, access, total)
+                more = (access.wavefronts - access.ideal) / total
+                gain = saved(more * subject.part("lsu", "latency"))
+                if conflicting and access.wavefronts > _SHARE * total and gain >= WORTH:
+                    yield _finding(subject, access, gain)
 
 
 def _from_sums(subject: Subject) -> Iterator[Finding]:
@@ -52,14 +54,13 @@ def _from_sums(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _finding(subject: Subject, access: MemoryCounters, total: int) -> Finding:
+def _finding(subject: Subject, access: MemoryCounters, gain: float) -> Finding:
     per_request = access.wavefronts / access.requests
-    excess = (access.wavefronts - access.ideal) / total
     cause = "lanes add to the same words" if access.access == "atomic" else "lanes share a bank"
     where = of_name(access.line, subject.array(access.line, access.access))
     return Finding(
         tool=BankConflicts.name,
-        severity="critical" if excess > 0.5 else "warning",
+        severity=severity(gain),
         cause=f"The shared {access.access} on {where} needs {per_request:.1f} "
         f"wavefronts a request where {access.ideal / access.requests:.1f} would do: {cause}.",
         evidence=(
@@ -73,7 +74,7 @@ def _finding(subject: Subject, access: MemoryCounters, total: int) -> Finding:
             ),
         ),
         actions=_actions(access.wavefronts / access.ideal),
-        gain=(1.0, saved(excess * (subject.share("lsu") or 1.0))),
+        gain=(1.0, gain),
         reason="each conflict is one more pass of the load-store unit",
     )
 

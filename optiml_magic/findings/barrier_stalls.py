@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 from optiml_magic.findings.base import saved
 from optiml_magic.findings.dominant_stall import stall_metric, stalled_line, stalls
-from optiml_magic.findings.subject import Run, Subject, counted
-from optiml_magic.model.counters import KernelCounters
+from optiml_magic.findings.subject import Subject, counted
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _STALLED = 0.30  # of the warps' time
@@ -37,7 +36,7 @@ class BarrierStalls:
         if share is not None:
             if share >= _STALLED:
                 yield _finding(
-                    stalled_line(subject, "barrier") or subject.line_of(r"\b__syncthreads\b"),
+                    stalled_line(subject, "barrier") or _busiest(subject),
                     f"Warps spend {100 * share:.0f} % of their time at barriers",
                     Evidence(stall_metric("barrier"), 100 * share, 100 * _STALLED, "%", "ncu"),
                     share,
@@ -49,23 +48,21 @@ class BarrierStalls:
             often = run.launch.block_threads > 32 and counts.barriers > _OFTEN * warps
             if often and between < _BETWEEN:
                 yield _finding(
-                    _busiest(run, counts),
+                    _busiest(subject),
                     f"Warps meet at a barrier every {between:.0f} instructions",
                     Evidence("inst_per_barrier", between, _BETWEEN, "inst/barrier", "emulated"),
                     0.5,
                 )
 
 
-def _busiest(run: Run, counts: KernelCounters) -> int:
-    if run.code is None:
-        return 0
-    executed = {p: b.warp_executions for b in counts.blocks for p in b.ptx_lines}
+def _busiest(subject: Subject) -> int:
+    """The line whose barriers were executed most; the first barrier where nobody counted."""
     found: dict[int, int] = {}
-    for instruction in run.code.instructions:
-        if instruction.base in ("bar", "barrier"):
-            often = executed.get(instruction.ptx_line, 0)
-            found[instruction.line] = found.get(instruction.line, 0) + often
-    return max(found, key=lambda line: found[line], default=0)
+    for _, counts in counted(subject):
+        for line in counts.lines:
+            found[line.line] = found.get(line.line, 0) + line.by_class.get("barrier", 0)
+    most = max(found, key=lambda line: found[line], default=0)
+    return most if found.get(most) else subject.line_of(r"\b__syncthreads\b")
 
 
 def _finding(line: int, cause: str, evidence: Evidence, share: float) -> Finding:

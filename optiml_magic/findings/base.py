@@ -11,7 +11,7 @@ from typing import Protocol
 
 from optiml_magic.findings.subject import Subject
 from optiml_magic.model.counters import Access, MemoryCounters, Space
-from optiml_magic.model.finding import Finding, RooflineClass
+from optiml_magic.model.finding import Finding, RooflineClass, Severity
 
 
 class Tool(Protocol):
@@ -67,10 +67,26 @@ def saved(share: float, factor: float = float("inf")) -> float:
     return 1.0 / max(1.0 - share * (1.0 - 1.0 / factor), 0.05)
 
 
+WORTH = 1.05
+"""The least gain that a tool about traffic or passes speaks of."""
+
+
+def severity(gain: float) -> Severity:
+    """How serious a fault is that costs so much."""
+    return "critical" if gain >= 2.0 else "warning" if gain >= 1.15 else "note"
+
+
 _ORDER = {"critical": 0, "warning": 1, "note": 2}
 
 
 def diagnose(tools: Sequence[Tool], found: RooflineClass, subject: Subject) -> tuple[Finding, ...]:
-    """All findings of the tools that fit the class, the most severe and promising first."""
+    """All findings of the tools that fit the class, the most severe and promising first.
+
+    What several launches say of one line is said once.
+    """
     findings = [f for tool in tools if found in tool.classes for f in tool.diagnose(subject)]
-    return tuple(sorted(findings, key=lambda f: (_ORDER[f.severity], -f.gain[1])))
+    findings.sort(key=lambda f: (_ORDER[f.severity], -f.gain[1]))
+    once: dict[tuple[str, int, str], Finding] = {}
+    for finding in findings:
+        once.setdefault((finding.tool, finding.line, finding.evidence[0].metric), finding)
+    return tuple(once.values())

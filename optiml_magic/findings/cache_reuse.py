@@ -73,8 +73,8 @@ class CacheReuse:
 
 
 def _least(subject: Subject) -> float:
-    """Bytes there are to be read: counted, else those of all arrays that are passed."""
+    """Bytes there are to be read: counted, else those of all arrays that are read."""
     unique = [counts.read_sectors_unique or 0 for _, counts in counted(subject)]
     if unique and all(unique):
         return 32.0 * sum(unique)
-    return float(sum(subject.buffers.values()))
+    return float(subject.read_bytes)

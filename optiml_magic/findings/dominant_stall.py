@@ -73,12 +73,17 @@ def stall_metric(reason: str) -> str:
     return _STEM.format(reason)
 
 
+_SAMPLED = {"no_instruction": "no_instructions"}  # ncu's samples have a name of their own
+
+
 def stalled_line(subject: Subject, reason: str) -> int:
     """The line with most samples of that reason; 0 where nobody sampled."""
     samples: dict[int, int] = {}
     for run in subject.runs:
         for line in run.counts.lines if run.counts else ():
-            samples[line.line] = samples.get(line.line, 0) + line.stalls.get(reason, 0)
+            samples[line.line] = samples.get(line.line, 0) + line.stalls.get(
+                _SAMPLED.get(reason, reason), 0
+            )
     most = max(samples, key=lambda at: samples[at], default=0)
     return most if samples.get(most) else 0
 

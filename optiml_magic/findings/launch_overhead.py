@@ -13,7 +13,6 @@ from optiml_magic.findings.subject import Subject
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _SHARE = 0.20
-_LAUNCH = 2.0e-6  # seconds from one kernel of a graph to the next on recent cards, with its start
 _METRIC = "plan__launches"
 
 
@@ -30,7 +29,7 @@ class LaunchOverhead:
         number = len(subject.plan.launches)
         share = subject.share("launch")
         if share is None:
-            share = min(1.0, number * _LAUNCH / subject.measured.seconds)
+            share = min(1.0, number * subject.roofs.launch / subject.measured.seconds)
         if number < 2 or share < _SHARE:
             return
         written = subject.program.launches

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from optiml_magic.emulator.instructions.traits import is_exchange
 from optiml_magic.findings.base import saved
 from optiml_magic.findings.code import Loop
 from optiml_magic.findings.subject import Run, Subject, of_name
@@ -16,6 +17,7 @@ from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _RATIO = 1.5  # cycles of the chain over the cycles that all warps of a scheduler can fill
 _PART = 0.5  # of the executed instructions that the loop must be
+_BUSY = 0.6  # of the issue slots or the memory: from there on the chain is not what it waits for
 _STALL = "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio"
 _METRIC = "smsp__issue_active.avg.pct_of_peak_sustained_active"
 
@@ -24,12 +26,12 @@ class LowIlp:
     """Fires once for a kernel, on the slowest instruction of the chain."""
 
     name = "low_ilp"
-    classes: frozenset[RooflineClass] = frozenset({"latency", "mixed", "compute"})
+    classes: frozenset[RooflineClass] = frozenset({"latency", "mixed", "compute", "memory"})
     metrics: tuple[str, ...] = (_METRIC, _STALL)
 
     def diagnose(self, subject: Subject) -> Iterator[Finding]:
         warps, busy = subject.warps_per_scheduler, subject.share("issue")
-        if not warps or (busy is not None and busy > 0.6):
+        if not warps or max(busy or 0.0, subject.share("dram") or 0.0) > _BUSY:
             return
         for run in subject.runs:
             loop = _hottest(run)
@@ -37,7 +39,9 @@ class LowIlp:
             if loop is None or chain is None:
                 continue
             filled = loop.issued * max(warps, 1.0)
-            if chain.cycles > _RATIO * filled:
+            # A shuffle or an atomic in the chain is what the loop is about.
+            inherent = is_exchange(chain.slowest) or chain.slowest.base == "atom"
+            if chain.cycles > _RATIO * filled and not inherent:
                 yield _finding(subject, loop, filled)
 
 

@@ -49,18 +49,17 @@ class OccupancyLimiter:
             advice = _ADVICE[limiter]
         yield Finding(
             tool=self.name,
-            severity="warning" if percent < _LOW / 2 else "note",
+            severity="warning" if percent < _LOW / 2 and limiter != "grid" else "note",
             cause=f"{cause}; the limit is {limiter}; {percent:.0f} % of the warps are resident.",
             evidence=(Evidence(_OCCUPANCY, percent, _LOW, "%", "estimated"),),
-            actions=(
-                Action(
-                    advice,
-                    "block_size",
-                    _OCCUPANCY,
-                    "higher",
-                    (1.1, 100 / max(percent, 1.0)),
-                ),
-            ),
-            gain=(1.0, min(4.0, _LOW / max(percent, 1.0))),
+            actions=(_action(limiter, advice, percent, waves),),
+            gain=(1.0, min(1.5 if limiter == "grid" else 3.0, _LOW / max(percent, 1.0))),
             reason="more resident warps hide more latency, where there is latency to hide",
         )
+
+
+def _action(limiter: str, advice: str, percent: float, waves: float) -> Action:
+    """A grid that is too small leaves multiprocessors idle: no block's own occupancy mends that."""
+    if limiter == "grid":
+        return Action(advice, "block_size", "launch__grid_size", "higher", (1.1, 1.1 / waves))
+    return Action(advice, "block_size", _OCCUPANCY, "higher", (1.1, 100 / max(percent, 1.0)))

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optiml_magic.emulator.instructions.traits import kind
-from optiml_magic.emulator.ptx import Immediate, Instruction
+from optiml_magic.emulator.instructions.traits import defined, kind
+from optiml_magic.emulator.ptx import Immediate, Instruction, Register, Symbol
 from optiml_magic.findings.base import saved
+from optiml_magic.findings.code import Code
 from optiml_magic.findings.subject import Run, Subject, counted
+from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _PART = 0.35  # of the machine instructions
@@ -32,25 +34,25 @@ class SlowMath:
         if (subject.share("dram") or 0.0) > _TRAFFIC:
             return
         for run, counts in counted(subject):
-            if run.code is None or not counts.blocks:
+            if run.code is None:
                 continue
-            costs = _costs(run)
-            total = counts.warp_instructions + sum(cost for cost, _ in costs.values())
+            costs = _costs(run, counts) if counts.blocks else _measured(run, counts)
             slow = sum(cost for cost, _ in costs.values())
+            total = counts.warp_instructions + (slow if counts.blocks else 0.0)
             if not costs or slow < _PART * total:
                 continue
             line = max(costs, key=lambda at: costs[at][0])
             yield _finding(subject, line, costs[line][1], slow / total)
 
 
-def _costs(run: Run) -> dict[int, tuple[float, str]]:
+def _costs(run: Run, counts: KernelCounters) -> dict[int, tuple[float, str]]:
     """Extra machine instructions by source line, and the kind that costs most there."""
     assert run.code is not None
-    assert run.counts is not None
-    executed = {p: b.warp_executions for b in run.counts.blocks for p in b.ptx_lines}
+    executed = {p: b.warp_executions for b in counts.blocks for p in b.ptx_lines}
     found: dict[int, dict[str, float]] = {}
+    known = _constants(run.code)
     for instruction in run.code.instructions:
-        what, extra = _extra(instruction)
+        what, extra = _extra(instruction, known)
         if extra:
             kinds = found.setdefault(instruction.line, {})
             cost = extra * executed.get(instruction.ptx_line, 0)
@@ -61,10 +63,41 @@ def _costs(run: Run) -> dict[int, tuple[float, str]]:
     }
 
 
-def _extra(instruction: Instruction) -> tuple[str, int]:
+def _measured(run: Run, counts: KernelCounters) -> dict[int, tuple[float, str]]:
+    """The same where machine instructions were counted by line: the slow ones' part of each."""
+    assert run.code is not None
+    every: dict[int, int] = {}
+    slow: dict[int, tuple[int, str]] = {}
+    known = _constants(run.code)
+    for instruction in run.code.instructions:
+        what, extra = _extra(instruction, known)
+        every[instruction.line] = every.get(instruction.line, 0) + 1 + extra
+        if extra:
+            before = slow.get(instruction.line, (0, what))[0]
+            slow[instruction.line] = before + extra, what
+    executed = {x.line: x.warp_instructions for x in counts.lines}
+    return {
+        line: (executed.get(line, 0) * extra / every[line], what)
+        for line, (extra, what) in slow.items()
+        if executed.get(line)
+    }
+
+
+def _constants(code: Code) -> frozenset[str]:
+    """Registers that hold what ptxas knows: literals, and ``warpSize``."""
+    return frozenset(
+        r.name
+        for i in code.instructions
+        if i.base == "mov" and isinstance(i.operands[1], Immediate | Symbol)
+        for r in defined(i)
+    )
+
+
+def _extra(instruction: Instruction, known: frozenset[str]) -> tuple[str, int]:
     base, parts = instruction.base, instruction.parts
     if base in ("div", "rem") and kind(instruction) == "int":
-        if isinstance(instruction.operands[-1], Immediate):
+        by = instruction.operands[-1]
+        if not isinstance(by, Register) or by.name in known:
             return "", 0  # a product and a shift
         name = "division" if base == "div" else "remainder"
         return f"integer {name}", _INTEGER64 if "64" in instruction.type else _INTEGER32
@@ -96,7 +129,7 @@ def _finding(subject: Subject, line: int, what: str, share: float) -> Finding:
         evidence=(Evidence("slow_instructions", 100 * share, 100 * _PART, "%", "modelled", line),),
         actions=(
             Action(
-                _ADVICE[what.split(maxsplit=1)[0]], metric=_METRIC, factor=(1.1, 1 / (1 - share))
+                _ADVICE[what.split(maxsplit=1)[0]], metric=_METRIC, factor=(1.1, 1 / (1.02 - share))
             ),
         ),
         gain=(1.0, saved(share * (busy or 1.0))),

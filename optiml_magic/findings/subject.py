@@ -13,6 +13,7 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.counters import Access, KernelCounters
 from optiml_magic.model.launch import Launch, LaunchPlan
 from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.roofline import Roofs
 from optiml_magic.source.program import Program
 from optiml_magic.source.signature import Parameter, kernels
 
@@ -20,9 +21,9 @@ _ASSIGNED = re.compile(r"(?<![=!<>])(?:<<|>>|[+\-*/%&|^])?=(?!=)")
 _INDEXED = re.compile(r"\b([A-Za-z_]\w*)\s*\[")
 _TARGET = re.compile(r"([A-Za-z_]\w*)(?:\s*\[[^\]]*\])*\s*$")
 
+DRAM_BYTES = "dram__bytes.sum"
 # What ncu says of the resources that the time model of the emulated device has terms for.
 UTILISATION = {
-    "dram": "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
     "l2": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
     "lsu": "l1tex__throughput.avg.pct_of_peak_sustained_active",
     "issue": "smsp__issue_active.avg.pct_of_peak_sustained_active",
@@ -53,9 +54,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Subject:
-    """One program on one chip, as measured; ``buffers`` has the bytes of each array by name."""
+    """One program on one chip, as measured, under the roofs that this chip has.
+
+    ``buffers`` has the bytes of each array by name.
+    """
 
     chip: Chip
+    roofs: Roofs
     measured: Measurement
     program: Program
     build: Build
@@ -65,7 +70,7 @@ class Subject:
     @property
     def counted_by(self) -> str:
         """The source of the counts by line."""
-        return "emulated" if self.measured.source == "estimated" else "ncu"
+        return next((k.source for k in self.measured.kernels), "ncu")
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -82,19 +87,37 @@ class Subject:
         """The part of the time that this resource alone would need, 0 to 1.
 
         Of an estimate that is the term of the time model, whose roofs are those that a kernel can
-        reach; of a card what ncu says of the peak.
+        reach; of a card what ncu says of the peak, and of its memory the bytes against the roof
+        that was measured on it.
         """
         for bound in self.measured.bounds:
             if bound.resource == resource:
                 return min(1.0, bound.seconds / self.measured.seconds)
+        moved = self.measured.get(DRAM_BYTES) if resource == "dram" else None
+        if moved is not None:
+            return moved / self.measured.seconds / self.roofs.memory
         percent = self.measured.get(UTILISATION[resource]) if resource in UTILISATION else None
         return None if percent is None else percent / 100
+
+    def part(self, *resources: str) -> float:
+        """The largest share of these resources in an estimate; all of the time on a card.
+
+        There a unit that is not busy may still be what everybody waits for.
+        """
+        terms = [b.seconds for b in self.measured.bounds if b.resource in resources]
+        return min(1.0, max(terms) / self.measured.seconds) if terms else 1.0
 
     @property
     def warps_per_scheduler(self) -> float | None:
         """Resident warps of one of the four schedulers of a multiprocessor."""
         percent = self.measured.get("sm__maximum_warps_per_active_cycle_pct")
         return None if percent is None else percent / 100 * self.chip.warps_per_sm / 4
+
+    @property
+    def read_bytes(self) -> int:
+        """The bytes of all arrays that some kernel reads, or may read."""
+        known = self.parameters
+        return sum(n for name, n in self.buffers.items() if name not in known or known[name].reads)
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -115,7 +138,8 @@ class Subject:
         text = self.text(line)
         sign = _ASSIGNED.search(text)
         names = list(_INDEXED.finditer(text))
-        target = [m for m in names if sign and m.start() < sign.start()][:1]
+        at = _target_start(text[: sign.start()]) if sign else -1
+        target = [m for m in names if m.start() == at]
         stored = [m[1] for m in target]
         loaded = [m[1] for m in names if m not in target]
         if sign and sign[0] != "=" and access == "load":
@@ -137,6 +161,21 @@ class Subject:
     @cached_property
     def _lines(self) -> list[str]:
         return self.program.lexed.code.split("\n")
+
+
+def _target_start(text: str) -> int:
+    """Where the name begins whose element stands at the end of a text; -1 where none does."""
+    text = text.rstrip()
+    while text.endswith("]"):
+        depth, at = 0, len(text)
+        while at and (depth or at == len(text)):
+            at -= 1
+            depth += {"]": 1, "[": -1}.get(text[at], 0)
+        text = text[:at].rstrip()
+        if not text.endswith("]"):
+            name = re.search(r"[A-Za-z_]\w*$", text)
+            return name.start() if name else -1
+    return -1
 
 
 def of_name(line: int, name: str) -> str:

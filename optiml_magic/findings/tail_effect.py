@@ -13,7 +13,8 @@ from optiml_magic.findings.subject import Subject
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _EFFICIENCY = 0.75  # waves over whole waves
-_WORK = 20e-6  # seconds below which the launch itself is most of it
+_WORK = 8.0  # times an empty launch: below it there is no throughput to speak of
+_TRAFFIC = 0.6  # of the time that memory may take: a part of the chip can keep it busy
 _METRIC = "launch__waves_per_multiprocessor"
 
 
@@ -21,15 +22,15 @@ class TailEffect:
     """Fires once for the kernel."""
 
     name = "tail_effect"
-    classes: frozenset[RooflineClass] = frozenset({"compute", "latency", "mixed"})
+    classes: frozenset[RooflineClass] = frozenset({"memory", "compute", "latency", "mixed"})
     metrics: tuple[str, ...] = ()
 
     def diagnose(self, subject: Subject) -> Iterator[Finding]:
         waves = subject.measured.get(_METRIC)
-        if waves is None or waves <= 1.0 or subject.measured.seconds < _WORK:
+        if waves is None or waves <= 1.0 or subject.measured.seconds < _WORK * subject.roofs.launch:
             return
         efficiency = waves / math.ceil(waves)
-        if efficiency >= _EFFICIENCY:
+        if efficiency >= _EFFICIENCY or (subject.share("dram") or 0.0) > _TRAFFIC:
             return
         line = subject.program.launches[0].line if subject.program.launches else 0
         yield Finding(

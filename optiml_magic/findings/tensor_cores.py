@@ -85,7 +85,7 @@ def _reuse(subject: Subject, run: Run, found: Instruction | None) -> float | Non
     if found is None:
         return None
     elements = sum(subject.buffers.values()) / 2
-    if run.counts is None or not run.counts.blocks or not elements:
+    if run.counts is None or not run.counts.flops or not elements:
         return None
     products = sum(run.counts.flops.values()) / 2
     return products / elements

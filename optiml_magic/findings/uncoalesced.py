@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optiml_magic.findings.base import by_line, saved
+from optiml_magic.findings.base import WORTH, by_line, saved, severity
 from optiml_magic.findings.subject import Subject, counted, of_name
 from optiml_magic.model.counters import MemoryCounters
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 RATIO = 1.5  # sectors over ideal from which an access counts as uncoalesced
+_MORE = 2.0  # sectors of a request beyond the ideal: a warp over two short rows is no fault
 _SHARE = 0.10  # of all global sectors, below which it is not worth a word
 _SHORT = {"load": "ld", "store": "st", "atomic": "atom"}
 _WHY = "sectors that nobody asked for take their share of the traffic"
@@ -36,9 +37,11 @@ class UncoalescedAccess:
             accesses = by_line(counts.memory, "global")
             total = sum(m.sectors for m in accesses)
             for access in accesses:
-                wasteful = access.sectors > RATIO * access.ideal
-                if wasteful and access.sectors > _SHARE * total:
-                    yield _finding(subject, access, total)
+                more = access.sectors - access.ideal
+                wasteful = more > (RATIO - 1) * access.ideal and more >= _MORE * access.requests
+                gain = saved(more / total * subject.part("l2", "dram", "lsu", "latency"))
+                if wasteful and access.sectors > _SHARE * total and gain >= WORTH:
+                    yield _finding(subject, access, gain)
 
 
 def _from_ratios(subject: Subject) -> Iterator[Finding]:
@@ -61,16 +64,15 @@ def _from_ratios(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _finding(subject: Subject, access: MemoryCounters, total: int) -> Finding:
+def _finding(subject: Subject, access: MemoryCounters, gain: float) -> Finding:
     per_request = access.sectors / access.requests
     ideal = access.ideal / access.requests
-    excess = (access.sectors - access.ideal) / total
     short = _SHORT[access.access]
     metric = f"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_{short}"
     where = of_name(access.line, subject.array(access.line, access.access))
     return Finding(
         tool=UncoalescedAccess.name,
-        severity="critical" if excess > 0.5 else "warning",
+        severity=severity(gain),
         cause=f"The {access.access} on {where} touches {per_request:.1f} sectors a "
         f"request where {ideal:.1f} would do: neighbouring lanes are far apart in memory.",
         evidence=(
@@ -84,7 +86,7 @@ def _finding(subject: Subject, access: MemoryCounters, total: int) -> Finding:
             ),
         ),
         actions=_actions(short, per_request / ideal),
-        gain=(1.0, saved(excess)),
+        gain=(1.0, gain),
         reason=_WHY,
     )
 
@@ -96,6 +98,12 @@ def _actions(short: str, most: float) -> tuple[Action, ...]:
         Action(
             "Let threadIdx.x run along the contiguous dimension.",
             "coalesce_mapping",
+            metric=sectors,
+            factor=factor,
+        ),
+        Action(
+            "Give each row to a warp, whose lanes share the loop over it.",
+            "warp_per_item",
             metric=sectors,
             factor=factor,
         ),

@@ -37,7 +37,7 @@ class OptimlMagics(Magics):
     @no_var_expand
     @line_cell_magic
     def optiml(self, line: str, cell: str | None = None) -> Any:
-        """CUDA kernels: optimize, check, profile, annotate, run, header, best, export, doctor."""
+        """CUDA kernels: optimize, check, profile, run, and more; %optiml help lists all."""
         try:
             options = parsers.parse(parsers.cell_parser(), parsers.split(line))
         except parsers.HelpShown as help_text:
@@ -52,6 +52,8 @@ class OptimlMagics(Magics):
         if options.verb == "export":
             path = self._result(options.name).export(options.file, overwrite=options.force)
             return print(f"written: {path}")  # noqa: T201
+        if options.verb == "experience":
+            return verbs.experience(options)
         if options.verb == "doctor":
             return print(doctor.render(doctor.examine(verbs.settings_of(options))))  # noqa: T201
         return print(parsers.HELP)  # noqa: T201

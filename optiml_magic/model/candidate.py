@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from optiml_magic.model.finding import Hypothesis
+from optiml_magic.model.hypothesis import Hypothesis
 
 
 @dataclass(frozen=True)
 class Proposal:
     """An edit that a proposer suggests: the whole new program text and why it should be faster.
 
-    ``prior`` in (0, 1] orders the proposals of one parent; higher is tried earlier.
+    ``prior`` in (0, 1] orders the proposals of one parent; higher is tried earlier. ``answers`` is
+    the tool whose finding asked for the edit; "" where none did.
     """
 
     text: str
@@ -21,6 +22,7 @@ class Proposal:
     rationale: str = ""
     hypothesis: Hypothesis | None = None
     prior: float = 0.5
+    answers: str = ""
 
 
 @dataclass(frozen=True)

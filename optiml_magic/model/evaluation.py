@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from optiml_magic.model.build import Resources
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.finding import Finding, RooflineClass
+from optiml_magic.model.hypothesis import HypothesisTest
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.roofline import Standing
 from optiml_magic.model.verdict import Outcome, Verdict
@@ -18,7 +20,9 @@ class Evaluation:
 
     ``identity`` hashes machine code and launch plan ("" if it never compiled); ``duplicate_of`` is
     the number of an earlier candidate with the same identity, whose evidence this repeats.
-    ``reward`` lies in [-1, 1]. ``seconds_spent`` is the wall time of the evaluation.
+    ``reward`` lies in [-1, 1]. ``test`` is what became of the proposal's hypothesis, measured
+    against the parent; None where it had none. ``seconds_spent`` is the wall time of the
+    evaluation.
     """
 
     candidate: int
@@ -32,6 +36,7 @@ class Evaluation:
     reward: float = -1.0
     seconds_spent: float = 0.0
     duplicate_of: int | None = None
+    test: HypothesisTest | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,12 @@ class Trajectory:
         ]
         return sorted(distinct, key=_seconds)[:count]
 
+    def settled(self, found: Mapping[int, Measurement | Verdict]) -> Trajectory:
+        """With what the finalists came to in the end, by number; 0 is the input kernel."""
+        steps = tuple(_settled(step, found.get(step.candidate.number)) for step in self.steps)
+        finalists = tuple(number for number in found if number)
+        return replace(self, steps=steps, finalists=finalists)
+
     def lineage(self, step: Step) -> tuple[Step, ...]:
         """The path from the input kernel to ``step``, both included."""
         by_number = {s.candidate.number: s for s in self.steps}
@@ -89,6 +100,21 @@ class Trajectory:
         while path[-1].candidate.parent is not None:
             path.append(by_number[path[-1].candidate.parent])
         return tuple(reversed(path))
+
+
+def _settled(step: Step, found: Measurement | Verdict | None) -> Step:
+    before = step.evaluation.measurement
+    if found is None or before is None:
+        return step
+    if isinstance(found, Verdict):
+        return replace(step, evaluation=replace(step.evaluation, verdict=found))
+    again = replace(
+        before,
+        seconds=found.seconds,
+        ratio_error=found.ratio_error,
+        conditions=found.conditions,
+    )
+    return replace(step, evaluation=replace(step.evaluation, measurement=again))
 
 
 def _seconds(step: Step) -> float:

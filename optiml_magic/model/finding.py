@@ -1,4 +1,4 @@
-"""What a measurement means: a finding, its evidence and actions, and a hypothesis to test."""
+"""What a measurement means: a finding, its evidence and actions."""
 
 from __future__ import annotations
 
@@ -56,12 +56,3 @@ class Finding:
     def line(self) -> int:
         """The 1-based line that it is about, 0 when the whole kernel is meant."""
         return next((e.line for e in self.evidence if e.line), 0)
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """What an edit is expected to do: which metric moves which way."""
-
-    metric: str
-    direction: Direction
-    because: str = ""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from optiml_magic.model.condition import Conditions
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.vocabulary import VOCABULARY, Source
 
@@ -83,6 +84,7 @@ class Measurement:
     metrics: tuple[Metric, ...]
     bounds: tuple[Bound, ...]  # longest first
     kernels: tuple[KernelCounters, ...]
+    conditions: Conditions | None = None  # of the card, where it was timed
     missing: tuple[Missing, ...] = ()
     rules: tuple[RuleResult, ...] = ()
 

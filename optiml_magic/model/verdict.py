@@ -31,6 +31,15 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
+class Writer:
+    """The thread that wrote an element last, and the line on which it did."""
+
+    block: tuple[int, int, int]
+    thread: tuple[int, int, int]
+    line: int = 0
+
+
+@dataclass(frozen=True)
 class OutputCheck:
     """One output compared with what the oracle wants.
 
@@ -39,7 +48,8 @@ class OutputCheck:
     poison, ``nonfinite`` those that are NaN or infinite where the oracle is not. ``max_ulp`` is the
     error of the element with the largest absolute one, in units of the last place of the wanted
     value (0 for integers). ``picture`` shows where the wrong elements lie: at most 8 rows of 32
-    cells over the output, ``.`` for none, ``+`` for some and ``#`` for all of a cell.
+    cells over the output, ``.`` for none, ``+`` for some and ``#`` for all of a cell. ``writer`` is
+    who wrote the first wrong element, where it was asked for and the device can tell.
     """
 
     name: str
@@ -56,6 +66,7 @@ class OutputCheck:
     wanted: str = ""
     max_ulp: float = 0.0
     picture: tuple[str, ...] = ()
+    writer: Writer | None = None
 
     @property
     def passed(self) -> bool:

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from optiml_magic.devices.base import Execution, Fault, Job
+from optiml_magic.devices.base import Device, Execution, Fault, Job
 from optiml_magic.model.build import Build
-from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.measurement import Measurement, Metric, Missing, Source
 
 
 class Profiler(Protocol):
     """Measures builds on one device. The first one measured is the baseline of the others."""
 
-    def measure(self, build: Build, job: Job) -> Measurement | Fault | Execution:
+    @property
+    def source(self) -> Source:
+        """Of the seconds of its measurements."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be told beside the measurements."""
+
+    def measure(
+        self, build: Build, job: Job, best: float = float("inf")
+    ) -> Measurement | Fault | Execution:
         """The measurement of one job's launch plan; a fault where it did not end by itself.
 
-        An execution where what it left behind is not what the oracle wants.
+        An execution where what it left behind is not what the oracle wants. ``best`` is the seconds
+        of the fastest so far: what is far slower need not be measured as well.
         """
+
+
+class AddedProfiler(Protocol):
+    """Adds figures of its own to what was measured: the seam for other packages."""
+
+    @property
+    def name(self) -> str:
+        """What its notes and missing figures are called by."""
+
+    def measure(
+        self, device: Device, build: Build, job: Job, measured: Measurement
+    ) -> Sequence[Metric] | Missing:
+        """Metrics beside those of ``measured``, or why there are none."""

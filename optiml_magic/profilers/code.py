@@ -26,7 +26,9 @@ NO_NVDISASM = Missing("code__instructions", "nvdisasm is not installed: no machi
 def code_metrics(code: Code, plan: LaunchPlan) -> list[Metric]:
     """The mix of the kernels that a plan launches, each once however often it is launched."""
     kernels = dict.fromkeys(launch.kernel for launch in plan.launches)
-    instructions = [i.opcode for kernel in kernels for i in code.get(kernel, ())]
+    instructions = [
+        opcodes.opcode_of(i.text) or i.opcode for kernel in kernels for i in code.get(kernel, ())
+    ]
     words = Counter(opcode.split(".")[0] for opcode in instructions)
     mix = Counter(opcodes.kind(opcode) for opcode in instructions)
     doubles = sum(

@@ -10,7 +10,7 @@ from optiml_magic.devices.base import Device, Fault, Job
 from optiml_magic.model.build import Build, MachineInstruction
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.launch import LaunchPlan
-from optiml_magic.model.measurement import Bound, Measurement, Metric
+from optiml_magic.model.measurement import Bound, Measurement, Metric, Source
 from optiml_magic.profilers import metrics
 from optiml_magic.profilers.estimate import RATIO_ERROR, estimate, zeroing
 from optiml_magic.profilers.machine import (
@@ -31,6 +31,8 @@ class EmulatedProfiler:
     ``disassemble``, cubin to code by kernel, adds counts that are weighted by the machine code.
     """
 
+    source: Source = "estimated"
+
     def __init__(
         self,
         device: Device,
@@ -43,8 +45,14 @@ class EmulatedProfiler:
         self._chip = chip
         self._sample = sample
         self._disassemble = disassemble
+        self.notes: tuple[str, ...] = ()
 
-    def measure(self, build: Build, job: Job) -> Measurement | Fault:
+    def measure(
+        self,
+        build: Build,
+        job: Job,
+        best: float = float("inf"),  # noqa: ARG002  # one run is enough for whoever is slow
+    ) -> Measurement | Fault:
         execution = self._device.execute(build, replace(job, count=True, sample=self._sample))
         if execution.fault is not None and self._sample:
             # Blocks that wait for others need them all: only a whole grid says what is a fault.

@@ -1,7 +1,8 @@
 """Device events to a measurement: a candidate and the baseline in turn, on one stream.
 
 The seconds of a candidate are those of the baseline times the ratio of the two medians, so that a
-clock that drifts in the course of a search falls on both alike.
+clock that drifts in the course of a search falls on both alike. The baseline is timed against
+itself first, as two runs: by what that ratio misses 1, every later interval is wider.
 """
 
 from __future__ import annotations
@@ -9,40 +10,54 @@ from __future__ import annotations
 import statistics
 
 from optiml_magic.chips import Chip
-from optiml_magic.devices.base import Execution, Fault, Job, TimedDevice, Timing
+from optiml_magic.devices.base import Execution, Fault, Job, Sampling, TimedDevice, Timing
+from optiml_magic.devices.ratio import Ratio, ratio
 from optiml_magic.model.build import Build
-from optiml_magic.model.measurement import Bound, Measurement
+from optiml_magic.model.condition import Conditions
+from optiml_magic.model.measurement import Bound, Measurement, Source
 from optiml_magic.profilers.emulated import fitted, static
 
-_SAMPLES = 15
-_FINAL_SAMPLES = 60
+# All of these are ours.
+_USUAL = Sampling(least=10, most=100, seconds=1.0)
+_FINAL = Sampling(least=30, most=200, seconds=4.0)
+_HOPELESS = 2.0  # times slower than the fastest so far: it is not timed any better
 _LEAST_ERROR = 0.01  # a gain below 1 % is never called one
-_SIGMAS = 3.0
 
 
 class EventsProfiler:
-    """Times by events; counters come from elsewhere."""
+    """Times by events; counters come from elsewhere.
+
+    ``itself`` is the ratio of the baseline to itself, where it was timed here.
+    """
+
+    source: Source = "events"
 
     def __init__(self, device: TimedDevice, chip: Chip) -> None:
         self._device = device
         self._chip = chip
         self._baseline: tuple[Build, Job] | None = None
         self._seconds = 0.0
+        self._remarks: dict[str, None] = {}
+        self.itself: Ratio | None = None
 
-    def measure(self, build: Build, job: Job) -> Measurement | Fault | Execution:
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The baseline against itself, and what the card said of its state while it was timed."""
+        if self.itself is None:
+            return tuple(self._remarks)
+        return (f"timed against itself, the input kernel gives {self.itself}", *self._remarks)
+
+    def measure(
+        self, build: Build, job: Job, best: float = float("inf")
+    ) -> Measurement | Fault | Execution:
         if self._baseline is None:
-            timed = self._device.time([(build, job)], _SAMPLES)
-            if isinstance(timed, Fault):
-                return timed
-            if (after := _unlike(timed[0])) is not None:
-                return after
-            self._baseline, self._seconds = (build, job), statistics.median(timed[0].samples)
-            return self._measurement(build, job, self._seconds, timed[0], timed[0])
-        timed = self._device.time([self._baseline, (build, job)], _SAMPLES)
+            return self._first(build, job)
+        limit = _HOPELESS * min(best, self._seconds) / self._seconds
+        sampling = Sampling(_USUAL.least, _USUAL.most, _USUAL.seconds, hopeless=limit)
+        timed = self._device.time([self._baseline, (build, job)], sampling)
         if isinstance(timed, Fault):
             return timed
-        after = _unlike(timed[1])
-        return self._against(build, job, timed[0], timed[1]) if after is None else after
+        return _unlike(timed[1]) or self._against(build, job, timed[0], timed[1])
 
     def remember(self, build: Build, job: Job, seconds: float) -> None:
         """The baseline of a run that is resumed."""
@@ -51,36 +66,51 @@ class EventsProfiler:
     def settle(self, finalists: list[tuple[Build, Job]]) -> list[Measurement | Execution] | Fault:
         """The baseline and the finalists timed once more, all in turn, with more samples."""
         assert self._baseline is not None
-        timed = self._device.time([self._baseline, *finalists], _FINAL_SAMPLES)
+        runs = [self._baseline, *finalists]
+        timed = self._device.time(runs, _FINAL)
         if isinstance(timed, Fault):
             return timed
         self._seconds = statistics.median(timed[0].samples)
-        runs = [self._baseline, *finalists]
         return [
             _unlike(found) or self._against(build, job, timed[0], found)
             for (build, job), found in zip(runs, timed, strict=True)
         ]
 
+    def _first(self, build: Build, job: Job) -> Measurement | Fault | Execution:
+        """The baseline as two runs, each with buffers of its own."""
+        timed = self._device.time([(build, job)] * 2, _USUAL)
+        if isinstance(timed, Fault):
+            return timed
+        for one in timed:
+            if (after := _unlike(one)) is not None:
+                return after
+        self._baseline = (build, job)
+        self.itself = ratio(timed[0].samples, timed[1].samples)
+        self._seconds = statistics.median([s for one in timed for s in one.samples])
+        return self._measurement(build, job, 1.0, self.itself.error, timed[0].conditions)
+
     def _against(self, build: Build, job: Job, baseline: Timing, found: Timing) -> Measurement:
-        ratio = statistics.median(found.samples) / statistics.median(baseline.samples)
-        return self._measurement(build, job, self._seconds * ratio, baseline, found)
+        measured = ratio(baseline.samples, found.samples)
+        return self._measurement(build, job, measured.value, measured.error, found.conditions)
 
     def _measurement(
-        self, build: Build, job: Job, seconds: float, baseline: Timing, found: Timing
+        self, build: Build, job: Job, times: float, error: float, conditions: Conditions | None
     ) -> Measurement:
-        error = max(
-            _LEAST_ERROR, _SIGMAS * (_relative(baseline) ** 2 + _relative(found) ** 2) ** 0.5
-        )
+        """``times`` as long as the baseline; the interval is symmetric, as its wider side asks."""
+        seconds = self._seconds * times
+        beyond = self.itself.beyond if self.itself else 1.0
         fits = fitted(self._chip, build, job.plan)
         least = min(fits, key=lambda fit: fit.percent)
+        self._remarks.update(dict.fromkeys(conditions.remarks if conditions else ()))
         return Measurement(
             chip=self._chip.name,
             source="events",
             seconds=seconds,
-            ratio_error=1 + error,
+            ratio_error=max(1 + _LEAST_ERROR, error * beyond),
             metrics=tuple(static(build, job.plan, least)),
             bounds=(Bound("measured", seconds),),
             kernels=(),
+            conditions=conditions,
         )
 
 
@@ -91,11 +121,3 @@ def _unlike(timing: Timing) -> Execution | None:
         return None
     right = after.fault is None and not after.modified_inputs
     return None if right and all(check.passed for check in after.checks) else after
-
-
-def _relative(timing: Timing) -> float:
-    """Standard error of the median over the median; 1.2533 for samples that are roughly normal."""
-    if len(timing.samples) < 2:
-        return 0.0
-    spread = statistics.stdev(timing.samples) / len(timing.samples) ** 0.5
-    return float(1.2533 * spread / statistics.median(timing.samples))

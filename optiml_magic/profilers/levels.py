@@ -7,7 +7,7 @@ answer leaves its reason in the measurement, and the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.devices.base import Job
@@ -36,20 +36,28 @@ class Measured:
 
 
 class Levels:
-    """Completes measurements. ``notes`` says of a level that refused why, once."""
+    """Completes measurements. ``notes`` says of a level that refused why, once.
+
+    ``thorough``: the input kernel is counted with all sections and rules of ncu, which takes
+    seconds: for who looks at one kernel, not for a search.
+    """
 
     def __init__(
         self,
         *,
         emulated: bool,
+        thorough: bool = False,
         counters: NcuCounters | None = None,
         disassemble: Disassemble | None = None,
         energy: EnergyProfiler | None = None,
+        added: Callable[[Measured], Measurement] = lambda run: run.measurement,
     ) -> None:
         self._emulated = emulated
+        self._thorough = thorough
         self._counters = counters
         self._disassemble = disassemble
         self._energy = energy
+        self._added = added  # by profilers of other packages
         self._refused: dict[str, None] = {}
 
     @property
@@ -59,15 +67,12 @@ class Levels:
     def completed(
         self, evaluations: Sequence[Evaluation], runs: Mapping[int, tuple[Build, Job]]
     ) -> list[Evaluation]:
-        """Evaluations with the measurements of those in ``runs``, by number, completed.
-
-        The input kernel, number 0, is what the reader sees first: it is counted thoroughly.
-        """
+        """Evaluations with the measurements of those in ``runs``, by number, completed."""
         measured = {e.candidate: e.measurement for e in evaluations}
         known = {n: Measured(*runs[n], m) for n, m in measured.items() if n in runs and m}
-        found = dict(
-            zip(known, self.complete(list(known.values()), thorough=0 in known), strict=True)
-        )
+        thorough = self._thorough and 0 in known
+        completed = self.complete(list(known.values()), thorough=thorough)
+        found = dict(zip(known, completed, strict=True))
         return [replace(e, measurement=found.get(e.candidate, e.measurement)) for e in evaluations]
 
     def complete(self, runs: Sequence[Measured], *, thorough: bool = False) -> list[Measurement]:
@@ -75,6 +80,12 @@ class Levels:
 
         ``thorough``: with all sections and rules of ncu.
         """
+        found = self._own(runs, thorough=thorough)
+        return [
+            self._added(replace(run, measurement=m)) for run, m in zip(runs, found, strict=True)
+        ]
+
+    def _own(self, runs: Sequence[Measured], *, thorough: bool) -> list[Measurement]:
         found = [self._with_code(run) for run in runs]
         if self._emulated:
             return [replace(m, missing=(*m.missing, *_EMULATED)) for m in found]

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from optiml_magic.devices.base import Case, Job
@@ -30,7 +30,8 @@ from optiml_magic.profilers.report import LaunchReport, Unreadable, load
 
 _SECONDS = 180.0
 _KERNEL = "Kernel Name"
-_UNKNOWN: dict[str, set[str]] = {}  # to the ncu here, on that device; learned once a process
+_GIVEN = ("launch__", "sm__maximum_warps_")  # in every report, and not to be asked for
+_SECTION = ("--section", "SourceCounters")
 _REFUSED = re.compile(r"(?:Failed to find metric|[Uu]nknown metric)[:\s]+([\w.]+)")
 _DERIVED = re.compile(r"l1tex__average_t_sectors_per_request_(\w+)\.ratio")
 _BY_LINE = "lines"
@@ -51,6 +52,17 @@ class Counted:
     kernels: tuple[KernelCounters, ...]
     rules: tuple[RuleResult, ...]
     missing: tuple[Missing, ...]
+
+
+@dataclass
+class _Manners:
+    """How the ncu here wants to be asked on a device; learned once a process."""
+
+    unknown: set[str] = field(default_factory=set)  # metrics, on that chip
+    by_section: bool = False  # the figures by instruction
+
+
+_MANNERS: dict[str, _Manners] = {}
 
 
 class NcuCounters:
@@ -74,7 +86,7 @@ class NcuCounters:
         self._wanted = tuple(dict.fromkeys(name for name in metrics if _of_ncu(name)))
         self._by_line = tuple(by_line)
         self._disassemble = disassemble
-        self._unknown = _UNKNOWN.setdefault(device, set())
+        self._manners = _MANNERS.setdefault(device, _Manners())
 
     def count(
         self, runs: Sequence[tuple[Build, Job]], *, thorough: bool = False
@@ -97,11 +109,20 @@ class NcuCounters:
 
     @property
     def _collected(self) -> list[str]:
-        """What ncu is asked for; ratios that follow from two others are not."""
+        """What is read of a report; ratios follow from two others."""
         weights = [VOCABULARY[n].weight for n in self._wanted if n in VOCABULARY]
         names = dict.fromkeys((*self._wanted, *filter(_of_ncu, weights), *self._by_line))
         names.update(dict.fromkeys(part for n in self._wanted for part in _parts(n)))
-        return [n for n in names if n not in self._unknown and not _parts(n)]
+        return [n for n in names if n not in self._manners.unknown and not _parts(n)]
+
+    def _asked(self, *, thorough: bool) -> list[str]:
+        """The arguments that say what to collect."""
+        by_section = thorough or (self._manners.by_section and bool(self._by_line))
+        names = [n for n in self._collected if not n.startswith(_GIVEN)]
+        if by_section:
+            names = [n for n in names if n not in self._by_line]
+        sections = ("--set", "full") if thorough else _SECTION if by_section else ()
+        return ["--metrics", ",".join(names), *sections]
 
     def _run(
         self,
@@ -114,9 +135,9 @@ class NcuCounters:
     ) -> str:
         log.unlink(missing_ok=True)
         prefix = [
-            tool, "--profile-from-start", "off", "--clock-control", "none", "--metrics",
-            ",".join(self._collected), "--log-file", str(log), "--force-overwrite", "-o",
-            str(report.with_suffix("")), *(["--set", "full"] if thorough else []),
+            tool, "--profile-from-start", "off", "--clock-control", "none",
+            *self._asked(thorough=thorough), "--log-file", str(log), "--force-overwrite", "-o",
+            str(report.with_suffix("")),
         ]  # fmt: skip
         host = HostedDevice(self._device, seconds=_SECONDS, prefix=tuple(prefix))
         try:
@@ -133,10 +154,14 @@ class NcuCounters:
         return ""
 
     def _learned(self, log: Path) -> bool:
-        """Whether ncu refused metrics by name, which it will not be asked for again."""
+        """Whether ncu refused metrics by name, or might give those by line as a section only."""
         said = log.read_text(errors="replace") if log.exists() else ""
         refused = set(_REFUSED.findall(said)) & set(self._collected)
-        self._unknown |= refused
+        by_section = not refused and self._by_line and "==ERROR==" in said
+        if by_section and not self._manners.by_section and "NVGPUCTRPERM" not in said:
+            self._manners.by_section = True
+            return True
+        self._manners.unknown |= refused
         return bool(refused)
 
     def _read(
@@ -185,12 +210,13 @@ class NcuCounters:
 
     def _combined(self, launches: Sequence[LaunchReport]) -> tuple[list[Metric], list[Missing]]:
         metrics, missing = [], []
-        for name in dict.fromkeys((*self._wanted, *self._by_line)):
+        lost_lines = self._manners.unknown.intersection(self._by_line)
+        for name in dict.fromkeys((*self._wanted, *sorted(lost_lines))):
             value = combined(name, launches)
             entry = VOCABULARY.get(name)
             if value is not None:
                 metrics.append(Metric(name, value, entry.unit if entry else "", "ncu"))
-            elif name in self._unknown:
+            elif name in self._manners.unknown:
                 missing.append(Missing(name, "this ncu does not know it on this chip"))
             else:
                 missing.append(Missing(name, "ncu gave no value"))

@@ -143,6 +143,7 @@ def reader_folder(tool: str) -> Path | None:
 
 def _folders(tool: Path) -> Iterator[Path]:
     """Where toolkits keep it: the ncu on the PATH may be a script that starts the real one."""
+    yield from sorted(Path("/opt/nvidia/nsight-compute").glob("*/extras/python"), reverse=True)
     for bin_folder in dict.fromkeys((tool.parent, tool.resolve().parent)):
         yield from filter(Path.is_dir, (bin_folder / "extras" / "python",))
         for root in (bin_folder.parent, bin_folder.parent.parent, bin_folder.parent.parent.parent):

@@ -30,14 +30,19 @@ class Expectation(_Model):
     metric: str
     direction: Literal["lower", "higher"]
     because: str
+    factor: float | None = None  # how many times lower or higher
 
 
 class Draft(_Model):
-    """One proposal as the model put it: ``edits``, or else the whole ``program``."""
+    """One proposal as the model put it: ``edits``, or else the whole ``program``.
+
+    ``answers`` names the tool whose finding it attacks.
+    """
 
     title: str
     rationale: str
     hypothesis: Expectation
+    answers: str | None = None
     edits: list[Replacement] | None = None
     program: str | None = None
 

@@ -6,20 +6,22 @@ it early saves an evaluation, and the model is told the reason.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 
 from optiml_magic.binding import launched
 from optiml_magic.binding.interface import pairs
 from optiml_magic.errors import UsageError
 from optiml_magic.model.candidate import Proposal
-from optiml_magic.model.finding import Hypothesis
+from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.answer import Draft, Replacement
 from optiml_magic.source.lexer import PreprocessorLine
 from optiml_magic.source.program import Program, parse_program
 
 _LONGEST = 200_000  # characters of a program
+_LARGEST_FACTOR = 1e6  # that is promised; what vanishes is infinitely lower
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -38,9 +40,15 @@ class Unusable(Exception):  # noqa: N818  # an expected end, caught by the propo
 
 
 def proposal(
-    draft: Draft, parent: Program, root: Program, *, proposer: str, prior: float
+    draft: Draft,
+    parent: Program,
+    root: Program,
+    *,
+    proposer: str,
+    prior: float,
+    tools: Collection[str] = (),
 ) -> Proposal:
-    """The proposal that a draft stands for. Raises Unusable."""
+    """The proposal that a draft stands for; it can answer ``tools``. Raises Unusable."""
     text = _new_text(draft, parent.text)
     check(text, parent, root)
     expected = draft.hypothesis
@@ -50,10 +58,22 @@ def proposal(
         proposer,
         one_line(draft.rationale, 1000),
         Hypothesis(
-            one_line(expected.metric, 120), expected.direction, one_line(expected.because, 500)
+            one_line(expected.metric, 120),
+            expected.direction,
+            one_line(expected.because, 500),
+            _factor(expected.factor),
         ),
         prior,
+        draft.answers if draft.answers and draft.answers in tools else "",
     )
+
+
+def _factor(told: float | None) -> tuple[float, float]:
+    """A model's factor as a range; one below 1 is meant as after over before."""
+    if told is None or not math.isfinite(told) or told <= 0.0:
+        return 1.0, 1.0
+    factor = min(max(told, 1.0 / told), _LARGEST_FACTOR)
+    return factor, factor
 
 
 def check(text: str, parent: Program, root: Program) -> None:

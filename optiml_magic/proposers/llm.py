@@ -107,12 +107,13 @@ class LlmProposer:
         if isinstance(outcome, LlmFailure):
             return [], self._failed(view, outcome)
         self._failures = 0
+        tools = {finding.tool for finding in view.step.evaluation.findings}
         drafts, complaints = answer.read(outcome.text)
         proposals: list[Proposal] = []
         for draft in drafts[:wanted]:
             prior = max(_PRIOR_FLOOR, round(_PRIOR - _PRIOR_STEP * len(proposals), 3))
             try:
-                made = proposal(draft, parent, root, proposer=self.name, prior=prior)
+                made = proposal(draft, parent, root, proposer=self.name, prior=prior, tools=tools)
             except Unusable as why:
                 complaints.append(f"`{one_line(draft.title, 60)}`: {why}")
                 continue

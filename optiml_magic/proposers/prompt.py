@@ -14,7 +14,8 @@ from importlib.resources import files
 
 from optiml_magic.chips import CHIPS, Chip
 from optiml_magic.model.evaluation import Step
-from optiml_magic.model.finding import Evidence, Finding
+from optiml_magic.model.finding import Action, Evidence, Finding
+from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.view import View
 
@@ -73,6 +74,8 @@ def _standing(view: View) -> Iterator[str]:
         yield f"Time: {_time(evaluation.measurement)}{_against(view.step, view.root)}."
     if evaluation.roofline:
         yield f"It is limited by {_LIMITS[evaluation.roofline]}."
+    if evaluation.test:
+        yield f"It came from the edit `{view.step.candidate.proposal.title}`{_tested(view.step)}."
 
 
 def _verdict(step: Step) -> str:
@@ -86,11 +89,17 @@ def _verdict(step: Step) -> str:
 
 def _findings(step: Step) -> Iterator[str]:
     for finding in step.evaluation.findings[:_MOST_FINDINGS]:
-        yield f"- [{finding.severity}] {finding.cause}{_gain(finding)}"
+        yield f"- [{finding.severity}] {finding.tool}: {finding.cause}{_gain(finding)}"
         for evidence in finding.evidence:
             yield f"  evidence: {_evidence(step, evidence)}"
         for action in finding.actions:
-            yield f"  try: {action.advice}"
+            yield f"  try: {action.advice}{_expected(action)}"
+
+
+def _expected(action: Action) -> str:
+    if not action.metric:
+        return ""
+    return f" Expected: {Hypothesis(action.metric, action.direction, factor=action.factor)}."
 
 
 def _gain(finding: Finding) -> str:
@@ -123,21 +132,13 @@ def _outcome(step: Step, view: View) -> str:
         return "the compiler made the same machine code of it as of an earlier program"
     if not evaluation.verdict.passed or evaluation.measurement is None:
         return _verdict(step)
-    return f"right, {_time(evaluation.measurement)}{_against(step, view.step)}{_tested(step, view)}"
+    return f"right, {_time(evaluation.measurement)}{_against(step, view.step)}{_tested(step)}"
 
 
-def _tested(step: Step, view: View) -> str:
-    """What became of the hypothesis, where its metric was measured on both sides."""
-    hypothesis = step.candidate.proposal.hypothesis
-    before, after = view.step.evaluation.measurement, step.evaluation.measurement
-    if hypothesis is None or before is None or after is None:
-        return ""
-    was, became = before.get(hypothesis.metric), after.get(hypothesis.metric)
-    if was is None or became is None:
-        return ""
-    held = became < was if hypothesis.direction == "lower" else became > was
-    told = "as expected" if held else f"expected {hypothesis.direction}"
-    return f"; {hypothesis.metric} went from {was:.4g} to {became:.4g}, {told}"
+def _tested(step: Step) -> str:
+    """What was expected of the edit, and what came."""
+    hypothesis, test = step.candidate.proposal.hypothesis, step.evaluation.test
+    return f"; expected {hypothesis}, {test}" if hypothesis and test else ""
 
 
 def _against(step: Step, other: Step) -> str:

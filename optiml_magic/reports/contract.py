@@ -8,6 +8,7 @@ from typing import Any
 from optiml_magic.model.codec import to_json
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.finding import Finding, RooflineClass
+from optiml_magic.model.hypothesis import HypothesisTest
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.reports.annotation import Annotation
@@ -95,9 +96,12 @@ def _step(step: Step) -> Json:
             "metric": hypothesis.metric,
             "direction": hypothesis.direction,
             "because": hypothesis.because,
+            "factor": list(hypothesis.factor),
         }
         if hypothesis
         else None,
+        "answers": proposal.answers,
+        "test": _plain(HypothesisTest, evaluation.test) if evaluation.test else None,
     }
 
 

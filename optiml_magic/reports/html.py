@@ -13,7 +13,8 @@ from optiml_magic.reports.figure import Picture
 from optiml_magic.reports.markup import Markup, document, element
 from optiml_magic.reports.pictures import pictures
 from optiml_magic.reports.quantities import count, ratio, seconds
-from optiml_magic.reports.summary import Summary, step_speedup
+from optiml_magic.reports.standing import floor
+from optiml_magic.reports.summary import Summary, promise, step_speedup
 
 _CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
 _CODE = "font-family:monospace;font-size:12px;line-height:1.35;white-space:pre;overflow-x:auto"
@@ -28,7 +29,7 @@ _SEVERITY = {"critical": "#d94a40", "warning": "#a87400", "note": "#7d7d7d"}
 
 
 def page(summaries: Sequence[Summary], title: str) -> str:
-    """A whole page for a file."""
+    """A whole page of runs for a file."""
     return document(title, *(fragment(summary) for summary in summaries))
 
 
@@ -82,14 +83,17 @@ def profile(
 
 def _facts(summary: Summary) -> Markup:
     verdicts = ", ".join(f"{number} {name}" for name, number in summary.verdicts.items())
+    hypotheses = ", ".join(f"{number} {name}" for name, number in summary.hypotheses.items())
     rows = [
         ("device", f"{summary.device}: {summary.device_reason}"),
         *([("model", summary.model)] if summary.model else []),
         ("baseline", _time(summary.root)),
         ("best", f"{_time(summary.winner)}: {summary.recipe}"),
+        *([("floor", place)] if (place := floor(summary.root, summary.winner)) else []),
         ("checked by", summary.oracle),
         ("launch", summary.launch),
         ("evaluations", f"{len(summary.trajectory.steps)} ({verdicts})"),
+        *([("hypotheses", hypotheses)] if hypotheses else []),
         ("ended", summary.trajectory.stopped),
         *(("note", note) for note in summary.notes),
     ]
@@ -152,9 +156,11 @@ def _trajectory(summary: Summary) -> Markup:
                 _ending(step),
                 f"{ratio(gain)} {summary.source}" if gain else "",
                 f"{step.evaluation.reward:+.2f}",
+                *(promise(step) or ("", "")),
             )
         )
-    return _table(["", "edit", "verdict", "speed-up", "reward"], rows)
+    head = ["", "edit", "verdict", "speed-up", "reward", "expected", "what came"]
+    return _table(head, rows)
 
 
 def _ending(step: Step) -> str:

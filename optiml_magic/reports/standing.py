@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from optiml_magic.model.evaluation import Step
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.roofline import Standing
 from optiml_magic.model.vocabulary import LEVEL_OF, LEVELS
@@ -16,6 +19,17 @@ def above_floor(standing: Standing) -> str:
     if standing.distance < 1:
         return f"below the floor of {floor}: some data stayed in the caches, or were not needed"
     return f"{ratio(standing.distance)} above its floor of {floor}"
+
+
+def floor(root: Step, winner: Step) -> str:
+    """How far the input kernel and the winner are above the floor, as they were timed last."""
+    ends = {"baseline": root.evaluation, "best": winner.evaluation}
+    places = {
+        name: above_floor(replace(found.standing, seconds=found.measurement.seconds))
+        for name, found in ends.items()
+        if found.standing is not None and found.measurement is not None
+    }
+    return ", ".join(f"{name} {place}" for name, place in places.items())
 
 
 def lines(standing: Standing) -> list[tuple[str, str]]:

@@ -66,6 +66,13 @@ class Summary:
         counts = Counter(_ending(step) for step in self.trajectory.steps)
         return dict(counts.most_common())
 
+    @property
+    def hypotheses(self) -> dict[str, int]:
+        """How many edits kept their promise, most frequent first."""
+        tests = (step.evaluation.test for step in self.trajectory.steps)
+        counts = Counter(test.state.replace("_", " ") for test in tests if test)
+        return dict(counts.most_common())
+
     def diff(self) -> str:
         """From the input kernel to the winner."""
         return unified(self.root.candidate.text, self.winner.candidate.text, name=self.task)
@@ -82,6 +89,12 @@ def _gain(root: Step, other: Step) -> tuple[float, float, float]:
     if before is None or after is None or root is other:
         return 1.0, 1.0, 1.0
     return speedup_interval(before, after)
+
+
+def promise(step: Step) -> tuple[str, str] | None:
+    """What was expected of a step's edit and what came; None where nothing was."""
+    hypothesis, test = step.candidate.proposal.hypothesis, step.evaluation.test
+    return (str(hypothesis), str(test)) if hypothesis and test else None
 
 
 def step_speedup(summary: Summary, step: Step) -> float | None:

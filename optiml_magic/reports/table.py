@@ -25,6 +25,9 @@ def rows(summary: Summary) -> list[dict[str, Any]]:
             "source": measured.source if measured else None,
             "chip": measured.chip if measured else None,
             "reward": step.evaluation.reward,
+            "answers": step.candidate.proposal.answers,
+            "expected": str(step.candidate.proposal.hypothesis or ""),
+            "hypothesis": step.evaluation.test.state if step.evaluation.test else None,
         }
         for step in summary.trajectory.steps
         for measured in (step.evaluation.measurement,)

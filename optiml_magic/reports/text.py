@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.finding import Finding
@@ -11,8 +10,8 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.printable import printable
 from optiml_magic.reports.quantities import count, ratio, seconds
-from optiml_magic.reports.standing import above_floor
-from optiml_magic.reports.summary import Summary, step_speedup
+from optiml_magic.reports.standing import floor
+from optiml_magic.reports.summary import Summary, promise, step_speedup
 
 
 def headline(summary: Summary) -> str:
@@ -61,19 +60,25 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield f"  launch       {summary.launch}"
     yield f"  baseline     {_time(summary.root)}"
     yield f"  best         {_time(summary.winner)}: {summary.recipe}"
-    ends = {"baseline": summary.root, "best": summary.winner}
-    floors = [f"{name} {found}" for name, step in ends.items() if (found := _above_floor(step))]
+    floors = floor(summary.root, summary.winner)
     if floors:
-        yield f"  floor        {', '.join(floors)}"
+        yield f"  floor        {floors}"
     verdicts = ", ".join(f"{number} {name}" for name, number in summary.verdicts.items())
     spent = f"{len(summary.trajectory.steps)} in {summary.wall_seconds:.1f} s"
     yield f"  evaluations  {spent} ({verdicts}); {summary.trajectory.stopped}"
+    if summary.hypotheses:
+        states = ", ".join(f"{number} {name}" for name, number in summary.hypotheses.items())
+        yield f"  hypotheses   {states}"
     for note in summary.notes:
         yield f"  note         {note}"
     yield from _section("findings on the input kernel", findings(summary.root.evaluation.findings))
     if summary.winner is not summary.root:
-        yield from _section("how it got there", _path(summary))
+        path = summary.trajectory.lineage(summary.winner)
+        yield from _section("how it got there", _steps(summary, path))
         yield from _section("diff", summary.diff().splitlines())
+    elif len(summary.trajectory.steps) > 1:
+        tried = summary.trajectory.steps[1:]
+        yield from _section("what was tried", _steps(summary, tried))
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
@@ -104,23 +109,19 @@ def measurement(measured: Measurement) -> list[str]:
     return lines
 
 
-def _path(summary: Summary) -> list[str]:
+def _steps(summary: Summary, steps: Sequence[Step]) -> list[str]:
+    """Each step with its speed-up; below it what was expected of the edit and what came."""
     lines = []
-    for step in summary.trajectory.lineage(summary.winner):
+    for step in steps:
         gain = step_speedup(summary, step)
         lines.append(
             f"#{step.candidate.number:<3} {ratio(gain) if gain else '-':>6} {summary.source}  "
             f"{step.candidate.proposal.title}"
         )
+        told = promise(step)
+        if told:
+            lines += [f"     expected {told[0]}", f"     {told[1]}"]
     return lines
-
-
-def _above_floor(step: Step) -> str:
-    """As it was timed last: finalists are timed once more."""
-    measured, standing = step.evaluation.measurement, step.evaluation.standing
-    if measured is None or standing is None:
-        return ""
-    return above_floor(replace(standing, seconds=measured.seconds))
 
 
 def _time(step: Step) -> str:

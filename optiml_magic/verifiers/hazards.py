@@ -9,7 +9,7 @@ from typing import Protocol
 from optiml_magic.devices.base import Device, Job
 from optiml_magic.model.build import Build
 from optiml_magic.model.hazard import Hazard, HazardKind
-from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict, Writer
 
 _INSTRUCTIONS = 1 << 30  # about ten seconds of checked loops; the ordinary budget is far larger
 _OUTCOMES: dict[HazardKind, Outcome] = {
@@ -23,7 +23,7 @@ _OUTCOMES: dict[HazardKind, Outcome] = {
     "trap": Outcome.TRAP,
 }
 # A run that ended for one of these reasons says nothing of the kernel.
-_UNFINISHED = (Outcome.TIMEOUT, Outcome.UNSUPPORTED, Outcome.CRASHED)
+UNFINISHED = (Outcome.TIMEOUT, Outcome.UNSUPPORTED, Outcome.CRASHED)
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,17 @@ class Inspection:
 
 
 class Inspector(Protocol):
-    """Looks for hazards in one run."""
+    """Looks for hazards."""
 
-    def inspect(self, build: Build, job: Job) -> Inspection: ...
+    @property
+    def name(self) -> str:
+        """Who looks."""
+
+    def inspect(self, runs: Sequence[tuple[Build, Job]]) -> list[Inspection]:
+        """What was found in each run."""
+
+    def writer(self, build: Build, job: Job, check: OutputCheck) -> Writer | None:
+        """Who wrote the first wrong element of an output, which this job left there."""
 
 
 class DeviceInspector:
@@ -45,17 +53,34 @@ class DeviceInspector:
 
     def __init__(self, device: Device) -> None:
         self._device = device
+        self.name = device.name
 
-    def inspect(self, build: Build, job: Job) -> Inspection:
+    def inspect(self, runs: Sequence[tuple[Build, Job]]) -> list[Inspection]:
+        return [self._inspection(build, job) for build, job in runs]
+
+    def _inspection(self, build: Build, job: Job) -> Inspection:
         budget = min(job.instructions, _INSTRUCTIONS)
         execution = self._device.execute(
             build, replace(job, checks=True, count=False, instructions=budget)
         )
         fault = execution.fault
-        if fault is not None and fault.outcome in _UNFINISHED:
+        if fault is not None and fault.outcome in UNFINISHED:
             kept = tuple(h for h in execution.hazards if h.kind != "instruction_limit")
             return Inspection(kept, f"the checked run did not end: {fault.message}")
         return Inspection(execution.hazards)
+
+    def writer(self, build: Build, job: Job, check: OutputCheck) -> Writer | None:
+        """None as well where a second run leaves something else there: a race decides it."""
+        watch = check.name, check.first_index
+        again = self._device.execute(
+            build, replace(job, checks=True, count=False, watch=watch, instructions=_INSTRUCTIONS)
+        )
+        found = next((c for c in again.checks if c.name == check.name), None)
+        same = found is not None and (found.first_index, found.got) == (
+            check.first_index,
+            check.got,
+        )
+        return again.writer if same else None
 
 
 def inspected(verdict: Verdict, inspection: Inspection) -> Verdict:

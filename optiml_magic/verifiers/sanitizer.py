@@ -10,18 +10,21 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 from optiml_magic.devices.base import Case, Job
 from optiml_magic.devices.hosted import HostedDevice
+from optiml_magic.errors import OptimlError
 from optiml_magic.model.build import Build
 from optiml_magic.model.hazard import Hazard, HazardKind, Index, Severity
-from optiml_magic.verifiers.hazards import Inspection
+from optiml_magic.model.verdict import OutputCheck
+from optiml_magic.verifiers.hazards import UNFINISHED, Inspection
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-_SECONDS = 120.0
 _PREFIX = "========="
 _HEAD = re.compile(
     r"(?P<invalid>Invalid __(?P<space>\w+)__ (?P<what>read|write|atomic) of size (?P<size>\d+))|"
@@ -40,32 +43,72 @@ _END = re.compile(
 
 
 class SanitizerInspector:
-    """Runs a job once under each tool. ``cases`` are put on the host that the tool wraps."""
+    """Runs jobs under each tool, within ``seconds``. ``cases`` are put on the hosts it wraps."""
 
-    def __init__(self, device: str, cases: Sequence[Case]) -> None:
+    name = "compute-sanitizer"
+
+    def __init__(self, device: str, cases: Sequence[Case], *, seconds: float = 120.0) -> None:
         self._device = device
         self._cases = {case.key: case for case in cases}
+        self._seconds = seconds
 
-    def inspect(self, build: Build, job: Job) -> Inspection:
+    def writer(self, build: Build, job: Job, check: OutputCheck) -> None:
+        """No tool tells."""
+
+    def inspect(self, runs: Sequence[tuple[Build, Job]]) -> list[Inspection]:
+        """All runs go through one process of each tool, since starting one is what takes time.
+
+        A report does not say which build it means, and kernels of several are named alike. So where
+        there is one, each run gets processes of its own.
+        """
         tool = shutil.which("compute-sanitizer")
         if tool is None:
-            return Inspection((), "compute-sanitizer is not on the PATH; it comes with the toolkit")
-        found: list[Hazard] = []
-        failures = []
-        for name in TOOLS:
-            with tempfile.TemporaryDirectory(prefix="optiml-sanitizer-") as folder:
-                host = sanitized(self._device, tool, name, Path(folder), seconds=_SECONDS)
-                try:
-                    host.put(self._cases[job.case])
-                    execution = host.execute(build, replace(job, checks=True, count=False))
-                finally:
-                    host.close(seconds=60.0)
-                text = logged(Path(folder))
-                found += parse(text)
-                ended = execution.fault is not None or "SUMMARY" in text
-                if not ended:
-                    failures.append(f"{name} gave no summary")
-        return Inspection(tuple(_distinct(found)), "; ".join(failures))
+            missing = "compute-sanitizer is not on the PATH; it comes with the toolkit"
+            return [Inspection((), missing) for _ in runs]
+        until = time.monotonic() + self._seconds
+        together = self._inspection(tool, runs, until)
+        if len(runs) == 1 or not (together.hazards or together.unchecked):
+            return [together] * len(runs)
+        return [self._inspection(tool, [run], until) for run in runs]
+
+    def _inspection(self, tool: str, runs: Sequence[tuple[Build, Job]], until: float) -> Inspection:
+        """The tools at the same time: nothing is timed under them."""
+        with ThreadPoolExecutor(len(TOOLS)) as threads:
+            found = list(threads.map(lambda name: self._watched(tool, name, runs, until), TOOLS))
+        hazards = [hazard for inspection in found for hazard in inspection.hazards]
+        unchecked = "; ".join(i.unchecked for i in found if i.unchecked)
+        return Inspection(tuple(_distinct(hazards)), unchecked)
+
+    def _watched(
+        self, tool: str, name: str, runs: Sequence[tuple[Build, Job]], until: float
+    ) -> Inspection:
+        """The runs under one tool, up to the first that faults."""
+        left = until - time.monotonic()
+        if left <= 0:
+            return Inspection((), f"{name}: the {self._seconds:g} s for it were spent")
+        unchecked = ""
+        with tempfile.TemporaryDirectory(prefix="optiml-sanitizer-") as folder:
+            host = sanitized(self._device, tool, name, Path(folder), seconds=left)
+            try:
+                for key in dict.fromkeys(job.case for _, job in runs):
+                    host.put(self._cases[key])
+                for build, job in runs:
+                    fault = host.execute(build, replace(job, checks=True, count=False)).fault
+                    if fault is not None:
+                        # A kernel's own fault ends it as it should, but not those behind it.
+                        ended = len(runs) == 1 and fault.outcome not in UNFINISHED
+                        unchecked = "" if ended else f"{name}: {fault.message}"
+                        break
+                else:
+                    fault = None
+            except OptimlError as lost:  # a card that the tool does not support fails anywhere
+                fault, unchecked = None, f"{name}: {lost.message.strip().splitlines()[-1]}"
+            finally:
+                host.close(seconds=60.0)
+            text = logged(Path(folder))
+        if not unchecked and fault is None and "SUMMARY" not in text:
+            unchecked = f"{name} gave no summary"
+        return Inspection(parse(text), unchecked)
 
 
 def sanitized(device: str, tool: str, name: str, folder: Path, *, seconds: float) -> HostedDevice:

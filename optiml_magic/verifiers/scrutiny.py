@@ -6,6 +6,7 @@ from optiml_magic.chips import Chip
 from optiml_magic.devices.base import Device
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.verifiers.hazards import Inspector
 from optiml_magic.verifiers.physics import Physics
 from optiml_magic.verifiers.problem import Instance, Problem
 from optiml_magic.verifiers.trials import Compiled, Trials
@@ -14,8 +15,15 @@ from optiml_magic.verifiers.trials import Compiled, Trials
 class Scrutiny:
     """The trials and the memory limits of one problem; who has passed once need not again."""
 
-    def __init__(self, problem: Problem, device: Device, chip: Chip, instructions: int) -> None:
-        self.trials = Trials(problem, device, instructions)
+    def __init__(
+        self,
+        problem: Problem,
+        device: Device,
+        chip: Chip,
+        instructions: int,
+        inspector: Inspector | None = None,
+    ) -> None:
+        self.trials = Trials(problem, device, instructions, inspector)
         self._physics: Physics | None = Physics(problem, chip)
         self._passed: dict[str, Verdict] = {}  # by identity
 

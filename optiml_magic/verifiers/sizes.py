@@ -1,9 +1,10 @@
 """Sizes that a candidate never saw, for tasks whose inputs can be made at others.
 
-A task's ``inputs(rng, **sizes)`` is called with them. Plain arrays are drawn anew at other extents
+A task's ``inputs(rng, **sizes)`` is called with them. Other arrays are drawn anew at other extents
 where a scalar of the kernel equals an extent, or follows from one by a ``size`` directive: every
-axis of that extent follows, and every scalar. Whether that meant what the task means is learned on
-the input kernel: a size at which it is not right is not asked of a candidate.
+axis of that extent follows, and every scalar. Where none does, as with outputs whose shape only the
+reference knows, the integer scalars are taken for the sizes. Whether that meant what the task means
+is learned on the input kernel: a size at which it is not right is not asked of a candidate.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from optiml_magic.model.task import Task
 from optiml_magic.verifiers import inputs
 from optiml_magic.verifiers.problem import Problem, with_sizes
 
 Sizes = Mapping[str, int]
 _SMALL = (1, 2, 3, 31, 32, 33, 61)
 _ROUND = (64, 128)  # for kernels that can do multiples of something alone
+_BEYOND = (65, 129, 257)  # the first of another tile or block
 _SEED = 1000  # of the first set of inputs; those of the given sizes count from 0
 
 
@@ -33,7 +36,7 @@ class Sizing:
     def draw(self, sizes: Sizes, seed: int) -> dict[str, Any]:
         """Every value by name at these sizes; whatever the task's own code raises."""
         task = self.problem.task
-        if callable(task.inputs):
+        if _is_sized(task):
             values = inputs.draw(replace(task, sizes={**task.sizes, **sizes}), seed)
         else:
             values = self._resized(sizes, seed)
@@ -58,15 +61,19 @@ class Sizing:
 def sizing(problem: Problem) -> Sizing | None:
     """The sizes that can be changed, or None."""
     task, first = problem.task, problem.instances[0].values
-    if callable(task.inputs):
+    if _is_sized(task):
         chosen = {**task.sizes, **task.verify_sizes}
         given = {n: int(v) for n, v in chosen.items() if isinstance(v, (int, np.integer))}
         return Sizing(problem, given) if given else None
     extents = {e for v in first.values() if isinstance(v, np.ndarray) for e in v.shape}
-    scalars = {
+    derived = {directive.name for directive in problem.program.sizes}
+    integers = {
         name: int(first[name])
         for name in problem.interface.scalars
-        if isinstance(first.get(name), (int, np.integer)) and int(first[name]) in extents
+        if isinstance(first.get(name), (int, np.integer)) and not isinstance(first[name], bool)
+    }
+    scalars = {name: value for name, value in integers.items() if value in extents} or {
+        name: value for name, value in integers.items() if value > 1 and name not in derived
     }
     # Scalars of one value move together: a square stays a square.
     given = {name: value for value, name in {v: n for n, v in reversed(scalars.items())}.items()}
@@ -79,6 +86,13 @@ def small(given: Sizes) -> Iterator[tuple[dict[str, int], int]]:
         yield _rotated(given, _SMALL, at, step=2), _SEED + at
     for at in range(len(_ROUND)):
         yield _rotated(given, _ROUND, at, step=1), _SEED + len(_SMALL) + at
+    for at in range(len(_BEYOND)):
+        yield _rotated(given, _BEYOND, at, step=1), _SEED + 50 + at
+
+
+def _is_sized(task: Task) -> bool:
+    """Whether the task's inputs are a function of named sizes."""
+    return callable(task.inputs) and bool({**task.sizes, **task.verify_sizes})
 
 
 def large(given: Sizes) -> Iterator[tuple[dict[str, int], int]]:

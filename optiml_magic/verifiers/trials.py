@@ -23,9 +23,17 @@ from optiml_magic.model.dtypes import numbers, part
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict
 from optiml_magic.verifiers import oracle, sizes
+from optiml_magic.verifiers.hazards import Inspector
 from optiml_magic.verifiers.problem import Instance, Problem
-from optiml_magic.verifiers.scales import SCALES, has_floats, scaled
-from optiml_magic.verifiers.verify import fresh_poison, judge, verify
+from optiml_magic.verifiers.scales import (
+    SCALARS,
+    SCALES,
+    has_float_scalars,
+    has_floats,
+    rescaled,
+    scaled,
+)
+from optiml_magic.verifiers.verify import blamed, fresh_poison, judge, verify
 
 _SMALL = 1 << 28  # thread instructions of a launch at a small size
 _SHOWN = 3  # sizes that a note names
@@ -50,10 +58,18 @@ class _Condition:
 class Trials:
     """The further conditions of one problem on one device, learned on its input kernel."""
 
-    def __init__(self, problem: Problem, device: Device, instructions: int) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        device: Device,
+        instructions: int,
+        inspector: Inspector | None = None,
+    ) -> None:
+        """``inspector`` is asked who wrote what is wrong in a candidate that would win."""
         self._problem = problem
         self._device = device
         self._instructions = instructions
+        self._inspector = inspector
         self._sizing = sizes.sizing(problem)
         self._arrays = [b.name for b in problem.interface.named("input", "inout")]
         self._root: Compiled | None = None
@@ -138,7 +154,11 @@ class Trials:
                 )
             self._device.put(instance.case)
             found = verify(
-                self._device, program.build, [(instance, planned)], instructions=self._instructions
+                self._device,
+                program.build,
+                [(instance, planned)],
+                instructions=self._instructions,
+                inspector=self._inspector,
             )
             if not found.passed:
                 return found
@@ -155,7 +175,10 @@ class Trials:
                     yield _Condition(sizes.spelled(given), partial(self._sizing.draw, given, seed))
 
     def _scaled(self, prefix: str, draw: Callable[[], Mapping[str, Any]]) -> Iterator[_Condition]:
-        if not has_floats(self._problem.first.values, self._arrays):
+        first, scalars = self._problem.first.values, self._problem.interface.scalars
+        if has_float_scalars(first, scalars):
+            yield _Condition(prefix + SCALARS, lambda: rescaled(draw(), scalars))
+        if not has_floats(first, self._arrays):
             return
         for name, scale in SCALES.items():
             yield _Condition(
@@ -219,7 +242,8 @@ class Trials:
             execution = self._device.execute(program.build, job)
             verdict = judge(execution, instance.condition)
             if not verdict.passed:
-                return verdict
+                where = instance.condition
+                return blamed(verdict, self._inspector, program.build, job, where)
             written = [b for b in case.buffers if b.role != "input"]
             readings.append({b.name: self._device.read(case.key, b.name) for b in written})
             checks = tuple(_checked(b, readings[-1][b.name]) for b in written if _is_wanted(b))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 
 from optiml_magic.devices.base import Device, Execution, Job, Order
 from optiml_magic.errors import InternalError
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict
+from optiml_magic.verifiers.hazards import Inspector
 from optiml_magic.verifiers.problem import Instance
 
 
@@ -20,8 +22,11 @@ def verify(
     *,
     instructions: int,
     notes: Sequence[str] = (),
+    inspector: Inspector | None = None,
 ) -> Verdict:
     """The verdict over all cases; it stops at the first that fails.
+
+    An ``inspector`` is asked which thread wrote the first wrong element: a run more.
 
     Outputs hold a pattern that nobody can foretell and that differs from one launch to the next, so
     that an answer left behind by an earlier run cannot pass for a new one.
@@ -35,7 +40,7 @@ def verify(
         job = Job(instance.case.key, plan, fresh_poison(), False, instructions, order)
         verdict = judge(device.execute(build, job), instance.condition)
         if not verdict.passed:
-            return verdict
+            return blamed(verdict, inspector, build, job, instance.condition)
         printed = printed or verdict.notes
         written = [buffer.name for buffer in instance.case.buffers if buffer.role != "input"]
         if not written or [check.name for check in verdict.checks] != written:
@@ -73,6 +78,19 @@ def judge(execution: Execution, condition: str = "") -> Verdict:
     return Verdict(Outcome.PASSED, "", checks=execution.checks, notes=notes)
 
 
+def blamed(
+    verdict: Verdict, inspector: Inspector | None, build: Build, job: Job, condition: str
+) -> Verdict:
+    """The verdict with the thread that wrote the first wrong element, where somebody can tell."""
+    check = next((check for check in verdict.checks if not check.passed), None)
+    writer = inspector.writer(build, job, check) if inspector and check else None
+    if writer is None or check is None:
+        return verdict
+    told = replace(check, writer=writer)
+    checks = tuple(told if c is check else c for c in verdict.checks)
+    return replace(verdict, summary=_describe(told, condition), checks=checks)
+
+
 def fresh_poison() -> int:
     """A seed for the pattern in the outputs."""
     return secrets.randbits(31)
@@ -95,6 +113,9 @@ def _describe(check: OutputCheck, condition: str) -> str:
         f"{check.wrong} of {check.elements} elements of `{check.name}` are wrong{on}: "
         f"first {check.name}[{index}] = {check.got}, wanted {check.wanted}"
     )
+    if check.writer is not None:
+        who = check.writer
+        text += f", written on line {who.line} by thread {who.thread} of block {who.block}"
     if check.max_ulp and check.max_abs_error:
         text += f"; the worst is off by {check.max_abs_error:.3g}, {check.max_ulp:.3g} ulp"
     off_by_one = check.rtol == check.atol == 0 and check.max_abs_error == 1

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
-from diagnosing import evaluated, lines
+from diagnosing import Diagnoses, lines
 
 from optiml_magic.findings import TOOLS
 from optiml_magic.testing.findings import NAMES, pair
 from optiml_magic.testing.findings.tasks import TASKS
 from tests.present import sampled
+
+
+@pytest.fixture(scope="module")
+def diagnoses() -> Iterator[Diagnoses]:
+    with Diagnoses("emulated") as found:
+        yield found
 
 
 def test_every_tool_has_a_pair_and_every_pair_a_tool_and_a_task() -> None:
@@ -20,8 +28,8 @@ def test_every_tool_has_a_pair_and_every_pair_a_tool_and_a_task() -> None:
 
 
 @pytest.mark.parametrize("name", sampled(n for n in NAMES if "emulated" in pair(n).devices))
-def test_a_tool_fires_on_the_faulty_kernel_alone(name: str) -> None:
+def test_a_tool_fires_on_the_faulty_kernel_alone(diagnoses: Diagnoses, name: str) -> None:
     wanted = pair(name)
-    faulty, sound = evaluated(wanted, "emulated")
+    faulty, sound = diagnoses.of(wanted)
     assert set(lines(faulty, name)) == {wanted.line}
     assert sound is None or lines(sound, name) == []

@@ -33,7 +33,8 @@ def test_a_killed_search_resumes_to_the_same_result(tmp_path: Path, home: Path) 
     task = tmp_path / "task.py"
     task.write_text(TASK)
     whole = tmp_path / "whole.json"
-    subprocess.run(command(task, whole), check=True, capture_output=True)
+    elsewhere = {**os.environ, "OPTIML_HOME": str(tmp_path / "elsewhere")}  # knows as little
+    subprocess.run(command(task, whole), check=True, capture_output=True, env=elsewhere)
     process = subprocess.Popen(command(task, tmp_path / "never.json"), stdout=subprocess.DEVNULL)
     known = set(home.glob("runs/*.jsonl"))
     journal = _wait_for_evaluations(home, known, 4)

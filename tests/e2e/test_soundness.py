@@ -150,3 +150,26 @@ def test_a_reference_may_name_a_parameter_after_a_keyword() -> None:
 def test_settings_below_zero_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="above zero"):
         resolve({name: 0})
+
+
+def test_one_past_a_shared_array_is_out_of_bounds_however_its_size_is_rounded() -> None:
+    text = HEAD + (
+        "__global__ void k(const float* x, float* out, int n) {\n"
+        "    __shared__ float tile[63];\n"
+        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "    tile[threadIdx.x] = x[i];\n"
+        "    out[i] = tile[threadIdx.x];\n}\n"
+    )
+    verdict = evaluate_once(task(), resolve(), program=text).evaluation.verdict
+    assert (verdict.outcome, verdict.line) == (Outcome.OUT_OF_BOUNDS, 5)
+
+
+def test_a_float_parameter_written_into_the_kernel_is_caught() -> None:
+    text = COPY.replace("int n", "float alpha, int n").replace("= x[i]", "= alpha * x[i]")
+    of = task(text, reference=lambda x, alpha: alpha * x, alpha=1.5)
+    assert outcome(of) is Outcome.PASSED
+    verdict = evaluate_once(
+        of, resolve(), program=text.replace("alpha *", "1.5f *")
+    ).evaluation.verdict
+    assert verdict.outcome is Outcome.WRONG
+    assert "float scalars x 0.7" in verdict.summary

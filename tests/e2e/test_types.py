@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from typetable import STD, TYPES, Row
+from typetable import BFLOAT16, STD, TYPES, Row
 
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
@@ -24,7 +24,7 @@ def members() -> Iterator[Session]:
         yield opened
 
 
-@pytest.mark.parametrize("row", TYPES, ids=str)
+@pytest.mark.parametrize("row", [*TYPES, *BFLOAT16], ids=str)
 def test_a_type_is_passed_computed_with_and_compared(members: Session, row: Row) -> None:
     evaluator = Evaluator(prepare(row.task(), seeds=2), members.tools)
     (right,) = evaluator([Candidate(0, None, Proposal(row.text, "", "test"))])

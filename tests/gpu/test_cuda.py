@@ -10,7 +10,7 @@ import pytest
 
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
-from optiml_magic.devices.base import Fault
+from optiml_magic.devices.base import Fault, Sampling
 from optiml_magic.devices.choice import choose
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.evaluation import Evaluator
@@ -51,7 +51,7 @@ class TestCudaDevice(DeviceContract):
     def test_a_kernel_against_itself_takes_the_same_time(self, device: HostedDevice) -> None:
         build = self.build()
         device.put(self.case())
-        timed = device.time([(build, self.job(build))] * 2, 20)
+        timed = device.time([(build, self.job(build))] * 2, Sampling(10, 10, 10.0))
         assert not isinstance(timed, Fault)
         one, two = (np.median(t.samples) for t in timed)
         assert one > 0
@@ -127,7 +127,7 @@ def test_a_fault_is_a_verdict_and_the_next_candidate_passes(
         ("stencil_past_the_end", "out_of_bounds"),
         ("misaligned_vector", "misaligned"),
         ("accumulator_not_cleared", "uninitialised"),
-        ("barrier_in_a_loop", "barrier_divergence"),
+        ("barrier_in_a_branch", "barrier_divergence"),
     ],
 )
 def test_compute_sanitizer_sees_what_the_emulator_sees(name: str, kind: str) -> None:
@@ -139,7 +139,7 @@ def test_compute_sanitizer_sees_what_the_emulator_sees(name: str, kind: str) -> 
         )
         assert isinstance(build, Build)
         inspector = SanitizerInspector(choice.name, [example.case()])
-        inspection = inspector.inspect(build, example.job(build, checks=True))
+        (inspection,) = inspector.inspect([(build, example.job(build, checks=True))])
         assert not inspection.unchecked
         found.append({h.kind: h.lines for h in inspection.hazards})
     assert kind in found[0], found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 
@@ -18,12 +19,13 @@ from tests.processes import eventually
 
 pytestmark = pytest.mark.gpu
 NAMES = [name for name, hostile in HOSTILE.items() if SOAK or not hostile.slow]
+CARD = os.environ.get("CUDA_VISIBLE_DEVICES", "0")  # as nvidia-smi numbers them
 SLACK = 64  # MiB: a driver keeps a little for itself
 
 
 def used() -> int:
     """MiB of the card's memory in use, by anyone."""
-    query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", "0"]
+    query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", CARD]
     return int(subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0])
 
 

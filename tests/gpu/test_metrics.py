@@ -53,6 +53,7 @@ def test_ncu_knows_every_name_of_the_vocabulary() -> None:
     empty = [m.name for m in found[0].missing if "gave no value" in m.reason]
     assert all(VOCABULARY[name].combine == "mean" for name in empty), empty
     assert not [m for m in found[0].missing if m.name == "lines"]
+    assert not counters._manners.by_section  # it takes those by line by their names
 
 
 @needs_ncu

@@ -16,7 +16,7 @@ from optiml_magic.search.mcts import Mcts
 from tests.unit.search import toy
 
 HEADER = RunHeader(
-    SCHEMA, "r", "toy", "000000", "d", "ref", "rd", "toy", "cc", 0, 1, ("toy",), "od"
+    SCHEMA, "r", "toy", "000000", "d", "ref", "rd", "toy", "cc", 0, 1, ("toy",), (), "od"
 )
 
 

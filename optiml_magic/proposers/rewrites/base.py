@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from optiml_magic.model.candidate import Proposal
+from optiml_magic.model.hypothesis import Hypothesis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from optiml_magic.model.finding import Finding, Hypothesis
+    from optiml_magic.model.finding import Action, Finding
     from optiml_magic.source.program import Program
 
 
@@ -31,7 +32,37 @@ def proposal(
     prior: float,
     findings: Sequence[Finding] = (),
 ) -> Proposal:
-    """A proposal whose prior a finding that names the rule lifts half of the way to certainty."""
-    asked = any(action.rewrite == rule.name for finding in findings for action in finding.actions)
-    lifted = prior + (1.0 - prior) / 2 if asked else prior
-    return Proposal(text, title, rule.name, rationale, hypothesis, round(lifted, 3))
+    """A proposal whose prior a finding that names the rule lifts half of the way to certainty.
+
+    It answers the finding that expects what the rule expects, else the first that names the rule;
+    where that says which metric should move, this is what will be tested.
+    """
+    asked = [
+        (finding, action)
+        for finding in findings
+        for action in finding.actions
+        if action.rewrite == rule.name
+    ]
+    if not asked:
+        return Proposal(text, title, rule.name, rationale, hypothesis, prior)
+    agreeing = (pair for pair in asked if pair[1].metric == hypothesis.metric)
+    finding, action = next(agreeing, asked[0])
+    return Proposal(
+        text,
+        title,
+        rule.name,
+        rationale,
+        _expected(action, hypothesis),
+        round(prior + (1.0 - prior) / 2, 3),
+        finding.tool,
+    )
+
+
+def _expected(action: Action, hypothesis: Hypothesis) -> Hypothesis:
+    """What the action promises, in place of what the rule does; its range where it tells none."""
+    if not action.metric:
+        return hypothesis
+    same = (action.metric, action.direction) == (hypothesis.metric, hypothesis.direction)
+    untold = action.factor == (1.0, 1.0)
+    factor = hypothesis.factor if same and untold else action.factor
+    return Hypothesis(action.metric, action.direction, hypothesis.because, factor)

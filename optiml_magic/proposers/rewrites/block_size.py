@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optiml_magic.model.finding import Finding, Hypothesis
+from optiml_magic.model.finding import Finding
+from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.affine import Affine
 from optiml_magic.proposers.rewrites.base import proposal
 from optiml_magic.proposers.rewrites.blocks import tuned_block
@@ -40,9 +41,10 @@ class BlockSize:
                     "The block's shape decides how many warps fit a multiprocessor and how much "
                     "each block reuses; which is best depends on the chip, so it is measured.",
                     Hypothesis(
-                        "sm__warps_active.avg.pct_of_peak_sustained_active",
-                        "higher",
-                        "another block size lets more warps be resident",
+                        TIME,
+                        "lower",
+                        "another block size lets more warps be resident, or reuses more",
+                        (1.0, 1.3),
                     ),
                     prior=0.35 - 0.03 * number,
                     findings=findings,

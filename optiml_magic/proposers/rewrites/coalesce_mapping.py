@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optiml_magic.model.finding import Finding, Hypothesis
+from optiml_magic.model.finding import Finding
+from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.accesses import accesses, pattern
 from optiml_magic.proposers.rewrites.affine import Affine
 from optiml_magic.proposers.rewrites.base import proposal
@@ -72,6 +73,7 @@ class CoalesceMapping:
                 "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
                 "lower",
                 "the lanes of a warp touch neighbouring elements",
+                (1.5, 8.0),
             ),
             prior=prior,
             findings=findings,

@@ -8,7 +8,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from optiml_magic.model.finding import Finding, Hypothesis
+from optiml_magic.model.finding import Finding
+from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.base import proposal
 from optiml_magic.proposers.rewrites.guards import bare
 from optiml_magic.proposers.rewrites.kernel import Kernel, builtin
@@ -61,9 +62,10 @@ class FloatLiterals:
             "A literal without f is a double: the operation around it is done in double precision, "
             "of which most chips do a fraction per clock, and converted back to float.",
             Hypothesis(
-                "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum",
+                "smsp__inst_executed_pipe_fp64.sum",
                 "lower",
                 "the arithmetic stays in float",
+                (2.0, 100.0),
             ),
             prior=prior,
             findings=findings,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optiml_magic.model.finding import Finding, Hypothesis
+from optiml_magic.model.finding import Finding
+from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.affine import Affine
 from optiml_magic.proposers.rewrites.base import proposal
 from optiml_magic.proposers.rewrites.launches import launched
@@ -34,7 +35,7 @@ class SharedTile:
         """One proposal per copy, and per loop and tile size."""
         for kernel, launch in launched(program):
             affine = Affine(kernel)
-            for text, title in transposed_copy(program, affine, launch):
+            for text, title, strided in transposed_copy(program, affine, launch):
                 yield proposal(
                     self,
                     text,
@@ -42,7 +43,12 @@ class SharedTile:
                     "One of the two sides of the copy strides through memory. A block that loads a "
                     "tile along rows and stores it along columns has whole sectors on both sides; "
                     "the padding keeps the columns of the tile in different banks.",
-                    Hypothesis(_SECTORS.format("st"), "lower", "both sides touch whole sectors"),
+                    Hypothesis(
+                        _SECTORS.format(strided),
+                        "lower",
+                        "both sides touch whole sectors",
+                        (2.0, 8.0),
+                    ),
                     prior=0.85,
                     findings=findings,
                 )
@@ -66,7 +72,9 @@ class SharedTile:
             why
             + "The block loads a tile of the next rounds with neighbouring lanes on neighbouring "
             "elements, and the threads then read it from shared memory.",
-            Hypothesis(_SECTORS.format("ld"), "lower", "each element is loaded once per block"),
+            Hypothesis(
+                _SECTORS.format("ld"), "lower", "each element is loaded once per block", (2.0, 32.0)
+            ),
             prior=max(_PRIORS[reason] for reason in staged.reasons) + _SIZES[staged.rounds],
             findings=findings,
         )

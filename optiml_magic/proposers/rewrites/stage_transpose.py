@@ -43,8 +43,11 @@ class Pair:
 
 def transposed_copy(
     program: Program, affine: Affine, launch: LaunchDirective
-) -> Iterator[tuple[str, str]]:
-    """The program with the copy staged, and a title; nothing where it is not such a copy."""
+) -> Iterator[tuple[str, str, str]]:
+    """The program with the copy staged, a title, and which side strode: ``ld`` or ``st``.
+
+    Nothing where it is not such a copy.
+    """
     sizes = extents(program, launch)
     kernel = affine.kernel
     if sizes is None or len(sizes) < 2 or sizes[2:] not in ((), (1,)) or len(launch.grid) < 2:
@@ -57,9 +60,10 @@ def transposed_copy(
     if pair is None:
         return
     try:
-        yield _Copy(program, affine, launch, sizes, pair).stage()
+        text, title = _Copy(program, affine, launch, sizes, pair).stage()
     except NotCertainError:
         return
+    yield text, title, "st" if pair.rows_first else "ld"
 
 
 def _pair(affine: Affine) -> Pair | None:

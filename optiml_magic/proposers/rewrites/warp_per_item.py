@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optiml_magic.model.finding import Finding, Hypothesis
+from optiml_magic.model.finding import Finding
+from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.accesses import Access, accesses, pattern
 from optiml_magic.proposers.rewrites.affine import INTEGRAL, Affine
 from optiml_magic.proposers.rewrites.base import proposal
@@ -62,6 +63,7 @@ class WarpPerItem:
                     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
                     "lower",
                     "a warp reads 32 consecutive elements of one row",
+                    (1.5, 8.0),
                 ),
                 prior=0.78,
                 findings=findings,

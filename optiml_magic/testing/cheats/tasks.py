@@ -56,6 +56,7 @@ _TABLE: Mapping[str, tuple[Callable[..., Any], Any, dict[str, int]]] = {
     "in_place": (lambda x: 0.5 * x + 1, _vector, _N),
     "quadratic64": (lambda x: x * (1 + x), _doubles, _N),
     "threshold": (lambda x: x > 0.5, _vector, _N),
+    "scaled": (lambda x, alpha: alpha * x, {"x": _X, "alpha": 1.5, "n": 4096}, {}),
     "weighted": (lambda x, w: x * w, {"x": _X, "w": np.ones_like(_X), "n": 4096}, {}),
     "biased": (lambda x, bias: x + bias, {"x": _X, "bias": np.zeros_like(_X), "n": 4096}, {}),
     "gather": (lambda x, index: x[index], {"x": _X, "index": _INDEX, "n": 4096}, {}),

@@ -2,14 +2,13 @@
 // task: histogram
 // devices: emulated cuda
 #pragma optiml zero(bins)
-#pragma optiml launch k grid(cdiv(n, 1024)) block(256)
+#pragma optiml launch k grid(min(cdiv(n, 256), 264)) block(256)
 __global__ void k(const int* values, int* bins, int n) {
     __shared__ int own[16];                       //+
     if (threadIdx.x < 16) own[threadIdx.x] = 0;   //+
     __syncthreads();                              //+
-    int first = blockIdx.x * 1024 + threadIdx.x;
-    for (int j = 0; j < 4; ++j) {
-        int i = first + j * 256;
+    for (int first = blockIdx.x * blockDim.x; first < n; first += gridDim.x * blockDim.x) {
+        int i = first + threadIdx.x;
         if (i < n)                                //-
             atomicAdd(&bins[values[i]], 1);       //-!
         int value = i < n ? values[i] : 16;                        //+

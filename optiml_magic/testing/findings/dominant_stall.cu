@@ -6,9 +6,9 @@
 __global__ void k(const float* x, float* out, int n) {
     __shared__ float room[11500];  //-
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    float v = x[i];
+    float v = i < n ? x[i] : 0.0f;
     room[threadIdx.x] = v;                //-
+    __syncthreads();                      //-
     float y = room[threadIdx.x];          //-
     for (int j = 0; j < 2048; ++j)        //-
         y = y * v + 0.5f;                 //-!
@@ -20,5 +20,5 @@ __global__ void k(const float* x, float* out, int n) {
         d = d * w + 0.5f;                 //+
     }                                     //+
     float y = a + v * (b + v * (c + v * d));  //+
-    out[i] = y;
+    if (i < n) out[i] = y;
 }

@@ -108,13 +108,30 @@ def test_unknown_metrics_are_left_out_and_asked_no_more(
 ) -> None:
     fake(tmp_path, "==ERROR== Failed to find metric dram__bytes.sum")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    counters = NcuCounters("emulated:t4", CASES, metrics=("dram__bytes.sum", SECTORS))
+    wanted = ("dram__bytes.sum", SECTORS)
+    counters = NcuCounters("emulated:t4", CASES, metrics=wanted, by_line=())
     assert isinstance(counters.count([(BUILD, JOB)]), Refused)
     asked = (tmp_path / "asked").read_text().splitlines()
     assert len(asked) == 2
     assert "dram__bytes.sum" in asked[0]
     assert "dram__bytes.sum" not in asked[1]
     assert SECTORS in asked[1]
+
+
+def test_where_lines_are_refused_by_name_they_come_as_a_section(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake(tmp_path, "==ERROR== Something is wrong with these metrics")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    for _ in range(2):
+        assert isinstance(NcuCounters("emulated:l4", CASES).count([(BUILD, JOB)]), Refused)
+    first, second, third = (tmp_path / "asked").read_text().splitlines()
+    assert "memory_l2_theoretical_sectors_global" in first
+    assert "--section" not in first
+    for later in (second, third):  # it is remembered
+        assert "--section SourceCounters" in later
+        assert "memory_l2_theoretical_sectors_global" not in later
+        assert "dram__bytes.sum" in later
 
 
 def fake(folder: Path, says: str) -> None:

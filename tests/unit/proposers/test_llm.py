@@ -16,7 +16,7 @@ from optiml_magic.llms.openai import OpenAILLM
 from optiml_magic.llms.scripted import ScriptedLLM
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.codec import from_json, to_json
-from optiml_magic.model.finding import Hypothesis
+from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.llm import LlmProposer
 from optiml_magic.proposers.mixture import mixed
@@ -61,6 +61,27 @@ def test_edits_become_proposals() -> None:
     assert parse_program(second.text).tunes[0].values == (128, 256, 512)
     assert (second.title, second.prior) == ("b", 0.55)
     assert from_json(Proposal, to_json(Proposal, first)) == first
+
+
+@pytest.mark.parametrize(
+    ("told", "factor"),
+    [(4.0, 4.0), (0.25, 4.0), (None, 1.0), (0.0, 1.0), (-3.0, 1.0), (1e300, 1e6), (1e-320, 1e6)],
+)
+def test_the_factor_of_a_model_is_read_as_times_lower_or_higher(told: Any, factor: float) -> None:
+    reply = says(draft(**{**GOOD, "hypothesis": {**EXPECTED, "factor": told}}))
+    (found,) = LlmProposer(ScriptedLLM([reply])).propose(view(), 4)
+    assert found.hypothesis == Hypothesis(
+        "sectors.ratio", "lower", "fewer sectors", (factor, factor)
+    )
+
+
+@pytest.mark.parametrize(
+    ("named", "answers"),
+    [("uncoalesced_access", "uncoalesced_access"), ("no such tool", ""), (None, "")],
+)
+def test_a_model_answers_a_finding_by_the_name_of_its_tool(named: Any, answers: str) -> None:
+    (found,) = LlmProposer(ScriptedLLM([says({**GOOD, "answers": named})])).propose(view(), 4)
+    assert found.answers == answers
 
 
 def test_it_mixes_with_the_rules() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from optiml_magic.hypotheses import assess
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step
-from optiml_magic.model.finding import Action, Evidence, Finding, Hypothesis
+from optiml_magic.model.finding import Action, Evidence, Finding
+from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.measurement import Bound, Measurement, Metric
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
@@ -47,9 +51,11 @@ def step(
     sectors: float = 32.0,
     duplicate_of: int | None = None,
 ) -> Step:
-    hypothesis = Hypothesis("sectors.ratio", "lower", "fewer") if number else None
+    hypothesis = Hypothesis("sectors.ratio", "lower", "fewer", (2.0, 8.0))
     candidate = Candidate(
-        number, 0 if number else None, Proposal(text, title, "user", hypothesis=hypothesis)
+        number,
+        0 if number else None,
+        Proposal(text, title, "user", hypothesis=hypothesis if number else None),
     )
     evaluation = Evaluation(
         number,
@@ -60,6 +66,9 @@ def step(
         findings=(FINDING,),
         duplicate_of=duplicate_of,
     )
+    if number:
+        test = assess(hypothesis, measured(8e-6), evaluation)
+        evaluation = replace(evaluation, test=test)
     return Step(candidate, evaluation)
 
 

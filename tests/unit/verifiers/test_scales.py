@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 from ml_dtypes import bfloat16
 
-from optiml_magic.verifiers.scales import SCALES, has_floats, scaled
+from optiml_magic.verifiers.scales import (
+    SCALES,
+    has_float_scalars,
+    has_floats,
+    rescaled,
+    scaled,
+)
 
 VALUES = {
     "x": np.linspace(1, 2, 64, dtype=np.float32),
@@ -46,3 +52,28 @@ def test_integers_scalars_and_the_original_stay() -> None:
 def test_without_floats_there_is_nothing_to_scale() -> None:
     assert not has_floats(VALUES, ["index", "alpha"])
     assert has_floats(VALUES, ["index", "x"])
+
+
+def test_ten_thousand_times_and_below_zero() -> None:
+    assert np.array_equal(of("inputs x 10000")["x"], 1e4 * VALUES["x"])
+    assert np.array_equal(of("inputs x 10000, all negative")["x"], -1e4 * VALUES["x"])
+
+
+def test_magnitudes_are_spread_over_four_decades_and_none_grows() -> None:
+    ratios = of("inputs of mixed magnitudes")["x"] / VALUES["x"]
+    assert 0.9e-4 < ratios.min() < 1e-3
+    assert 0.1 < ratios.max() <= 1.0
+
+
+def test_float_scalars_and_those_in_structs_are_rescaled_and_nothing_else() -> None:
+    struct = np.array((3.0, 5), [("w", "f4"), ("id", "i4")])[()]
+    values = {**VALUES, "beta": 0.5, "flag": True, "n": 7, "p": struct}
+    found = rescaled(values, ["alpha", "beta", "flag", "n", "p"])
+    assert found["alpha"] == np.float32(0.7) * np.float32(2)
+    assert type(found["alpha"]) is np.float32
+    assert found["beta"] == 0.35
+    assert (found["flag"], found["n"]) == (True, 7)
+    assert (found["p"]["w"], found["p"]["id"]) == (np.float32(0.7) * np.float32(3), 5)
+    assert found["x"] is VALUES["x"]
+    assert has_float_scalars(values, ["p"])
+    assert not has_float_scalars(values, ["flag", "n"])

@@ -41,10 +41,24 @@ def test_a_size_directive_follows_by_itself() -> None:
     assert found.draw({"n": 33}, 1)["n"] == 33
 
 
-def test_without_a_scalar_that_follows_there_are_no_other_sizes() -> None:
+def test_a_function_without_sizes_is_resized_like_plain_arrays() -> None:
+    task = Task(COPY, reference=lambda x: x, inputs=lambda _: {"x": X, "n": 256})
+    found = sizing(prepare(task, seeds=1))
+    assert found is not None
+    assert found.draw({"n": 31}, 1)["x"].shape == (31,)
+
+
+def test_where_no_extent_is_a_scalar_the_integers_are_the_sizes() -> None:
     inputs = {"x": X, "n": 100}
-    task = Task(COPY, reference=lambda x: x, inputs=inputs)
-    assert sizing(prepare(task, seeds=1)) is None
+    found = sizing(prepare(Task(COPY, reference=lambda x: x, inputs=inputs), seeds=1))
+    assert found is not None
+    values = found.draw({"n": 31}, 1)
+    assert (values["x"].shape, values["n"]) == ((256,), 31)
+
+
+def test_without_integers_there_are_no_other_sizes() -> None:
+    text = COPY.replace(", int n", "").replace("cdiv(n, 64)", "4")
+    assert sizing(prepare(Task(text, reference=lambda x: x, inputs={"x": X}), seeds=1)) is None
 
 
 @pytest.mark.parametrize("given", [1, 2, 30, 1000])

@@ -77,3 +77,10 @@ def test_each_number_of_a_struct_has_its_own_limits() -> None:
         wrong[name][17] += error
         check = compare("s", wrong, wanted, limits, None)
         assert (check.wrong, check.first_index) == (1, (17,))
+
+
+def test_what_underflows_in_a_float_may_be_zero() -> None:
+    wanted = np.array([1e-100, 1e-60, 1e-39])
+    assert tolerance(wanted, np.dtype("f4")).atol >= 1e-39
+    assert tolerance(wanted, np.dtype("f8")).atol < 1e-60
+    assert tolerance(np.array([1e-3]), np.dtype("f4")).atol < 1e-7

@@ -1,0 +1,70 @@
+"""How long to take samples: warm up until steady, then in rounds until the ratios are narrow."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+from optiml_magic.devices.base import Sampling
+from optiml_magic.devices.ratio import ratio
+
+_GROWTH = 1.25  # rounds from one look at the intervals to the next
+_STRETCH = 0.05  # seconds; the clock of an idle card needs some ten milliseconds to rise
+_STEADY = 0.005  # relative difference of the medians of two stretches
+_LONGEST = 0.8  # seconds of warming up, steady or not
+
+Batch = Callable[[int], float]  # seconds of one launch of the program of that number
+
+
+def warm(batch: Callable[[], float], now: Callable[[], float] = time.monotonic) -> int:
+    """Repeat a batch until two stretches of time in a row have the same median; returns how often.
+
+    So that neither the rise of the clock nor the first touch of the memory stands in a sample.
+    """
+    began = now()
+    before, count = 0.0, 0
+    while True:
+        opened = now()
+        found: list[float] = []
+        while not found or now() - opened < _STRETCH:
+            found.append(batch())
+        count += len(found)
+        median = statistics.median(found)
+        if abs(before / median - 1) < _STEADY or now() - began > _LONGEST:
+            return count
+        before = median
+
+
+def sample(
+    programs: int,
+    batch: Batch,
+    sampling: Sampling,
+    now: Callable[[], float] = time.monotonic,
+) -> list[list[float]]:
+    """Samples of each program, two a round in the order A B B A; the first is the baseline.
+
+    Rounds end when the interval of every ratio to the baseline is as narrow as asked for, at the
+    most rounds, or when the time is spent; after the first one where all others are hopeless. That
+    the *width* ends them, and not what the ratio is, keeps the interval honest.
+    """
+    found: list[list[float]] = [[] for _ in range(programs)]
+    began, look = now(), sampling.least
+    for done in range(1, sampling.most + 1):
+        for at in (*range(programs), *reversed(range(programs))):
+            found[at].append(batch(at))
+        if done == 1 and hopeless(found, sampling.hopeless):
+            break
+        if done >= look:
+            if all(ratio(found[0], other).width < sampling.width for other in found[1:]):
+                break
+            look = max(look + 1, int(look * _GROWTH))
+        if now() - began > sampling.seconds:
+            break
+    return found
+
+
+def hopeless(found: Sequence[Sequence[float]], limit: float) -> bool:
+    """Whether the better end of each ratio is beyond ``limit``; 0 stands for no limit."""
+    others = found[1:]
+    return bool(limit and others) and all(ratio(found[0], one).low > limit for one in others)

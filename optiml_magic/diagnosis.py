@@ -1,0 +1,86 @@
+"""What a measurement means: roofline class, findings, reward, and what became of the hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from optiml_magic import rewards
+from optiml_magic.chips import Chip
+from optiml_magic.devices.base import Job
+from optiml_magic.findings import Subject, Tool, diagnose
+from optiml_magic.hypotheses import assess
+from optiml_magic.model.build import Build
+from optiml_magic.model.candidate import Candidate
+from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.hit_rates import HitRates
+from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.roofline import Roofs
+from optiml_magic.profilers.roofline import stand
+from optiml_magic.profilers.work import LeastWork
+from optiml_magic.source.program import parse_program
+from optiml_magic.verifiers.problem import Problem
+
+
+class Diagnosis:
+    """Of the candidates of one search: each against the input kernel and against its parent."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        chip: Chip,
+        tools: tuple[Tool, ...],
+        roofs: Callable[[], Roofs],
+        hit_rates: HitRates,
+    ) -> None:
+        first = problem.instances[0]
+        self._buffers = {b.name: b.array.nbytes for b in first.case.buffers}
+        self._work = LeastWork(problem.task, first.values, first.case.buffers)
+        self._roofs = roofs
+        self._chip = chip
+        self._tools = tools
+        self._hit_rates = hit_rates
+        self._measured: dict[int, Measurement | None] = {}  # by candidate
+
+    def __call__(
+        self, candidate: Candidate, evaluation: Evaluation, run: tuple[Build, Job] | None = None
+    ) -> Evaluation:
+        """The evaluation with all that follows from its figures; ``run`` is what was measured.
+
+        A candidate without one repeats the figures, and the findings, of an earlier one.
+        """
+        self.remember(candidate, evaluation)
+        return self._tested(candidate, self._diagnosed(candidate, evaluation, run))
+
+    def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
+        """Take in what later candidates are compared with."""
+        self._measured[candidate.number] = evaluation.measurement
+
+    def _diagnosed(
+        self, candidate: Candidate, evaluation: Evaluation, run: tuple[Build, Job] | None
+    ) -> Evaluation:
+        measured = evaluation.measurement
+        if measured is None or run is None:
+            return evaluation
+        build, job = run
+        program = parse_program(candidate.text)
+        roofs = self._roofs()
+        subject = Subject(self._chip, roofs, measured, program, build, job.plan, self._buffers)
+        root = self._measured.get(0) or measured
+        standing = stand(measured, self._work(root), roofs)
+        findings = diagnose(self._tools, standing.kind, subject)
+        return replace(
+            evaluation,
+            roofline=standing.kind,
+            standing=standing,
+            findings=self._hit_rates.ranked(findings, standing.kind),
+            reward=rewards.reward(root, measured),
+        )
+
+    def _tested(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
+        """A duplicate repeats the figures of another candidate, but its promise is its own."""
+        hypothesis = candidate.proposal.hypothesis
+        if hypothesis is None or candidate.parent is None:
+            return replace(evaluation, test=None)
+        parent = self._measured.get(candidate.parent)
+        return replace(evaluation, test=assess(hypothesis, parent, evaluation))

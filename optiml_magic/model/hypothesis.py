@@ -1,0 +1,71 @@
+"""What an edit is expected to do to one metric, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from optiml_magic.model.finding import Direction
+
+TIME = "gpu__time_duration.sum"  # ncu's name; a measurement has it in its seconds
+
+HypothesisState = Literal["confirmed", "refuted", "not_measurable"]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """Which metric an edit moves, which way, and how far.
+
+    ``factor`` is how many times lower or higher the metric becomes, as a range from the least to
+    the most; ``(1.0, 1.0)`` promises no more than the direction.
+    """
+
+    metric: str
+    direction: Direction
+    because: str = ""
+    factor: tuple[float, float] = (1.0, 1.0)
+
+    def __str__(self) -> str:
+        low, high = self.factor
+        if high <= 1.0:
+            return f"{self.metric} {self.direction}"
+        times = f"{low:.3g}x" if low == high else f"{low:.3g}x to {high:.3g}x"
+        return f"{self.metric} {times} {self.direction}"
+
+
+@dataclass(frozen=True)
+class HypothesisTest:
+    """What became of a hypothesis: the candidate measured against the program it was made from.
+
+    ``before`` and ``after`` are the metric of parent and child, None where it was not measured;
+    ``source`` is that of both. ``reason`` says why, where the state alone would not.
+    """
+
+    state: HypothesisState
+    before: float | None = None
+    after: float | None = None
+    unit: str = ""
+    source: str = ""
+    reason: str = ""
+
+    @property
+    def change(self) -> float | None:
+        """After over before; None where either is missing or there was nothing before."""
+        if not self.before or self.after is None:
+            return None
+        return self.after / self.before
+
+    def __str__(self) -> str:
+        state = self.state.replace("_", " ")
+        if self.before is None or self.after is None:
+            return f"{state}: {self.reason}"
+        unit = f" {self.unit}" if self.unit else ""
+        went = f"from {self.before:.4g} to {self.after:.4g}{unit}, {self.source}{self._times}"
+        return f"{state}: {went}" + (f"; {self.reason}" if self.reason else "")
+
+    @property
+    def _times(self) -> str:
+        change = self.change
+        if not change or change == 1.0:
+            return ""
+        return f", {change:.3g}x higher" if change > 1.0 else f", {1 / change:.3g}x lower"

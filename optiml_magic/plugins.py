@@ -1,0 +1,158 @@
+"""Tools, profilers and rules of other packages, found by their entry points.
+
+A package names its members in its metadata, one group for each family; ``docs/extending.md`` shows
+how. What cannot be loaded, is no such member, or raises when it is used, is left out with a note
+that names it and its package, and stops nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeVar
+
+from optiml_magic.devices.base import Device, Job
+from optiml_magic.findings import TOOLS, Subject, Tool
+from optiml_magic.model.build import Build
+from optiml_magic.model.candidate import Proposal
+from optiml_magic.model.finding import Finding, RooflineClass
+from optiml_magic.model.measurement import Measurement, Metric, Missing
+from optiml_magic.profilers.base import AddedProfiler
+from optiml_magic.proposers.rewrites import REWRITES
+from optiml_magic.proposers.rewrites.base import Rewrite
+from optiml_magic.source.program import Program
+
+GROUPS = ("optiml_magic.tools", "optiml_magic.profilers", "optiml_magic.rules")
+M = TypeVar("M")
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """What other packages add. ``names`` are those in use, with the versions of their packages."""
+
+    tools: tuple[Tool, ...] = ()
+    profilers: tuple[AddedProfiler, ...] = ()
+    rules: tuple[Rewrite, ...] = ()
+    names: tuple[str, ...] = ()
+    _notes: dict[str, None] = field(default_factory=dict, compare=False)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out so far and why; what breaks in use is added when it does."""
+        return tuple(self._notes)
+
+
+def load() -> Plugins:
+    """The plug-ins that are installed now, in the order of their names."""
+    notes: dict[str, None] = {}
+    names: list[str] = []
+    tools = _family(
+        GROUPS[0], ("classes", "metrics", "diagnose"), TOOLS, _GuardedTool, notes, names
+    )
+    profilers = _family(GROUPS[1], ("measure",), (), _GuardedProfiler, notes, names)
+    rules = _family(GROUPS[2], ("propose",), REWRITES, _GuardedRule, notes, names)
+    return Plugins(tuple(tools), tuple(profilers), tuple(rules), tuple(names), notes)
+
+
+class _Guard:
+    """Says by name what a plug-in does wrong."""
+
+    def __init__(self, entry: EntryPoint, notes: dict[str, None]) -> None:
+        package = entry.dist.name if entry.dist else "no package"
+        self.place = f"plug-in `{entry.name}` of {package} ({entry.group})"
+        version = entry.dist.version if entry.dist else "0"
+        self.version = f"{entry.name} of {package} {version}"
+        self._notes = notes
+
+    def left_out(self, why: object) -> None:
+        said = f"{type(why).__name__}: {why}" if isinstance(why, BaseException) else str(why)
+        self._notes[f"{self.place} is left out: {' '.join(said.split())[:300]}"] = None
+
+    def kept(self, kind: type[M], make: Callable[[], Iterator[Any]]) -> list[M]:
+        """What a plug-in gave, as far as it is of its kind; nothing where it raised."""
+        try:
+            found = list(make())
+        except Exception as why:  # noqa: BLE001  # anything may be wrong with foreign code
+            self.left_out(why)
+            return []
+        for one in found:
+            if not isinstance(one, kind):
+                self.left_out(f"it gave a {type(one).__name__} where a {kind.__name__} is wanted")
+        return [one for one in found if isinstance(one, kind)]
+
+
+class _GuardedTool:
+    def __init__(self, tool: Any, guard: _Guard) -> None:
+        self.name: str = tool.name
+        self.classes: frozenset[RooflineClass] = frozenset(tool.classes)
+        self.metrics: tuple[str, ...] = tuple(tool.metrics)
+        self._tool = tool
+        self._guard = guard
+
+    def diagnose(self, subject: Subject) -> Iterator[Finding]:
+        yield from self._guard.kept(Finding, lambda: self._tool.diagnose(subject))
+
+
+class _GuardedRule:
+    def __init__(self, rule: Any, guard: _Guard) -> None:
+        self.name: str = rule.name
+        self._rule = rule
+        self._guard = guard
+
+    def propose(self, program: Program, findings: Sequence[Finding]) -> Iterator[Proposal]:
+        yield from self._guard.kept(Proposal, lambda: self._rule.propose(program, findings))
+
+
+class _GuardedProfiler:
+    def __init__(self, profiler: Any, guard: _Guard) -> None:
+        self.name: str = profiler.name
+        self._profiler = profiler
+        self._guard = guard
+
+    def measure(
+        self, device: Device, build: Build, job: Job, measured: Measurement
+    ) -> Sequence[Metric] | Missing:
+        found: Any = Missing(self.name, f"{self._guard.place} failed")
+
+        def asked() -> Iterator[Any]:
+            nonlocal found
+            answer = self._profiler.measure(device, build, job, measured)
+            found = answer if isinstance(answer, Missing) else None
+            yield from () if found else answer
+
+        metrics = self._guard.kept(Metric, asked)
+        return found or metrics
+
+
+def _family(
+    group: str,
+    wanted: Sequence[str],
+    own: Sequence[Any],
+    guarded: Callable[[Any, _Guard], M],
+    notes: dict[str, None],
+    names: list[str],
+) -> Iterator[M]:
+    taken = {member.name for member in own}
+    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
+        guard = _Guard(entry, notes)
+        try:
+            found = entry.load()
+            member = found() if isinstance(found, type) else found
+            lacking = [name for name in ("name", *wanted) if not hasattr(member, name)]
+            if lacking:
+                guard.left_out(f"it has no {', '.join(lacking)}")
+                continue
+            made = guarded(member, guard)
+        except (Exception, SystemExit) as why:  # noqa: BLE001  # see above; some exit when imported
+            guard.left_out(why)
+            continue
+        name: Any = member.name
+        if not isinstance(name, str) or not name:
+            guard.left_out(f"its name is {name!r}")
+        elif name in taken:
+            guard.left_out(f"there is a `{name}` already")
+        else:
+            taken.add(name)
+            names.append(guard.version)
+            yield made

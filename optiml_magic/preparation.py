@@ -1,0 +1,116 @@
+"""From a program's text to something that can be run: parsed, compiled, bound to its instances."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from optiml_magic import binding
+from optiml_magic.chips import Chip
+from optiml_magic.compilers.base import CompileOptions, Compiler
+from optiml_magic.errors import SourceError, UsageError
+from optiml_magic.model.build import Build, CompileFailure, Diagnostic
+from optiml_magic.model.launch import LaunchPlan
+from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.source.program import Program, parse_program
+from optiml_magic.verifiers.identity import identity
+from optiml_magic.verifiers.problem import Instance, Problem
+from optiml_magic.verifiers.trials import Compiled, Trials
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A program with its plan for every instance: the given sizes, then those learned."""
+
+    program: Compiled
+    plans: tuple[tuple[Instance, LaunchPlan], ...]
+    identity: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def build(self) -> Build:
+        """The machine code."""
+        return self.program.build
+
+    @property
+    def verified(self) -> tuple[tuple[Instance, LaunchPlan], ...]:
+        """Those whose outputs are compared."""
+        return tuple((instance, plan) for instance, plan in self.plans if instance.verified)
+
+
+class Preparation:
+    """Prepares the programs of one problem for one chip."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        compiler: Compiler,
+        options: CompileOptions,
+        chip: Chip,
+        trials: Trials,
+    ) -> None:
+        self._problem = problem
+        self._compiler = compiler
+        self._options = options
+        self._chip = chip
+        self._trials = trials
+
+    def __call__(self, text: str, instances: Sequence[Instance]) -> Prepared | Verdict:
+        """Parse, compile and bind; a program of the search that does not fit is only invalid."""
+        try:
+            program = parse_program(text)
+            if program.inits != self._problem.program.inits:
+                raise SourceError(
+                    "what the outputs hold before the launch belongs to the task",
+                    fix="keep the init directives of the input kernel",
+                )
+            names = binding.name_expressions(program, self._problem.interface)
+            source = binding.checked_text(program, self._problem.interface)
+        except UsageError as unfit:
+            return _invalid(unfit)
+        build = self._compiler.compile(source, names, self._chip, self._options)
+        if isinstance(build, CompileFailure):
+            return self._refused(program, build)
+        compiled = Compiled(build, partial(self._plan, program, build))
+        try:
+            given = [(i, compiled.plan(i)) for i in instances]
+            learned, skipped = self._trials.plans(compiled)
+        except UsageError as unfit:
+            return _invalid(unfit)
+        plans = (*given, *learned)
+        notes = (f"its `require` leaves {skipped} other sets of inputs out",) if skipped else ()
+        same = identity(self._problem, compiled, [plan for _, plan in plans])
+        return Prepared(compiled, plans, same, notes)
+
+    def _plan(self, program: Program, build: Build, instance: Instance) -> LaunchPlan:
+        """The launches of a program on one instance; UsageError where it does not fit."""
+        return binding.plan(
+            program,
+            self._problem.interface,
+            build,
+            instance.values,
+            instance.shapes,
+            self._chip,
+        )
+
+    def _refused(self, program: Program, failure: CompileFailure) -> Verdict:
+        misfit = binding.misfit(program, self._problem.interface, failure)
+        if misfit is not None:
+            return _invalid(misfit)
+        first = failure.errors[0]
+        more = f" (and {len(failure.errors) - 1} more)" if len(failure.errors) > 1 else ""
+        summary, fix = f"{first.message}{more}", _advice(first, self._problem.notes)
+        return Verdict(Outcome.COMPILE_ERROR, summary, line=first.line, fix=fix)
+
+
+def _advice(error: Diagnostic, notes: Sequence[str]) -> str:
+    """What to do about an undefined name that was taken for the host's."""
+    name = re.search(r'identifier "(\w+)" is undefined', error.message)
+    taken = [n for n in notes if name and n.startswith(f"dropped host function `{name[1]}`")]
+    return f"{taken[0]}: mark it __device__" if taken else ""
+
+
+def _invalid(unfit: UsageError) -> Verdict:
+    return Verdict(Outcome.INVALID, unfit.message, line=unfit.line or 0, fix=unfit.fix)

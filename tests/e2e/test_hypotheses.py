@@ -1,0 +1,97 @@
+"""Whether edits did what they promised, from the search to the journal and the reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from optiml_magic.evaluation import Evaluator
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.optimize import optimize, session
+from optiml_magic.reports import contract, html
+from optiml_magic.result import Result
+from optiml_magic.settings import resolve
+from optiml_magic.testing.kernels import known_task
+from optiml_magic.verifiers.problem import prepare
+
+STORES = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    home = tmp_path_factory.mktemp("home")
+    settings = resolve({"device": "emulated", "llm": "none", "budget": 4, "home": home})
+    return optimize(known_task("transpose_naive", rows=256, cols=192), settings)
+
+
+def test_a_tile_lowers_the_sectors_of_the_stores_as_promised(result: Result) -> None:
+    step = result.trajectory.steps[1]
+    test = step.evaluation.test
+    assert step.candidate.proposal.answers == "uncoalesced_access"
+    assert test is not None
+    assert (test.state, test.source) == ("confirmed", "emulated")
+    assert test.before == 256 * 192
+    assert test.after == 256 * 192 / 8
+    assert all(s.evaluation.test is not None for s in result.trajectory.steps[1:])
+    assert result.trajectory.root.evaluation.test is None
+
+
+def test_the_journal_keeps_it(result: Result) -> None:
+    assert result.summary.journal is not None
+    lines = [json.loads(line) for line in result.summary.journal.read_text().splitlines()]
+    kept = [x["evaluated"]["evaluation"]["test"] for x in lines if x.get("evaluated")]
+    assert [t and t["state"] for t in kept] == [
+        s.evaluation.test and s.evaluation.test.state for s in result.trajectory.steps
+    ]
+    assert kept[1]["after"] == 256 * 192 / 8
+
+
+def test_every_report_tells_what_was_expected_and_what_came(result: Result) -> None:
+    came = "confirmed: from 4.915e+04 to 6144 sector, emulated, 8x lower"
+    hypothesis = result.trajectory.steps[1].candidate.proposal.hypothesis
+    assert hypothesis is not None
+    assert (hypothesis.metric, hypothesis.direction) == (STORES, "lower")
+    assert f"expected {hypothesis}" in repr(result)
+    assert came in repr(result)
+    assert "hypotheses   " in repr(result)
+    assert came in html.fragment(result.summary)
+    first = contract.optimized(result.summary)["steps"][1]
+    assert first["hypothesis"]["factor"] == list(hypothesis.factor)
+    assert (first["answers"], first["test"]["state"]) == ("uncoalesced_access", "confirmed")
+    assert result.rows()[1]["hypothesis"] == "confirmed"
+
+
+def test_a_duplicate_is_held_to_its_own_promise(tmp_path: Path) -> None:
+    """Machine code of another candidate, in the same batch: its figures, but another parent's."""
+    task = known_task("saxpy", n=4096)
+    problem = prepare(task, seeds=1)
+    text = problem.program.text
+
+    def candidate(number: int, parent: int | None, program: str, metric: str) -> Candidate:
+        expected = Hypothesis(metric, "lower") if metric else None
+        return Candidate(number, parent, Proposal(program, "", "test", hypothesis=expected))
+
+    fewer = text.replace("256", "128")
+    assert fewer != text
+    blocks = "launch__grid_size"
+    settings = resolve({"device": "emulated", "home": tmp_path})
+    with session(settings, task=task) as members:
+        evaluator = Evaluator(problem, members.tools)
+        evaluator([candidate(0, None, text, "")])
+        first, again, wrong, nothing = evaluator(
+            [
+                candidate(1, 0, fewer, blocks),
+                candidate(2, 0, fewer + "// the same\n", "launch__block_size"),
+                candidate(3, 0, fewer.replace("alpha *", "2.0f *"), blocks),
+                candidate(4, 0, fewer + "// and again\n", ""),
+            ]
+        )
+    states = [e.test.state if e.test else None for e in (first, again, wrong, nothing)]
+    assert states == ["refuted", "confirmed", "not_measurable", None]
+    assert again.duplicate_of == 1
+    assert again.measurement == first.measurement
+    assert again.findings == first.findings
+    assert again.reward == first.reward

@@ -1,0 +1,211 @@
+"""The file of what earlier runs learned: many writers, no row twice, never in the way."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from optiml_magic.experience import SCHEMA, Experience, Recorder, Setting
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.evaluation import Evaluation, Step
+from optiml_magic.model.hit_rates import Tally
+from optiml_magic.model.hypothesis import HypothesisTest
+from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.model.view import View
+from optiml_magic.reports import experience as report
+
+HERE = Setting("events", "hopper")
+
+
+def evaluation(number: int, seconds: float | None, state: str = "confirmed") -> Evaluation:
+    verdict = Verdict(Outcome.PASSED if seconds else Outcome.WRONG, "")
+    found = Measurement("h200", "events", seconds, 1.01, (), (), ()) if seconds else None
+    test = HypothesisTest(state, reason="x") if number else None  # type: ignore[arg-type]
+    return Evaluation(number, str(number), verdict, found, roofline="memory", test=test)
+
+
+def candidate(number: int, rule: str = "tile", answers: str = "far") -> Candidate:
+    parent = 0 if number else None
+    return Candidate(number, parent, Proposal(f"text {number}", "", rule, answers=answers))
+
+
+STEPS = {
+    0: evaluation(0, 8.0),
+    1: evaluation(1, 4.0),
+    2: evaluation(2, 7.9, "refuted"),
+    3: evaluation(3, None, "not_measurable"),
+}
+
+
+def run(experience: Experience, name: str = "a run", numbers: range = range(4)) -> None:
+    """One proposal round and the evaluations of a small run."""
+    recorder = Recorder(experience, name, HERE)
+    found = [candidate(n).proposal for n in range(1, 6)]
+    root = Step(candidate(0), STEPS[0])
+    assert recorder.expand(lambda *_: found)(View(root, root, ()), 8) == found
+    evaluate = recorder.evaluate(lambda asked: [STEPS[c.number] for c in asked])
+    for number in numbers:
+        evaluate([candidate(number)])
+
+
+def tallies(path: Path) -> tuple[Tally, ...]:
+    with closing(Experience(path)) as experience:
+        assert experience.notes == ()
+        return experience.tallies()
+
+
+@pytest.fixture
+def path(home: Path) -> Path:
+    return home / "experience.sqlite"
+
+
+def test_a_run_is_counted_by_tool_action_and_rule(path: Path) -> None:
+    with closing(Experience(path)) as experience:
+        run(experience)
+        found = experience.tallies()
+        assert experience.tallies(Setting("estimated", "hopper")) == ()
+        assert experience.tallies(HERE) == found
+    assert [(t.kind, t.name) for t in found] == [
+        ("tool", "far"),
+        ("action", "far > tile"),
+        ("rule", "tile"),
+    ]
+    for t in found:
+        assert (t.source, t.family, t.roofline) == ("events", "hopper", "memory")
+        assert (t.proposed, t.applied, t.confirmed, t.refuted, t.not_measurable) == (5, 3, 1, 1, 1)
+        assert (t.gained, t.measured) == (1, 2)
+        assert t.log_gain == pytest.approx(math.log(2.0) + math.log(8.0 / 7.9))
+        assert t.mean_gain == pytest.approx((2.0 * 8.0 / 7.9) ** 0.5)
+
+
+def test_a_gain_of_just_ten_percent_is_a_hit(path: Path) -> None:
+    with closing(Experience(path)) as experience:
+        for number, seconds in ((1, 8.0 / 1.101), (2, 8.0 / 1.099)):
+            own = evaluation(number, seconds)
+            experience.apply("r", HERE, candidate(number), STEPS[0], own)
+        assert {t.gained for t in experience.tallies()} == {1}
+
+
+def test_a_run_that_is_resumed_repeats_nothing(path: Path) -> None:
+    with closing(Experience(path)) as experience:
+        run(experience, numbers=range(2))
+    with closing(Experience(path)) as experience:
+        run(experience)
+        run(experience)
+        once = experience.tallies()
+        run(experience, "another run")
+        twice = experience.tallies()
+    assert once[0].applied == 3
+    assert [(t.applied, t.proposed) for t in twice] == [(6, 10)] * 3
+
+
+def test_an_edit_that_answers_no_finding_counts_for_its_rule_alone(path: Path) -> None:
+    with closing(Experience(path)) as experience:
+        experience.apply("r", HERE, candidate(1, answers=""), STEPS[0], STEPS[1])
+        assert [t.kind for t in experience.tallies()] == ["rule"]
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from tests.unit.test_experience import Experience, run
+experience = Experience(Path(sys.argv[2]))
+for number in range(20):
+    run(experience, f"{sys.argv[3]} {number}")
+assert experience.notes == (), experience.notes
+"""
+
+
+def test_many_processes_write_at_a_time_and_lose_nothing(path: Path) -> None:
+    root = str(Path(__file__).parents[2])
+    writers = [
+        subprocess.Popen([sys.executable, "-c", _WRITER, root, str(path), name]) for name in "abc"
+    ]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    assert {(t.applied, t.proposed) for t in tallies(path)} == {(3 * 20 * 3, 3 * 20 * 5)}
+
+
+def broken(path: Path) -> Iterator[tuple[str, str]]:
+    """Writes what is no experience; yields what it is and what the note says."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"no database at all, but longer than a header of one" * 20)
+    yield "text", "not a database"
+    path.unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("CREATE TABLE theirs (a)")
+    yield "foreign", "is no experience"
+    path.unlink(missing_ok=True)
+    with closing(Experience(path)) as experience:
+        run(experience)
+    raw = bytearray(path.read_bytes())
+    raw[4096:8192] = b"\xff" * 4096
+    path.write_bytes(raw)
+    yield "damaged", ""
+
+
+def test_a_file_that_is_broken_or_foreign_is_set_aside_with_a_note(path: Path) -> None:
+    for number, (what, said) in enumerate(broken(path), start=1):
+        before = path.read_bytes()
+        with closing(Experience(path)) as experience:
+            aside = path.with_name(f"experience.aside-{number}.sqlite")
+            (note,) = experience.notes
+            assert said in note, what
+            assert aside.name in note
+            run(experience)
+            assert experience.tallies()
+        assert aside.read_bytes() == before, what
+
+
+def test_the_file_of_a_later_release_is_left_alone(path: Path) -> None:
+    tallies(path)
+    with closing(sqlite3.connect(path)) as later, later:
+        later.execute(f"PRAGMA user_version = {SCHEMA + 1}")
+    before = path.read_bytes()
+    with closing(Experience(path)) as experience:
+        assert "later release" in experience.notes[0]
+        run(experience)
+        assert experience.tallies() == ()
+    assert path.read_bytes() == before
+
+
+def test_where_no_file_can_be_made_the_search_goes_on_without(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with closing(Experience(tmp_path / "file" / "experience.sqlite")) as experience:
+        run(experience)
+        assert "is not used" in experience.notes[0]
+    with closing(Experience(None)) as nothing:
+        run(nothing)
+        assert (nothing.notes, nothing.tallies()) == ((), ())
+
+
+def test_a_file_that_goes_bad_in_use_is_said_once(path: Path) -> None:
+    with closing(Experience(path)) as experience:
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("DROP TABLE applied")
+        run(experience)
+        assert len(experience.notes) == 1
+        assert "is not used" in experience.notes[0]
+
+
+def test_the_tables_show_every_tally_with_its_rate(path: Path) -> None:
+    with closing(Experience(path)) as experience:
+        run(experience)
+        found = experience.tallies()
+    shown = report.text(found)
+    for word in ("far > tile", "hopper", "events", "1.42x", "31 %"):
+        assert word in shown
+        assert word.replace(">", "&gt;") in report.fragment(found)
+    assert "no experience yet" in report.text(())
+    evil = replace(found[0], name="<script>")
+    assert "<script>" not in report.fragment([evil])
+    assert report.rows(found)[0]["hit_rate"] == pytest.approx((4 * 0.3 + 1) / 7)
