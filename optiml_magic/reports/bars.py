@@ -25,6 +25,7 @@ from optiml_magic.reports.summary import Summary
 NAME = "bars"
 _MOST = 8
 _ALONE = "microseconds that each would need alone (they overlap; dashed: the whole run)"
+_BUSY = {"dram": "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", **UTILISATION}
 _TITLES = {
     "dram": "device memory",
     "l2": "L2 cache",
@@ -59,7 +60,7 @@ def _terms(measured: Measurement) -> dict[str, float]:
 
 
 def _utilisation(measured: Measurement) -> dict[str, float]:
-    found = {name: measured.get(metric) for name, metric in UTILISATION.items()}
+    found = {name: measured.get(metric) for name, metric in _BUSY.items()}
     return {name: value for name, value in found.items() if value is not None}
 
 
