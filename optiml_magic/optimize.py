@@ -80,11 +80,13 @@ def session(
     *,
     task: Task | None = None,
     machine: bool = False,
+    counters: bool = True,
     extent: Extent = "oracle",
 ) -> Iterator[Session]:
     """Compiler, device host and tools for the length of one command.
 
-    ncu counts on ``cases``; programs are compiled with what ``task`` and the settings ask for.
+    ncu counts on ``cases``, unless no ``counters`` are wanted; programs are compiled with what
+    ``task`` and the settings ask for.
     ``machine``: emulated counts are weighted by the machine code too; half a second a new build.
     The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, which takes
     seconds: there the finalists are inspected in the place of all who would win.
@@ -123,7 +125,9 @@ def session(
             profiler=profiler,
             findings=(*TOOLS, *plugins.tools),
             instructions=settings.instructions,
-            levels=levels_of(choice, cases, device, settings, plugins, machine=machine),
+            levels=levels_of(
+                choice, cases if counters else (), device, settings, plugins, machine=machine
+            ),
             roofs=roofs_of(choice, compiler, device, settings),
             inspector=inspector,
             extent=extent,
@@ -236,16 +240,23 @@ class Checked:
 
 
 def evaluate_once(
-    task: Task, settings: Settings, *, program: str | None = None, hazards: bool = False
+    task: Task,
+    settings: Settings,
+    *,
+    program: str | None = None,
+    hazards: bool = False,
+    counters: bool = True,
 ) -> Checked:
     """Compile, verify and measure the task's kernel, or ``program`` in its place.
 
-    With ``hazards`` they are looked for, whatever the outcome and however long it takes.
+    With ``hazards`` they are looked for, whatever the outcome and however long it takes. Without
+    ``counters`` ncu is not asked, nor is the machine code read: the verdict comes sooner.
     """
     problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
     extent: Extent = "all" if hazards else "oracle"
-    with session(settings, cases, task=task, machine=True, extent=extent) as members:
+    asked = {"machine": counters, "counters": counters}
+    with session(settings, cases, task=task, extent=extent, **asked) as members:
         evaluator = Evaluator(problem, members.tools, thorough=True)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (evaluation,) = evaluator([root])

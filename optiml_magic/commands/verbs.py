@@ -47,7 +47,9 @@ def optimize(
 
 def check(task: Task, options: argparse.Namespace, program: str | None = None) -> CheckView:
     """Compile, compare with the reference, look for hazards."""
-    return CheckView(evaluate_once(task, settings_of(options), program=program, hazards=True))
+    settings = settings_of(options)
+    checked = evaluate_once(task, settings, program=program, hazards=True, counters=False)
+    return CheckView(checked)
 
 
 def profile(task: Task, options: argparse.Namespace, program: str | None = None) -> ProfileView:

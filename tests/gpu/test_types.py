@@ -58,9 +58,9 @@ def test_what_the_card_and_the_emulator_leave_is_the_same() -> None:
 
 
 def test_structs_by_value_and_in_arrays() -> None:
-    assert evaluate_once(task(), SETTINGS).evaluation.verdict.passed
+    assert evaluate_once(task(), SETTINGS, counters=False).evaluation.verdict.passed
     lazy = MOVE.replace("q.v *= s.drag;", "")
-    verdict = evaluate_once(task(), SETTINGS, program=lazy).evaluation.verdict
+    verdict = evaluate_once(task(), SETTINGS, program=lazy, counters=False).evaluation.verdict
     assert verdict.outcome is Outcome.WRONG
     assert verdict.checks[0].wrong == 200
     out = run_once(task(), SETTINGS)["out"]
@@ -68,7 +68,7 @@ def test_structs_by_value_and_in_arrays() -> None:
     assert np.allclose(out["v"], wanted["v"])
     packed = particles(np.dtype([(n, particles().dtype[n]) for n in particles().dtype.names]))
     found = evaluate_once(
-        Task(MOVE, inputs={**task().inputs, "p": packed, "out": packed}), SETTINGS
+        Task(MOVE, inputs={**task().inputs, "p": packed, "out": packed}), SETTINGS, counters=False
     )
     assert found.evaluation.verdict.outcome is Outcome.INVALID
 
@@ -99,7 +99,8 @@ def test_torch_tensors_and_references(where: str, kind: str) -> None:
         seen.append((x.device.type, x.dtype))
         return x + x
 
-    checked = evaluate_once(Task(text, reference=reference, inputs={"x": x, "n": 1000}), SETTINGS)
+    task = Task(text, reference=reference, inputs={"x": x, "n": 1000})
+    checked = evaluate_once(task, SETTINGS, counters=False)
     assert checked.evaluation.verdict.passed, checked.evaluation.verdict
     wide = x.dtype if kind == "int32" else torch.float64
     assert set(seen) == {(where, wide)}
@@ -120,6 +121,7 @@ def test_cupy_arrays_and_references(kind: str) -> None:
         seen.append(type(x))
         return x + x
 
-    checked = evaluate_once(Task(text, reference=reference, inputs={"x": x, "n": 1000}), SETTINGS)
+    task = Task(text, reference=reference, inputs={"x": x, "n": 1000})
+    checked = evaluate_once(task, SETTINGS, counters=False)
     assert checked.evaluation.verdict.passed, checked.evaluation.verdict
     assert set(seen) == {cupy.ndarray}
