@@ -84,6 +84,13 @@ def test_a_strided_store_is_the_hottest_line_by_sectors() -> None:
     assert any("ld.global" in i.text for i in line.instructions)
     shown = annotation_text.render(found)
     assert f"18 of 4             {line.source}" in shown
+    (finding,) = line.findings
+    assert finding.tool == "uncoalesced_access"
+    assert f"[{finding.severity}] uncoalesced_access: {finding.cause}" in shown
+    page = annotation_html.fragment(found)
+    assert "\u25c0 uncoalesced access</span></summary>" in page
+    assert finding.actions[0].advice in page
+    assert not any(f.line for f in found.findings)
     assert facts(found)["counts"] == "emulated, summed over 1 launch"
     assert facts(found)["check"].startswith("passed: 4096 output elements right")
 

@@ -369,8 +369,14 @@ def annotation_of(said: str) -> Annotation:
         sector_share=0.5, conflicts=1, conflict_share=0.5, shared_requests=1, accesses=(said,),
         stalls={said: 1}, stall_share=0.5,
     )  # fmt: skip
-    line = AnnotatedLine(1, said, (instruction, Instruction("other", said, ())), counts)
-    return Annotation(said, (line,), ((said, said),), {said: said})
+    found = (
+        Finding(
+            said, "note", said, (Evidence(said, 1, 2, said, "ncu", 1),), (Action(said),), (1, 2)
+        ),
+    )
+    code = (instruction, Instruction("other", said, ()))
+    line = AnnotatedLine(1, said, code, counts, found)
+    return Annotation(said, (line,), ((said, said),), {said: said}, found)
 
 
 @given(MARKED)
