@@ -67,7 +67,7 @@ class OccupancyLimiter:
         most = min(_MOST, sms / blocks)
         return Finding(
             tool=self.name,
-            severity="critical",
+            severity="warning",
             cause=f"A grid of {blocks} {'block' if blocks == 1 else 'blocks'} leaves "
             f"{sms - blocks} of {sms} multiprocessors without any.",
             evidence=(Evidence(_GRID, blocks, _IDLE * sms, "block", "compiler"),),
