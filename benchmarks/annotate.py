@@ -31,7 +31,7 @@ from optiml_magic.reports.annotation import Annotation
 from optiml_magic.settings import Settings, resolve
 
 TASK = Path(__file__).with_name("layer") / "task.py"
-REPEATS = 7
+REPEATS = 11
 PACKAGES = ("optiml-magic", "cuda-bindings", "nvidia-cuda-nvrtc", "llvmlite", "numpy")
 
 
