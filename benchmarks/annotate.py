@@ -46,6 +46,7 @@ def main(out: Path | None) -> int:
         "command": "python benchmarks/annotate.py",
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "python": platform.python_version(),
+        "bytecode kept": not sys.dont_write_bytecode,  # as of an installed package
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "versions": {name: version(name) for name in PACKAGES},
         "in one process": inside,

@@ -6,16 +6,22 @@ facts say why nothing was counted.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from optiml_magic import binding
 from optiml_magic.compilers.sass import RememberedCode
 from optiml_magic.devices.base import Execution, Fault, Job
+from optiml_magic.diagnosis import Diagnosis
 from optiml_magic.errors import KernelFailed, UsageError
 from optiml_magic.model.build import Build, CompileFailure
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.finding import Finding
+from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
+from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.optimize import Session, prepared, session
 from optiml_magic.profilers.levels import Measured
 from optiml_magic.reports.annotation import Annotation, annotated
@@ -51,9 +57,9 @@ def annotate(task: Task, settings: Settings) -> Annotation:
         build = _compiled(
             members, source, binding.name_expressions(problem.program, problem.interface)
         )
-        measured, facts = _run(problem, members, build)
-        facts += [("note", note) for note in problem.notes]
-        return _joined(problem.name, task.text, settings, members, build, measured, facts)
+        ran = _run(problem, members, build)
+        ran.facts.extend(("note", note) for note in problem.notes)
+        return _joined(problem.name, task.text, settings, members, build, ran)
 
 
 def _static(task: Task, settings: Settings, unfit: UsageError) -> Annotation:
@@ -72,7 +78,7 @@ def _static(task: Task, settings: Settings, unfit: UsageError) -> Annotation:
     ]
     with session(settings, task=task) as members:
         build = _compiled(members, program.compiled_text(), tuple(sorted(launched)))
-        return _joined(task.name or known[0].name, task.text, settings, members, build, None, facts)
+        return _joined(task.name or known[0].name, task.text, settings, members, build, _Ran(facts))
 
 
 def _compiled(members: Session, source: str, names: tuple[str, ...]) -> Build:
@@ -88,13 +94,22 @@ def _compiled(members: Session, source: str, names: tuple[str, ...]) -> Build:
     return build
 
 
-def _run(problem: Problem, members: Session, build: Build) -> tuple[Measurement | None, Facts]:
+@dataclass(frozen=True)
+class _Ran:
+    """What a run gave; no measurement where nothing ran to its end, and the facts say why."""
+
+    facts: Facts
+    measured: Measurement | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+def _run(problem: Problem, members: Session, build: Build) -> _Ran:
     """Compared with the reference, where there is one, on the task's own inputs; then counted."""
-    tools, facts = members.tools, Facts()
+    tools, facts, verdict = members.tools, Facts(), Verdict(Outcome.PASSED, "")
     try:
         plans = [(i, _plan(problem, members, build, i)) for i in problem.instances]
     except UsageError as unfit:
-        return None, [("counts", f"{_NO_COUNTS}, since nothing can be run: {unfit}")]
+        return _Ran([("counts", f"{_NO_COUNTS}, since nothing can be run: {unfit}")])
     if problem.task.reference is None:
         facts.append(("check", "none: there is no reference to compare with"))
     else:
@@ -102,16 +117,21 @@ def _run(problem: Problem, members: Session, build: Build) -> tuple[Measurement 
         verdict = verify(tools.device, build, verified, instructions=tools.instructions)
         facts.append(("check", describe(verdict)))
         if not verdict.passed and not verdict.checks:
-            return None, [*facts, ("counts", f"{_NO_COUNTS}, since the run did not end well")]
+            return _Ran([*facts, ("counts", f"{_NO_COUNTS}, since the run did not end well")])
     instance, plan = plans[0]
     job = Job(instance.case.key, plan, 0, count=False, instructions=tools.instructions)
     measured = tools.profiler.measure(build, job)
     if isinstance(measured, Fault | Execution):
         ended = measured if isinstance(measured, Execution) else Execution(measured)
-        return None, [*facts, ("counts", f"{_NO_COUNTS}: {describe(judge(ended))}")]
-    if not measured.kernels:
-        (measured,) = tools.levels.complete([Measured(build, job, measured)])
-    return measured, [*facts, ("counts", _origin(measured))]
+        return _Ran([*facts, ("counts", f"{_NO_COUNTS}: {describe(judge(ended))}")])
+    (measured,) = tools.levels.complete([Measured(build, job, measured)])
+    diagnosis = Diagnosis(problem, tools.chip, tools.findings, tools.roofs, HitRates())
+    kernel = Candidate(0, None, Proposal(problem.program.text, "the kernel", "user"))
+    found = diagnosis(kernel, Evaluation(0, "", verdict, measured), (build, job))
+    facts.append(("counts", _origin(measured)))
+    if found.standing is not None:
+        facts.append(("limit", f"{found.standing.kind}: {found.standing.because}"))
+    return _Ran(facts, measured, found.findings)
 
 
 def _plan(problem: Problem, members: Session, build: Build, instance: Instance) -> LaunchPlan:
@@ -131,9 +151,9 @@ def _joined(
     settings: Settings,
     members: Session,
     build: Build,
-    measured: Measurement | None,
-    facts: Facts,
+    ran: _Ran,
 ) -> Annotation:
+    measured = ran.measured
     code = RememberedCode(settings.disassembled)(build.cubin)
     head = [("device", f"{members.choice.name}: {members.choice.reason}")]
     if measured is not None:
@@ -147,7 +167,8 @@ def _joined(
         build,
         code,
         measured.kernels if measured else (),
-        [*head, *facts, ("code", machine)],
+        ran.findings,
+        [*head, *ran.facts, ("code", machine)],
     )
 
 

@@ -35,7 +35,9 @@ class Diagnosis:
     ) -> None:
         first = problem.instances[0]
         self._buffers = {b.name: b.array.nbytes for b in first.case.buffers}
-        self._work = LeastWork(problem.task, first.values, first.case.buffers)
+        # What computes with arrays of CuPy or torch cannot be followed.
+        task = replace(problem.task, reference=None) if problem.homes else problem.task
+        self._work = LeastWork(task, first.values, first.case.buffers)
         self._roofs = roofs
         self._chip = chip
         self._tools = tools

@@ -52,7 +52,7 @@ def levels_of(
         counters = NcuCounters(choice.name, cases, metrics=metrics, disassemble=disassemble)
     return Levels(
         emulated=emulated,
-        thorough=machine,
+        depth="rules" if machine else "lines",
         counters=counters,
         disassemble=disassemble if machine or not emulated else None,
         energy=EnergyProfiler(device) if settings.energy and not emulated else None,

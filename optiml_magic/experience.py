@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from optiml_magic.model.candidate import Candidate, Proposal, text_digest
-from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.evaluation import Evaluation, Trajectory
 from optiml_magic.model.hit_rates import GAIN, Kind, Tally
 from optiml_magic.model.view import View
 
@@ -109,6 +109,14 @@ class Experience:
         )  # fmt: skip
         self._write("INSERT OR IGNORE INTO applied VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", [row])
 
+    def fail(self, run: str, candidate: int) -> None:
+        """A candidate that was taken for right turned out to be wrong: it gained nothing."""
+        self._write(
+            "UPDATE applied SET state = 'not_measurable', log_gain = NULL "
+            "WHERE run = ? AND candidate = ?",
+            [(run, candidate)],
+        )
+
     def tallies(self, setting: Setting | None = None) -> tuple[Tally, ...]:
         """By tool, action and rule, each in every setting and class; or those of one setting."""
         if self._database is None:
@@ -189,6 +197,14 @@ class Recorder:
             return evaluations
 
         return recorded
+
+    def settle(self, trajectory: Trajectory) -> Trajectory:
+        """The trajectory; finalists that failed in the end are no longer hits."""
+        for step in trajectory.steps:
+            number = step.candidate.number
+            if number in trajectory.finalists and not step.evaluation.verdict.passed:
+                self._experience.fail(self._run, number)
+        return trajectory
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -9,7 +9,13 @@ sampled grid add their sampling error; times must lie beyond their interval.
 from __future__ import annotations
 
 from optiml_magic.model.evaluation import Evaluation
-from optiml_magic.model.hypothesis import TIME, Hypothesis, HypothesisState, HypothesisTest
+from optiml_magic.model.hypothesis import (
+    TIME,
+    Hypothesis,
+    HypothesisState,
+    HypothesisTest,
+    untested,
+)
 from optiml_magic.model.measurement import Measurement, Metric
 
 LEAST_CHANGE = 0.05  # of a counter, relative
@@ -21,8 +27,7 @@ def assess(
     """The state of a hypothesis once its candidate was evaluated."""
     child = evaluation.measurement
     if child is None or not evaluation.verdict.passed:
-        reason = f"the candidate failed ({evaluation.verdict.outcome})"
-        return HypothesisTest("not_measurable", reason=reason)
+        return untested(evaluation.verdict.outcome)
     if parent is None:
         return HypothesisTest("not_measurable", reason="its parent was not measured")
     if parent.chip != child.chip:

@@ -205,7 +205,7 @@ def optimize(
                 batch=_batch(members),
                 stop=stop,
             )
-            trajectory = _settled(trajectory, evaluator)
+            trajectory = recorder.settle(_settled(trajectory, evaluator))
         finally:
             journal.close()
     said = (*notes_of(model), *experience.notes)

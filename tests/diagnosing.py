@@ -17,6 +17,7 @@ from optiml_magic.model.finding import Finding, RooflineClass
 from optiml_magic.model.measurement import Bound
 from optiml_magic.optimize import Session, prepared, session
 from optiml_magic.profilers.levels import Levels
+from optiml_magic.profilers.ncu import Depth
 from optiml_magic.settings import resolve
 from optiml_magic.testing.findings import Pair
 from optiml_magic.testing.findings.tasks import task
@@ -50,7 +51,7 @@ class Diagnoses:
         if self._family == "cuda":
             cases = [instance.case for instance in problem.instances]
             with session(settings, cases, task=problem.task, machine=True) as members:
-                _brief(members.tools.levels, thorough=pair.name == "ncu_rules")
+                _looked(members.tools.levels, "rules" if pair.name == "ncu_rules" else "lines")
                 return self._evaluated(pair, problem, members)
         if device not in self._open:
             members = self._stack.enter_context(session(settings, machine=True))
@@ -121,10 +122,10 @@ def as_on_a_card(subject: Subject) -> Subject:
     return replace(subject, measured=timed)
 
 
-def _brief(levels: Levels, *, thorough: bool) -> None:
+def _looked(levels: Levels, depth: Depth) -> None:
     """All sections of ncu take seconds, and only its rules need them."""
     complete = levels.complete
-    levels.complete = lambda runs, **_: complete(runs, thorough=thorough)  # type: ignore[method-assign]
+    levels.complete = lambda runs, **_: complete(runs, depth=depth)  # type: ignore[method-assign]
 
 
 def lines(evaluation: Evaluation, tool: str) -> list[int]:

@@ -64,7 +64,12 @@ def main(out: Path, device: str, seconds: float, names: Sequence[str]) -> None:
         if time.monotonic() > until:
             print("time is up: run it again to go on")
             return
-        rows = facts(name, settings)
+        try:
+            rows = facts(name, settings)
+        except Exception as why:  # noqa: BLE001  # one task that breaks is a fact; the others go on
+            failed = f"{type(why).__name__}: {why}"
+            here = choose(settings.device).name
+            rows = [{"what": "task", "task": name, "device": here, "failed": failed}]
         with out.open("a") as file:
             file.writelines(json.dumps(row) + "\n" for row in rows)
         print(rows[-1], flush=True)
@@ -167,9 +172,11 @@ def table(rows: Sequence[Row]) -> str:
         mine = [row for row in rows if row["device"] == device]
         tasks = [row for row in mine if row["what"] == "task" and "failed" not in row]
         findings = [row for row in mine if row["what"] == "finding"]
+        failed = [row["task"] for row in mine if "failed" in row]
+        broken = f" (failed: {', '.join(failed)})" if failed else ""
         sources = ", ".join(sorted({row["source"] for row in tasks})) or "none"
         parts.append(
-            f"On `{device}`, {len(tasks)} tasks, times by source `{sources}`:\n\n"
+            f"On `{device}`, {len(tasks)} tasks{broken}, times by source `{sources}`:\n\n"
             "| tool | findings | acted on | moved | not measurable | gained 10 % | mean gain |\n"
             "|---|---|---|---|---|---|---|"
         )

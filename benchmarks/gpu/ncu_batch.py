@@ -25,9 +25,14 @@ from optiml_magic.findings import TOOLS
 from optiml_magic.findings.base import wanted
 from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.model.vocabulary import STALLS, default_counters, line_counters
+from optiml_magic.model.vocabulary import (
+    STALLS,
+    brief_counters,
+    default_counters,
+    line_counters,
+)
 from optiml_magic.optimize import session
-from optiml_magic.profilers.ncu import NcuCounters, Refused
+from optiml_magic.profilers.ncu import Depth, NcuCounters, Refused
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
 from optiml_magic.verifiers.problem import prepare
@@ -43,6 +48,7 @@ WITHOUT_STALLS = tuple(n for n in default_counters() if n not in STALL_RATIOS)
 USED = tuple(dict.fromkeys((*default_counters(), *wanted(TOOLS))))
 # By name: the metrics of a launch, those of its instructions.
 CHOICES = {
+    "of a search": (brief_counters(), ()),
     "two metrics": (FEW, ()),
     "defaults without stalls": (WITHOUT_STALLS, ()),
     "defaults": (default_counters(), ()),
@@ -70,17 +76,17 @@ def main(out: Path, seconds: float, device: str) -> None:
 
 
 def facts(device: str) -> Iterator[tuple[str, str, Callable[[], dict[str, Any]]]]:
-    everything = CHOICES["all that is used"]
+    everything, brief = CHOICES["all that is used"], CHOICES["of a search"]
     for name in ("cold", "repeated", "repeated again"):
-        yield "batch of 16", name, lambda: counted(device, everything, [range(COUNT)])
+        yield "batch of 16", name, lambda: counted(device, brief, [range(COUNT)])
     one_each = [range(at, at + 1) for at in range(4)]
-    yield "one process each", "first 4 of 16", lambda: counted(device, everything, one_each)
+    yield "one process each", "first 4 of 16", lambda: counted(device, brief, one_each)
     for name, choice in CHOICES.items():
         yield "choice, 16", name, lambda choice=choice: counted(device, choice, [range(COUNT)])  # type: ignore[misc]
     yield (
-        "thorough",
+        "with rules",
         "one candidate",
-        lambda: counted(device, everything, [range(1)], thorough=True),
+        lambda: counted(device, everything, [range(1)], depth="rules"),
     )
 
 
@@ -89,7 +95,7 @@ def counted(
     choice: tuple[Sequence[str], Sequence[str]],
     batches: Sequence[range],
     *,
-    thorough: bool = False,
+    depth: Depth = "lines",
 ) -> dict[str, Any]:
     runs, cases = verified(device)
     metrics, by_line = choice
@@ -99,7 +105,7 @@ def counted(
             device, cases, metrics=metrics, by_line=by_line, disassemble=disassemble
         )
         began = time.perf_counter()
-        found = counters.count([runs[at] for at in batch], thorough=thorough)
+        found = counters.count([runs[at] for at in batch], depth=depth)
         seconds.append(time.perf_counter() - began)
         if isinstance(found, Refused):
             return {"refused": found.reason, "seconds": seconds}

@@ -136,7 +136,10 @@ def _read(rows: Any, number: Number, xp: Any) -> Any:
     A bool is read as its byte: any other than 0 and 1 is no bool, however true it looks.
     """
     size = number.count * number.dtype.itemsize
-    taken = xp.ascontiguousarray(rows[:, number.offset : number.offset + size])
+    taken = rows[:, number.offset : number.offset + size]
+    # The numbers of a packed struct lie anywhere, and a card reads none that is not aligned. A
+    # single row is contiguous as it is.
+    taken = xp.ascontiguousarray(taken) if size == rows.shape[1] else taken.copy()
     if number.dtype == BFLOAT16:
         return (taken.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
     return taken.view(np.uint8 if number.dtype.kind == "b" else number.dtype)

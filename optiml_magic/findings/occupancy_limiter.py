@@ -1,9 +1,8 @@
 """Low theoretical occupancy, with the resource that limits it.
 
 Source: CUDA C++ Best Practices Guide, "Occupancy". Low occupancy matters where latency is to be
-hidden;
-a kernel with enough independent work per thread can do without (Volkov 2010), hence a warning at
-most.
+hidden; a kernel with enough independent work per thread can do without (Volkov 2010), hence a
+warning at most. Multiprocessors without a block are another matter: they do nothing at all.
 """
 
 from __future__ import annotations
@@ -15,6 +14,9 @@ from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _LOW = 50.0  # percent of the resident warps that the chip allows
 _FULL = 0.9  # waves; a grid of fewer blocks is what leaves warps out
+_IDLE = 0.5  # blocks for each multiprocessor, up to which most of the chip is idle
+_MOST = 32.0  # times faster: a grid that fills the chip runs into other limits
+_GRID = "launch__grid_size"
 _OCCUPANCY = "sm__maximum_warps_per_active_cycle_pct"
 _ADVICE = {
     "registers": "Use fewer registers: smaller blocks, __launch_bounds__, or less unrolling.",
@@ -39,6 +41,10 @@ class OccupancyLimiter:
         known = {name: value for name, value in limits.items() if value is not None}
         if percent is None or waves is None or percent >= _LOW or not known:
             return
+        blocks, sms = measured.get(_GRID), subject.chip.sms
+        if blocks is not None and 0 < blocks <= _IDLE * sms:
+            yield self._idle(int(blocks), sms)
+            return
         if waves < _FULL:
             limiter = "grid"
             cause = f"The grid fills only {100 * waves:.0f} % of what fits on the chip at once"
@@ -57,9 +63,31 @@ class OccupancyLimiter:
             reason="more resident warps hide more latency, where there is latency to hide",
         )
 
+    def _idle(self, blocks: int, sms: int) -> Finding:
+        most = min(_MOST, sms / blocks)
+        return Finding(
+            tool=self.name,
+            severity="warning",
+            cause=f"A grid of {blocks} {'block' if blocks == 1 else 'blocks'} leaves "
+            f"{sms - blocks} of {sms} multiprocessors without any.",
+            evidence=(Evidence(_GRID, blocks, _IDLE * sms, "block", "compiler"),),
+            actions=(
+                Action(
+                    "Spread the work over more threads: a warp for what one thread does now.",
+                    "warp_per_item",
+                    _GRID,
+                    "higher",
+                    (2.0, 32.0),
+                ),
+                Action("Launch smaller blocks.", "block_size", _GRID, "higher", (1.1, most)),
+            ),
+            gain=(1.0, most),
+            reason="multiprocessors that have nothing to do take their share of the work",
+        )
+
 
 def _action(limiter: str, advice: str, percent: float, waves: float) -> Action:
     """A grid that is too small leaves multiprocessors idle: no block's own occupancy mends that."""
     if limiter == "grid":
-        return Action(advice, "block_size", "launch__grid_size", "higher", (1.1, 1.1 / waves))
+        return Action(advice, "block_size", _GRID, "higher", (1.1, 1.1 / waves))
     return Action(advice, "block_size", _OCCUPANCY, "higher", (1.1, 100 / max(percent, 1.0)))

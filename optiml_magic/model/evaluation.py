@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from optiml_magic.model.build import Resources
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.finding import Finding, RooflineClass
-from optiml_magic.model.hypothesis import HypothesisTest
+from optiml_magic.model.hypothesis import HypothesisTest, untested
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.roofline import Standing
 from optiml_magic.model.verdict import Outcome, Verdict
@@ -107,7 +107,8 @@ def _settled(step: Step, found: Measurement | Verdict | None) -> Step:
     if found is None or before is None:
         return step
     if isinstance(found, Verdict):
-        return replace(step, evaluation=replace(step.evaluation, verdict=found))
+        test = step.evaluation.test and untested(found.outcome)
+        return replace(step, evaluation=replace(step.evaluation, verdict=found, test=test))
     again = replace(
         before,
         seconds=found.seconds,

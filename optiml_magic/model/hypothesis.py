@@ -69,3 +69,8 @@ class HypothesisTest:
         if not change or change == 1.0:
             return ""
         return f", {change:.3g}x higher" if change > 1.0 else f", {1 / change:.3g}x lower"
+
+
+def untested(outcome: str) -> HypothesisTest:
+    """Of a candidate that failed: whatever it moved, it did not compute the same."""
+    return HypothesisTest("not_measurable", reason=f"the candidate failed ({outcome})")

@@ -45,8 +45,8 @@ class Entry:
     """One metric. ``combine`` says how it adds up over the launches of a plan.
 
     A mean is weighted by the metric ``weight`` of each launch. ``sources`` can give it, best first.
-    ``default``: ncu collects it for every candidate. ``by_line``: ncu gives it for each machine
-    instruction as well.
+    ``default``: ncu collects it of a kernel that is looked at closely. ``by_line``: ncu gives it
+    for each machine instruction as well.
     """
 
     name: str
@@ -260,8 +260,34 @@ VOCABULARY: dict[str, Entry] = {
 
 
 def default_counters() -> tuple[str, ...]:
-    """The metrics that ncu collects for every candidate."""
+    """The metrics that ncu collects of a kernel that is looked at closely."""
     return tuple(entry.name for entry in VOCABULARY.values() if entry.default)
+
+
+# 16 metrics that cost ncu few replays of a launch: what rewards, roofline and hypotheses read.
+_BRIEF = (
+    INSTRUCTIONS,
+    "smsp__thread_inst_executed_per_inst_executed.ratio",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
+    "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
+    "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct",
+    "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+    "dram__bytes.sum",
+    "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+)
+
+
+def brief_counters() -> tuple[str, ...]:
+    """The metrics that ncu collects of every candidate of a search."""
+    return _BRIEF
 
 
 def line_counters(*, samples: bool = True) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.measurement import Measurement, Missing
 from optiml_magic.profilers.code import NO_NVDISASM, Disassemble, code_metrics
 from optiml_magic.profilers.energy import EnergyProfiler
-from optiml_magic.profilers.ncu import Counted, NcuCounters, Refused
+from optiml_magic.profilers.ncu import Counted, Depth, NcuCounters, Refused
 
 _EMULATED = (
     Missing("counters", "an emulated device has no hardware counters; its own counts stand here"),
@@ -38,22 +38,22 @@ class Measured:
 class Levels:
     """Completes measurements. ``notes`` says of a level that refused why, once.
 
-    ``thorough``: the input kernel is counted with all sections and rules of ncu, which takes
-    seconds: for who looks at one kernel, not for a search.
+    ``depth`` is that of the input kernel, which is looked at closely; candidates are counted
+    briefly, since a batch of them should not take longer than all the rest of their evaluation.
     """
 
     def __init__(
         self,
         *,
         emulated: bool,
-        thorough: bool = False,
+        depth: Depth = "lines",
         counters: NcuCounters | None = None,
         disassemble: Disassemble | None = None,
         energy: EnergyProfiler | None = None,
         added: Callable[[Measured], Measurement] = lambda run: run.measurement,
     ) -> None:
         self._emulated = emulated
-        self._thorough = thorough
+        self._depth: Depth = depth
         self._counters = counters
         self._disassemble = disassemble
         self._energy = energy
@@ -70,28 +70,25 @@ class Levels:
         """Evaluations with the measurements of those in ``runs``, by number, completed."""
         measured = {e.candidate: e.measurement for e in evaluations}
         known = {n: Measured(*runs[n], m) for n, m in measured.items() if n in runs and m}
-        thorough = self._thorough and 0 in known
-        completed = self.complete(list(known.values()), thorough=thorough)
+        depth: Depth = self._depth if 0 in known else "brief"
+        completed = self.complete(list(known.values()), depth=depth)
         found = dict(zip(known, completed, strict=True))
         return [replace(e, measurement=found.get(e.candidate, e.measurement)) for e in evaluations]
 
-    def complete(self, runs: Sequence[Measured], *, thorough: bool = False) -> list[Measurement]:
-        """Each measurement with the metrics of every level that answers, the best sources first.
-
-        ``thorough``: with all sections and rules of ncu.
-        """
-        found = self._own(runs, thorough=thorough)
+    def complete(self, runs: Sequence[Measured], *, depth: Depth = "brief") -> list[Measurement]:
+        """Each measurement with the metrics of every level that answers, the best sources first."""
+        found = self._own(runs, depth)
         return [
             self._added(replace(run, measurement=m)) for run, m in zip(runs, found, strict=True)
         ]
 
-    def _own(self, runs: Sequence[Measured], *, thorough: bool) -> list[Measurement]:
+    def _own(self, runs: Sequence[Measured], depth: Depth) -> list[Measurement]:
         found = [self._with_code(run) for run in runs]
         if self._emulated:
             return [replace(m, missing=(*m.missing, *_EMULATED)) for m in found]
         found = [self._with_energy(run, m) for run, m in zip(runs, found, strict=True)]
         found = [replace(m, missing=(*m.missing, _NOT_EMULATED)) for m in found]
-        return self._with_counters(runs, found, thorough=thorough)
+        return self._with_counters(runs, found, depth)
 
     def _with_code(self, run: Measured) -> Measurement:
         measured = run.measurement
@@ -112,11 +109,11 @@ class Levels:
         return replace(measured, metrics=(*measured.metrics, *found))
 
     def _with_counters(
-        self, runs: Sequence[Measured], found: list[Measurement], *, thorough: bool
+        self, runs: Sequence[Measured], found: list[Measurement], depth: Depth
     ) -> list[Measurement]:
         if self._counters is None or not runs:
             return found
-        counted = self._counters.count([(r.build, r.job) for r in runs], thorough=thorough)
+        counted = self._counters.count([(r.build, r.job) for r in runs], depth=depth)
         if isinstance(counted, Refused):
             self._refused[f"no hardware counters: {counted.reason}"] = None
             refused = Missing("counters", counted.reason)

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from optiml_magic.devices.base import Case, Job
 from optiml_magic.devices.hosted import HostedDevice
@@ -23,7 +24,12 @@ from optiml_magic.errors import MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.measurement import Metric, Missing, RuleResult
-from optiml_magic.model.vocabulary import VOCABULARY, default_counters, line_counters
+from optiml_magic.model.vocabulary import (
+    VOCABULARY,
+    brief_counters,
+    default_counters,
+    line_counters,
+)
 from optiml_magic.profilers import lines
 from optiml_magic.profilers.code import Code, Disassemble
 from optiml_magic.profilers.report import LaunchReport, Unreadable, load
@@ -32,9 +38,14 @@ _SECONDS = 180.0
 _KERNEL = "Kernel Name"
 _GIVEN = ("launch__", "sm__maximum_warps_")  # in every report, and not to be asked for
 _SECTION = ("--section", "SourceCounters")
+_RULES = ("--set", "detailed")
 _REFUSED = re.compile(r"(?:Failed to find metric|[Uu]nknown metric)[:\s]+([\w.]+)")
 _DERIVED = re.compile(r"l1tex__average_t_sectors_per_request_(\w+)\.ratio")
 _BY_LINE = "lines"
+
+# How much is asked of ncu, which replays a launch until it has it all: the brief metrics; all that
+# tools read, and figures by line; these and NVIDIA's rules.
+Depth = Literal["brief", "lines", "rules"]
 
 
 @dataclass(frozen=True)
@@ -65,11 +76,37 @@ class _Manners:
 _MANNERS: dict[str, _Manners] = {}
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """The metrics of a launch and of its instructions that one process of ncu is to collect."""
+
+    metrics: tuple[str, ...]
+    by_line: tuple[str, ...]
+    manners: _Manners
+
+    @property
+    def collected(self) -> list[str]:
+        """What is read of a report; ratios follow from two others."""
+        weights = [VOCABULARY[n].weight for n in self.metrics if n in VOCABULARY]
+        names = dict.fromkeys((*self.metrics, *filter(_of_ncu, weights), *self.by_line))
+        names.update(dict.fromkeys(part for n in self.metrics for part in _parts(n)))
+        return [n for n in names if n not in self.manners.unknown and not _parts(n)]
+
+    @property
+    def arguments(self) -> list[str]:
+        """Those of ncu's command line."""
+        by_section = self.manners.by_section and bool(self.by_line)
+        names = [n for n in self.collected if not n.startswith(_GIVEN)]
+        if by_section:
+            names = [n for n in names if n not in self.by_line]
+        return ["--metrics", ",".join(names), *(_SECTION if by_section else ())]
+
+
 class NcuCounters:
     """Counts builds on one device; ``cases`` are put on the host that ncu wraps.
 
-    ``metrics`` are collected of every launch and ``by_line`` of its machine instructions; ncu
-    replays a launch until it has them all. ``disassemble`` places the instructions in the text.
+    Looked at closely, ``metrics`` are collected of a launch and ``by_line`` of its machine
+    instructions, else ``brief`` alone. ``disassemble`` places the instructions in the text.
     """
 
     def __init__(
@@ -79,50 +116,53 @@ class NcuCounters:
         *,
         metrics: Sequence[str] = default_counters(),
         by_line: Sequence[str] = line_counters(),
+        brief: Sequence[str] = brief_counters(),
         disassemble: Disassemble | None = None,
     ) -> None:
         self._device = device
         self._cases = {case.key: case for case in cases}
-        self._wanted = tuple(dict.fromkeys(name for name in metrics if _of_ncu(name)))
-        self._by_line = tuple(by_line)
+        self._metrics = tuple(metrics)
+        self._lines = tuple(by_line)
+        self._brief = tuple(brief)
         self._disassemble = disassemble
         self._manners = _MANNERS.setdefault(device, _Manners())
 
     def count(
-        self, runs: Sequence[tuple[Build, Job]], *, thorough: bool = False
+        self, runs: Sequence[tuple[Build, Job]], *, depth: Depth = "brief"
     ) -> tuple[Counted, ...] | Refused:
-        """What was counted of each run, its launches added up as the vocabulary says.
-
-        ``thorough``: every section of ncu as well, with NVIDIA's rules; seconds for each launch.
-        """
+        """What was counted of each run, its launches added up as the vocabulary says."""
         tool = shutil.which("ncu")
         if tool is None:
             return Refused("ncu is not on the PATH; install Nsight Compute")
+        close = depth != "brief"
+        asked = _Asked(
+            tuple(dict.fromkeys(filter(_of_ncu, self._metrics if close else self._brief))),
+            self._lines if close else (),
+            self._manners,
+        )
+        counted = self._counted(tool, runs, asked, ())
+        if depth != "rules" or isinstance(counted, Refused):
+            return counted
+        # In a process of its own: with so many passes the counters of the L1 are off by 1 %.
+        with_rules = self._counted(tool, runs, replace(asked, by_line=()), _RULES)
+        if isinstance(with_rules, Refused):
+            lost = Missing("rules", with_rules.reason)
+            return tuple(replace(one, missing=(*one.missing, lost)) for one in counted)
+        return tuple(
+            replace(one, rules=other.rules) for one, other in zip(counted, with_rules, strict=True)
+        )
+
+    def _counted(
+        self, tool: str, runs: Sequence[tuple[Build, Job]], asked: _Asked, sections: Sequence[str]
+    ) -> tuple[Counted, ...] | Refused:
         with tempfile.TemporaryDirectory(prefix="optiml-ncu-") as folder:
             report, log = Path(folder, "report.ncu-rep"), Path(folder, "ncu.log")
-            failure = self._run(tool, report, log, runs, thorough=thorough)
-            while (failure or not report.exists()) and self._learned(log):
-                failure = self._run(tool, report, log, runs, thorough=thorough)
-            if failure or not report.exists():
-                return Refused(advice(failure, log))
-            return self._read(tool, report, runs)
-
-    @property
-    def _collected(self) -> list[str]:
-        """What is read of a report; ratios follow from two others."""
-        weights = [VOCABULARY[n].weight for n in self._wanted if n in VOCABULARY]
-        names = dict.fromkeys((*self._wanted, *filter(_of_ncu, weights), *self._by_line))
-        names.update(dict.fromkeys(part for n in self._wanted for part in _parts(n)))
-        return [n for n in names if n not in self._manners.unknown and not _parts(n)]
-
-    def _asked(self, *, thorough: bool) -> list[str]:
-        """The arguments that say what to collect."""
-        by_section = thorough or (self._manners.by_section and bool(self._by_line))
-        names = [n for n in self._collected if not n.startswith(_GIVEN)]
-        if by_section:
-            names = [n for n in names if n not in self._by_line]
-        sections = ("--set", "full") if thorough else _SECTION if by_section else ()
-        return ["--metrics", ",".join(names), *sections]
+            while True:
+                failure = self._run(tool, report, log, runs, [*asked.arguments, *sections])
+                if not failure and report.exists():
+                    return self._read(tool, report, runs, asked)
+                if not self._learned(log, asked):
+                    return Refused(advice(failure, log))
 
     def _run(
         self,
@@ -130,14 +170,12 @@ class NcuCounters:
         report: Path,
         log: Path,
         runs: Sequence[tuple[Build, Job]],
-        *,
-        thorough: bool,
+        arguments: Sequence[str],
     ) -> str:
         log.unlink(missing_ok=True)
         prefix = [
-            tool, "--profile-from-start", "off", "--clock-control", "none",
-            *self._asked(thorough=thorough), "--log-file", str(log), "--force-overwrite", "-o",
-            str(report.with_suffix("")),
+            tool, "--profile-from-start", "off", "--clock-control", "none", *arguments,
+            "--log-file", str(log), "--force-overwrite", "-o", str(report.with_suffix("")),
         ]  # fmt: skip
         host = HostedDevice(self._device, seconds=_SECONDS, prefix=tuple(prefix))
         try:
@@ -153,11 +191,11 @@ class NcuCounters:
             host.close(seconds=60.0)
         return ""
 
-    def _learned(self, log: Path) -> bool:
+    def _learned(self, log: Path, asked: _Asked) -> bool:
         """Whether ncu refused metrics by name, or might give those by line as a section only."""
         said = log.read_text(errors="replace") if log.exists() else ""
-        refused = set(_REFUSED.findall(said)) & set(self._collected)
-        by_section = not refused and self._by_line and "==ERROR==" in said
+        refused = set(_REFUSED.findall(said)) & set(asked.collected)
+        by_section = not refused and asked.by_line and "==ERROR==" in said
         if by_section and not self._manners.by_section and "NVGPUCTRPERM" not in said:
             self._manners.by_section = True
             return True
@@ -165,13 +203,13 @@ class NcuCounters:
         return bool(refused)
 
     def _read(
-        self, tool: str, report: Path, runs: Sequence[tuple[Build, Job]]
+        self, tool: str, report: Path, runs: Sequence[tuple[Build, Job]], asked: _Asked
     ) -> tuple[Counted, ...] | Refused:
-        launches = load(report, tool, self._collected)
+        launches = load(report, tool, asked.collected)
         lost: tuple[Missing, ...] = ()
         if isinstance(launches, Unreadable):
             lost = (Missing(_BY_LINE, f"no figures by line, and no rules: {launches.reason}"),)
-            launches = _from_csv(tool, report, self._collected)
+            launches = _from_csv(tool, report, asked.collected)
         wanted = sum(len(job.plan.launches) for _, job in runs)
         if len(launches) != wanted:
             return Refused(f"ncu saw {len(launches)} launches where {wanted} were made")
@@ -182,18 +220,22 @@ class NcuCounters:
             for one, launch in zip(mine, job.plan.launches, strict=True):
                 if not _is_of(one.kernel, launch.kernel, build):
                     return Refused(f"ncu's launch of {one.kernel} is not that of {launch.kernel}")
-            found.append(self._counted(build, mine, lost))
+            found.append(self._of(build, mine, lost, asked))
         return tuple(found)
 
-    def _counted(
-        self, build: Build, launches: Sequence[LaunchReport], lost: tuple[Missing, ...]
+    def _of(
+        self,
+        build: Build,
+        launches: Sequence[LaunchReport],
+        lost: tuple[Missing, ...],
+        asked: _Asked,
     ) -> Counted:
-        kernels = self._kernels(build, launches)
-        metrics, missing = self._combined(launches)
+        kernels = self._kernels(build, launches) if asked.by_line else ()
+        metrics, missing = self._combined(launches, asked)
         if kernels:
             flops = sum(sum(k.flops.values()) for k in kernels)
             metrics.append(Metric("flop_count.sum", flops, "flop", "ncu", "machine code"))
-        elif not lost:
+        elif asked.by_line and not lost:
             lost = (Missing(_BY_LINE, "ncu's report has no figures by instruction"),)
         rules = tuple(rule for launch in launches for rule in launch.rules)
         return Counted(tuple(metrics), kernels, rules, (*missing, *lost))
@@ -208,10 +250,12 @@ class NcuCounters:
         ]
         return tuple(k for k in found if k is not None) if None not in found else ()
 
-    def _combined(self, launches: Sequence[LaunchReport]) -> tuple[list[Metric], list[Missing]]:
+    def _combined(
+        self, launches: Sequence[LaunchReport], asked: _Asked
+    ) -> tuple[list[Metric], list[Missing]]:
         metrics, missing = [], []
-        lost_lines = self._manners.unknown.intersection(self._by_line)
-        for name in dict.fromkeys((*self._wanted, *sorted(lost_lines))):
+        lost_lines = self._manners.unknown.intersection(asked.by_line)
+        for name in dict.fromkeys((*asked.metrics, *sorted(lost_lines))):
             value = combined(name, launches)
             entry = VOCABULARY.get(name)
             if value is not None:

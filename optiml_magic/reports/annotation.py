@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from optiml_magic.model.build import Build, MachineInstruction
 from optiml_magic.model.counters import KernelCounters, MemoryCounters
+from optiml_magic.model.finding import Finding
 from optiml_magic.profilers.machine import source_lines
 from optiml_magic.reports.lines import accesses
 
@@ -61,6 +62,7 @@ class AnnotatedLine:
     source: str
     instructions: tuple[Instruction, ...]
     counts: LineCounts | None = None
+    findings: tuple[Finding, ...] = ()  # those about this line
 
     @property
     def heat(self) -> float:
@@ -76,6 +78,7 @@ class Annotation:
     lines: tuple[AnnotatedLine, ...]
     facts: tuple[tuple[str, str], ...]
     kernels: Mapping[str, str]  # lowered name to the one in the text
+    findings: tuple[Finding, ...] = ()  # those about the kernel as a whole
 
     @property
     def counted(self) -> bool:
@@ -99,28 +102,31 @@ def annotated(
     build: Build,
     code: Code | None,
     counters: Sequence[KernelCounters],
+    findings: Sequence[Finding],
     facts: Iterable[tuple[str, str]],
 ) -> Annotation:
-    """Join a text with its build, its disassembly (None: there is none) and its counters."""
+    """Join a text with its build, its disassembly (None: there is none), counts and findings."""
     by_line: dict[int, list[Instruction]] = defaultdict(list)
     for line, instruction in _instructions(build.ptx, code or {}, counters):
         by_line[line].append(instruction)
     counts = _counts(counters)
-    rows = text.splitlines()
+    rows = text.removesuffix("\n").split("\n")  # as a compiler counts lines
     last = max([len(rows), *by_line, *counts])
     return Annotation(
         name=name,
         lines=tuple(
             AnnotatedLine(
                 number,
-                rows[number - 1] if number <= len(rows) else "",
+                rows[number - 1].rstrip("\r") if number <= len(rows) else "",
                 tuple(by_line[number]) if number in by_line else (),
                 counts.get(number),
+                tuple(finding for finding in findings if finding.line == number),
             )
             for number in range(1, last + 1)
         ),
         facts=tuple(facts),
         kernels={lowered: given for given, lowered in build.names.items()},
+        findings=tuple(finding for finding in findings if not finding.line),
     )
 
 

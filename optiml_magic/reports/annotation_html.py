@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from optiml_magic.model.finding import Finding
 from optiml_magic.reports.annotation import AnnotatedLine, Annotation, Instruction, LineCounts
 from optiml_magic.reports.annotation_text import cells, head
+from optiml_magic.reports.html import SEVERITY
 from optiml_magic.reports.markup import Markup, document, element
 from optiml_magic.reports.quantities import percent
 
@@ -23,6 +25,7 @@ _FACT = "padding:1px 10px 1px 0;text-align:left;vertical-align:top;white-space:p
 _CODE = "white-space:pre"
 _FOLDED = "cursor:pointer;display:list-item;list-style-position:outside;margin-left:1.4em"
 _PLAIN = "margin-left:1.4em"
+_ASIDE = "margin:2px 0 0 1.4em"
 _ASSEMBLY = (
     f"{_FONT};margin:2px 0 6px 1.4em;padding:4px 8px;white-space:pre;overflow-x:auto;"
     "border-left:2px solid rgba(128,128,128,0.5);background-color:transparent;color:inherit"
@@ -47,10 +50,12 @@ def fragment(annotation: Annotation) -> Markup:
     )
     rows = [_row(annotation, line) for line in annotation.lines]
     table = element("table", element("thead", header), element("tbody", *rows), style=_TABLE)
+    whole = (element("li", _advice(finding)) for finding in annotation.findings)
     return element(
         "div",
         element("h3", f"{annotation.name}, line by line"),
         _facts(annotation),
+        *([element("ul", *whole)] if annotation.findings else []),
         element("div", table, style="overflow-x:auto"),
     )
 
@@ -115,12 +120,30 @@ def _source(annotation: Annotation, line: AnnotatedLine) -> Markup:
     code = element("code", "\u00a0" * indent + text[indent:], style=_CODE + tint)
     if not line.instructions:
         return element("div", code, style=_PLAIN)
-    parts = [element("summary", code, style=_FOLDED)]
+    marks = (element("span", _name(f), style=_mark(f)) for f in line.findings)
+    parts = [element("summary", code, *marks, style=_FOLDED)]
+    parts += [element("div", _advice(f), style=_ASIDE) for f in line.findings]
     told = list(_told(counts)) if counts else []
     if told:
-        parts.append(element("div", "; ".join(told), style="margin:2px 0 0 1.4em"))
+        parts.append(element("div", "; ".join(told), style=_ASIDE))
     parts.append(element("pre", _assembly(annotation, line), style=_ASSEMBLY))
     return element("details", *parts)
+
+
+def _name(finding: Finding) -> str:
+    """Behind the code of a line; the arrow keeps it from being read as code."""
+    return f"  \u25c0 {finding.tool.replace('_', ' ')}"
+
+
+def _mark(finding: Finding) -> str:
+    return f"color:{SEVERITY[finding.severity]};white-space:pre"
+
+
+def _advice(finding: Finding) -> Markup:
+    """What is wrong and what to try first."""
+    severity = element("span", finding.severity, style=_mark(finding))
+    tries = f" Try: {finding.actions[0].advice}" if finding.actions else ""
+    return element("span", severity, f" {finding.cause}{tries}")
 
 
 def _told(counts: LineCounts) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from optiml_magic.printable import printable
+from optiml_magic.reports import text
 from optiml_magic.reports.annotation import AnnotatedLine, Annotation, LineCounts
 from optiml_magic.reports.quantities import count, percent
 
@@ -72,7 +73,7 @@ def render(annotation: Annotation) -> str:
 def _lines(annotation: Annotation) -> Iterator[str]:
     yield f"{annotation.name}, line by line"
     for name, fact in annotation.facts:
-        first, *more = fact.splitlines()
+        first, *more = fact.split("\n")
         yield f"  {name:<8} {first}"
         yield from (f"  {'':<8} {line}" for line in more)
     yield ""
@@ -82,6 +83,11 @@ def _lines(annotation: Annotation) -> Iterator[str]:
     yield _row(names, widths, "source")
     for line, row in zip(annotation.lines, rows, strict=True):
         yield _row(row, widths, line.source.replace("\t", "    "))
+    found = [*(f for line in annotation.lines for f in line.findings), *annotation.findings]
+    if found:
+        yield ""
+        yield "findings:"
+        yield from (f"  {line}" for line in text.findings(found))
 
 
 def _row(values: Sequence[str], widths: Sequence[int], source: str) -> str:

@@ -16,6 +16,7 @@ from optiml_magic.reports.figure import (
     NoPicture,
     Picture,
     drawing,
+    label,
     picture,
 )  # fmt: skip
 from optiml_magic.reports.quantities import seconds
@@ -24,6 +25,7 @@ from optiml_magic.reports.summary import Summary
 NAME = "bars"
 _MOST = 8
 _ALONE = "microseconds that each would need alone (they overlap; dashed: the whole run)"
+_BUSY = {"dram": "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", **UTILISATION}
 _TITLES = {
     "dram": "device memory",
     "l2": "L2 cache",
@@ -58,7 +60,7 @@ def _terms(measured: Measurement) -> dict[str, float]:
 
 
 def _utilisation(measured: Measurement) -> dict[str, float]:
-    found = {name: measured.get(metric) for name, metric in UTILISATION.items()}
+    found = {name: measured.get(metric) for name, metric in _BUSY.items()}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -77,7 +79,7 @@ def _drawn(
         rows = range(len(names))
         scale = 1e6 if estimated else 1.0
         thick = 0.36 if changed else 0.6
-        for shift, color, values, label in (
+        for shift, color, values, key in (
             (-thick / 2, BEFORE, first, f"input kernel, {seconds(before.seconds)}"),
             (thick / 2, AFTER, last, f"best, {seconds(after.seconds)}"),
         ):
@@ -85,17 +87,18 @@ def _drawn(
                 continue
             lengths = [scale * values.get(name, 0.0) for name in names]
             places = [row + (shift if changed else 0.0) for row in rows]
-            axes.barh(places, lengths, thick, color=color, label=label)
+            axes.barh(places, lengths, thick, color=color, label=key)
         if estimated:
             for color, whole in ((BEFORE, before), (AFTER, after))[: 2 if changed else 1]:
                 axes.axvline(scale * whole.seconds, color=color, linewidth=1.2, linestyle="--")
-        axes.set_yticks(list(rows), [_TITLES.get(name, name) for name in names])
+        axes.set_yticks(list(rows), [_TITLES.get(name, label(name, 24)) for name in names])
         axes.invert_yaxis()
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
         axes.set_xlabel(_ALONE if estimated else "% of its peak")
-        goes = f"Where the time of {summary.task} goes on {before.chip}, estimated"
-        busy = f"How busy {summary.task} keeps the parts of {before.chip}, by ncu"
+        task, chip = label(summary.task, 30), label(before.chip, 20)
+        goes = f"Where the time of {task} goes on {chip}, estimated"
+        busy = f"How busy {task} keeps the parts of {chip}, by ncu"
         axes.set_title(goes if estimated else busy)
         figure.legend(loc="outside lower left", labelcolor=INK, ncols=2)
         return picture(figure, NAME, _told(summary, names[0], before, after))

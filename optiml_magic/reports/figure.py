@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ _SETTINGS: dict[Any, Any] = {
 }
 _PLACES = re.compile(r' (d|x|y|width|height|transform)="([^"]*)"')
 _DIGITS = re.compile(r"-?\d+\.\d+")
-_FONT = "system-ui, 'DejaVu Sans', sans-serif"
+_FONT = "system-ui, DejaVu Sans, sans-serif"
 # A file of its own has no page around it.
 _ALONE = "<style>svg{color:#1f2328}@media(prefers-color-scheme:dark){svg{color:#e6edf3}}</style>"
 
@@ -86,6 +87,12 @@ class NoPicture:
     reason: str
 
 
+def label(text: str, most: int = 60) -> str:
+    """One line of at most that many characters, none of them hidden."""
+    line = " ".join(printable(text).split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "\u2026"
+
+
 @contextmanager
 def drawing(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
     """A figure of that many inches with one pair of axes; ``picture`` takes it inside the block."""
@@ -94,7 +101,9 @@ def drawing(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    with _DRAWING, style.context("default"), mpl.rc_context(_SETTINGS):
+    with _DRAWING, warnings.catch_warnings(), style.context("default"), mpl.rc_context(_SETTINGS):
+        # Only the room for a text is measured here; the reader's fonts have its letters.
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasSVG(figure)
         yield figure, figure.add_subplot()
@@ -119,11 +128,11 @@ def _element(text: str, name: str, description: str) -> Markup:
     body = _PLACES.sub(lambda m: f' {m[1]}="{_DIGITS.sub(_rounded, m[2])}"', body)
     body = re.sub(r"\n\s*", "\n", body).replace("<defs/>\n", "")
     _, _, width, height = view[1].split()
-    about = escape(printable(description))
+    about = escape(printable(description), quote=False)
     return Markup(
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'viewBox="{view[1]}" width="{width}" height="{height}" role="img" '
-        f'aria-label="{about}" style="max-width:100%;height:auto;stroke-linejoin:round">'
+        'style="max-width:100%;height:auto;stroke-linejoin:round">'
         f"<title>{escape(name)}</title><desc>{about}</desc>{body.strip()}"
     )
 

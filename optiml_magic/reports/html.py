@@ -25,7 +25,7 @@ _TINTS = {
     "-": "background-color:rgba(248,81,73,0.18)",
     "@": "color:#7d7d7d",
 }
-_SEVERITY = {"critical": "#d94a40", "warning": "#a87400", "note": "#7d7d7d"}
+SEVERITY = {"critical": "#d94a40", "warning": "#a87400", "note": "#7d7d7d"}
 
 
 def page(summaries: Sequence[Summary], title: str) -> str:
@@ -103,7 +103,7 @@ def _facts(summary: Summary) -> Markup:
 def _findings(found: Sequence[Finding]) -> Markup:
     items = []
     for finding in found:
-        color = f"color:{_SEVERITY[finding.severity]};font-weight:600"
+        color = f"color:{SEVERITY[finding.severity]};font-weight:600"
         low, high = finding.gain
         items.append(
             element(

@@ -10,6 +10,7 @@ from optiml_magic.reports.figure import (
     NoPicture,
     Picture,
     drawing,
+    label,
     picture,
 )  # fmt: skip
 from optiml_magic.reports.quantities import ratio
@@ -66,7 +67,7 @@ def progress(summary: Summary) -> Picture | NoPicture:
         axes.yaxis.set_minor_formatter(lambda _value, _: "")
         axes.set_xlabel("evaluation")
         axes.set_ylabel(f"speed-up, {summary.source}")
-        axes.set_title(f"The search on {summary.task}")
+        axes.set_title(f"The search on {label(summary.task, 40)}")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         figure.legend(loc="outside right upper", labelcolor=INK)
         best = at_best[-1]

@@ -24,6 +24,7 @@ from optiml_magic.reports.figure import (
     NoPicture,
     Picture,
     drawing,
+    label,
     picture,
 )  # fmt: skip
 from optiml_magic.reports.quantities import seconds
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 NAME = "roofline"
 _SCHEDULERS = 4  # warp instructions issued per clock and multiprocessor
-_LONGEST = 60  # characters of an edit's title
 _MOST = 8  # steps of the path that are drawn
 _BYTES = "dram__bytes.sum"
 
@@ -46,11 +46,11 @@ class _Point:
     rate: float  # of them per second
 
     @property
-    def label(self) -> str:
-        measured, title = self.step.evaluation.measurement, self.step.candidate.proposal.title
+    def key(self) -> str:
+        measured = self.step.evaluation.measurement
         assert measured is not None
-        short = title if len(title) <= _LONGEST else title[: _LONGEST - 1].rstrip() + "\u2026"
-        return f"#{self.step.candidate.number} {short}: {seconds(measured.seconds)}"
+        title = label(self.step.candidate.proposal.title)
+        return f"#{self.step.candidate.number} {title}: {seconds(measured.seconds)}"
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def roofline(summary: Summary) -> Picture | NoPicture:
         _path(axes, path, summary.winner)
         axes.set_xlabel(f"{unit.noun} per byte of device memory")
         axes.set_ylabel(f"{unit.noun} per second")
-        axes.set_title(f"{summary.task} under the roofs of {limits.title}")
+        axes.set_title(f"{label(summary.task, 40)} under the roofs of {limits.title}")
         figure.legend(
             loc="outside lower left",
             fontsize=9,
@@ -239,7 +239,7 @@ def _path(axes: Axes, path: Sequence[_Point], winner: Step) -> None:
         marker, size = ("*", 14) if point.step is winner else ("o", 7)
         color = AFTER if at else BEFORE
         axes.plot(
-            [point.intensity], [point.rate], marker, color=color, markersize=size, label=point.label
+            [point.intensity], [point.rate], marker, color=color, markersize=size, label=point.key
         )
 
 

@@ -35,7 +35,10 @@ def test_a_models_program_competes_under_the_same_verification(monkeypatch) -> N
         endpoint.models = ["toy"]
         settings = resolve({"llm_url": endpoint.url, "budget": 16})
         result = optimize(task, settings)
+        asked = "".join(json.dumps(body) for body in endpoint.bodies)
     steps = {s.candidate.proposal.title: s for s in result.trajectory.steps}
+    tile = steps["a tile from the model"]
+    assert f"expected dram__bytes.sum lower, {tile.evaluation.test}" in asked
     assert steps["a wrong one"].evaluation.verdict.outcome is Outcome.WRONG
     assert steps["a tile from the model"].evaluation.verdict.passed
     assert steps["a tile from the model"].candidate.proposal.proposer == "llm:toy"

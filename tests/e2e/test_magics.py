@@ -154,6 +154,15 @@ def test_bad_input_is_a_short_error_that_names_the_line_and_the_fix(
     assert cell(shell, "check --ref transpose_ref", TRANSPOSE).passed
 
 
+def test_experience_is_shown_as_tables(shell: InteractiveShell) -> None:
+    cell(shell, "optimize --ref transpose_ref --budget 2", TRANSPOSE)
+    with capture_output():
+        shown = shell.run_line_magic("optiml", "experience")._repr_mimebundle_()
+    assert "shared_tile" in shown["text/plain"]
+    assert "<table" in shown["text/html"]
+    assert "uncoalesced_access &gt; shared_tile" in shown["text/html"]
+
+
 @pytest.mark.parametrize("line", ["help", "doctor", "best -h", "optimize -h"])
 def test_line_magics_print(shell: InteractiveShell, line: str) -> None:
     with capture_output() as captured:

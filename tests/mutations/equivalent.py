@@ -35,9 +35,6 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "twins/reads_one_row": {
         "off_by_one_comparison@11:9": "the grid has exactly `rows` blocks along y",
     },
-    "twins/short_series": {
-        "wrong_constant@11:25": "one term more of the series: no less accurate",
-    },
     "twins/skips_the_tail": {
         "half_of_a_condition@9:25": "threads go on to the end and store what others store too: the "
         "same values, and only slower",

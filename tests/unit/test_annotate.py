@@ -84,6 +84,13 @@ def test_a_strided_store_is_the_hottest_line_by_sectors() -> None:
     assert any("ld.global" in i.text for i in line.instructions)
     shown = annotation_text.render(found)
     assert f"18 of 4             {line.source}" in shown
+    (finding,) = line.findings
+    assert finding.tool == "uncoalesced_access"
+    assert f"[{finding.severity}] uncoalesced_access: {finding.cause}" in shown
+    page = annotation_html.fragment(found)
+    assert "\u25c0 uncoalesced access</span></summary>" in page
+    assert finding.actions[0].advice in page
+    assert not any(f.line for f in found.findings)
     assert facts(found)["counts"] == "emulated, summed over 1 launch"
     assert facts(found)["check"].startswith("passed: 4096 output elements right")
 
@@ -171,6 +178,15 @@ def test_two_copies_of_a_template_are_told_apart() -> None:
     page = annotation_html.fragment(found)
     assert "scale&lt;2&gt;:" in page
     assert facts(found)["counts"] == "emulated, summed over 2 launches"
+
+
+def test_lines_are_counted_as_a_compiler_does() -> None:
+    odd = "// one \u2028 two \x0c three \x0b\r\n"
+    found = annotate(scaled(odd + SCALE.replace("\n", "\r\n")), settings())
+    line = line_with(found, "out[i]")
+    assert line.number == 4
+    assert any("st.global" in i.text for i in line.instructions)
+    assert not any("\r" in line.source for line in found.lines)
 
 
 def test_what_does_not_compile_is_an_error_on_its_line() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from optiml_magic.experience import SCHEMA, Experience, Recorder, Setting
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.model.evaluation import Evaluation, Step
+from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.hit_rates import Tally
 from optiml_magic.model.hypothesis import HypothesisTest
 from optiml_magic.model.measurement import Measurement
@@ -106,6 +106,22 @@ def test_a_run_that_is_resumed_repeats_nothing(path: Path) -> None:
         twice = experience.tallies()
     assert once[0].applied == 3
     assert [(t.applied, t.proposed) for t in twice] == [(6, 10)] * 3
+
+
+def test_a_finalist_that_fails_in_the_end_is_no_hit(path: Path) -> None:
+    steps = tuple(Step(candidate(n), STEPS[n]) for n in range(4))
+    race = Verdict(Outcome.RACE, "two threads meet")
+    with closing(Experience(path)) as experience:
+        run(experience)
+        settled = Trajectory(steps, "spent").settled({1: race})
+        assert Recorder(experience, "a run", HERE).settle(settled) is settled
+        (tally,) = [t for t in experience.tallies() if t.kind == "rule"]
+        run(experience)  # a run that is resumed brings nothing back
+        assert experience.tallies()[-1] == tally
+    assert (tally.gained, tally.confirmed, tally.not_measurable, tally.measured) == (0, 0, 2, 1)
+    test = settled.steps[1].evaluation.test
+    assert test is not None
+    assert str(test) == "not measurable: the candidate failed (race)"
 
 
 def test_an_edit_that_answers_no_finding_counts_for_its_rule_alone(path: Path) -> None:

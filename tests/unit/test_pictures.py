@@ -224,4 +224,4 @@ def test_a_file_stands_alone(tmp_path: Path) -> None:
     root = ET.fromstring(text.split("\n", 1)[1])
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert "prefers-color-scheme:dark" in text
-    assert root.get("aria-label") == found.description
+    assert root.findtext("{http://www.w3.org/2000/svg}desc") == found.description

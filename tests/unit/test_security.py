@@ -32,7 +32,13 @@ from optiml_magic.model.measurement import Bound, Measurement
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.optimize import optimize
 from optiml_magic.printable import printable
-from optiml_magic.reports import html, text
+from optiml_magic.reports import annotation_html, annotation_text, html, text
+from optiml_magic.reports.annotation import (
+    AnnotatedLine,
+    Annotation,
+    Instruction,
+    LineCounts,
+)
 from optiml_magic.reports.summary import Summary
 from optiml_magic.settings import resolve
 from optiml_magic.source.expressions import parse_expression
@@ -40,7 +46,7 @@ from optiml_magic.source.program import parse_program
 from optiml_magic.testing.contracts import DeviceContract
 from optiml_magic.testing.kernels import known_task
 from optiml_magic.widgets.plain import Text
-from tests.present import NVCC
+from tests.present import NVCC, examples
 
 KERNEL = "__global__ void k(int* p) { p[0] = 1; }\n"
 SECRET = "sk-never-to-be-seen-0123456789"
@@ -296,18 +302,31 @@ MARKED = st.lists(
 ).map("".join)  # fmt: skip
 TAGS = {
     "html", "head", "meta", "title", "body", "h1", "h3", "div", "details", "summary", "table", "tr",
-    "th", "td", "pre", "span", "ul", "li",
+    "th", "td", "pre", "span", "ul", "li", "p", "thead", "tbody", "code",
+    "svg", "desc", "g", "path", "defs", "clippath", "rect", "text", "use",
 }  # fmt: skip
+ATTRIBUTES = {
+    "style", "open", "lang", "charset", "http-equiv", "content", "name", "scope",
+    "viewbox", "width", "height", "role", "d", "id", "x", "y", "transform", "xmlns", "xmlns:xlink",
+    "xlink:href", "clip-path",
+}  # fmt: skip
+FIXED = {
+    "default-src 'none'; style-src 'unsafe-inline'",
+    "http://www.w3.org/2000/svg",
+    "http://www.w3.org/1999/xlink",
+}
 
 
 class _Strict(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag in TAGS
-        assert {name for name, _ in attrs} <= {"style", "open", "lang", "charset"}
-        assert all(re.fullmatch(r"[\w:;,.#%() -]*", value or "") for _, value in attrs)
+        assert {name for name, _ in attrs} <= ATTRIBUTES
+        values = {value or "" for _, value in attrs} - FIXED
+        assert all(re.fullmatch(r"[\w:;,.#%()\s-]*", value) for value in values)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        raise AssertionError(tag)
+        assert tag in {"path", "rect", "use", "defs", "g"}
+        self.handle_starttag(tag, attrs)
 
     def handle_comment(self, data: str) -> None:
         raise AssertionError(data)
@@ -342,7 +361,26 @@ def summary_of(said: str) -> Summary:
     )
 
 
+def annotation_of(said: str) -> Annotation:
+    """An annotated kernel in which everything that can hold text holds this one."""
+    instruction = Instruction(said, said, (said, said), 1)
+    counts = LineCounts(
+        instructions=1, machine=1, lanes=1.0, share=0.5, requests=1, sectors=1, ideal_sectors=1,
+        sector_share=0.5, conflicts=1, conflict_share=0.5, shared_requests=1, accesses=(said,),
+        stalls={said: 1}, stall_share=0.5,
+    )  # fmt: skip
+    found = (
+        Finding(
+            said, "note", said, (Evidence(said, 1, 2, said, "ncu", 1),), (Action(said),), (1, 2)
+        ),
+    )
+    code = (instruction, Instruction("other", said, ()))
+    line = AnnotatedLine(1, said, code, counts, found)
+    return Annotation(said, (line,), ((said, said),), {said: said}, found)
+
+
 @given(MARKED)
+@settings(max_examples=examples(20, 1000))
 def test_html_holds_no_tag_and_no_attribute_of_a_text(said: str) -> None:
     summary = summary_of(said)
     root = summary.root.evaluation
@@ -351,6 +389,7 @@ def test_html_holds_no_tag_and_no_attribute_of_a_text(said: str) -> None:
         html.page([summary], said),
         html.verdict(said, replace(root.verdict, outcome=Outcome.WRONG), [(said, said)]),
         html.profile(said, root.measurement, root.findings, [(said, said)]),
+        annotation_html.page([annotation_of(said)], said),
     ):
         reader = _Strict()
         reader.feed(page)
@@ -361,7 +400,8 @@ def test_html_holds_no_tag_and_no_attribute_of_a_text(said: str) -> None:
 def test_nothing_on_a_terminal_is_hidden(said: str) -> None:
     summary = summary_of(said)
     error = str(OptimlError(said, fix=said, line=1).quoting(said))
-    shown = [text.render(summary), text.describe(summary.root.evaluation.verdict), error]
+    shown = [annotation_text.render(annotation_of(said))]
+    shown += [text.render(summary), text.describe(summary.root.evaluation.verdict), error]
     for line in (*shown, *text.findings(summary.root.evaluation.findings), repr(Text(said))):
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", line)
         assert printable(line) == line

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from optiml_magic.devices.base import Tolerance
-from optiml_magic.devices.compare import compare, poison_like
+from optiml_magic.devices.compare import _read, _rows, compare, poison_like
+from optiml_magic.model.dtypes import numbers
 
 EXACT = Tolerance(0.0, 0.0)
 LOOSE = Tolerance(1e-3, 1e-3)
@@ -160,3 +161,12 @@ def test_errors_count_in_units_of_the_last_place(dtype, value: float) -> None:
     check = compare("x", got, wanted.astype(np.float64), EXACT, None)
     assert check.max_ulp == pytest.approx(3)
     assert check.first_index == (4,)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_packed_struct_is_read_aligned(rows: int) -> None:
+    """A card traps at a double that lies at byte 1; NumPy only takes longer."""
+    packed = np.zeros(rows, np.dtype([("alive", "i1"), ("v", "f8"), ("id", "i4", 2)]))
+    for number in numbers(packed.dtype):
+        read = _read(_rows(packed, packed.dtype), number, np)
+        assert read.flags.aligned, number

@@ -12,12 +12,14 @@ import pytest
 from optiml_magic.commands.views import ProfileView
 from optiml_magic.devices.base import Buffer, Case, Draw, Fault, Job
 from optiml_magic.model.build import Build, Resources
+from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.launch import Launch, LaunchPlan
 from optiml_magic.model.measurement import Bound, Measurement, Metric, Missing
-from optiml_magic.model.verdict import Outcome
+from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.vocabulary import (
     LEVEL_OF,
     VOCABULARY,
+    brief_counters,
     default_counters,
     line_counters,
 )
@@ -110,7 +112,7 @@ def test_unknown_metrics_are_left_out_and_asked_no_more(
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     wanted = ("dram__bytes.sum", SECTORS)
     counters = NcuCounters("emulated:t4", CASES, metrics=wanted, by_line=())
-    assert isinstance(counters.count([(BUILD, JOB)]), Refused)
+    assert isinstance(counters.count([(BUILD, JOB)], depth="lines"), Refused)
     asked = (tmp_path / "asked").read_text().splitlines()
     assert len(asked) == 2
     assert "dram__bytes.sum" in asked[0]
@@ -124,7 +126,8 @@ def test_where_lines_are_refused_by_name_they_come_as_a_section(
     fake(tmp_path, "==ERROR== Something is wrong with these metrics")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     for _ in range(2):
-        assert isinstance(NcuCounters("emulated:l4", CASES).count([(BUILD, JOB)]), Refused)
+        counters = NcuCounters("emulated:l4", CASES)
+        assert isinstance(counters.count([(BUILD, JOB)], depth="lines"), Refused)
     first, second, third = (tmp_path / "asked").read_text().splitlines()
     assert "memory_l2_theoretical_sectors_global" in first
     assert "--section" not in first
@@ -132,6 +135,25 @@ def test_where_lines_are_refused_by_name_they_come_as_a_section(
         assert "--section SourceCounters" in later
         assert "memory_l2_theoretical_sectors_global" not in later
         assert "dram__bytes.sum" in later
+
+
+@pytest.mark.parametrize(("number", "close"), [(0, True), (1, False)])
+def test_the_input_kernel_is_looked_at_closely_and_candidates_briefly(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, close: bool
+) -> None:
+    fake(tmp_path, "==ERROR== nothing works here")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    verdict = Verdict(Outcome.PASSED, "")
+    evaluation = Evaluation(number, "", verdict, measurement=TIMED)
+    levels = Levels(emulated=False, counters=NcuCounters("emulated:a100", CASES))
+    (found,) = levels.completed([evaluation], {number: (BUILD, JOB)})
+    assert found.measurement is not None
+    assert "nothing works here" in found.measurement.why("dram__bytes.sum")
+    asked = (tmp_path / "asked").read_text().splitlines()[0]
+    metrics = asked.split("--metrics ")[1].split()[0].split(",")
+    by_line = set(metrics) & set(line_counters())
+    assert bool(by_line) is close
+    assert close or set(metrics) <= set(brief_counters()) | {"gpc__cycles_elapsed.max"}
 
 
 def fake(folder: Path, says: str) -> None:

@@ -316,7 +316,7 @@ def test_a_later_visit_draws_another_sample_and_the_same_visit_the_same() -> Non
 
 def test_a_resumed_run_asks_nothing_again(tmp_path: Path) -> None:
     header = RunHeader(
-        1, "r", "t", SCALE, "", "", "", "emulated:h200", "c", 0, 1, ("llm:scripted",), ""
+        1, "r", "t", SCALE, "", "", "", "emulated:h200", "c", 0, 1, ("llm:scripted",), (), ""
     )
     asked = ScriptedLLM([says(GOOD)])
     journal = Journal.create(tmp_path / "run", header)
