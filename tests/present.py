@@ -6,9 +6,12 @@ import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from optiml_magic.compilers.nvcc import NvccCompiler
 from optiml_magic.errors import MachineError
+
+T = TypeVar("T")
 
 
 def _nvcc() -> str:
@@ -25,7 +28,7 @@ BROWSER = shutil.which("chromium")
 NVCC = _nvcc()
 
 
-def sampled(names: Iterable[str]) -> list[str]:
+def sampled(names: Iterable[T]) -> list[T]:
     """Every second of many cases that are alike, or all of them for make soak."""
     return list(names)[:: 1 if SOAK else 2]
 

@@ -11,7 +11,9 @@ import json
 import sys
 import time
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -19,14 +21,24 @@ sys.path.insert(0, str(ROOT / "tests"))
 from tutorials.suite import TASKS  # noqa: E402
 
 from optiml_magic.evaluation import Evaluator  # noqa: E402
-from optiml_magic.findings import TOOLS  # noqa: E402
+from optiml_magic.findings import TOOLS, Tool  # noqa: E402
 from optiml_magic.model.candidate import Candidate, Proposal  # noqa: E402
+from optiml_magic.model.finding import RooflineClass  # noqa: E402
 from optiml_magic.optimize import prepared, session  # noqa: E402
 from optiml_magic.settings import resolve  # noqa: E402
 from optiml_magic.testing.kernels import NAMES, known_task  # noqa: E402
 
 
-def survey(out: Path, device: str, seconds: float) -> None:
+class Always:
+    """A tool that runs for every class."""
+
+    classes: frozenset[RooflineClass] = frozenset(get_args(RooflineClass))
+
+    def __init__(self, tool: Tool) -> None:
+        self.name, self.metrics, self.diagnose = tool.name, tool.metrics, tool.diagnose
+
+
+def survey(out: Path, device: str, seconds: float, *, every: bool) -> None:
     """Evaluate what ``out`` does not hold yet, until the time is over."""
     tasks = {f"known/{name}": known_task(name) for name in NAMES} | TASKS
     done = (
@@ -35,6 +47,9 @@ def survey(out: Path, device: str, seconds: float) -> None:
     settings = resolve({"device": device, "verify_seeds": 1})
     until = time.monotonic() + seconds
     with session(settings, machine=True) as members, out.open("a") as file:
+        tools = members.tools
+        if every:
+            tools = replace(tools, findings=tuple(Always(tool) for tool in tools.findings))
         for name, task in tasks.items():
             if name in done or time.monotonic() > until:
                 continue
@@ -42,7 +57,7 @@ def survey(out: Path, device: str, seconds: float) -> None:
             try:
                 problem = prepared(task, settings)
                 root = Candidate(0, None, Proposal(problem.program.text, "", "user"))
-                (found,) = Evaluator(problem, members.tools)([root])
+                (found,) = Evaluator(problem, tools)([root])
                 row["outcome"], row["class"] = str(found.verdict.outcome), found.roofline
                 row["findings"] = [
                     [f.tool, f.severity, f.line, round(f.gain[1], 2), f.cause]
@@ -76,10 +91,11 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", default="emulated:h200")
     parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--every", action="store_true")
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     if not given.table:
-        survey(given.out, given.device, given.seconds)
+        survey(given.out, given.device, given.seconds, every=given.every)
     table(given.out)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optiml_magic.findings.base import saved
+from optiml_magic.findings.base import saved, severity
 from optiml_magic.findings.dominant_stall import stall_metric, stalls
 from optiml_magic.findings.subject import Subject, counted
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
@@ -17,6 +17,7 @@ from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 _STALLED = 0.30  # of the warps' time
 _BETWEEN = 14.0  # instructions of a warp from one barrier to the next
 _OFTEN = 6  # barriers of a warp
+_WAITING = 0.5  # of the latency that so many barriers are taken to cause
 _BARRIERS = "smsp__barriers.sum"
 _ACTIONS = (
     "Reduce within a warp by shuffles, and use the barrier only between warps.",
@@ -51,7 +52,7 @@ class BarrierStalls:
                     _busiest(subject),
                     f"Warps meet at a barrier every {between:.0f} instructions",
                     Evidence("inst_per_barrier", between, _BETWEEN, "inst/barrier", "emulated"),
-                    0.5,
+                    _WAITING * subject.part("latency"),
                 )
 
 
@@ -76,7 +77,7 @@ def _finding(line: int, cause: str, evidence: Evidence, share: float) -> Finding
     )
     return Finding(
         tool=BarrierStalls.name,
-        severity="warning",
+        severity=severity(saved(share)),
         cause=f"{cause}{where}: there is little to do in between.",
         evidence=(placed,),
         actions=tuple(Action(advice, metric=metric, factor=(1.2, 8.0)) for advice in _ACTIONS),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optiml_magic.findings.base import saved
+from optiml_magic.findings.base import saved, severity
 from optiml_magic.findings.subject import Subject, counted
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
@@ -50,10 +50,10 @@ def _fullness(threads: int) -> float:
 def _finding(subject: Subject, line: int, lanes: float, own: float) -> Finding:
     where = f" (line {line} runs with {own:.0f})" if line else ""
     idle = 1 - lanes / 32
-    busy = max(subject.share("issue") or 0.0, subject.share("latency") or 0.0) or 1.0
+    gain = saved(idle * subject.part("issue", "latency"))
     return Finding(
         tool=Divergence.name,
-        severity="critical" if lanes < 8 else "warning",
+        severity=severity(gain),
         cause=f"Only {lanes:.1f} of 32 lanes are active in the mean{where}: lanes of one warp go "
         "different ways, and wait for each other.",
         evidence=(Evidence(_METRIC, lanes, _LANES, "thread/inst", subject.counted_by, line),),
@@ -61,6 +61,6 @@ def _finding(subject: Subject, line: int, lanes: float, own: float) -> Finding:
             Action(advice, metric=_METRIC, direction="higher", factor=(1.1, 32 / lanes))
             for advice in _ACTIONS
         ),
-        gain=(1.0, saved(idle * busy)),
+        gain=(1.0, gain),
         reason="a warp's instruction costs the same for one lane as for 32",
     )

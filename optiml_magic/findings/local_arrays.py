@@ -33,6 +33,8 @@ class LocalArrays:
             if not sites or requests < _PART * counts.warp_instructions:
                 continue
             most = max(sites, key=lambda m: (m.requests, m.access == "load"))
+            if not subject.arrays(most.line, most.access):
+                continue  # an object whose address is taken, or the arguments of printf
             where = of_name(most.line, subject.array(most.line, most.access))
             yield Finding(
                 tool=self.name,

@@ -17,6 +17,7 @@ from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _RATIO = 1.2
 _SHARE = 0.10  # of all global sectors that the excess must reach
+_LANES = 24  # of a request: with fewer the ideal is a matter of which they are
 _SHORT = {"load": "ld", "store": "st"}
 
 
@@ -34,7 +35,8 @@ class SectorEfficiency:
             for access in accesses:
                 excess = (access.sectors - access.ideal) / total
                 contiguous = _RATIO * access.ideal < access.sectors <= RATIO * access.ideal
-                if contiguous and excess > _SHARE and access.access in _SHORT:
+                full = access.lanes >= _LANES * access.requests
+                if contiguous and full and excess > _SHARE and access.access in _SHORT:
                     yield _finding(subject, access, excess)
 
 

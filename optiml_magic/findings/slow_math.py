@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from optiml_magic.emulator.instructions.traits import defined, kind
 from optiml_magic.emulator.ptx import Immediate, Instruction, Register, Symbol
-from optiml_magic.findings.base import saved
+from optiml_magic.findings.base import WORTH, saved, severity
 from optiml_magic.findings.code import Code
 from optiml_magic.findings.subject import Run, Subject, counted
 from optiml_magic.model.counters import KernelCounters
@@ -42,7 +42,9 @@ class SlowMath:
             if not costs or slow < _PART * total:
                 continue
             line = max(costs, key=lambda at: costs[at][0])
-            yield _finding(subject, line, costs[line][1], slow / total)
+            gain = saved(slow / total * subject.part("issue", "latency", "sfu"))
+            if gain >= WORTH:
+                yield _finding(subject, line, costs[line][1], slow / total, gain)
 
 
 def _costs(run: Run, counts: KernelCounters) -> dict[int, tuple[float, str]]:
@@ -117,13 +119,12 @@ _ADVICE = {
 }
 
 
-def _finding(subject: Subject, line: int, what: str, share: float) -> Finding:
-    busy = max((subject.share(name) or 0.0 for name in ("issue", "latency", "sfu")), default=0.0)
+def _finding(subject: Subject, line: int, what: str, share: float, gain: float) -> Finding:
     target = subject.assigned(line)
     value = f" for `{target}`" if target else ""
     return Finding(
         tool=SlowMath.name,
-        severity="warning",
+        severity=severity(gain),
         cause=f"The {what} on line {line}{value} and its like become about {100 * share:.0f} % of "
         "the machine instructions.",
         evidence=(Evidence("slow_instructions", 100 * share, 100 * _PART, "%", "modelled", line),),
@@ -132,6 +133,6 @@ def _finding(subject: Subject, line: int, what: str, share: float) -> Finding:
                 _ADVICE[what.split(maxsplit=1)[0]], metric=_METRIC, factor=(1.1, 1 / (1.02 - share))
             ),
         ),
-        gain=(1.0, saved(share * (busy or 1.0))),
+        gain=(1.0, gain),
         reason="each of them takes the issue slots of a dozen additions or more",
     )

@@ -19,6 +19,7 @@ from optiml_magic.source.signature import Parameter, kernels
 
 _ASSIGNED = re.compile(r"(?<![=!<>])(?:<<|>>|[+\-*/%&|^])?=(?!=)")
 _INDEXED = re.compile(r"\b([A-Za-z_]\w*)\s*\[")
+_FOR = re.compile(r"\bfor\s*\([^;]*;[^;]*;[^;{)]*\)")
 _TARGET = re.compile(r"([A-Za-z_]\w*)(?:\s*\[[^\]]*\])*\s*$")
 
 DRAM_BYTES = "dram__bytes.sum"
@@ -147,10 +148,10 @@ class Subject:
         return tuple(dict.fromkeys(stored if access == "store" else loaded))
 
     def assigned(self, line: int) -> str:
-        """The variable that a line assigns to; empty where there is none."""
-        text = self.text(line)
-        sign = _ASSIGNED.search(text)
-        target = _TARGET.search(text[: sign.start()]) if sign else None
+        """The variable that a line assigns to; empty where there is none, or more than one."""
+        text = _FOR.sub("", self.text(line))
+        signs = list(_ASSIGNED.finditer(text))
+        target = _TARGET.search(text[: signs[0].start()]) if len(signs) == 1 else None
         return target[1] if target else ""
 
     def line_of(self, pattern: str) -> int:

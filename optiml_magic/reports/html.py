@@ -110,7 +110,8 @@ def _findings(found: Sequence[Finding]) -> Markup:
                 "li",
                 element("span", f"{finding.severity} ", style=color),
                 finding.cause,
-                f" Expected gain {ratio(low)} to {ratio(high)}.",
+                f" Expected gain {ratio(low)} to {ratio(high)}"
+                + (f": {finding.reason}." if finding.reason else "."),
                 element("ul", *(element("li", action.advice) for action in finding.actions)),
             )
         )

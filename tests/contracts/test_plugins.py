@@ -8,15 +8,16 @@ from optiml_magic.findings import TOOLS, Tool
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rewrites.base import Rewrite
 from optiml_magic.testing.plugin_contracts import RuleContract, ToolContract
+from tests.present import sampled
 
 
 class TestTools(ToolContract):
-    @pytest.fixture(params=TOOLS, ids=lambda tool: tool.name)
+    @pytest.fixture(params=sampled(TOOLS), ids=lambda tool: tool.name)
     def tool(self, request: pytest.FixtureRequest) -> Tool:
         return request.param  # type: ignore[no-any-return]
 
 
 class TestRules(RuleContract):
-    @pytest.fixture(params=REWRITES, ids=lambda rule: rule.name)
+    @pytest.fixture(params=sampled(REWRITES), ids=lambda rule: rule.name)
     def rule(self, request: pytest.FixtureRequest) -> Rewrite:
         return request.param  # type: ignore[no-any-return]

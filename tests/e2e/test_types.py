@@ -14,6 +14,7 @@ from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import Session, session
 from optiml_magic.settings import resolve
 from optiml_magic.verifiers.problem import prepare
+from tests.present import sampled
 
 DEVICE = "emulated"
 
@@ -24,7 +25,7 @@ def members() -> Iterator[Session]:
         yield opened
 
 
-@pytest.mark.parametrize("row", [*TYPES, *BFLOAT16], ids=str)
+@pytest.mark.parametrize("row", sampled([*TYPES, *BFLOAT16]), ids=str)
 def test_a_type_is_passed_computed_with_and_compared(members: Session, row: Row) -> None:
     evaluator = Evaluator(prepare(row.task(), seeds=2), members.tools)
     (right,) = evaluator([Candidate(0, None, Proposal(row.text, "", "test"))])

@@ -438,7 +438,10 @@ def test_no_child_is_given_a_key() -> None:
         device.put(contract.case())
         build = contract.build()
         assert device.execute(build, contract.job(build)).checks[0].passed
-        assert compiler.version
+        compiled = compiler.compile(
+            "__global__ void k() {}", ("k",), chip("h200"), CompileOptions()
+        )
+        assert isinstance(compiled, Build)
         for child in (device._child, compiler._child):
             assert child is not None
             held = Path(f"/proc/{child._process.pid}/environ").read_bytes()

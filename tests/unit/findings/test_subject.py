@@ -68,7 +68,7 @@ def test_every_array_of_a_line_is_known() -> None:
     assert subject().arrays(7, "store") == ("out",)
 
 
-@pytest.mark.parametrize(("line", "name"), [(4, "sum"), (5, "out"), (3, "i"), (9, "")])
+@pytest.mark.parametrize(("line", "name"), [(4, "sum"), (5, "out"), (3, ""), (9, "")])
 def test_a_line_assigns_to_a_variable(line, name) -> None:
     assert subject().assigned(line) == name
 
