@@ -11,6 +11,8 @@ EXTRAS := dev$(if $(CUDA),$(comma)gpu$(if $(filter 9 10 11 12,$(CUDA)),12,13))
 
 # IPython warns of an activated environment that is not its own.
 unexport VIRTUAL_ENV
+# The tests start hundreds of children, which would all compile this package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test soak check lab notebooks ipykernel6 clean
 
