@@ -154,7 +154,7 @@ def test_the_folder_of_a_file_is_searched_first(shell: InteractiveShell, tmp_pat
     ).passed
     assert not cell(shell, f"check --ref scaled -I{tmp_path}/other", KERNEL).passed
     assert evaluate_once(
-        task(kernel=tmp_path / "k.cu"), resolve({"device": "emulated:h200"})
+        task(kernel=tmp_path / "k.cu"), resolve({"device": "emulated:h200"}), counters=False
     ).evaluation.verdict.passed
 
 
@@ -198,7 +198,9 @@ def test_a_fault_in_a_typed_header_stands_on_the_line_that_called_it() -> None:
     kernel = KERNEL.replace("scale(x[i])", "\n        scale(x[i], x)")
     far = "__device__ inline float scale(float v, const float* p) { return p[1 << 30]; }\n"
     verdict = evaluate_once(
-        task(kernel=kernel, headers={"util.cuh": far}), resolve({"device": "emulated:h200"})
+        task(kernel=kernel, headers={"util.cuh": far}),
+        resolve({"device": "emulated:h200"}),
+        counters=False,
     ).evaluation.verdict
     assert verdict.outcome == "out_of_bounds"
     assert verdict.line == 5

@@ -29,7 +29,7 @@ def task(text: str = COPY, reference=lambda x: x, **inputs: object) -> Task:  # 
 
 
 def outcome(of: Task, program: str | None = None) -> Outcome:
-    return evaluate_once(of, resolve(), program=program).evaluation.verdict.outcome
+    return evaluate_once(of, resolve(), program=program, counters=False).evaluation.verdict.outcome
 
 
 @pytest.mark.parametrize("outlier", [1e30, -1e38])
@@ -120,7 +120,7 @@ def test_off_by_one_integers_are_called_rounding_and_may_be_allowed() -> None:
         "    if (i < n) out[i] = (int)(100 * x[i]) + (i % 5 == 0);\n}\n"
     )
     strict = task(text, reference=lambda x: (100 * x.astype(np.float32)).astype(np.int32))
-    verdict = evaluate_once(strict, resolve()).evaluation.verdict
+    verdict = evaluate_once(strict, resolve(), counters=False).evaluation.verdict
     assert verdict.outcome is Outcome.WRONG
     assert "--atol 1" in verdict.summary
     loose = Task(text, strict.reference, strict.inputs, atol=1)
@@ -128,7 +128,7 @@ def test_off_by_one_integers_are_called_rounding_and_may_be_allowed() -> None:
 
 
 def test_a_float_for_an_int_parameter_is_named() -> None:
-    verdict = evaluate_once(task(n=256.0), resolve()).evaluation.verdict
+    verdict = evaluate_once(task(n=256.0), resolve(), counters=False).evaluation.verdict
     assert verdict.outcome is Outcome.INVALID
     assert "`n` is the float 256.0" in verdict.summary
 
@@ -160,7 +160,7 @@ def test_one_past_a_shared_array_is_out_of_bounds_however_its_size_is_rounded() 
         "    tile[threadIdx.x] = x[i];\n"
         "    out[i] = tile[threadIdx.x];\n}\n"
     )
-    verdict = evaluate_once(task(), resolve(), program=text).evaluation.verdict
+    verdict = evaluate_once(task(), resolve(), program=text, counters=False).evaluation.verdict
     assert (verdict.outcome, verdict.line) == (Outcome.OUT_OF_BOUNDS, 5)
 
 
@@ -169,7 +169,7 @@ def test_a_float_parameter_written_into_the_kernel_is_caught() -> None:
     of = task(text, reference=lambda x, alpha: alpha * x, alpha=1.5)
     assert outcome(of) is Outcome.PASSED
     verdict = evaluate_once(
-        of, resolve(), program=text.replace("alpha *", "1.5f *")
+        of, resolve(), program=text.replace("alpha *", "1.5f *"), counters=False
     ).evaluation.verdict
     assert verdict.outcome is Outcome.WRONG
     assert "float scalars x 0.7" in verdict.summary

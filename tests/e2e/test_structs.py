@@ -54,7 +54,9 @@ def task(text: str = MOVE, **inputs: object) -> Task:
 
 
 def test_structs_by_value_and_in_arrays() -> None:
-    verdict = evaluate_once(task(), resolve({"device": "emulated"})).evaluation.verdict
+    verdict = evaluate_once(
+        task(), resolve({"device": "emulated"}), counters=False
+    ).evaluation.verdict
     assert verdict.passed, verdict
     assert verdict.checks[0].elements == 200
 
@@ -70,7 +72,7 @@ def test_structs_by_value_and_in_arrays() -> None:
 )
 def test_one_wrong_field_makes_an_element_wrong(change: tuple[str, str], wanted: str) -> None:
     verdict = evaluate_once(
-        task(), resolve({"device": "emulated"}), program=MOVE.replace(*change)
+        task(), resolve({"device": "emulated"}), program=MOVE.replace(*change), counters=False
     ).evaluation.verdict
     assert verdict.outcome is Outcome.WRONG, verdict
     assert wanted in verdict.summary
@@ -79,9 +81,9 @@ def test_one_wrong_field_makes_an_element_wrong(change: tuple[str, str], wanted:
 def test_without_a_reference_the_kernel_is_the_oracle_of_its_structs() -> None:
     alone = Task(MOVE, inputs={**task().inputs, "out": particles()})
     settings = resolve({"device": "emulated"})
-    assert evaluate_once(alone, settings).evaluation.verdict.passed
+    assert evaluate_once(alone, settings, counters=False).evaluation.verdict.passed
     lazy = MOVE.replace("q.v *= s.drag;", "")
-    found = evaluate_once(alone, settings, program=lazy).evaluation.verdict
+    found = evaluate_once(alone, settings, program=lazy, counters=False).evaluation.verdict
     assert found.outcome is Outcome.WRONG
 
 
@@ -117,7 +119,9 @@ def test_a_layout_that_differs_is_an_error_and_never_garbage(dtype: np.dtype, me
         if new in dtype.names:
             p[new] = given[old]
     alone = Task(MOVE, inputs={**task().inputs, "p": p, "out": p})
-    verdict = evaluate_once(alone, resolve({"device": "emulated"})).evaluation.verdict
+    verdict = evaluate_once(
+        alone, resolve({"device": "emulated"}), counters=False
+    ).evaluation.verdict
     assert verdict.outcome is Outcome.INVALID
     assert message in verdict.summary
     assert "its struct is `Particle`" in verdict.summary
@@ -126,7 +130,9 @@ def test_a_layout_that_differs_is_an_error_and_never_garbage(dtype: np.dtype, me
 
 def test_the_layout_of_a_struct_by_value_is_checked_too() -> None:
     packed = np.array([(0.5, 0.75)], np.dtype([("dt", "f4"), ("drag", "f8")]))[0]
-    verdict = evaluate_once(task(s=packed), resolve({"device": "emulated"})).evaluation.verdict
+    verdict = evaluate_once(
+        task(s=packed), resolve({"device": "emulated"}), counters=False
+    ).evaluation.verdict
     assert verdict.outcome is Outcome.INVALID
     assert "`Step`: it has 16 bytes for the compiler, and 12 in the array" in verdict.summary
     assert 'np.dtype([("dt", "float32"), ("drag", "float64")], align=True)' in verdict.fix

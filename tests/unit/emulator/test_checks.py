@@ -19,6 +19,7 @@ from optiml_magic.optimize import evaluate_once
 from optiml_magic.settings import resolve
 from optiml_magic.testing import faulty
 from optiml_magic.testing.kernels import NAMES, known_task
+from tests.present import sampled
 
 from .conftest import ptx_of
 
@@ -58,7 +59,7 @@ def test_there_are_enough_pairs():
         assert wrong.text != right.text
 
 
-@pytest.mark.parametrize("name", faulty.NAMES)
+@pytest.mark.parametrize("name", sampled(faulty.NAMES))
 def test_the_fault_is_caught_on_its_lines(name):
     example = faulty.faulty(name)
     (execution,) = checked(example, "forward")
@@ -70,7 +71,7 @@ def test_the_fault_is_caught_on_its_lines(name):
         assert hazard.thread is not None or hazard.kind == "deadlock"
 
 
-@pytest.mark.parametrize("name", faulty.NAMES)
+@pytest.mark.parametrize("name", sampled(faulty.NAMES))
 def test_the_twin_is_not_accused(name):
     for execution in checked(faulty.twin(name), *ORDERS):
         assert execution.fault is None
