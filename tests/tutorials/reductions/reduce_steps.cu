@@ -1,18 +1,15 @@
 // The classic steps of the shared-memory reduction, one kernel with the step as a template argument.
+// Every lane reads before any of its warp writes: `s[tid] += s[tid + 16]` relies on lockstep.
 template <unsigned int blockSize>
 __device__ void warp_reduce(volatile float *s, unsigned int tid)
 {
-    if (blockSize >= 64) s[tid] += s[tid + 32];
-    __syncwarp();
-    if (blockSize >= 32) s[tid] += s[tid + 16];
-    __syncwarp();
-    if (blockSize >= 16) s[tid] += s[tid + 8];
-    __syncwarp();
-    if (blockSize >= 8) s[tid] += s[tid + 4];
-    __syncwarp();
-    if (blockSize >= 4) s[tid] += s[tid + 2];
-    __syncwarp();
-    if (blockSize >= 2) s[tid] += s[tid + 1];
+    float sum = s[tid];
+    if (blockSize >= 64) { sum += s[tid + 32]; __syncwarp(); s[tid] = sum; __syncwarp(); }
+    if (blockSize >= 32) { sum += s[tid + 16]; __syncwarp(); s[tid] = sum; __syncwarp(); }
+    if (blockSize >= 16) { sum += s[tid + 8]; __syncwarp(); s[tid] = sum; __syncwarp(); }
+    if (blockSize >= 8) { sum += s[tid + 4]; __syncwarp(); s[tid] = sum; __syncwarp(); }
+    if (blockSize >= 4) { sum += s[tid + 2]; __syncwarp(); s[tid] = sum; __syncwarp(); }
+    if (blockSize >= 2) { sum += s[tid + 1]; __syncwarp(); s[tid] = sum; }
 }
 
 // 0: interleaved addressing with a divergent branch.
