@@ -9,14 +9,15 @@ default ones can be chosen. After SECONDS (110) it stops; the same command goes 
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from facts import Fact, record
 
 from optiml_magic.compilers.sass import disassemble
 from optiml_magic.devices.base import Case, Job
@@ -60,22 +61,10 @@ CHOICES = {
 
 
 def main(out: Path, seconds: float, device: str) -> None:
-    until = time.monotonic() + seconds
-    known = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    done = {(row["what"], row["name"]) for row in known}
-    for what, name, measure in facts(device):
-        if (what, name) in done:
-            continue
-        if time.monotonic() > until:
-            print("time is up: run it again to go on")
-            return
-        row = {"what": what, "name": name, "device": device, **measure()}
-        print(row, flush=True)
-        with out.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+    record(facts(device), out, device, seconds)
 
 
-def facts(device: str) -> Iterator[tuple[str, str, Callable[[], dict[str, Any]]]]:
+def facts(device: str) -> Iterator[Fact]:
     everything, brief = CHOICES["all that is used"], CHOICES["of a search"]
     for name in ("cold", "repeated", "repeated again"):
         yield "batch of 16", name, lambda: counted(device, brief, [range(COUNT)])

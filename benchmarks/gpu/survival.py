@@ -8,7 +8,6 @@ command goes on where it stopped. On an emulated device it shows the same, less 
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import statistics
@@ -21,6 +20,8 @@ from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from facts import Fact, record
 
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.hosted import HostedCompiler
@@ -46,23 +47,11 @@ RUNS = 30
 
 
 def main(out: Path, device: str, seconds: float) -> None:
-    until = time.monotonic() + seconds
-    known = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    done = {(row["what"], row["name"]) for row in known}
-    for what, name, measure in facts(device):
-        if (what, name) in done:
-            continue
-        if time.monotonic() > until:
-            print("time is up: run it again to go on")
-            return
-        row = {"what": what, "name": name, "device": device, **measure()}
-        print(row, flush=True)
-        with out.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-    summarise([json.loads(line) for line in out.read_text().splitlines()])
+    if rows := record(facts(device), out, device, seconds):
+        summarise(rows)
 
 
-def facts(device: str) -> Iterator[tuple[str, str, Callable[[], dict[str, Any]]]]:
+def facts(device: str) -> Iterator[Fact]:
     yield "isolation", "execute", lambda: cost_of_execute(device)
     yield "isolation", "compile", cost_of_compile
     yield "isolation", "start", lambda: cost_of_start(device)
