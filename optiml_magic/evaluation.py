@@ -83,6 +83,7 @@ class Evaluator:
         self._best = float("inf")  # seconds of the fastest that may win
         self._inspections: dict[str, Inspection] = {}  # by identity
         self._notes: dict[str, None] = {}  # each once, in order
+        tools.profiler.begin()
         for instance in self._instances:
             tools.device.put(instance.case)
 

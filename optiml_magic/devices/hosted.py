@@ -24,6 +24,7 @@ from optiml_magic.devices.base import (
     Sampling,
     Timing,
 )
+from optiml_magic.devices.turns import turn
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.dtypes import spelled
@@ -70,7 +71,9 @@ class HostedDevice:
         self, runs: Sequence[tuple[Build, Job]], sampling: Sampling
     ) -> tuple[Timing, ...] | Fault:
         builds, jobs = tuple(self._lean(b) for b, _ in runs), tuple(j for _, j in runs)
-        answer = self._ask(wire.Time(builds, jobs, sampling))
+        self._running()  # whoever else waits for the card should not wait for this host to start
+        with turn(self.name):
+            answer = self._ask(wire.Time(builds, jobs, sampling))
         if isinstance(answer, Fault):
             return answer
         if isinstance(answer, wire.Timings):

@@ -46,16 +46,20 @@ def guarded(cupy: Any, nbytes: int, dtype: DType, shape: tuple[int, ...]) -> Mem
 
 
 def broken_guards(cupy: Any, memories: Mapping[str, Memory]) -> tuple[str, ...]:
-    """The buffers whose canaries were written to; they are whole again."""
+    """Which buffers were overrun, and where; their guards are whole again afterwards."""
     broken = []
     for name, memory in memories.items():
-        tail = memory.whole[_GUARD + memory.array.nbytes :]
-        same = cupy.array_equal(memory.whole[:_GUARD], memory.canary[:_GUARD])
-        same &= cupy.array_equal(tail, cupy.resize(memory.canary[_GUARD:], tail.shape))
-        if not bool(same):
-            broken.append(name)
-            memory.whole[:_GUARD] = memory.canary[:_GUARD]
-            tail[...] = cupy.resize(memory.canary[_GUARD:], tail.shape)
+        head, tail = memory.whole[:_GUARD], memory.whole[_GUARD + memory.array.nbytes :]
+        before, after = memory.canary[:_GUARD], cupy.resize(memory.canary[_GUARD:], tail.shape)
+        if bool(cupy.array_equal(head, before) & cupy.array_equal(tail, after)):
+            continue
+        ahead = cupy.flatnonzero(head != before).tolist()
+        behind = cupy.flatnonzero(tail != after).tolist()
+        where = [f"{_GUARD - ahead[0]} bytes before its start"] if ahead else []
+        where += [f"{behind[0]} bytes behind its end"] if behind else []
+        changed = len(ahead) + len(behind)
+        broken.append(f"{name}, from {' and '.join(where)}, {changed} changed in all")
+        head[...], tail[...] = before, after
     return tuple(broken)
 
 

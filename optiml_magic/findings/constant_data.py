@@ -15,7 +15,7 @@ from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _SMALL = 64 << 10  # bytes of constant memory
 _PART = 0.25  # of the global loads
-_BUSY = 0.08  # of the executed instructions
+_BUSY = 0.05  # of the executed instructions
 _METRIC = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 
 

@@ -11,7 +11,7 @@ from optiml_magic.model.measurement import Measurement, Metric, Missing, Source
 
 
 class Profiler(Protocol):
-    """Measures builds on one device. The first one measured is the baseline of the others."""
+    """Measures builds on one device. The first one of a problem is the baseline of the others."""
 
     @property
     def source(self) -> Source:
@@ -20,6 +20,9 @@ class Profiler(Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be told beside the measurements."""
+
+    def begin(self) -> None:
+        """Forget the baseline: what follows is another problem."""
 
     def measure(
         self, build: Build, job: Job, best: float = float("inf")

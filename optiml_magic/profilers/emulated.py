@@ -47,6 +47,9 @@ class EmulatedProfiler:
         self._disassemble = disassemble
         self.notes: tuple[str, ...] = ()
 
+    def begin(self) -> None:
+        """Nothing to forget: nothing is measured against a baseline."""
+
     def measure(
         self,
         build: Build,

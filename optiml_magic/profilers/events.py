@@ -47,6 +47,11 @@ class EventsProfiler:
             return tuple(self._remarks)
         return (f"timed against itself, the input kernel gives {self.itself}", *self._remarks)
 
+    def begin(self) -> None:
+        """Forget the baseline: what follows is another problem."""
+        self._baseline, self._seconds, self.itself = None, 0.0, None
+        self._remarks.clear()
+
     def measure(
         self, build: Build, job: Job, best: float = float("inf")
     ) -> Measurement | Fault | Execution:

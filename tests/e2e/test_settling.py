@@ -58,6 +58,7 @@ class Timed:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}  # by digest
         self.asked: list[tuple[int, Sampling]] = []
+        self.builds: list[set[str]] = []  # digests of those timed in turn
         self.fault: Fault | None = None
         self._rng = np.random.default_rng(0)
 
@@ -65,6 +66,7 @@ class Timed:
         self, runs: Sequence[tuple[Build, Job]], sampling: Sampling
     ) -> tuple[Timing, ...] | Fault:
         self.asked.append((len(runs), sampling))
+        self.builds.append({build.digest for build, _ in runs})
         if self.fault:
             return self.fault
         state = Conditions(READING, READING, 1980.0, 1980.0)
@@ -96,6 +98,25 @@ def evaluator(timed: Timed) -> Iterator[Evaluator]:
             assert isinstance(build, Build)
             timed.seconds[build.digest] = seconds
         yield Evaluator(problem, tools)
+
+
+def test_the_next_problem_of_a_session_has_a_baseline_of_its_own() -> None:
+    """The first one's would run with the buffers of the second."""
+    timed = Timed()
+    x = np.ones(N, np.float32)
+    with session(resolve({"device": "emulated"})) as members:
+        profiler = EventsProfiler(timed, members.choice.chip)  # type: ignore[arg-type]
+        tools = replace(members.tools, profiler=profiler)
+        for text in (ROOT, HONEST):
+            build = tools.compiler.compile(text, ("mirror",), tools.chip, tools.options)
+            assert isinstance(build, Build)
+            timed.seconds[build.digest] = SECONDS[text]
+            problem = prepare(Task(text, reference=mirrored, inputs={"x": x, "n": N}), seeds=1)
+            (root,) = Evaluator(problem, tools)([Candidate(0, None, Proposal(text, "", "test"))])
+            assert timed.builds == [{build.digest}]
+            assert root.measurement is not None
+            assert root.measurement.seconds == pytest.approx(SECONDS[text], rel=0.01)
+            timed.builds.clear()
 
 
 @pytest.fixture(scope="module")

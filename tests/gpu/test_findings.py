@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from diagnosing import Diagnoses, lines
 
+from optiml_magic.findings import TOOLS
+from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.testing.findings import NAMES, pair
 
 pytestmark = pytest.mark.gpu
@@ -22,6 +24,15 @@ def diagnoses() -> Iterator[Diagnoses]:
 def test_a_tool_fires_on_the_faulty_kernel_alone(diagnoses: Diagnoses, name: str) -> None:
     wanted = pair(name)
     faulty, sound = diagnoses.of(wanted)
-    assert set(lines(faulty, name)) == {wanted.line}, (faulty.roofline, faulty.measurement)
-    silent = sound is None or lines(sound, name) == []
-    assert silent, sound and (sound.roofline, sound.findings, sound.measurement)
+    assert set(lines(faulty, name)) == {wanted.line}, seen(name, faulty)
+    if sound is not None:
+        assert lines(sound, name) == [], seen(name, sound)
+
+
+def seen(name: str, evaluation: Evaluation) -> str:
+    """What that tool was shown."""
+    measured = evaluation.measurement
+    assert measured is not None
+    metrics = next(tool.metrics for tool in TOOLS if tool.name == name)
+    values = {metric: measured.get(metric) for metric in metrics}
+    return f"{evaluation.roofline}, {values}, {evaluation.findings}"

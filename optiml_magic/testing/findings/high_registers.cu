@@ -14,7 +14,7 @@ __global__ void k(const float* x, float* out, int n) {
         float s = 0.0f;                                              //-
 #pragma unroll                                                       //-
         for (int j = 0; j < 160; ++j)                                //-
-            v[j] = s = 0.5f * s + 0.5f * v[j];                       //-!
+            v[j] = s = 0.5f * (s + v[j]);                            //-!
     }                                                                //-
     out[i] = v[159];                                                 //-
     float s[8] = {};                                                 //+
@@ -23,7 +23,7 @@ __global__ void k(const float* x, float* out, int n) {
         float value = first + j;                                     //+
 #pragma unroll                                                       //+
         for (int r = 0; r < 8; ++r)                                  //+
-            value = s[r] = 0.5f * s[r] + 0.5f * value;               //+
+            value = s[r] = 0.5f * (s[r] + value);                    //+
     }                                                                //+
     out[i] = s[7];                                                   //+
 }
