@@ -39,7 +39,7 @@ class Judges:
     def of(self, name: str) -> Evaluator:
         if name not in self._found:
             settings = resolve(
-                {"device": self._device, "instructions": 30_000_000, "run_seconds": 5.0,
+                {"device": self._device, "instructions": 30_000_000, "run_seconds": 10.0,
                  "home": self._home}
             )  # fmt: skip
             problem = prepare(task(name), seeds=3)

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from machine import gpu, versions
+
 Fact = tuple[str, str, Callable[[], dict[str, Any]]]
 
 
 def record(facts: Iterable[Fact], out: Path, device: str, seconds: float) -> list[dict[str, Any]]:
-    """Measure what ``out`` does not have yet; all rows, or none where ``seconds`` were too few."""
+    """Measure what ``out`` does not have yet; all rows, or none where ``seconds`` were too few.
+
+    A row ``run`` for each call says on which machine, when, and by which command.
+    """
     until = time.monotonic() + seconds
     known = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     done = {(row["what"], row["name"]) for row in known}
+    run = {
+        "what": "run",
+        "name": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "device": device,
+        "gpu": gpu() if device.startswith("cuda") else "",
+        "versions": versions(),
+        "command": " ".join(["python", *sys.argv]),
+    }
+    known.append(run)
+    with out.open("a") as file:
+        file.write(json.dumps(run) + "\n")
     for what, name, measure in facts:
         if (what, name) in done:
             continue

@@ -26,6 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from machine import gpu, versions
 from workloads import NAMES, task
 
 from optiml_magic.devices.choice import choose
@@ -110,6 +111,8 @@ def facts(name: str, settings: Settings) -> list[Row]:
             "findings": len(advices), "candidates": len(candidates),
             "verdicts": sorted(str(e.verdict.outcome) for e in evaluations),
             "notes": list(evaluator.notes), "wall": round(time.monotonic() - began, 2),
+            "gpu": gpu() if device.startswith("cuda") else "", "versions": versions(),
+            "date": time.strftime("%Y-%m-%d"),
         })  # fmt: skip
     return rows
 

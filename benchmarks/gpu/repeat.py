@@ -20,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from machine import gpu
+from machine import gpu, versions
 
 from optiml_magic.devices.base import Fault, Job, Sampling, Timing
 from optiml_magic.devices.hosted import HostedDevice
@@ -72,7 +72,8 @@ def main(out: Path, seconds: float, device: str) -> None:
             if time.monotonic() + longest > until:
                 print("time is up: run it again to go on")
                 break
-            row = {"gpu": card, **in_a_fresh_process(number, problems, runs, members)}
+            row = {"gpu": card, "versions": versions(), "date": time.strftime("%Y-%m-%d"),
+                   **in_a_fresh_process(number, problems, runs, members)}  # fmt: skip
             longest = max(longest, row["wall_seconds"])
             rows.append(row)
             with out.open("a") as file:

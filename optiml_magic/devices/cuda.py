@@ -84,7 +84,7 @@ class CudaDevice:
         That takes seconds on a new machine, and is no part of a candidate's time limit.
         """
         kinds = {(b.role, b.array.dtype, b.array.ndim, b.expected is None) for b in case.buffers}
-        if kinds <= self._rehearsed:
+        if kinds <= self._rehearsed or all(b.expected is None for b in case.buffers):
             return
         self._rehearsed |= kinds
         poison = {
@@ -113,6 +113,8 @@ class CudaDevice:
         except self._errors() as error:
             return Execution(fault_of(error))
         module.note_changes()
+        if job.count:  # under ncu; what it computes was compared before
+            return Execution()
         broken = broken_guards(self._cp, {**memories, **scratch})
         if broken:
             return Execution(_outside(broken))

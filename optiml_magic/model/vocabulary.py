@@ -264,7 +264,8 @@ def default_counters() -> tuple[str, ...]:
     return tuple(entry.name for entry in VOCABULARY.values() if entry.default)
 
 
-# 16 metrics that cost ncu few replays of a launch: what rewards, roofline and hypotheses read.
+# 13 metrics that cost ncu few replays of a launch: what rewards, roofline and hypotheses read.
+# Breakdowns such as sm__throughput need a dozen counters, and smsp__sass_ ones a patched kernel.
 _BRIEF = (
     INSTRUCTIONS,
     "smsp__thread_inst_executed_per_inst_executed.ratio",
@@ -274,14 +275,11 @@ _BRIEF = (
     "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
     "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
     "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
-    "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct",
-    "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct",
     "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
     "dram__bytes.sum",
     "sm__warps_active.avg.pct_of_peak_sustained_active",
-    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+    "smsp__issue_active.avg.pct_of_peak_sustained_active",
 )
 
 

@@ -120,7 +120,7 @@ class NcuCounters:
         disassemble: Disassemble | None = None,
     ) -> None:
         self._device = device
-        self._cases = {case.key: case for case in cases}
+        self._cases = {case.key: case.without_answers() for case in cases}
         self._metrics = tuple(metrics)
         self._lines = tuple(by_line)
         self._brief = tuple(brief)

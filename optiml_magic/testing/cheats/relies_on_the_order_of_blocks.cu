@@ -6,7 +6,9 @@
 #pragma optiml launch k grid(cdiv(n, 256)) block(256)
 __global__ void k(const float* x, float* out, float* shift, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i == 0) shift[0] = 1.0f;  //-
+    float root = 2.0f;                                                                  //-
+    for (int t = 0; i == 0 && t < 500; ++t) root = 0.5f * (root + 1.0f / root);          //-
+    if (i == 0) shift[0] = root;                                                        //-
     __syncthreads();
     float one = shift[0];  //-
     float one = 1.0f;  //+
