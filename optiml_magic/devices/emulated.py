@@ -48,7 +48,7 @@ class EmulatedDevice:
         self.name = f"emulated:{chip}"
         self._l2_bytes = chips.chip(chip).l2_bytes
         self._resident: dict[str, _Resident] = {}
-        self._modules: dict[tuple[str, bool], emulator.Module] = {}
+        self._modules: dict[tuple[str, tuple[int, ...], bool], emulator.Module] = {}
 
     def put(self, case: Case) -> None:
         memory = emulator.Memory()
@@ -142,12 +142,18 @@ class EmulatedDevice:
 
         By their PTX: builds of one digest may still have their code on other lines.
         """
-        module = self._modules.get((build.ptx, checks))
+        key = build.ptx, build.guarded_barriers, checks
+        module = self._modules.get(key)
         if module is None:
-            module = emulator.load(build.ptx, checks=checks, objects=resolve().objects)
+            module = emulator.load(
+                build.ptx,
+                guarded=build.guarded_barriers,
+                checks=checks,
+                objects=resolve().objects,
+            )
             while len(self._modules) >= 4:
                 del self._modules[next(iter(self._modules))]
-            self._modules[build.ptx, checks] = module
+            self._modules[key] = module
         return module
 
 

@@ -38,12 +38,13 @@ class Graph:
     joins: frozenset[int]  # blocks where diverged lanes meet
 
 
-def build(function: Function) -> Graph:
+def build(function: Function, guarded: frozenset[int] = frozenset()) -> Graph:
+    """``guarded`` are the lines of barriers that the text puts into a branch."""
     blocks, labels = _split(function)
     _connect(blocks, labels, function)
     blocks = _exits_apart(_reachable(blocks))
     _mark_barriers(blocks)
-    for block, meet in zip(blocks, _post_dominators(blocks), strict=True):
+    for block, meet in zip(blocks, _post_dominators(blocks, guarded), strict=True):
         block.meet = meet
     registers = _liveness(blocks)
     joins = frozenset(b.meet for b in blocks if len(b.successors) > 1 or _leaves(b))
@@ -141,10 +142,10 @@ def _exits_apart(blocks: list[Block]) -> list[Block]:
     return _reachable(out)
 
 
-def _post_dominators(blocks: list[Block]) -> list[int]:
+def _post_dominators(blocks: list[Block], guarded: frozenset[int]) -> list[int]:
     """Immediate post-dominators (Cooper, Harvey, Kennedy) with one virtual exit."""
     exit_ = len(blocks)
-    edges = _ways(blocks, exit_)
+    edges = _ways(blocks, exit_, guarded)
     _escape_infinite_loops(edges, exit_)
     predecessors: list[list[int]] = [[] for _ in range(exit_ + 1)]
     for index, targets in enumerate(edges):
@@ -167,15 +168,19 @@ def _post_dominators(blocks: list[Block]) -> list[int]:
     return [EXIT if above[i] == exit_ else above[i] for i in range(exit_)]
 
 
-def _ways(blocks: list[Block], exit_: int) -> list[list[int]]:
+def _ways(blocks: list[Block], exit_: int, guarded: frozenset[int]) -> list[list[int]]:
     """Successors as far as lanes are to wait for each other at the end of them.
 
     On the way to a barrier or a shuffle nobody waits for lanes that return early. They do so if
-    their way shares no block with that of the others, or if the others' meeting place can be
-    reached without this branch; else the branch may as well be one around the meeting.
+    their way shares no block with that of the others, if the others' meeting place can be reached
+    without this branch, or if it is a barrier in no branch of the text: the compiler may let both
+    share their last stores. Else the branch may as well be one around the meeting.
     """
     plain = [list(b.successors) for b in blocks]
     meets = {b.index for b in blocks if any(is_barrier(i) or is_exchange(i) for i in b.every)}
+    for_all = {
+        b.index for b in blocks if any(is_barrier(i) and i.line not in guarded for i in b.every)
+    }
     reach = [_reached_by(plain, at) if meets else set() for at in range(len(blocks))]
     ways = []
     for block in blocks:
@@ -185,7 +190,10 @@ def _ways(blocks: list[Block], exit_: int) -> list[list[int]]:
             ways.append(every + ([exit_] if _leaves(block) else []))
             continue
         shared = set().union(*(reach[s] for s in on))
-        if len(on) < len(every) and shared & meets & _reached_by(plain, 0, without=block.index):
+        early = len(on) < len(every)
+        if early and (
+            shared & for_all or shared & meets & _reached_by(plain, 0, without=block.index)
+        ):
             shared = set()
         ways.append([s for s in every if s in on or reach[s] & shared])
     whole = _endless(ways, exit_)

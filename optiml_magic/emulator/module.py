@@ -35,30 +35,42 @@ class Global:
     itemsize: int = 1
 
 
-def load(ptx: str, *, checks: bool = False, objects: Path | None = None) -> Module:
+def load(
+    ptx: str, *, guarded: Iterable[int] = (), checks: bool = False, objects: Path | None = None
+) -> Module:
     """Parse, lower and compile. Raises UnsupportedPtx, naming the instruction and its line.
 
+    ``guarded`` has the lines of barriers that stand in a branch of the text: lanes that go around
+    one of these are taken to have missed it, not to have ended their work early.
     With ``checks`` every launch looks for hazards as well: another, slower machine code.
     ``objects`` is a folder where object code is kept from one process to the next.
     """
-    return Module(parse(ptx), checks=checks, objects=objects)
+    return Module(parse(ptx), guarded=guarded, checks=checks, objects=objects)
 
 
 class Module:
     """Kernels by lowered name in ``entries``; device variables by name in ``globals_``."""
 
     def __init__(
-        self, module: PtxModule, *, checks: bool = False, objects: Path | None = None
+        self,
+        module: PtxModule,
+        *,
+        guarded: Iterable[int] = (),
+        checks: bool = False,
+        objects: Path | None = None,
     ) -> None:
         from optiml_magic.emulator.jit import Native  # llvmlite loads with the first module
 
         functions = module.addresses
         self.globals_ = _place_globals(module.variables, functions)
         self._kernels: dict[str, Kernel] = {}
+        lines = frozenset(guarded)
         texts: list[str] = []
         for function in module.functions.values():
             if function.entry:
-                kernel, text = _kernel(module, function, self.globals_, len(texts), checks=checks)
+                kernel, text = _kernel(
+                    module, function, self.globals_, len(texts), guarded=lines, checks=checks
+                )
                 self._kernels[function.name] = kernel
                 texts.append(text)
         worker = "om_worker_checked" if checks else "om_worker"
@@ -149,6 +161,7 @@ def _kernel(
     globals_: dict[str, Global],
     number: int,
     *,
+    guarded: frozenset[int],
     checks: bool,
 ) -> tuple[Kernel, str]:
     flat = calls.inline(module, function)
@@ -173,7 +186,8 @@ def _kernel(
     if local_bytes >= WINDOW:
         raise UnsupportedPtx(".local", 0, f"{local_bytes} bytes of local memory are too many.")
     name = f"k{number}_" + re.sub(r"\W", "_", function.name)
-    lowered = lower_kernel(name, cfg.build(flat), symbols | local | shared, checks=checks)
+    graph = cfg.build(flat, guarded)
+    lowered = lower_kernel(name, graph, symbols | local | shared, checks=checks)
     kernel = Kernel(
         function.name,
         name,

@@ -12,6 +12,7 @@ import pytest
 
 import optiml_magic.compilers
 from optiml_magic import emulator
+from optiml_magic.source.barriers import in_branches
 
 SHIMS = Path(optiml_magic.compilers.__file__).parent / "shims"
 
@@ -41,7 +42,7 @@ def ptx_of(source: str, *options: str) -> str:
 
 @cache
 def module_of(source: str, *options: str) -> emulator.Module:
-    return emulator.load(ptx_of(source, *options))
+    return emulator.load(ptx_of(source, *options), guarded=in_branches(source))
 
 
 Run = Callable[..., emulator.Run]

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from .conftest import ptx_of
+
 SOURCE = r"""extern "C" {
 __global__ void nested(int* out, const int* in) {
   int i = blockIdx.x * blockDim.x + threadIdx.x, v = in[i], r = 0;
@@ -208,3 +210,38 @@ def test_lanes_that_return_early_do_not_keep_others_apart(run, seed):
     np.testing.assert_array_equal(out, np.where(gone, v, w + w[~gone][0]))
     assert run(RETURNS, "meets", 1, 32, v, out).fault is None
     np.testing.assert_array_equal(out, np.where(kind == 3, v, v + 100 * (v & 1) + v[::-1]))
+
+
+EARLY = r"""
+extern "C" __global__ void early(const int* in, int* out, int n) {
+  __shared__ int s[64];
+  int t = threadIdx.x, v = in[t];
+  s[t] = v;
+  if (v < n) { out[t] = v; return; }
+  __syncthreads();
+  out[t] = v + s[t ^ 1];
+}
+extern "C" __global__ void skipped(const int* in, int* out, int n) {
+  __shared__ int s[64];
+  int t = threadIdx.x, v = in[t];
+  s[t] = v;
+  if (v >= n) {
+    __syncthreads();
+    v += s[t ^ 1];
+  }
+  out[t] = v;
+}
+"""
+
+
+def test_lanes_that_return_early_may_share_their_last_store_with_those_behind_a_barrier(run):
+    """The compiler makes the same code of both; one goes around a barrier in a branch."""
+    assert ptx_of(EARLY).count("st.global") == ptx_of(EARLY).count("bar.sync") == 2
+    v = np.random.default_rng(0).integers(0, 100, 64).astype(np.int32)
+    for n in (0, 50, 100):
+        out = np.zeros(64, np.int32)
+        assert run(EARLY, "early", 1, 64, v, out, np.int32(n)).fault is None
+        np.testing.assert_array_equal(out, np.where(v < n, v, v + v[np.arange(64) ^ 1]))
+        fault = run(EARLY, "skipped", 1, 64, v, out, np.int32(n)).fault
+        assert (fault is None) == (n != 50)
+        assert fault is None or (fault.kind, fault.line) == ("barrier_divergence", 15)
