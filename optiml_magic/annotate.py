@@ -124,7 +124,7 @@ def _run(problem: Problem, members: Session, build: Build) -> _Ran:
     if isinstance(measured, Fault | Execution):
         ended = measured if isinstance(measured, Execution) else Execution(measured)
         return _Ran([*facts, ("counts", f"{_NO_COUNTS}: {describe(judge(ended))}")])
-    (measured,) = tools.levels.complete([Measured(build, job, measured)], depth="lines")
+    (measured,) = tools.levels.complete([Measured(build, job, measured)])
     diagnosis = Diagnosis(problem, tools.chip, tools.findings, tools.roofs, HitRates())
     kernel = Candidate(0, None, Proposal(problem.program.text, "the kernel", "user"))
     found = diagnosis(kernel, Evaluation(0, "", verdict, measured), (build, job))

@@ -83,7 +83,6 @@ class Evaluator:
         self._best = float("inf")  # seconds of the fastest that may win
         self._inspections: dict[str, Inspection] = {}  # by identity
         self._notes: dict[str, None] = {}  # each once, in order
-        tools.profiler.begin()
         for instance in self._instances:
             tools.device.put(instance.case)
 
@@ -238,8 +237,10 @@ class Evaluator:
 
     def _measured(self, evaluation: Evaluation, prepared: Prepared) -> Evaluation:
         """Measure the first case."""
-        job = self._job(prepared)
-        measured = self._tools.profiler.measure(prepared.build, job, self._best)
+        job, profiler = self._job(prepared), self._tools.profiler
+        if evaluation.candidate == 0:
+            profiler.begin()
+        measured = profiler.measure(prepared.build, job, self._best)
         if isinstance(measured, Fault):
             return replace(evaluation, verdict=judge(Execution(measured)))
         if isinstance(measured, Execution):

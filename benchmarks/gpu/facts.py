@@ -17,7 +17,7 @@ Fact = tuple[str, str, Callable[[], dict[str, Any]]]
 def record(facts: Iterable[Fact], out: Path, device: str, seconds: float) -> list[dict[str, Any]]:
     """Measure what ``out`` does not have yet; all rows, or none where ``seconds`` were too few.
 
-    A row ``run`` for each call says on which machine, when, and by which command.
+    A row ``run`` for each call that measures says on which machine, when, and by which command.
     """
     until = time.monotonic() + seconds
     known = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
@@ -30,9 +30,6 @@ def record(facts: Iterable[Fact], out: Path, device: str, seconds: float) -> lis
         "versions": versions(),
         "command": " ".join(["python", *sys.argv]),
     }
-    known.append(run)
-    with out.open("a") as file:
-        file.write(json.dumps(run) + "\n")
     for what, name, measure in facts:
         if (what, name) in done:
             continue
@@ -41,7 +38,8 @@ def record(facts: Iterable[Fact], out: Path, device: str, seconds: float) -> lis
             return []
         row = {"what": what, "name": name, "device": device, **measure()}
         print(row, flush=True)
+        new = [row] if run in known else [run, row]
         with out.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        known.append(row)
+            file.writelines(json.dumps(one) + "\n" for one in new)
+        known += new
     return known

@@ -22,7 +22,7 @@ from optiml_magic.compilers.ptxas import resources
 from optiml_magic.compilers.variables import module_variables
 from optiml_magic.errors import InternalError, MachineError, UsageError
 from optiml_magic.model.build import Build, CompileFailure
-from optiml_magic.source.barriers import in_branches
+from optiml_magic.source.exits import early_returns
 
 _SHIMS = Path(__file__).parent / "shims"
 # _GLOBAL__N__00000000_7_cell_cu_ef30682a_31231, with the length of it all before it.
@@ -79,7 +79,7 @@ class NvrtcCompiler:
             variables=module_variables(ptx),
             warnings=tuple(d for d in parse_log(log) if d.severity == "warning"),
             digest=_digest(plain[0], plain[1]),
-            guarded_barriers=in_branches(text),
+            early_returns=early_returns(text),
         )
 
     def _run(

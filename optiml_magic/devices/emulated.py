@@ -142,12 +142,12 @@ class EmulatedDevice:
 
         By their PTX: builds of one digest may still have their code on other lines.
         """
-        key = build.ptx, build.guarded_barriers, checks
+        key = build.ptx, build.early_returns, checks
         module = self._modules.get(key)
         if module is None:
             module = emulator.load(
                 build.ptx,
-                guarded=build.guarded_barriers,
+                early_returns=build.early_returns,
                 checks=checks,
                 objects=resolve().objects,
             )

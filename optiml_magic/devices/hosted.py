@@ -71,9 +71,7 @@ class HostedDevice:
         self, runs: Sequence[tuple[Build, Job]], sampling: Sampling
     ) -> tuple[Timing, ...] | Fault:
         builds, jobs = tuple(self._lean(b) for b, _ in runs), tuple(j for _, j in runs)
-        self._running()  # whoever else waits for the card should not wait for this host to start
-        with turn(self.name):
-            answer = self._ask(wire.Time(builds, jobs, sampling))
+        answer = self._ask_alone(wire.Time(builds, jobs, sampling))
         if isinstance(answer, Fault):
             return answer
         if isinstance(answer, wire.Timings):
@@ -81,7 +79,7 @@ class HostedDevice:
         raise InternalError(f"the device host answered {answer}")
 
     def draw(self, build: Build, job: Job, seconds: float) -> Draw | Fault:
-        answer = self._ask(wire.Repeat(self._lean(build), job, seconds))
+        answer = self._ask_alone(wire.Repeat(self._lean(build), job, seconds))
         if isinstance(answer, (Draw, Fault)):
             return answer
         raise InternalError(f"the device host answered {answer}")
@@ -90,6 +88,11 @@ class HostedDevice:
         """The build without what this device does not run."""
         is_emulated = self.name.startswith("emulated:")
         return replace(build, cubin=b"") if is_emulated else replace(build, ptx="")
+
+    def _ask_alone(self, request: object) -> object:
+        self._running()  # whoever else waits for the card should not wait for this host to start
+        with turn(self.name):
+            return self._ask(request)
 
     def _ask(self, request: object) -> object:
         try:

@@ -6,26 +6,50 @@ import contextlib
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
-_VISIBLE = "CUDA_VISIBLE_DEVICES"  # what cuda:0 means depends on it
+_LONGEST = 60.0  # seconds; whoever holds it for longer has been stopped, and not by its timing
+_PAUSE = 0.01
 
 
 @contextlib.contextmanager
-def turn(device: str) -> Iterator[None]:
-    """Wait until no other process of this user times on the device.
+def turn(device: str, longest: float = _LONGEST) -> Iterator[None]:
+    """Wait until no other process of this user times on the device, for ``longest`` seconds.
 
-    The lock ends with the process that holds it, whichever way that goes. Windows has none.
+    The lock ends with the process that holds it. Without locks, on Windows or a file system that
+    has none, nobody waits.
     """
-    if sys.platform == "win32":
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            _lock(stack.enter_context(_path(device).open("ab")), longest)
         yield
+
+
+def _path(device: str) -> Path:
+    """One for each card, however this process calls it."""
+    family, _, index = device.partition(":")
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    card = seen[int(index)] if index.isdecimal() and int(index) < len(seen) else ""
+    name = "".join(c for c in f"{family}-{card or index}" if c.isalnum() or c == "-")
+    user = os.getuid() if sys.platform != "win32" else ""
+    return Path(tempfile.gettempdir()) / f"optiml-{user}-{name}.lock"
+
+
+def _lock(file: IO[bytes], longest: float) -> None:
+    if sys.platform == "win32":
         return
     import fcntl
 
-    visible = "".join(c for c in os.environ.get(_VISIBLE, "") if c.isalnum())
-    name = f"optiml-{os.getuid()}-{device.replace(':', '')}-{visible}.lock"
-    with (Path(tempfile.gettempdir()) / name).open("ab") as file:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
-        yield
+    until = time.monotonic() + longest
+    while True:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                return
+            time.sleep(_PAUSE)
+        else:
+            return

@@ -38,13 +38,13 @@ class Graph:
     joins: frozenset[int]  # blocks where diverged lanes meet
 
 
-def build(function: Function, guarded: frozenset[int] = frozenset()) -> Graph:
-    """``guarded`` are the lines of barriers that the text puts into a branch."""
+def build(function: Function, early: frozenset[int] = frozenset()) -> Graph:
+    """``early`` are the lines of branches by which lanes leave the kernel, as its text has them."""
     blocks, labels = _split(function)
     _connect(blocks, labels, function)
     blocks = _exits_apart(_reachable(blocks))
     _mark_barriers(blocks)
-    for block, meet in zip(blocks, _post_dominators(blocks, guarded), strict=True):
+    for block, meet in zip(blocks, _post_dominators(blocks, early), strict=True):
         block.meet = meet
     registers = _liveness(blocks)
     joins = frozenset(b.meet for b in blocks if len(b.successors) > 1 or _leaves(b))
@@ -142,10 +142,10 @@ def _exits_apart(blocks: list[Block]) -> list[Block]:
     return _reachable(out)
 
 
-def _post_dominators(blocks: list[Block], guarded: frozenset[int]) -> list[int]:
+def _post_dominators(blocks: list[Block], early: frozenset[int]) -> list[int]:
     """Immediate post-dominators (Cooper, Harvey, Kennedy) with one virtual exit."""
     exit_ = len(blocks)
-    edges = _ways(blocks, exit_, guarded)
+    edges = _ways(blocks, exit_, early)
     _escape_infinite_loops(edges, exit_)
     predecessors: list[list[int]] = [[] for _ in range(exit_ + 1)]
     for index, targets in enumerate(edges):
@@ -168,21 +168,18 @@ def _post_dominators(blocks: list[Block], guarded: frozenset[int]) -> list[int]:
     return [EXIT if above[i] == exit_ else above[i] for i in range(exit_)]
 
 
-def _ways(blocks: list[Block], exit_: int, guarded: frozenset[int]) -> list[list[int]]:
+def _ways(blocks: list[Block], exit_: int, early: frozenset[int]) -> list[list[int]]:
     """Successors as far as lanes are to wait for each other at the end of them.
 
     On the way to a barrier or a shuffle nobody waits for lanes that return early. They do so if
     their way shares no block with that of the others, if the others' meeting place can be reached
-    without this branch, or if it is a barrier in no branch of the text: the compiler may let both
-    share their last stores. Else the branch may as well be one around the meeting.
+    without this branch, or if the text says so: the compiler may let both share their last stores.
+    Else the branch may as well be one around the meeting.
     """
     plain = [list(b.successors) for b in blocks]
     meets = {b.index for b in blocks if any(is_barrier(i) or is_exchange(i) for i in b.every)}
-    for_all = {
-        b.index for b in blocks if any(is_barrier(i) and i.line not in guarded for i in b.every)
-    }
     reach = [_reached_by(plain, at) if meets else set() for at in range(len(blocks))]
-    ways = []
+    ways, leaving = [], set()
     for block in blocks:
         every = list(dict.fromkeys(block.successors))
         on = [s for s in every if reach[s] & meets]
@@ -190,18 +187,21 @@ def _ways(blocks: list[Block], exit_: int, guarded: frozenset[int]) -> list[list
             ways.append(every + ([exit_] if _leaves(block) else []))
             continue
         shared = set().union(*(reach[s] for s in on))
-        early = len(on) < len(every)
-        if early and (
-            shared & for_all or shared & meets & _reached_by(plain, 0, without=block.index)
-        ):
-            shared = set()
+        if len(on) < len(every):
+            said = block.end is not None and block.end.line in early
+            if said:
+                leaving.add(block.index)
+            if said or shared & meets & _reached_by(plain, 0, without=block.index):
+                shared = set()
         ways.append([s for s in every if s in on or reach[s] & shared])
-    whole = _endless(ways, exit_)
-    ahead = {at: _reached_by(ways, at) for at in whole}
-    for at in whole:  # a loop that meets in each turn: what leaves it is its end
-        if all(at in ahead[other] for other in ahead[at]):  # not merely a way to such a loop
-            ways[at] = list(dict.fromkeys(blocks[at].successors))
-            ways[at] += [exit_] if _leaves(blocks[at]) else []
+    # A loop that meets in each turn: what leaves it is its end, and be it a return.
+    for kept in (leaving, set()):
+        whole = _endless(ways, exit_)
+        ahead = {at: _reached_by(ways, at) for at in whole}
+        for at in whole:
+            if at not in kept and all(at in ahead[other] for other in ahead[at]):
+                ways[at] = list(dict.fromkeys(blocks[at].successors))
+                ways[at] += [exit_] if _leaves(blocks[at]) else []
     return ways
 
 

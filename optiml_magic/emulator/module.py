@@ -36,16 +36,21 @@ class Global:
 
 
 def load(
-    ptx: str, *, guarded: Iterable[int] = (), checks: bool = False, objects: Path | None = None
+    ptx: str,
+    *,
+    early_returns: Iterable[int] = (),
+    checks: bool = False,
+    objects: Path | None = None,
 ) -> Module:
     """Parse, lower and compile. Raises UnsupportedPtx, naming the instruction and its line.
 
-    ``guarded`` has the lines of barriers that stand in a branch of the text: lanes that go around
-    one of these are taken to have missed it, not to have ended their work early.
+    ``early_returns`` has the lines of branches by which lanes leave a kernel, as its text has them.
+    In PTX a way to the end may as well be one around a barrier, and without them it is taken for
+    one.
     With ``checks`` every launch looks for hazards as well: another, slower machine code.
     ``objects`` is a folder where object code is kept from one process to the next.
     """
-    return Module(parse(ptx), guarded=guarded, checks=checks, objects=objects)
+    return Module(parse(ptx), early_returns=early_returns, checks=checks, objects=objects)
 
 
 class Module:
@@ -55,7 +60,7 @@ class Module:
         self,
         module: PtxModule,
         *,
-        guarded: Iterable[int] = (),
+        early_returns: Iterable[int] = (),
         checks: bool = False,
         objects: Path | None = None,
     ) -> None:
@@ -64,12 +69,12 @@ class Module:
         functions = module.addresses
         self.globals_ = _place_globals(module.variables, functions)
         self._kernels: dict[str, Kernel] = {}
-        lines = frozenset(guarded)
+        lines = frozenset(early_returns)
         texts: list[str] = []
         for function in module.functions.values():
             if function.entry:
                 kernel, text = _kernel(
-                    module, function, self.globals_, len(texts), guarded=lines, checks=checks
+                    module, function, self.globals_, len(texts), early=lines, checks=checks
                 )
                 self._kernels[function.name] = kernel
                 texts.append(text)
@@ -161,7 +166,7 @@ def _kernel(
     globals_: dict[str, Global],
     number: int,
     *,
-    guarded: frozenset[int],
+    early: frozenset[int],
     checks: bool,
 ) -> tuple[Kernel, str]:
     flat = calls.inline(module, function)
@@ -186,7 +191,7 @@ def _kernel(
     if local_bytes >= WINDOW:
         raise UnsupportedPtx(".local", 0, f"{local_bytes} bytes of local memory are too many.")
     name = f"k{number}_" + re.sub(r"\W", "_", function.name)
-    graph = cfg.build(flat, guarded)
+    graph = cfg.build(flat, early)
     lowered = lower_kernel(name, graph, symbols | local | shared, checks=checks)
     kernel = Kernel(
         function.name,

@@ -66,7 +66,7 @@ class Build:
     warnings: tuple[Diagnostic, ...]
     variables: tuple[ModuleVariable, ...]
     digest: str  # SHA-256 of PTX and cubin compiled without line information, 16 hex digits
-    guarded_barriers: tuple[int, ...] = ()  # lines of barriers that the text puts into a branch
+    early_returns: tuple[int, ...] = ()  # lines of branches that leave a kernel, in its text
 
 
 @dataclass(frozen=True)

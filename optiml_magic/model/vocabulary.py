@@ -264,8 +264,7 @@ def default_counters() -> tuple[str, ...]:
     return tuple(entry.name for entry in VOCABULARY.values() if entry.default)
 
 
-# 13 metrics that cost ncu few replays of a launch: what rewards, roofline and hypotheses read.
-# Breakdowns such as sm__throughput need a dozen counters, and smsp__sass_ ones a patched kernel.
+# 14 metrics that cost ncu few replays of a launch: what rewards, roofline and hypotheses read.
 _BRIEF = (
     INSTRUCTIONS,
     "smsp__thread_inst_executed_per_inst_executed.ratio",
@@ -279,7 +278,8 @@ _BRIEF = (
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
     "dram__bytes.sum",
     "sm__warps_active.avg.pct_of_peak_sustained_active",
-    "smsp__issue_active.avg.pct_of_peak_sustained_active",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
 )
 
 

@@ -22,7 +22,7 @@ class Profiler(Protocol):
         """What is to be told beside the measurements."""
 
     def begin(self) -> None:
-        """Forget the baseline: what follows is another problem."""
+        """Forget the baseline: the next one measured is the input kernel of a problem."""
 
     def measure(
         self, build: Build, job: Job, best: float = float("inf")

@@ -48,7 +48,7 @@ class EventsProfiler:
         return (f"timed against itself, the input kernel gives {self.itself}", *self._remarks)
 
     def begin(self) -> None:
-        """Forget the baseline: what follows is another problem."""
+        """Forget the baseline: the next one measured is the input kernel of a problem."""
         self._baseline, self._seconds, self.itself = None, 0.0, None
         self._remarks.clear()
 

@@ -75,9 +75,14 @@ class Levels:
         found = dict(zip(known, completed, strict=True))
         return [replace(e, measurement=found.get(e.candidate, e.measurement)) for e in evaluations]
 
-    def complete(self, runs: Sequence[Measured], *, depth: Depth = "brief") -> list[Measurement]:
-        """Each measurement with the metrics of every level that answers, the best sources first."""
-        found = self._own(runs, depth)
+    def complete(
+        self, runs: Sequence[Measured], *, depth: Depth | None = None
+    ) -> list[Measurement]:
+        """Each measurement with the metrics of every level that answers, the best sources first.
+
+        Without a ``depth`` as closely as the input kernel.
+        """
+        found = self._own(runs, depth or self._depth)
         return [
             self._added(replace(run, measurement=m)) for run, m in zip(runs, found, strict=True)
         ]

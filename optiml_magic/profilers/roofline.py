@@ -31,11 +31,7 @@ _BUSY = 60.0  # per cent of its peak from which on a resource is a limit
 _CLOSE = 10.0  # per cent between two busy resources that are both the limit
 _SHORT = 1.5  # times the seconds of an empty launch
 
-_COMPUTE = (
-    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-    "smsp__issue_active.avg.pct_of_peak_sustained_active",  # a part of it that costs ncu little
-)
-_BYTES = "dram__bytes.sum"
+_COMPUTE = ("sm__throughput.avg.pct_of_peak_sustained_elapsed",)
 _MEMORY = (
     "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
     "lts__throughput.avg.pct_of_peak_sustained_elapsed",
@@ -83,7 +79,7 @@ def _on_a_card(
 ) -> tuple[RooflineClass, str]:
     if measured.seconds < _SHORT * roofs.launch:
         return "launch", f"an empty launch takes {roofs.launch * 1e6:.3g} us"
-    compute, memory = _busiest(measured, _COMPUTE), _memory(measured, roofs)
+    compute, memory = _busiest(measured, _COMPUTE), _busiest(measured, _MEMORY)
     if compute is None or memory is None:
         return _from_time(measured, theory, work, roofs)
     seen = f"compute {compute:.0f} %, memory {memory:.0f} % of the peak"
@@ -114,14 +110,6 @@ def _from_time(
     if not shares:
         return "mixed", "neither counters nor the task's work are known"
     return "mixed", f"the task's intensity is near the ridge; it reaches {told}, no counters"
-
-
-def _memory(measured: Measurement, roofs: Roofs) -> float | None:
-    """Of ncu's per cent of a peak, and of the bytes that reached DRAM under the measured roof."""
-    moved, busiest = measured.get(_BYTES), _busiest(measured, _MEMORY)
-    if moved is None:
-        return busiest
-    return max(busiest or 0.0, min(100.0, 100 * moved / measured.seconds / roofs.memory))
 
 
 def _busiest(measured: Measurement, names: tuple[str, ...]) -> float | None:

@@ -20,7 +20,10 @@ _PROBES = 3  # numbers at which launches are compared
 def identity(problem: Problem, compiled: Compiled, plans: Sequence[LaunchPlan]) -> str:
     """Two texts with one identity are one evaluation; ``plans`` are those that it runs."""
     launches = (to_json(LaunchPlan, plan) for plan in plans)
-    parts = [compiled.build.digest, *launches, *_elsewhere(problem, compiled)]
+    build = compiled.build
+    # Of one machine code, the text alone may tell a return from a way around a barrier.
+    leaves = f"early returns: {len(build.early_returns)}"
+    parts = [build.digest, leaves, *launches, *_elsewhere(problem, compiled)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 

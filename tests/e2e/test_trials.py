@@ -6,8 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from optiml_magic.chips import chip
 from optiml_magic.commands.views import CheckView
+from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.evaluation import Evaluator
+from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.task import Task
@@ -103,6 +107,37 @@ def test_the_same_code_with_other_launches_elsewhere_is_no_duplicate() -> None:
     _, same, other = evaluations(task(), DOUBLE.replace("cdiv(n, 64)", "(n + 63) / 64"), constant)
     assert same.duplicate_of == 0
     assert other.duplicate_of is None
+
+
+AROUND = (
+    HEAD
+    + """__global__ void k(const float* x, float* out, int n) {
+    __shared__ float s[64];
+    int i = min(blockIdx.x * 64 + threadIdx.x, n - 1);
+    float v = 2.0f * x[i];
+    s[threadIdx.x] = v;
+    REST
+}
+"""
+)
+LEAVES = """if (v < 3.0f) { out[i] = v; return; }
+    __syncthreads();
+    out[i] = 2.0f * s[threadIdx.x] - v;"""
+GOES_AROUND = """if (!(v < 3.0f)) {
+    __syncthreads();
+    v = 2.0f * s[threadIdx.x] - v; }
+    out[i] = v;"""
+
+
+def test_the_same_code_of_a_return_and_of_a_way_around_a_barrier_is_no_duplicate() -> None:
+    texts = AROUND.replace("REST", LEAVES), AROUND.replace("REST", GOES_AROUND)
+    builds = [NvrtcCompiler().compile(t, ("k",), chip("h200"), CompileOptions()) for t in texts]
+    assert len({build.digest for build in builds if isinstance(build, Build)}) == 1
+    for order in (texts, texts[::-1]):
+        found = dict(zip(order, evaluations(task(), *order)[1:], strict=True))
+        assert all(evaluation.duplicate_of is None for evaluation in found.values())
+        assert found[texts[0]].verdict.passed, found[texts[0]].verdict
+        assert found[texts[1]].verdict.outcome is Outcome.BARRIER
 
 
 def test_a_sum_in_any_order_is_right_and_called_not_reproducible() -> None:

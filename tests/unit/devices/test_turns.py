@@ -5,8 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
+import pytest
+
+from optiml_magic.devices import hosted, turns, wire
+from optiml_magic.devices.base import Draw, Job, Sampling
+from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.devices.turns import turn
+from optiml_magic.model.build import Build
+from optiml_magic.model.launch import LaunchPlan
 
 HOLDER = """
 from optiml_magic.devices.turns import turn
@@ -14,24 +24,74 @@ with turn("cuda:77"):
     print("mine", flush=True)
     input()
 """
+BUILD = Build("", b"", {}, {}, (), (), "digest")
+JOB = Job("case", LaunchPlan(()), 0, count=False, instructions=1)
 
 
-def test_who_comes_second_waits_until_the_first_is_gone() -> None:
+@contextmanager
+def holder() -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == "mine\n"
-        came = threading.Event()
+        yield first
+        first.kill()
 
-        def second() -> None:
-            with turn("cuda:77"):
-                came.set()
 
-        waiting = threading.Thread(target=second)
-        waiting.start()
+def test_who_comes_second_waits_until_the_first_is_gone() -> None:
+    came = threading.Event()
+
+    def second() -> None:
+        with turn("cuda:77"):
+            came.set()
+
+    with holder() as first:
+        threading.Thread(target=second, daemon=True).start()
         with turn("cuda:78"):  # another card
             assert not came.wait(0.2)
         first.kill()  # the lock goes with its holder
         assert came.wait(30)
-        waiting.join()
+
+
+def test_nobody_waits_for_ever() -> None:
+    with holder(), turn("cuda:77", longest=0.05):
+        pass
+
+
+def test_a_card_has_one_lock_whatever_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = set()
+    for visible, device in (("", "cuda:1"), ("0,1", "cuda:1"), ("1", "cuda:0"), ("2,1", "cuda:1")):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        names.add(turns._path(device))
+    assert len(names) == 1
+    assert turns._path("cuda:0") not in names
+
+
+def test_a_lock_that_cannot_be_made_keeps_nobody(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "nowhere"))
+    with turn("cuda:77"):
+        pass
+
+
+def test_a_host_times_and_draws_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, held, asked = HostedDevice("cuda:0"), [], []
+
+    @contextmanager
+    def watched(name: str) -> Iterator[None]:
+        held.append(name)
+        yield
+        held.pop()
+
+    def ask(request: object) -> object:
+        asked.append((type(request), list(held)))
+        return wire.Timings(()) if isinstance(request, wire.Time) else Draw(1, 1.0, 1.0)
+
+    monkeypatch.setattr(hosted, "turn", watched)
+    monkeypatch.setattr(device, "_running", lambda: None)
+    monkeypatch.setattr(device, "_ask", ask)
+    device.time([(BUILD, JOB)], Sampling(1, 1, 1.0))
+    device.draw(BUILD, JOB, 1.0)
+    assert asked == [(wire.Time, ["cuda:0"]), (wire.Repeat, ["cuda:0"])]

@@ -221,27 +221,80 @@ extern "C" __global__ void early(const int* in, int* out, int n) {
   __syncthreads();
   out[t] = v + s[t ^ 1];
 }
-extern "C" __global__ void skipped(const int* in, int* out, int n) {
+extern "C" __global__ void in_a_loop(const int* in, int* out, int n) {
   __shared__ int s[64];
   int t = threadIdx.x, v = in[t];
-  s[t] = v;
-  if (v >= n) {
+  for (int k = 0; k < n; k++) {
+    s[t] = v;
     __syncthreads();
-    v += s[t ^ 1];
+    if (v == 9 * k) { out[t] = v; return; }
+    v += 8;
   }
   out[t] = v;
 }
 """
+MISSED = r"""
+__device__ void meet() { __syncthreads(); }
+extern "C" __global__ void in_a_branch(const int* in, int* out, int n) {
+  int t = threadIdx.x, v = in[t];
+  if (v >= n) { __syncthreads(); v += 1; }
+  out[t] = v;
+}
+extern "C" __global__ void in_a_helper(const int* in, int* out, int n) {
+  int t = threadIdx.x, v = in[t];
+  if (v >= n) { meet(); v += 1; }
+  out[t] = v;
+}
+extern "C" __global__ void in_a_lambda(const int* in, int* out, int n) {
+  int t = threadIdx.x, v = in[t];
+  auto f = [&] { __syncthreads(); v += 1; };
+  if (v >= n) f();
+  out[t] = v;
+}
+extern "C" __global__ void behind_a_jump(const int* in, int* out, int n) {
+  int t = threadIdx.x, v = in[t];
+  if (v < n) goto skip;
+  __syncthreads();
+  v += 1;
+skip:
+  out[t] = v;
+}
+extern "C" __global__ void in_a_condition(const int* in, int* out, int n) {
+  int t = threadIdx.x, v = in[t];
+  bool b = v >= n && __syncthreads_or(v == 3);
+  out[t] = v + b;
+}
+extern "C" __global__ void in_a_loop_of_no_turn(const int* in, int* out, int n) {
+  __shared__ int s[64];
+  int t = threadIdx.x, v = in[t];
+  for (int i = 0; i < v - n; i++) { s[t] = i; __syncthreads(); v += s[t ^ 1]; break; }
+  out[t] = v;
+}
+"""
+SPLIT = np.random.default_rng(0).integers(0, 100, 64).astype(np.int32)
 
 
-def test_lanes_that_return_early_may_share_their_last_store_with_those_behind_a_barrier(run):
-    """The compiler makes the same code of both; one goes around a barrier in a branch."""
-    assert ptx_of(EARLY).count("st.global") == ptx_of(EARLY).count("bar.sync") == 2
-    v = np.random.default_rng(0).integers(0, 100, 64).astype(np.int32)
-    for n in (0, 50, 100):
-        out = np.zeros(64, np.int32)
-        assert run(EARLY, "early", 1, 64, v, out, np.int32(n)).fault is None
-        np.testing.assert_array_equal(out, np.where(v < n, v, v + v[np.arange(64) ^ 1]))
-        fault = run(EARLY, "skipped", 1, 64, v, out, np.int32(n)).fault
-        assert (fault is None) == (n != 50)
-        assert fault is None or (fault.kind, fault.line) == ("barrier_divergence", 15)
+@pytest.mark.parametrize("n", [0, 50, 100])
+def test_lanes_that_return_early_may_share_their_last_store_with_those_behind_a_barrier(run, n):
+    """The compiler makes one store of both; it is the text that tells of a return."""
+    assert ptx_of(EARLY).count("st.global") == 2
+    v, out = SPLIT, np.zeros(64, np.int32)
+    assert run(EARLY, "early", 1, 64, v, out, np.int32(n)).fault is None
+    np.testing.assert_array_equal(out, np.where(v < n, v, v + v[np.arange(64) ^ 1]))
+    assert run(EARLY, "in_a_loop", 1, 64, v, out, np.int32(n)).fault is None
+    turns = np.where(v < n, v, n)  # in as many turns 9 * k has come up with v
+    np.testing.assert_array_equal(out, v + 8 * turns)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    ["in_a_branch", "in_a_helper", "in_a_lambda", "behind_a_jump", "in_a_condition",
+     "in_a_loop_of_no_turn"],
+)  # fmt: skip
+def test_nobody_may_go_around_a_barrier(run, kernel):
+    out = np.zeros(64, np.int32)
+    fault = run(MISSED, kernel, 1, 64, SPLIT, out, np.int32(50)).fault
+    assert fault is not None
+    assert fault.kind == "barrier_divergence"
+    if kernel != "in_a_loop_of_no_turn":  # which takes every lane into a turn
+        assert run(MISSED, kernel, 1, 64, SPLIT, out, np.int32(0)).fault is None

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optiml_magic import emulator
+from optiml_magic.source.exits import early_returns
 from tests.oracle.machine import Module
 from tests.present import examples
 
@@ -18,8 +19,10 @@ PER_MODULE = 5  # kernels: compiling them dominates
 seeds = st.integers(0, 2**32)
 
 
-def agree(ptx: str, names: list[str], threads: int, words: int, seed: int) -> None:
-    here, oracle = emulator.load(ptx), Module(ptx)
+def agree(
+    ptx: str, names: list[str], threads: int, words: int, seed: int, source: str = ""
+) -> None:
+    here, oracle = emulator.load(ptx, early_returns=early_returns(source)), Module(ptx)
     data = np.random.default_rng(seed).integers(0, 2**16, words * threads).astype(np.int32)
     for name in names:
         got, wanted = (np.zeros(threads, np.int32) for _ in range(2))
@@ -34,7 +37,7 @@ def agree(ptx: str, names: list[str], threads: int, words: int, seed: int) -> No
 def test_structured(seed, threads):
     names = [f"k{i}" for i in range(PER_MODULE)]
     source = HEAD + "".join(Writer(seed + i).kernel(n) for i, n in enumerate(names))
-    agree(ptx_of(source), names, threads, 3, seed)
+    agree(ptx_of(source), names, threads, 3, seed, source)
 
 
 @settings(max_examples=examples(3, 200))

@@ -1,0 +1,38 @@
+"""By which branches of a text threads leave a kernel early."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.source.exits import early_returns
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("if (c) return;\n__syncthreads();", (2,)),
+        ("if (c) { out[0] = 1; return; }", (2,)),
+        ("x();\nif (c &&\n d) { x(); return; /* gone */ }", (3, 4)),
+        ("for (;;)\n if (c) { if (d) x();\n else return; }", (4 - 1,)),
+        ("if (c) x(); else { x(); return; }", (2,)),
+        ("if (c) __syncthreads();", ()),
+        ("if (c) { __syncthreads(); return; }", ()),
+        ("if (c) { if (d)\n return;\n block.sync(); }", (2,)),
+        ("if (c) x();", ()),
+        ("auto f = [&] { if (c) return 1; return 2; };", ()),
+        ("while (c) return;", ()),
+    ],
+)
+def test_lines_of_conditions_before_a_return(body: str, lines: tuple[int, ...]) -> None:
+    assert early_returns(f"__global__ void k(int c) {{\n{body}\n}}\n") == lines
+
+
+def test_what_a_helper_returns_from_is_not_the_kernel() -> None:
+    helper = "__device__ int f(int c) {\n if (c) return 1;\n return 2;\n}\n"
+    assert early_returns(helper) == ()
+    assert early_returns(helper.replace("__device__ int", "__global__ void")) == (2,)
+
+
+@pytest.mark.parametrize("text", ["if (c) return", "\ud800 return", ""])
+def test_a_text_that_is_no_program_has_none(text: str) -> None:
+    assert early_returns(text) == ()
