@@ -194,14 +194,14 @@ def _ways(blocks: list[Block], exit_: int, early: frozenset[int]) -> list[list[i
             if said or shared & meets & _reached_by(plain, 0, without=block.index):
                 shared = set()
         ways.append([s for s in every if s in on or reach[s] & shared])
-    # A loop that meets in each turn: what leaves it is its end, and be it a return.
-    for kept in (leaving, set()):
-        whole = _endless(ways, exit_)
-        ahead = {at: _reached_by(ways, at) for at in whole}
-        for at in whole:
-            if at not in kept and all(at in ahead[other] for other in ahead[at]):
-                ways[at] = list(dict.fromkeys(blocks[at].successors))
-                ways[at] += [exit_] if _leaves(blocks[at]) else []
+    whole = _endless(ways, exit_)
+    ahead = {at: _reached_by(ways, at) for at in whole}
+    for at in whole:  # a loop that meets in each turn: what leaves it is its end
+        if at in leaving:
+            ways[at].append(exit_)
+        elif all(at in ahead[other] for other in ahead[at]):  # not merely a way to such a loop
+            ways[at] = list(dict.fromkeys(blocks[at].successors))
+            ways[at] += [exit_] if _leaves(blocks[at]) else []
     return ways
 
 
