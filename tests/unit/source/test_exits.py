@@ -21,6 +21,10 @@ from optiml_magic.source.exits import early_returns
         ("if (c) x();", ()),
         ("auto f = [&] { if (c) return 1; return 2; };", ()),
         ("while (c) return;", ()),
+        ("switch (c) {\n case 1: x(); return;\n default: x(); }", (2,)),
+        ("switch (c) {\n case 1: x(); break;\n default:\n {\n x(); return; } }", (2,)),
+        ("switch (c) {\n case 1: if (d)\n return;\n x(); }", (3,)),
+        ("switch (c) {\n case 1: return;\n default: __syncthreads(); }", ()),
     ],
 )
 def test_lines_of_conditions_before_a_return(body: str, lines: tuple[int, ...]) -> None:
