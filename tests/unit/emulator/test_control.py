@@ -232,6 +232,17 @@ extern "C" __global__ void in_a_loop(const int* in, int* out, int n) {
   }
   out[t] = v;
 }
+extern "C" __global__ void in_a_branch_of_others(const int* in, int* out, int n) {
+  __shared__ int s[64];
+  int t = threadIdx.x, v = in[t];
+  s[t] = v;
+  if (v >= n && (t & 7) != 0) {
+    if ((v & 8) == 0) { out[t] = v; return; }
+    v = min(v, v);
+  }
+  __syncthreads();
+  out[t] = v + s[t ^ 1];
+}
 extern "C" __global__ void in_a_switch(const int* in, int* out, int n) {
   __shared__ int s[64];
   int t = threadIdx.x, v = in[t];
@@ -300,13 +311,17 @@ SPLIT = np.random.default_rng(0).integers(0, 100, 64).astype(np.int32)
 @pytest.mark.parametrize("n", [0, 50, 100])
 def test_lanes_that_return_early_may_share_their_last_store_with_those_behind_a_barrier(run, n):
     """The compiler makes one store of both; it is the text that tells of a return."""
-    assert ptx_of(EARLY).count("st.global") == 4
+    assert ptx_of(EARLY).count("st.global") == 5
     v, out = SPLIT, np.zeros(64, np.int32)
     assert run(EARLY, "early", 1, 64, v, out, np.int32(n)).fault is None
     np.testing.assert_array_equal(out, np.where(v < n, v, v + v[np.arange(64) ^ 1]))
     assert run(EARLY, "in_a_loop", 1, 64, v, out, np.int32(n)).fault is None
     turns = np.where(v < n, v, n)  # in as many turns 9 * k has come up with v
     np.testing.assert_array_equal(out, v + 8 * turns)
+    assert run(EARLY, "in_a_branch_of_others", 1, 64, v, out, np.int32(n)).fault is None
+    t = np.arange(64)
+    chosen = (v >= n) & (t & 7 != 0)
+    np.testing.assert_array_equal(out, np.where(chosen & (v & 8 == 0), v, v + v[t ^ 1]))
     assert run(EARLY, "in_a_switch", 1, 64, v, out, np.int32(n)).fault is None
     np.testing.assert_array_equal(out, np.where(v & 1, v, 2 * v + v[np.arange(64) ^ 1]))
     assert run(EARLY, "without_end", 1, 64, v, out, np.int32(n)).fault is None

@@ -12,22 +12,23 @@ from optiml_magic.source.exits import early_returns
     [
         ("if (c) return;\n__syncthreads();", (2,)),
         ("if (c) { out[0] = 1; return; }", (2,)),
-        ("x();\nif (c &&\n d) { x(); return; /* gone */ }", (3, 4)),
-        ("for (;;)\n if (c) { if (d) x();\n else return; }", (4 - 1,)),
+        ("x();\nif (c &&\n d) { x(); return; }\nx();", (3, 4)),
+        ("if (c) {\n x();\n if (d) return;\n x();\n}", (2, 3, 4, 5, 6)),
+        ("for (;;)\n if (c) return;", (2, 3)),
+        ("for (;;) {\n if (c) return;\n __syncthreads(); }", (3,)),
+        ("switch (c) {\n case 1: x(); return;\n default: x(); }", (2, 3, 4)),
+        ("switch (c) {\n case 1: return;\n default: __syncthreads(); }", ()),
         ("if (c) x(); else { x(); return; }", (2,)),
         ("if (c) __syncthreads();", ()),
-        ("if (c) { __syncthreads(); return; }", ()),
-        ("if (c) { if (d)\n return;\n block.sync(); }", (2,)),
+        ("if (c) {\n if (d) return;\n block.sync();\n}", (3,)),
+        ("if (c) return; if (d) __syncthreads();", ()),
         ("if (c) x();", ()),
+        ("if (c) x([&] { return 1; });", ()),
         ("auto f = [&] { if (c) return 1; return 2; };", ()),
-        ("while (c) return;", ()),
-        ("switch (c) {\n case 1: x(); return;\n default: x(); }", (2,)),
-        ("switch (c) {\n case 1: x(); break;\n default:\n {\n x(); return; } }", (2,)),
-        ("switch (c) {\n case 1: if (d)\n return;\n x(); }", (3,)),
-        ("switch (c) {\n case 1: return;\n default: __syncthreads(); }", ()),
+        ("return;", ()),
     ],
 )
-def test_lines_of_conditions_before_a_return(body: str, lines: tuple[int, ...]) -> None:
+def test_lines_of_what_has_a_return_and_no_barrier(body: str, lines: tuple[int, ...]) -> None:
     assert early_returns(f"__global__ void k(int c) {{\n{body}\n}}\n") == lines
 
 
