@@ -65,10 +65,13 @@ class AccidentalFp64:
 def _meant(subject: Subject) -> bool:
     """Whether the program says double itself: in an argument, in its text, or to printf alone."""
     codes = [run.code for run in subject.runs if run.code]
-    only_converted = codes and not any(
-        kind(i) == "fp64" and i.base not in ("cvt", "mov") for c in codes for i in c.instructions
-    )
-    if only_converted:
+    lines = {
+        i.line
+        for code in codes
+        for i in code.instructions
+        if kind(i) == "fp64" and i.base not in ("cvt", "mov")
+    }
+    if codes and all("printf" in subject.text(line) for line in lines):
         return True
     doubles = any("double" in p.ctype for p in subject.parameters.values()) or any(
         "double" in (launch.kernel or "") for launch in subject.program.launches
