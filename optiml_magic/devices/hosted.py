@@ -27,6 +27,7 @@ from optiml_magic.devices.base import (
 from optiml_magic.devices.turns import turn
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
+from optiml_magic.model.condition import Conditions
 from optiml_magic.model.dtypes import spelled
 from optiml_magic.model.verdict import Outcome
 
@@ -71,15 +72,15 @@ class HostedDevice:
         self, runs: Sequence[tuple[Build, Job]], sampling: Sampling
     ) -> tuple[Timing, ...] | Fault:
         builds, jobs = tuple(self._lean(b) for b, _ in runs), tuple(j for _, j in runs)
-        answer = self._ask_alone(wire.Time(builds, jobs, sampling))
+        answer, crowded = self._ask_alone(wire.Time(builds, jobs, sampling))
         if isinstance(answer, Fault):
             return answer
         if isinstance(answer, wire.Timings):
-            return answer.timings
+            return tuple(_remarked(timing, crowded) for timing in answer.timings)
         raise InternalError(f"the device host answered {answer}")
 
     def draw(self, build: Build, job: Job, seconds: float) -> Draw | Fault:
-        answer = self._ask_alone(wire.Repeat(self._lean(build), job, seconds))
+        answer, _ = self._ask_alone(wire.Repeat(self._lean(build), job, seconds))
         if isinstance(answer, (Draw, Fault)):
             return answer
         raise InternalError(f"the device host answered {answer}")
@@ -89,10 +90,11 @@ class HostedDevice:
         is_emulated = self.name.startswith("emulated:")
         return replace(build, cubin=b"") if is_emulated else replace(build, ptx="")
 
-    def _ask_alone(self, request: object) -> object:
+    def _ask_alone(self, request: object) -> tuple[object, str]:
+        """The answer, and why others may have disturbed it."""
         self._running()  # whoever else waits for the card should not wait for this host to start
-        with turn(self.name):
-            return self._ask(request)
+        with turn(self.name) as crowded:
+            return self._ask(request), crowded
 
     def _ask(self, request: object) -> object:
         try:
@@ -157,6 +159,13 @@ class HostedDevice:
         self._child = None
         self.restarts += 1
         return last
+
+
+def _remarked(timing: Timing, crowded: str) -> Timing:
+    if not crowded:
+        return timing
+    conditions = timing.conditions or Conditions()
+    return replace(timing, conditions=replace(conditions, crowded=crowded))
 
 
 @contextlib.contextmanager

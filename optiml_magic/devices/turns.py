@@ -16,16 +16,18 @@ _PAUSE = 0.01
 
 
 @contextlib.contextmanager
-def turn(device: str, longest: float = _LONGEST) -> Iterator[None]:
+def turn(device: str, longest: float = _LONGEST) -> Iterator[str]:
     """Wait until no other process of this user times on the device, for ``longest`` seconds.
 
-    The lock ends with the process that holds it. Without locks, on Windows or a file system that
-    has none, nobody waits.
+    Gives why the turn may not be one's own alone, or nothing. The lock ends with the process that
+    holds it.
     """
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):
-            _lock(stack.enter_context(_path(device).open("ab")), longest)
-        yield
+        try:
+            crowded = _lock(stack.enter_context(_path(device).open("ab")), longest)
+        except OSError as refused:
+            crowded = f"there is no lock to wait for: {refused}"
+        yield crowded
 
 
 def _path(device: str) -> Path:
@@ -38,9 +40,9 @@ def _path(device: str) -> Path:
     return Path(tempfile.gettempdir()) / f"optiml-{user}-{name}.lock"
 
 
-def _lock(file: IO[bytes], longest: float) -> None:
+def _lock(file: IO[bytes], longest: float) -> str:
     if sys.platform == "win32":
-        return
+        return "Windows has no such locks"
     import fcntl
 
     until = time.monotonic() + longest
@@ -49,7 +51,7 @@ def _lock(file: IO[bytes], longest: float) -> None:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > until:
-                return
+                return f"another process has held it for {longest:g} s"
             time.sleep(_PAUSE)
         else:
-            return
+            return ""

@@ -27,7 +27,7 @@ class Conditions:
 
     ``sm_clock`` is the median of those read right after each batch of the program that was timed,
     ``baseline_clock`` that of the one which it was timed against; 0 where nobody could read so
-    often.
+    often. ``crowded`` says why others may have timed on the card at the same time.
     """
 
     before: Condition | None = None
@@ -35,6 +35,7 @@ class Conditions:
     sm_clock: float = 0.0
     baseline_clock: float = 0.0
     absent: str = ""
+    crowded: str = ""
 
     @property
     def limits(self) -> tuple[str, ...]:
@@ -55,6 +56,8 @@ class Conditions:
         found = []
         if self.absent:
             found.append(f"clocks and temperature were not read: {self.absent}")
+        if self.crowded:
+            found.append(f"others may have timed on the card meanwhile: {self.crowded}")
         if self.limits:
             found.append(f"the card held its clocks back while timing: {', '.join(self.limits)}")
         if abs(self.clock_ratio - 1) > _MOVED:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from optiml_magic.devices import hosted, turns, wire
-from optiml_magic.devices.base import Draw, Job, Sampling
+from optiml_magic.devices.base import Draw, Job, Sampling, Timing
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.devices.turns import turn
 from optiml_magic.model.build import Build
@@ -55,8 +55,10 @@ def test_who_comes_second_waits_until_the_first_is_gone() -> None:
 
 
 def test_nobody_waits_for_ever() -> None:
-    with holder(), turn("cuda:77", longest=0.05):
-        pass
+    with holder(), turn("cuda:77", longest=0.05) as crowded:
+        assert crowded == "another process has held it for 0.05 s"
+    with turn("cuda:77") as crowded:
+        assert crowded == ""
 
 
 def test_a_card_has_one_lock_whatever_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,26 +74,30 @@ def test_a_lock_that_cannot_be_made_keeps_nobody(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "nowhere"))
-    with turn("cuda:77"):
-        pass
+    with turn("cuda:77") as crowded:
+        assert "no lock" in crowded
 
 
 def test_a_host_times_and_draws_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     device, held, asked = HostedDevice("cuda:0"), [], []
 
     @contextmanager
-    def watched(name: str) -> Iterator[None]:
+    def watched(name: str) -> Iterator[str]:
         held.append(name)
-        yield
+        yield "somebody stays"
         held.pop()
 
     def ask(request: object) -> object:
         asked.append((type(request), list(held)))
-        return wire.Timings(()) if isinstance(request, wire.Time) else Draw(1, 1.0, 1.0)
+        timed = wire.Timings((Timing((1.0,), 1, None),))
+        return timed if isinstance(request, wire.Time) else Draw(1, 1.0, 1.0)
 
     monkeypatch.setattr(hosted, "turn", watched)
     monkeypatch.setattr(device, "_running", lambda: None)
     monkeypatch.setattr(device, "_ask", ask)
-    device.time([(BUILD, JOB)], Sampling(1, 1, 1.0))
+    timings = device.time([(BUILD, JOB)], Sampling(1, 1, 1.0))
+    assert isinstance(timings, tuple)
+    assert timings[0].conditions is not None
+    assert any("somebody stays" in remark for remark in timings[0].conditions.remarks)
     device.draw(BUILD, JOB, 1.0)
     assert asked == [(wire.Time, ["cuda:0"]), (wire.Repeat, ["cuda:0"])]
