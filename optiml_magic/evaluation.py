@@ -82,6 +82,7 @@ class Evaluator:
         self._fresh: dict[int, tuple[Build, Job]] = {}  # of this batch, to be counted
         self._best = float("inf")  # seconds of the fastest that may win
         self._inspections: dict[str, Inspection] = {}  # by identity
+        self._promised: dict[str, None] = {}  # metrics that edits are to move
         self._notes: dict[str, None] = {}  # each once, in order
         for instance in self._instances:
             tools.device.put(instance.case)
@@ -94,6 +95,8 @@ class Evaluator:
     def __call__(self, candidates: Sequence[Candidate]) -> list[Evaluation]:
         """Verify and time each, count what passed in one go, then say what it all means."""
         self._fresh.clear()
+        for candidate in candidates:
+            self._expect(candidate)
         evaluations = self._counted([self._timed(candidate) for candidate in candidates])
         return [self._understood(c, e) for c, e in zip(candidates, evaluations, strict=True)]
 
@@ -159,6 +162,7 @@ class Evaluator:
     def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
         """Take in an evaluation made earlier, in a run that is resumed."""
         root = evaluation.measurement
+        self._expect(candidate)
         self._diagnosis.remember(candidate, evaluation)
         if candidate.number == 0:
             if root is None:
@@ -190,6 +194,11 @@ class Evaluator:
             seconds_spent=evaluation.seconds_spent,
         )
         return self._diagnosis(candidate, repeated)
+
+    def _expect(self, candidate: Candidate) -> None:
+        """A promise can be tested only where its metric is counted, of later ones too."""
+        if candidate.proposal.hypothesis is not None:
+            self._promised[candidate.proposal.hypothesis.metric] = None
 
     def _note(self, text: str) -> None:
         self._notes[text] = None
@@ -312,8 +321,9 @@ class Evaluator:
 
     def _counted(self, evaluations: list[Evaluation]) -> list[Evaluation]:
         """The counters of the whole batch, where a tool gives them; said once where it refuses."""
-        completed = self._tools.levels.completed(evaluations, self._fresh)
-        for note in self._tools.levels.notes:
+        levels = self._tools.levels
+        completed = levels.completed(evaluations, self._fresh, also=tuple(self._promised))
+        for note in levels.notes:
             self._note(note)
         return completed
 

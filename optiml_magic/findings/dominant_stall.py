@@ -55,6 +55,17 @@ _REASONS = {
     "membar": ("wait at a memory fence", "Use a narrower fence, or fewer of them."),
     "drain": ("wait at their end for stores", "Let each thread store less, and coalesced."),
 }
+# What helps besides and a rule can do, by reason.
+_RULES = {
+    "long_scoreboard": (
+        ("Keep what is read again in shared memory.", "shared_tile"),
+        ("Let a warp share the loop over a row: more loads on their way.", "warp_per_item"),
+    ),
+    "lg_throttle": (
+        ("Let the lanes of a warp read neighbours: fewer sectors per access.", "coalesce_mapping"),
+        ("Keep what is read again in shared memory.", "shared_tile"),
+    ),
+}
 _OTHERS = ("barrier", "dispatch_stall", "not_selected", "selected", "tex_throttle", "sleeping")
 _STEM = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 
@@ -114,8 +125,9 @@ class DominantStall:
             cause=f"Warps spend {100 * share:.0f} % of their time where they {meaning}{where}.",
             evidence=(Evidence(stall_metric(reason), 100 * share, 100 * _DOMINANT, "%", "ncu",
                                line),),
-            actions=(
-                Action(advice, metric=stall_metric(reason), factor=(1.1, 1 / (1.01 - share))),
+            actions=tuple(
+                Action(text, rule, stall_metric(reason), factor=(1.1, 1 / (1.01 - share)))
+                for text, rule in ((advice, ""), *_RULES.get(reason, ()))
             ),
             gain=(1.0, min(saved(share), _BUSY / max(busy, 0.1))),
             reason="schedulers stand idle while their warps wait",

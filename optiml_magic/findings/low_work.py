@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from optiml_magic.findings.subject import Subject
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
+from optiml_magic.model.hypothesis import TIME
 
 _FEW = 40.0  # executed instructions per thread
 _ENOUGH_WAVES = 2.0  # below it the chip is not even full, and more work per thread would hurt
@@ -47,11 +48,7 @@ class LowWorkPerThread:
                         metric="smsp__thread_inst_executed.sum",
                         factor=(1.1, 3.0),
                     ),
-                    Action(
-                        "Try other block sizes.",
-                        "block_size",
-                        "launch__waves_per_multiprocessor",
-                    ),
+                    Action("Try other block sizes.", "block_size", TIME),
                 ),
                 gain=(1.0, 1.3),
                 reason="index arithmetic and the start of a thread are spread over more elements",

@@ -2,7 +2,8 @@
 
 Source: CUDA C++ Best Practices Guide, "Occupancy". Low occupancy matters where latency is to be
 hidden; a kernel with enough independent work per thread can do without (Volkov 2010), hence a
-warning at most. Multiprocessors without a block are another matter: they do nothing at all.
+warning at most. Where the number of blocks is the limit, larger ones cost nothing, so that half is
+low already. Multiprocessors without a block are another matter: they do nothing at all.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ _LOW = 50.0  # percent of the resident warps that the chip allows
 _FULL = 0.9  # waves; a grid of fewer blocks is what leaves warps out
 _IDLE = 0.5  # blocks for each multiprocessor, up to which most of the chip is idle
 _MOST = 32.0  # times faster: a grid that fills the chip runs into other limits
+_WORTH_SMALLER = 1.1  # multiprocessors for each block, from which smaller blocks reach more of them
 _GRID = "launch__grid_size"
 _OCCUPANCY = "sm__maximum_warps_per_active_cycle_pct"
 _ADVICE = {
@@ -39,27 +41,32 @@ class OccupancyLimiter:
         waves = measured.get("launch__waves_per_multiprocessor")
         limits = {n: measured.get(f"launch__occupancy_limit_{n}") for n in _ADVICE}
         known = {name: value for name, value in limits.items() if value is not None}
-        if percent is None or waves is None or percent >= _LOW or not known:
+        if percent is None or waves is None or not known:
+            return
+        limiter = "grid" if waves < _FULL else min(known, key=lambda name: known[name])
+        if percent > _LOW or (percent == _LOW and limiter != "blocks"):
             return
         blocks, sms = measured.get(_GRID), subject.chip.sms
         if blocks is not None and 0 < blocks <= _IDLE * sms:
             yield self._idle(int(blocks), sms)
             return
-        if waves < _FULL:
-            limiter = "grid"
+        most = 100.0 / max(percent, 1.0)
+        if limiter == "grid":
             cause = f"The grid fills only {100 * waves:.0f} % of what fits on the chip at once"
-            advice = "Launch more blocks: smaller ones, or less work per thread."
+            actions = _more_threads(blocks or 0.0, sms)
+            gain = min(1.5, most / 2)
         else:
-            limiter = min(known, key=lambda name: known[name])
             cause = f"No more than {known[limiter]:.0f} blocks fit on a multiprocessor"
-            advice = _ADVICE[limiter]
+            factor = (1.1, max(1.1, most))
+            actions = (Action(_ADVICE[limiter], "block_size", _OCCUPANCY, "higher", factor),)
+            gain = min(3.0, most if limiter == "blocks" else most / 2)
         yield Finding(
             tool=self.name,
             severity="warning" if percent < _LOW / 2 and limiter != "grid" else "note",
             cause=f"{cause}; the limit is {limiter}; {percent:.0f} % of the warps are resident.",
             evidence=(Evidence(_OCCUPANCY, percent, _LOW, "%", "estimated"),),
-            actions=(_action(limiter, advice, percent, waves),),
-            gain=(1.0, min(1.5 if limiter == "grid" else 3.0, _LOW / max(percent, 1.0))),
+            actions=actions,
+            gain=(1.0, gain),
             reason="more resident warps hide more latency, where there is latency to hide",
         )
 
@@ -71,23 +78,23 @@ class OccupancyLimiter:
             cause=f"A grid of {blocks} {'block' if blocks == 1 else 'blocks'} leaves "
             f"{sms - blocks} of {sms} multiprocessors without any.",
             evidence=(Evidence(_GRID, blocks, _IDLE * sms, "block", "compiler"),),
-            actions=(
-                Action(
-                    "Spread the work over more threads: a warp for what one thread does now.",
-                    "warp_per_item",
-                    _GRID,
-                    "higher",
-                    (2.0, 32.0),
-                ),
-                Action("Launch smaller blocks.", "block_size", _GRID, "higher", (1.1, most)),
-            ),
+            actions=_more_threads(blocks, sms),
             gain=(1.0, most),
             reason="multiprocessors that have nothing to do take their share of the work",
         )
 
 
-def _action(limiter: str, advice: str, percent: float, waves: float) -> Action:
-    """A grid that is too small leaves multiprocessors idle: no block's own occupancy mends that."""
-    if limiter == "grid":
-        return Action(advice, "block_size", _GRID, "higher", (1.1, 1.1 / waves))
-    return Action(advice, "block_size", _OCCUPANCY, "higher", (1.1, 100 / max(percent, 1.0)))
+def _more_threads(blocks: float, sms: int) -> tuple[Action, ...]:
+    """Smaller blocks are as many threads: they help only where multiprocessors get none."""
+    spread = Action(
+        "Spread the work over more threads: a warp for what one thread does now.",
+        "warp_per_item",
+        _GRID,
+        "higher",
+        (2.0, 32.0),
+    )
+    most = min(_MOST, sms / blocks) if blocks else 0.0
+    if most < _WORTH_SMALLER:
+        return (spread,)
+    smaller = Action("Launch smaller blocks.", "block_size", _GRID, "higher", (1.1, most))
+    return spread, smaller

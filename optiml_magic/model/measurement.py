@@ -107,6 +107,8 @@ class Measurement:
         entry = VOCABULARY.get(name)
         if entry is None:
             return "no such metric"
+        if "counters" in entry.levels and "counters" not in reasons:
+            return "ncu was not asked for it"
         refused = [reasons[level] for level in entry.levels if level in reasons]
         return "; ".join(dict.fromkeys(refused)) or "nobody asked for it"
 

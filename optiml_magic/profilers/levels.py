@@ -65,35 +65,48 @@ class Levels:
         return tuple(self._refused)
 
     def completed(
-        self, evaluations: Sequence[Evaluation], runs: Mapping[int, tuple[Build, Job]]
+        self,
+        evaluations: Sequence[Evaluation],
+        runs: Mapping[int, tuple[Build, Job]],
+        *,
+        also: Sequence[str] = (),
     ) -> list[Evaluation]:
-        """Evaluations with the measurements of those in ``runs``, by number, completed."""
+        """Evaluations with the measurements of those in ``runs``, by number, completed.
+
+        ``also`` are metrics that every one is counted by, however briefly.
+        """
         measured = {e.candidate: e.measurement for e in evaluations}
         known = {n: Measured(*runs[n], m) for n, m in measured.items() if n in runs and m}
         depth: Depth = self._depth if 0 in known else "brief"
-        completed = self.complete(list(known.values()), depth=depth)
+        completed = self.complete(list(known.values()), depth=depth, also=also)
         found = dict(zip(known, completed, strict=True))
         return [replace(e, measurement=found.get(e.candidate, e.measurement)) for e in evaluations]
 
     def complete(
-        self, runs: Sequence[Measured], *, depth: Depth | None = None
+        self,
+        runs: Sequence[Measured],
+        *,
+        depth: Depth | None = None,
+        also: Sequence[str] = (),
     ) -> list[Measurement]:
         """Each measurement with the metrics of every level that answers, the best sources first.
 
         Without a ``depth`` as closely as the input kernel.
         """
-        found = self._own(runs, depth or self._depth)
+        found = self._own(runs, depth or self._depth, also)
         return [
             self._added(replace(run, measurement=m)) for run, m in zip(runs, found, strict=True)
         ]
 
-    def _own(self, runs: Sequence[Measured], depth: Depth) -> list[Measurement]:
+    def _own(
+        self, runs: Sequence[Measured], depth: Depth, also: Sequence[str]
+    ) -> list[Measurement]:
         found = [self._with_code(run) for run in runs]
         if self._emulated:
             return [replace(m, missing=(*m.missing, *_EMULATED)) for m in found]
         found = [self._with_energy(run, m) for run, m in zip(runs, found, strict=True)]
         found = [replace(m, missing=(*m.missing, _NOT_EMULATED)) for m in found]
-        return self._with_counters(runs, found, depth)
+        return self._with_counters(runs, found, depth, also)
 
     def _with_code(self, run: Measured) -> Measurement:
         measured = run.measurement
@@ -114,11 +127,16 @@ class Levels:
         return replace(measured, metrics=(*measured.metrics, *found))
 
     def _with_counters(
-        self, runs: Sequence[Measured], found: list[Measurement], depth: Depth
+        self,
+        runs: Sequence[Measured],
+        found: list[Measurement],
+        depth: Depth,
+        also: Sequence[str],
     ) -> list[Measurement]:
         if self._counters is None or not runs:
             return found
-        counted = self._counters.count([(r.build, r.job) for r in runs], depth=depth)
+        jobs = [(run.build, run.job) for run in runs]
+        counted = self._counters.count(jobs, depth=depth, also=also)
         if isinstance(counted, Refused):
             self._refused[f"no hardware counters: {counted.reason}"] = None
             refused = Missing("counters", counted.reason)

@@ -128,15 +128,23 @@ class NcuCounters:
         self._manners = _MANNERS.setdefault(device, _Manners())
 
     def count(
-        self, runs: Sequence[tuple[Build, Job]], *, depth: Depth = "brief"
+        self,
+        runs: Sequence[tuple[Build, Job]],
+        *,
+        depth: Depth = "brief",
+        also: Sequence[str] = (),
     ) -> tuple[Counted, ...] | Refused:
-        """What was counted of each run, its launches added up as the vocabulary says."""
+        """What was counted of each run, its launches added up as the vocabulary says.
+
+        Of ``also``, metrics besides, those are asked for that the vocabulary knows as ncu's.
+        """
         tool = shutil.which("ncu")
         if tool is None:
             return Refused("ncu is not on the PATH; install Nsight Compute")
         close = depth != "brief"
+        names = (*(self._metrics if close else self._brief), *(n for n in also if n in VOCABULARY))
         asked = _Asked(
-            tuple(dict.fromkeys(filter(_of_ncu, self._metrics if close else self._brief))),
+            tuple(dict.fromkeys(filter(_of_ncu, names))),
             self._lines if close else (),
             self._manners,
         )

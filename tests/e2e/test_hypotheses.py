@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.optimize import optimize, session
+from optiml_magic.profilers.levels import Levels
 from optiml_magic.reports import contract, html
 from optiml_magic.result import Result
 from optiml_magic.settings import resolve
@@ -62,6 +65,37 @@ def test_every_report_tells_what_was_expected_and_what_came(result: Result) -> N
     assert first["hypothesis"]["factor"] == list(hypothesis.factor)
     assert (first["answers"], first["test"]["state"]) == ("uncoalesced_access", "confirmed")
     assert result.rows()[1]["hypothesis"] == "confirmed"
+
+
+def test_what_an_edit_promises_is_counted_of_it_and_of_later_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in a run that is resumed: children of a candidate are compared with it."""
+    problem = prepare(known_task("saxpy", n=4096), seeds=1)
+    fp64 = "smsp__inst_executed_pipe_fp64.sum"
+    text = problem.program.text
+    root = Candidate(0, None, Proposal(text, "", "user"))
+    child = Candidate(
+        1, 0, Proposal(text.replace("256", "128"), "", "test", hypothesis=Hypothesis(fp64, "lower"))
+    )
+    later = Candidate(2, 1, Proposal(text.replace("256", "64"), "", "test"))
+    asked: list[tuple[str, ...]] = []
+    completed = Levels.completed
+
+    def spy(*args: Any, also: tuple[str, ...] = ()) -> list[Evaluation]:
+        asked.append(also)
+        return completed(*args, also=also)
+
+    monkeypatch.setattr(Levels, "completed", spy)
+    settings = resolve({"device": "emulated", "home": tmp_path})
+    with session(settings) as members:
+        evaluator = Evaluator(problem, members.tools)
+        done = [evaluator([candidate])[0] for candidate in (root, child, later)]
+        resumed = Evaluator(problem, members.tools)
+        for candidate, evaluation in zip((root, child), done, strict=False):
+            resumed.remember(candidate, evaluation)
+        resumed([later])
+    assert asked == [(), (fp64,), (fp64,), (fp64,)]
 
 
 def test_a_duplicate_is_held_to_its_own_promise(tmp_path: Path) -> None:

@@ -156,6 +156,26 @@ def test_the_input_kernel_is_looked_at_closely_and_candidates_briefly(
     assert close or set(metrics) <= set(brief_counters()) | {"gpc__cycles_elapsed.max"}
 
 
+def test_candidates_are_counted_by_what_they_promise(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake(tmp_path, "==ERROR== nothing works here")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    promised = ("smsp__inst_executed_pipe_fp64.sum", "launch__grid_size", "no_such_metric.sum")
+    evaluation = Evaluation(1, "", Verdict(Outcome.PASSED, ""), measurement=TIMED)
+    levels = Levels(emulated=False, counters=NcuCounters("emulated:a100", CASES))
+    levels.completed([evaluation], {1: (BUILD, JOB)}, also=promised)
+    asked = (tmp_path / "asked").read_text().splitlines()[0]
+    metrics = set(asked.split("--metrics ")[1].split()[0].split(","))
+    assert promised[0] in metrics
+    assert not metrics & set(promised[1:])  # the compiler tells; ncu would refuse
+
+
+def test_a_metric_that_ncu_was_not_asked_for_is_said_to_be_that() -> None:
+    (found,) = Levels(emulated=False).complete([Measured(BUILD, JOB, TIMED)])
+    assert found.why("smsp__inst_executed_pipe_fp64.sum") == "ncu was not asked for it"
+
+
 def fake(folder: Path, says: str) -> None:
     """An ncu that only writes to its log."""
     tool = folder / "ncu"
