@@ -178,8 +178,11 @@ def table(rows: Sequence[Row]) -> str:
         failed = [row["task"] for row in mine if "failed" in row]
         broken = f" (failed: {', '.join(failed)})" if failed else ""
         sources = ", ".join(sorted({row["source"] for row in tasks})) or "none"
+        cards = sorted({row["gpu"].split(",")[0] for row in tasks if row["gpu"]})
+        dates = sorted({row["date"] for row in tasks})
         parts.append(
-            f"On `{device}`, {len(tasks)} tasks{broken}, times by source `{sources}`:\n\n"
+            f"On `{device}`{''.join(f' ({card})' for card in cards)}, {', '.join(dates)}, "
+            f"{len(tasks)} tasks{broken}, times by source `{sources}`:\n\n"
             "| tool | findings | acted on | moved | not measurable | gained 10 % | mean gain |\n"
             "|---|---|---|---|---|---|---|"
         )

@@ -58,8 +58,8 @@ _REASONS = {
 # What helps besides and a rule can do, by reason.
 _RULES = {
     "long_scoreboard": (
-        ("Keep what is read again in shared memory.", "shared_tile"),
         ("Let a warp share the loop over a row: more loads on their way.", "warp_per_item"),
+        ("Keep what is read again in shared memory.", "shared_tile"),
     ),
     "lg_throttle": (
         ("Let the lanes of a warp read neighbours: fewer sectors per access.", "coalesce_mapping"),
