@@ -33,13 +33,16 @@ from optiml_magic.model.verdict import Outcome
 
 _ALIGN = 64
 _PUT_SECONDS = 120.0  # no candidate runs meanwhile; a first start compiles what compares
+# Of machine code and variables, after which a host is replaced: CuPy lets go of no module.
+_LOADED_BYTES = 1 << 30
 
 
 class HostedDevice:
     """Speaks the device protocol of ``base`` to a child that it starts, kills and restarts.
 
     ``seconds`` bounds one execution; one that takes longer is killed with its host and becomes the
-    verdict ``timeout``. Cases are kept here as well, so that a restarted host gets them again.
+    verdict ``timeout``. Cases are kept here as well, so that a restarted host gets them again. A
+    host that has loaded too much is replaced by a new one, but never one that a tool wraps.
     """
 
     def __init__(self, name: str, *, seconds: float = 60.0, prefix: tuple[str, ...] = ()) -> None:
@@ -49,6 +52,7 @@ class HostedDevice:
         self._seconds = seconds
         self._cases: dict[str, Case] = {}
         self._child: Child | None = None
+        self._loaded: dict[str, int] = {}  # bytes by digest, in this host
 
     def start(self) -> None:
         """Start the host and do not wait for it; else it starts with the first request."""
@@ -61,6 +65,7 @@ class HostedDevice:
             self._put(self._child, case)
 
     def execute(self, build: Build, job: Job) -> Execution:
+        self._make_room([build])
         answer = self._ask(wire.Execute(self._lean(build), job))
         if isinstance(answer, Fault):
             return Execution(answer)
@@ -71,6 +76,7 @@ class HostedDevice:
     def time(
         self, runs: Sequence[tuple[Build, Job]], sampling: Sampling
     ) -> tuple[Timing, ...] | Fault:
+        self._make_room([build for build, _ in runs])
         builds, jobs = tuple(self._lean(b) for b, _ in runs), tuple(j for _, j in runs)
         answer, crowded = self._ask_alone(wire.Time(builds, jobs, sampling))
         if isinstance(answer, Fault):
@@ -80,6 +86,7 @@ class HostedDevice:
         raise InternalError(f"the device host answered {answer}")
 
     def draw(self, build: Build, job: Job, seconds: float) -> Draw | Fault:
+        self._make_room([build])
         answer, _ = self._ask_alone(wire.Repeat(self._lean(build), job, seconds))
         if isinstance(answer, (Draw, Fault)):
             return answer
@@ -89,6 +96,14 @@ class HostedDevice:
         """The build without what this device does not run."""
         is_emulated = self.name.startswith("emulated:")
         return replace(build, cubin=b"") if is_emulated else replace(build, ptx="")
+
+    def _make_room(self, builds: Sequence[Build]) -> None:
+        """Before a request, since what was left in buffers is read after one."""
+        new = {build.digest: _nbytes(build) for build in builds}
+        others = sum(n for digest, n in self._loaded.items() if digest not in new)
+        if others > _LOADED_BYTES and not self._prefix:
+            self.close()
+        self._loaded |= new
 
     def _ask_alone(self, request: object) -> tuple[object, str]:
         """The answer, and why others may have disturbed it."""
@@ -124,6 +139,7 @@ class HostedDevice:
         if self._child is not None:
             self._child.close(seconds)
             self._child = None
+        self._loaded.clear()
 
     def _running(self) -> Child:
         if self._child is None or not self._child.alive:
@@ -157,8 +173,13 @@ class HostedDevice:
             return ""
         last = self._child.kill()
         self._child = None
+        self._loaded.clear()
         self.restarts += 1
         return last
+
+
+def _nbytes(build: Build) -> int:
+    return len(build.ptx) + len(build.cubin) + sum(v.nbytes for v in build.variables)
 
 
 def _remarked(timing: Timing, crowded: str) -> Timing:

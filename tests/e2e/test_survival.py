@@ -6,6 +6,9 @@ import os
 import random
 import threading
 
+import pytest
+
+from optiml_magic.devices import hosted
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.optimize import session
@@ -47,3 +50,21 @@ def test_nothing_leaks() -> None:
     assert eventually(lambda: threading.active_count() <= threads)
     # Others on this machine have files of their own there.
     assert not {name for name in shared_files() - files if "optiml" in name}
+
+
+def test_a_host_that_has_loaded_too_much_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each candidate has a variable of 256 KB, which a card would keep with its module."""
+    monkeypatch.setattr(hosted, "_LOADED_BYTES", 1 << 20)
+    hosts = []
+    with session(resolve({"device": "emulated", **SETTINGS})) as members:
+        evaluator = Evaluator(prepare(task(), seeds=2), members.tools)
+        for number in range(8):
+            text = f"__device__ float large[1 << 16];\n{healthy(number)}".replace(
+                "{\n", "{\n    if (threadIdx.x == 77777) large[threadIdx.x] = 1.0f;\n", 1
+            )
+            (ended,) = evaluator([Candidate(number, None, Proposal(text, "", "test"))])
+            assert ended.verdict.passed, ended.verdict
+            hosts.append(members.tools.device._child._process.pid)  # type: ignore[attr-defined]
+        assert members.tools.device.restarts == 0  # type: ignore[attr-defined]
+    assert hosts == [hosts[0]] * 4 + [hosts[4]] * 4
+    assert hosts[0] != hosts[4]
