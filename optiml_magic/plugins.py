@@ -7,6 +7,7 @@ that names it and its package, and stops nothing.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
@@ -16,6 +17,7 @@ from optiml_magic.devices.base import Device, Job
 from optiml_magic.findings import TOOLS, Subject, Tool
 from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Proposal
+from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.finding import Finding, RooflineClass
 from optiml_magic.model.measurement import Measurement, Metric, Missing
 from optiml_magic.profilers.base import AddedProfiler
@@ -69,17 +71,22 @@ class _Guard:
         said = f"{type(why).__name__}: {why}" if isinstance(why, BaseException) else str(why)
         self._notes[f"{self.place} is left out: {' '.join(said.split())[:300]}"] = None
 
-    def kept(self, kind: type[M], make: Callable[[], Iterator[Any]]) -> list[M]:
-        """What a plug-in gave, as far as it is of its kind; nothing where it raised."""
+    def kept(
+        self,
+        kind: type[M],
+        make: Callable[[], Iterator[Any]],
+        flaw: Callable[[M], str] = lambda _: "",
+    ) -> list[M]:
+        """What a plug-in gave, as far as it is of its kind and whole; nothing where it raised."""
         try:
             found = list(make())
-        except Exception as why:  # noqa: BLE001  # anything may be wrong with foreign code
+        except (Exception, SystemExit) as why:  # noqa: BLE001  # foreign code
             self.left_out(why)
             return []
-        for one in found:
-            if not isinstance(one, kind):
-                self.left_out(f"it gave a {type(one).__name__} where a {kind.__name__} is wanted")
-        return [one for one in found if isinstance(one, kind)]
+        flaws = [_unlike(kind, one) or flaw(one) for one in found]
+        for said in filter(None, flaws):
+            self.left_out(said)
+        return [one for one, said in zip(found, flaws, strict=True) if not said]
 
 
 class _GuardedTool:
@@ -91,7 +98,12 @@ class _GuardedTool:
         self._guard = guard
 
     def diagnose(self, subject: Subject) -> Iterator[Finding]:
-        yield from self._guard.kept(Finding, lambda: self._tool.diagnose(subject))
+        lines = len(subject.program.text.splitlines())
+        yield from self._guard.kept(
+            Finding,
+            lambda: self._tool.diagnose(subject),
+            lambda finding: _flaw(finding, self.name, lines),
+        )
 
 
 class _GuardedRule:
@@ -101,7 +113,11 @@ class _GuardedRule:
         self._guard = guard
 
     def propose(self, program: Program, findings: Sequence[Finding]) -> Iterator[Proposal]:
-        yield from self._guard.kept(Proposal, lambda: self._rule.propose(program, findings))
+        yield from self._guard.kept(
+            Proposal,
+            lambda: self._rule.propose(program, findings),
+            lambda found: "" if 0 < found.prior <= 1 else f"its prior is {found.prior}",
+        )
 
 
 class _GuardedProfiler:
@@ -123,6 +139,31 @@ class _GuardedProfiler:
 
         metrics = self._guard.kept(Metric, asked)
         return found or metrics
+
+
+def _unlike(kind: type[M], one: object) -> str:
+    """Why something is no such noun, in its fields too; the codec knows what they hold."""
+    if not isinstance(one, kind):
+        return f"it gave a {type(one).__name__} where a {kind.__name__} is wanted"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of fields that are about to be refused
+            whole = from_json(kind, to_json(kind, one)) == one
+    except ValueError as why:
+        return f"its {kind.__name__}: {why}"
+    return "" if whole else f"its {kind.__name__} has fields of another kind"
+
+
+def _flaw(finding: Finding, tool: str, lines: int) -> str:
+    """Why a finding of the right kind cannot be ranked or shown."""
+    low, high = finding.gain
+    if finding.tool != tool:
+        return f"it gave a finding of `{finding.tool}`"
+    if not finding.evidence:
+        return "its finding has no evidence"
+    if not all(0 <= evidence.line <= lines for evidence in finding.evidence):
+        return f"its finding is about line {finding.line} of {lines}"
+    return "" if 0 < low <= high else f"its finding gains from {low} to {high}"
 
 
 def _family(

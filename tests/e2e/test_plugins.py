@@ -129,6 +129,28 @@ class Talks(Raises):
     def diagnose(self, subject):
         yield "advice"
 
+class Exits(Raises):
+    name = "leaves"
+    def diagnose(self, subject):
+        raise SystemExit(3)
+
+class Says(Raises):
+    name = "says"
+    def diagnose(self, subject):
+        from optiml_magic.model.finding import Evidence, Finding
+        seen = (Evidence("x", 1.0, 2.0, "%", "ncu", 1),)
+        yield Finding("says", "info", "A severity of its own.", seen, (), (1.0, 1.2))
+        yield Finding("says", "note", "No evidence.", (), (), (1.0, 1.2))
+        yield Finding("says", "note", "No gain.", seen, (), None)
+        yield Finding("says", "note", "No actions.", seen, None, (1.0, 1.2))
+        yield Finding("says", "note", "Gains backwards.", seen, (), (2.0, 1.2))
+        yield Finding("other", "note", "Of another.", seen, (), (1.0, 1.2))
+        nan = (Evidence("x", float("nan"), 2.0, "%", "ncu", 1),)
+        yield Finding("says", "note", "No number.", nan, (), (1.0, 1.2))
+        far = (Evidence("x", 1.0, 2.0, "%", "ncu", 999),)
+        yield Finding("says", "note", "No such line.", far, (), (1.0, 1.2))
+        yield Finding("says", "note", "All is well.", seen, (), (1.0, 1.2))
+
 class Nameless(Raises):
     name = ""
 
@@ -160,6 +182,8 @@ missing = "no_such_module:Tool"
 nameless = "broken_plugin:Nameless"
 raises = "broken_plugin:Raises"
 refuses = "broken_plugin:Refuses"
+leaves = "broken_plugin:Exits"
+says = "broken_plugin:Says"
 talks = "broken_plugin:Talks"
 [project.entry-points."optiml_magic.rules"]
 rule = "broken_plugin:Rule"
@@ -178,7 +202,7 @@ def test_broken_ones_are_named_and_stop_nothing(
     (project / "broken_exit.py").write_text("raise SystemExit(3)\n")
     monkeypatch.syspath_prepend(str(installed(project, tmp_path)))
     found = load()
-    assert [tool.name for tool in found.tools] == ["raises", "talks"]
+    assert [tool.name for tool in found.tools] == ["leaves", "raises", "says", "talks"]
     told = " ".join(found.notes)
     for said in (
         "plug-in `clashes` of broken",
@@ -197,11 +221,19 @@ def test_broken_ones_are_named_and_stop_nothing(
     for said in (
         "`raises` of broken (optiml_magic.tools) is left out: RuntimeError: no luck",
         "`talks` of broken (optiml_magic.tools) is left out: it gave a str where a Finding",
+        "`leaves` of broken (optiml_magic.tools) is left out: SystemExit: 3",
+        "`says` of broken (optiml_magic.tools) is left out: its Finding:",
+        "`says` of broken (optiml_magic.tools) is left out: its finding has no evidence",
+        "`says` of broken (optiml_magic.tools) is left out: its finding gains from 2.0 to 1.2",
+        "`says` of broken (optiml_magic.tools) is left out: it gave a finding of `other`",
+        "`says` of broken (optiml_magic.tools) is left out: its finding is about line 999 of",
         "`rule` of broken (optiml_magic.rules) is left out: TypeError",
         "`profiler` of broken (optiml_magic.profilers) is left out: OSError: no counter",
         "ValueError: not today",
     ):
         assert said in notes
+    said = [f.cause for f in result.trajectory.root.evaluation.findings if f.tool == "says"]
+    assert said == ["All is well."]
     checked = evaluate_once(summed(), settings)
     assert any("no luck" in note for note in checked.notes)
     assert checked.evaluation.measurement is not None
