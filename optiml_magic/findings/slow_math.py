@@ -1,12 +1,15 @@
 """Slow arithmetic: divisions, remainders and exact functions that become dozens of instructions.
 
 Machine instructions of one PTX instruction, counted in the code that ptxas makes for sm_80 and
-sm_90 and rounded. Source: CUDA C++ Programming Guide, "Arithmetic Instructions"; CUDA C++ Best
-Practices Guide, "Division Modulo Operations".
+sm_90 and rounded; an exact function is in the PTX already, on the line that calls it. Source: CUDA
+C++ Programming Guide, "Arithmetic Instructions" and "Intrinsic Functions"; CUDA C++ Best Practices
+Guide, "Division Modulo Operations".
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 
 from optiml_magic.emulator.instructions.traits import defined, kind
@@ -21,6 +24,12 @@ _PART = 0.35  # of the machine instructions
 _TRAFFIC = 0.7  # of the time that memory may take before arithmetic stops to matter
 _INTEGER32, _INTEGER64, _FLOAT, _DOUBLE = 22, 90, 10, 25
 _METRIC = "smsp__inst_executed.sum"
+# Functions that have a fast form or a cheaper way; ``expf`` is nearly as short as ``__expf``.
+_EXACT = re.compile(
+    r"(?<![\w.>])(?:std\s*::\s*)?((?:a?(?:sin|cos|tan)h?|atan2|sincos|sinpi|cospi|pow|log|log2|log10"
+    r"|log1p|expm1|exp10|erfc?|cbrt|fmod|remainder|hypot|[lt]gamma)f?)\s*\("
+)
+_CHEAP = 6  # instructions on a line for each call, what a fast form and its surroundings take
 
 
 class SlowMath:
@@ -37,8 +46,10 @@ class SlowMath:
             if run.code is None:
                 continue
             costs = _costs(run, counts) if counts.blocks else _measured(run, counts)
+            hidden = sum(cost for cost, _ in costs.values()) if counts.blocks else 0.0
+            total = counts.warp_instructions + hidden
+            costs = _most(costs, _calls(run, subject))
             slow = sum(cost for cost, _ in costs.values())
-            total = counts.warp_instructions + (slow if counts.blocks else 0.0)
             if not costs or slow < _PART * total:
                 continue
             line = max(costs, key=lambda at: costs[at][0])
@@ -85,6 +96,27 @@ def _measured(run: Run, counts: KernelCounters) -> dict[int, tuple[float, str]]:
     }
 
 
+def _calls(run: Run, subject: Subject) -> dict[int, tuple[float, str]]:
+    """Instructions of exact functions by source line, where the text calls one."""
+    assert run.code is not None
+    static = Counter(instruction.line for instruction in run.code.instructions)
+    found: dict[int, tuple[float, str]] = {}
+    for line, executed in run.per_line.items():
+        names = _EXACT.findall(subject.text(line))
+        body = static[line] - _CHEAP * len(names)
+        if names and body > 0 and executed:
+            found[line] = executed * body / static[line], f"call of `{names[0]}`"
+    return found
+
+
+def _most(*costs: dict[int, tuple[float, str]]) -> dict[int, tuple[float, str]]:
+    """Of each line what costs most there: a division may be a part of a function."""
+    found: dict[int, tuple[float, str]] = {}
+    for line, cost in (item for one in costs for item in one.items()):
+        found[line] = max(found.get(line, cost), cost)
+    return found
+
+
 def _constants(code: Code) -> frozenset[str]:
     """Registers that hold what ptxas knows: literals, and ``warpSize``."""
     return frozenset(
@@ -106,8 +138,6 @@ def _extra(instruction: Instruction, known: frozenset[str]) -> tuple[str, int]:
     if base in ("div", "sqrt", "rcp") and "approx" not in parts and "full" not in parts:
         name = {"div": "division", "sqrt": "square root", "rcp": "reciprocal"}[base]
         return f"exact {name}", _DOUBLE if instruction.type == "f64" else _FLOAT
-    if base in ("sin", "cos", "ex2", "lg2", "tanh", "rsqrt"):
-        return "special function", 3  # a quarter of the rate of an addition
     return "", 0
 
 
@@ -115,7 +145,8 @@ _ADVICE = {
     "integer": "Step an index along instead of dividing anew, or divide by a constant.",
     "exact": "Divide once and multiply by the reciprocal, or use __fdividef and rsqrtf where the "
     "tolerance allows it.",
-    "special": "Compute the function once and keep it, or replace powers by products.",
+    "call": "Compute the function once and keep it, replace powers by products, or use its fast form "
+    "(__sinf, __powf, --use_fast_math) where the tolerance allows it.",
 }
 
 
