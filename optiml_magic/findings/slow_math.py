@@ -145,8 +145,8 @@ _ADVICE = {
     "integer": "Step an index along instead of dividing anew, or divide by a constant.",
     "exact": "Divide once and multiply by the reciprocal, or use __fdividef and rsqrtf where the "
     "tolerance allows it.",
-    "call": "Compute the function once and keep it, replace powers by products, or use its fast form "
-    "(__sinf, __powf, --use_fast_math) where the tolerance allows it.",
+    "call": "Compute the function once and keep it, replace powers by products, or use its fast "
+    "form (__sinf, __powf, --fast-math) where the tolerance allows it.",
 }
 
 

@@ -6,6 +6,8 @@ cancel, so that the rounding of inputs to a narrower type is no longer lost amon
 array whose values are all alike, which fresh inputs like it would repeat for ever, is drawn anew
 there. At a hundred and ten thousand times the values an exponential overflows from whose argument
 the largest was not taken off, and where all of them are negative a maximum shows that begins at 0.
+Zeros show a guard that is missing, few values a tie that goes the other way. Integers of both signs
+show an absolute value, large ones a product in too few bits, equal ones a count in too few.
 """
 
 from __future__ import annotations
@@ -64,13 +66,77 @@ SCALES: Mapping[str, Scale] = {
 }
 
 
-SCALARS = "float scalars x 0.7"  # one that is written into the kernel as a constant stays
-_FACTOR = 0.7
+def _third(array: Any, rng: np.random.Generator) -> Array:
+    found: Array = np.where(rng.random(array.shape) < 1 / 3, array.dtype.type(0), array)
+    return found
 
 
-def rescaled(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+def _steps(array: Any, rng: np.random.Generator) -> Array:
+    """Multiples of half of the largest, so that many are equal."""
+    del rng
+    if array.dtype.kind == "c":
+        same: Array = array
+        return same
+    half = float(np.abs(array.astype(np.float64)).max()) / 2 or 1.0
+    few: Array = (np.round(array.astype(np.float64) / half) * half).astype(array.dtype)
+    return few
+
+
+SPARSE: Mapping[str, Scale] = {
+    "a third of the inputs 0": _third,
+    "inputs of few values": _steps,
+}
+
+_LARGE = 1 << 17  # whose square needs more than 32 bits, while an index of it is still affordable
+
+
+def _signed(array: Any, rng: np.random.Generator) -> Array:
+    if array.dtype.kind == "u":
+        same: Array = array
+        return same
+    mixed: Array = (array * rng.choice(np.array([-1, 1], array.dtype), array.shape)).astype(
+        array.dtype
+    )
+    return mixed
+
+
+def _large(array: Any, rng: np.random.Generator) -> Array:
+    high = min(_LARGE, int(np.iinfo(array.dtype).max) // 2)
+    low = 0 if array.dtype.kind == "u" else -high
+    found: Array = rng.integers(low, high, array.shape).astype(array.dtype)
+    return found
+
+
+def _alike(array: Any, rng: np.random.Generator) -> Array:
+    return np.full_like(array, rng.choice(array.reshape(-1)))
+
+
+INTEGERS: Mapping[str, Scale] = {
+    "integers of both signs": _signed,
+    "large integers": _large,
+    "integers all alike": _alike,
+}
+
+# One that is written into the kernel as a constant stays.
+SCALARS = "float scalars x 0.7"
+FACTOR = 0.7
+# Where the inputs are small, a small one is no longer lost beside them.
+SCALARS_TOO: Mapping[str, tuple[float, float]] = {
+    "inputs x 0.01, float scalars x 0.7": (0.01, FACTOR),
+    "float scalars x 1000": (1.0, 1000.0),
+}
+
+
+def times(factor: float) -> Scale:
+    """That many times the values."""
+    return _times(factor)
+
+
+def rescaled(
+    values: Mapping[str, Any], names: Collection[str], factor: float = FACTOR
+) -> dict[str, Any]:
     """The values with the float scalars among ``names`` changed; of structs, their float fields."""
-    return {n: _scalar(v) if n in names and _is_float(v) else v for n, v in values.items()}
+    return {n: _scalar(v, factor) if n in names and _is_float(v) else v for n, v in values.items()}
 
 
 def has_float_scalars(values: Mapping[str, Any], names: Collection[str]) -> bool:
@@ -84,34 +150,39 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, float) or (isinstance(value, np.generic) and kind(value.dtype) in "fc")
 
 
-def _scalar(value: Any) -> Any:
+def _scalar(value: Any, factor: float) -> Any:
     if not isinstance(value, np.generic) or isinstance(value, float):
-        return type(value)(_FACTOR * value)
-    return _changed(np.array([value]), _times(_FACTOR), np.random.default_rng(0))[0]
+        return type(value)(factor * value)
+    return _changed(np.array([value]), _times(factor), np.random.default_rng(0), "fc")[0]
 
 
-def scaled(values: Mapping[str, Any], names: Collection[str], scale: Scale) -> dict[str, Any]:
-    """The values with the float arrays among ``names`` changed; of structs, their float fields."""
+def scaled(
+    values: Mapping[str, Any], names: Collection[str], scale: Scale, kinds: str = "fc"
+) -> dict[str, Any]:
+    """The values with the arrays among ``names`` changed that are of such a kind; floats if unsaid.
+
+    Of structs, their fields of that kind.
+    """
     rng = np.random.default_rng(len(names))
     return {
-        name: _changed(value, scale, rng)
+        name: _changed(value, scale, rng, kinds)
         if name in names and isinstance(value, np.ndarray)
         else value
         for name, value in values.items()
     }
 
 
-def has_floats(values: Mapping[str, Any], names: Collection[str]) -> bool:
+def has_arrays(values: Mapping[str, Any], names: Collection[str], kinds: str = "fc") -> bool:
     """Whether there is anything among ``names`` to be scaled."""
     arrays = (v for n, v in values.items() if n in names and isinstance(v, np.ndarray))
-    return any(kind(a.dtype) in "fc" or a.dtype.names is not None for a in arrays)
+    return any(kind(a.dtype) in kinds or a.dtype.names is not None for a in arrays)
 
 
-def _changed(array: Array, scale: Scale, rng: np.random.Generator) -> Array:
+def _changed(array: Array, scale: Scale, rng: np.random.Generator, kinds: str) -> Array:
     if array.dtype.names is not None:
         structs: Any = array.copy()
         for name in array.dtype.names:
-            structs[name] = _changed(structs[name], scale, rng)
+            structs[name] = _changed(structs[name], scale, rng, kinds)
         fresh: Array = structs
         return fresh
-    return scale(array, rng) if kind(array.dtype) in "fc" and array.size else array
+    return scale(array, rng) if kind(array.dtype) in kinds and array.size else array

@@ -23,6 +23,7 @@ Sizes = Mapping[str, int]
 _SMALL = (1, 2, 3, 31, 32, 33, 61)
 _ROUND = (64, 128)  # for kernels that can do multiples of something alone
 _BEYOND = (65, 129, 257)  # the first of another tile or block
+_EVEN = (34, 100)  # whole vectors of 2 and not of 4, of 4 and not of 8
 _SEED = 1000  # of the first set of inputs; those of the given sizes count from 0
 
 
@@ -88,6 +89,8 @@ def small(given: Sizes) -> Iterator[tuple[dict[str, int], int]]:
         yield _rotated(given, _ROUND, at, step=1), _SEED + len(_SMALL) + at
     for at in range(len(_BEYOND)):
         yield _rotated(given, _BEYOND, at, step=1), _SEED + 50 + at
+    for at in range(len(_EVEN)):
+        yield _rotated(given, _EVEN, at, step=1), _SEED + 60 + at
 
 
 def _is_sized(task: Task) -> bool:
@@ -96,9 +99,10 @@ def _is_sized(task: Task) -> bool:
 
 
 def large(given: Sizes) -> Iterator[tuple[dict[str, int], int]]:
-    """A prime below each size, and half of each."""
+    """A prime below each size, half of each, and the next below that is even but not by four."""
     yield {name: _prime(size) for name, size in given.items()}, _SEED + 100
     yield {name: max(1, size // 2) for name, size in given.items()}, _SEED + 101
+    yield {n: max(1, size - 1 - (size - 3) % 4) for n, size in given.items()}, _SEED + 102
 
 
 def spelled(sizes: Sizes) -> str:

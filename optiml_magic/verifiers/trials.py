@@ -8,9 +8,10 @@ for a candidate that would win.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -26,16 +27,22 @@ from optiml_magic.verifiers import oracle, sizes
 from optiml_magic.verifiers.hazards import Inspector
 from optiml_magic.verifiers.problem import Instance, Problem
 from optiml_magic.verifiers.scales import (
+    INTEGERS,
     SCALARS,
+    SCALARS_TOO,
     SCALES,
+    SPARSE,
+    Scale,
+    has_arrays,
     has_float_scalars,
-    has_floats,
     rescaled,
     scaled,
+    times,
 )
 from optiml_magic.verifiers.verify import blamed, fresh_poison, judge, verify
 
 _SMALL = 1 << 28  # thread instructions of a launch at a small size
+_WILD = 1 << 24  # where an integer may make a loop of any length
 _SHOWN = 3  # sizes that a note names
 _ORDERS: tuple[Order, ...] = ("forward", "reverse")
 _FINAL = "final"  # the key that the large cases share, one at a time
@@ -53,6 +60,7 @@ class Compiled:
 class _Condition:
     name: str
     draw: Callable[[], Mapping[str, Any]]
+    orders: Sequence[Order] = ("forward",)  # in which the input kernel must be right
 
 
 class Trials:
@@ -110,7 +118,9 @@ class Trials:
             if largest is None or elements > largest[0]:
                 largest = (elements, name, draw)
         if largest is not None:
-            for condition in self._scaled(f"{largest[1]}, ", largest[2]):
+            prefix, given_draw = f"{largest[1]}, ", largest[2]
+            further = self._scaled(prefix, given_draw), self._other(prefix, given_draw)
+            for condition in chain(*further):
                 instance = self._learned(condition, f"small-{condition.name}")
                 found += [instance] if instance else []
         self.small = tuple(found)
@@ -178,13 +188,33 @@ class Trials:
         first, scalars = self._problem.first.values, self._problem.interface.scalars
         if has_float_scalars(first, scalars):
             yield _Condition(prefix + SCALARS, lambda: rescaled(draw(), scalars))
-        if not has_floats(first, self._arrays):
-            return
-        for name, scale in SCALES.items():
-            yield _Condition(
-                prefix + name,
-                lambda scale=scale: scaled(draw(), self._arrays, scale),  # type: ignore[misc]
+        if has_arrays(first, self._arrays):
+            for name, scale in SCALES.items():
+                yield self._condition(prefix + name, draw, scale)
+
+    def _other(self, prefix: str, draw: Callable[[], Mapping[str, Any]]) -> Iterator[_Condition]:
+        """What shows at a small size, if at all."""
+        first, scalars = self._problem.first.values, self._problem.interface.scalars
+        floats = has_arrays(first, self._arrays)
+        for name, scale in SPARSE.items() if floats else ():
+            yield self._condition(prefix + name, draw, scale)
+        for name, (inputs, factor) in (
+            SCALARS_TOO.items() if floats and has_float_scalars(first, scalars) else ()
+        ):
+            yield self._condition(
+                prefix + name, partial(_rescaled, draw, scalars, factor), times(inputs)
             )
+        # Integers may be addresses, which only the emulated device checks one by one. Equal ones
+        # may be where several threads write: it must not matter who comes last.
+        emulated = self._device.name.startswith("emulated:")
+        if emulated and has_arrays(first, self._arrays, "iu"):
+            for name, scale in INTEGERS.items():
+                yield replace(self._condition(prefix + name, draw, scale, "iu"), orders=_ORDERS)
+
+    def _condition(
+        self, name: str, draw: Callable[[], Mapping[str, Any]], scale: Scale, kinds: str = "fc"
+    ) -> _Condition:
+        return _Condition(name, lambda: scaled(draw(), self._arrays, scale, kinds))
 
     def _final(self, condition: _Condition) -> Instance | None:
         if condition.name not in self._finals and not self._hung:
@@ -195,7 +225,8 @@ class Trials:
         """The set of inputs with its answer, if the input kernel has that answer as well."""
         root = self._root
         assert root is not None
-        budget = self._instructions if key == _FINAL else min(self._instructions, _SMALL)
+        small = _WILD if len(condition.orders) > 1 else _SMALL
+        budget = self._instructions if key == _FINAL else min(self._instructions, small)
         if self._hung:
             return None
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -207,13 +238,28 @@ class Trials:
                 return None
         self._device.put(instance.case)
         if self._problem.task.reference is None:
-            return self._answered(root, instance, planned, budget)
+            return self._answered(root, condition, instance, planned, budget)
         verdict = verify(self._device, root.build, [(instance, planned)], instructions=budget)
         self._hung = verdict.outcome in (Outcome.TIMEOUT, Outcome.CRASHED)
-        return instance if verdict.passed else None
+        return instance if verdict.passed and self._in_order(condition, instance, planned) else None
+
+    def _in_order(self, condition: _Condition, instance: Instance, planned: LaunchPlan) -> bool:
+        """Whether the input kernel is right in the further orders of its blocks as well."""
+        assert self._root is not None
+        for order in condition.orders[1:]:
+            job = Job(instance.case.key, planned, fresh_poison(), False, _WILD, order)
+            found = self._device.execute(self._root.build, job)
+            if not judge(found, instance.condition).passed:
+                return False
+        return True
 
     def _answered(
-        self, root: Compiled, instance: Instance, planned: LaunchPlan, budget: int
+        self,
+        root: Compiled,
+        condition: _Condition,
+        instance: Instance,
+        planned: LaunchPlan,
+        budget: int,
     ) -> Instance | None:
         task = self._problem.task
         try:
@@ -231,7 +277,7 @@ class Trials:
             self._hung = found.outcome in (Outcome.TIMEOUT, Outcome.CRASHED)
             return None
         self._device.put(found[0].case)
-        return found[0]
+        return found[0] if self._in_order(condition, found[0], planned) else None
 
     def _read_back(self, program: Compiled, instance: Instance) -> Verdict:
         """Two runs of a case, compared once more in this process and with one another."""
@@ -257,6 +303,12 @@ class Trials:
         differing = [n for n in readings[0] if not _same_bits(readings[0][n], readings[1][n])]
         notes = [f"`{name}` is not bitwise reproducible from run to run" for name in differing]
         return Verdict(Outcome.PASSED, "", checks=checks, notes=tuple(notes))
+
+
+def _rescaled(
+    draw: Callable[[], Mapping[str, Any]], scalars: Collection[str], factor: float
+) -> dict[str, Any]:
+    return rescaled(draw(), scalars, factor)
 
 
 def _few(names: Sequence[str]) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pytest
 
 from optiml_magic.chips import chip
 from optiml_magic.commands.views import CheckView
@@ -170,3 +172,159 @@ def test_a_wrong_answer_is_drawn() -> None:
     shown = CheckView(checked)
     assert "  " + "#" * 32 in repr(shown)
     assert "#" * 32 in shown._repr_mimebundle_()["text/html"]
+
+
+EACH = HEAD + (
+    "__global__ void k(const {0}* x, {1}* out, int n) {{\n"
+    "    int i = blockIdx.x * 64 + threadIdx.x;\n"
+    "    if (i >= n) return;\n"
+    "    {0} v = x[i];\n"
+    "    out[i] = {2};\n}}\n"
+)
+PART = HEAD.replace("grid(cdiv(n, 64))", "grid(cdiv(n, 256))") + (
+    "__global__ void k(const float* x, float* out, int n) {\n"
+    "    int t = blockIdx.x * 64 + threadIdx.x;\n"
+    "    if (n % 4 == REST) {\n"
+    "        for (int j = t; j < n / 8 * 8; j += gridDim.x * 64) out[j] = 2.0f * x[j];\n"
+    "    } else {\n"
+    "        for (int j = t; j < n; j += gridDim.x * 64) out[j] = 2.0f * x[j];\n"
+    "    }\n}\n"
+)
+
+
+def drawn(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"x": rng.integers(0, 1000, n).astype(np.int32), "n": n}
+
+
+def normal(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"x": rng.standard_normal(n).astype(np.float32), "n": n}
+
+
+def judged(of: Task, wrong: str, honest: str) -> Verdict:
+    """The verdict on a wrong program, where another way to be right passes."""
+    found, twin = (e.verdict for e in evaluations(of, wrong, honest)[1:])
+    assert twin.passed, twin
+    return found
+
+
+@pytest.mark.parametrize("rest", [0, 2])
+def test_a_tail_that_whole_vectors_leave_out(rest: int) -> None:
+    wrong = PART.replace("REST", str(rest))
+    honest = wrong.replace("n / 8 * 8", "n")
+    found = judged(Task(DOUBLE, lambda x: 2 * x, normal, sizes={"n": 4096}), wrong, honest)
+    assert found.outcome is Outcome.WRONG
+
+
+@pytest.mark.parametrize(
+    ("reference", "types", "right", "honest", "wrong", "shown"),
+    [
+        (
+            lambda x: np.abs(x),
+            ("int", "int"),
+            "v < 0 ? -v : v",
+            "abs(v)",
+            "v",
+            "integers of both signs",
+        ),
+        (
+            lambda x: x.astype(np.int64) ** 2,
+            ("int", "long long"),
+            "(long long)v * v",
+            "(long long)(-v) * (-v)",
+            "v * v",
+            "large integers",
+        ),
+    ],
+)
+def test_integers_that_the_given_ones_never_are(
+    reference: Any, types: tuple[str, str], right: str, honest: str, wrong: str, shown: str
+) -> None:
+    of = Task(EACH.format(*types, right), reference, drawn, sizes={"n": 1024})
+    found = judged(of, EACH.format(*types, wrong), EACH.format(*types, honest))
+    assert found.outcome is Outcome.WRONG
+    assert shown in found.summary
+
+
+COUNTS = (
+    "#pragma optiml zero(out)\n"
+    + HEAD
+    + (
+        "__global__ void k(const int* x, int* out, int n) {\n"
+        "    int i = blockIdx.x * 64 + threadIdx.x;\n"
+        "    if (i < n) atomicAdd(out + x[i], 1);\n}\n"
+    )
+)
+BYTES = (
+    "#pragma optiml launch k grid(1) block(64)\n"
+    "__global__ void k(const int* x, int* out, int n) {\n"
+    "    COUNTER c = 0;\n"
+    "    for (int i = 0; i < n; ++i) c += x[i] == threadIdx.x;\n"
+    "    out[threadIdx.x] = c;\n}\n"
+)
+
+
+def test_a_count_in_too_few_bits() -> None:
+    def bins(rng: np.random.Generator, n: int) -> dict[str, Any]:
+        return {"x": rng.integers(0, 64, n).astype(np.int32), "n": n}
+
+    of = Task(COUNTS, lambda x: np.bincount(x, minlength=64), bins, sizes={"n": 2000})
+    of = replace(of, outputs={"out": "i4[64]"})
+    found = judged(of, BYTES.replace("COUNTER", "unsigned char"), BYTES.replace("COUNTER", "int"))
+    assert found.outcome is Outcome.WRONG
+    assert "integers all alike" in found.summary
+
+
+@pytest.mark.parametrize(
+    ("reference", "right", "honest", "wrong"),
+    [
+        (lambda x: np.sign(x), "(v > 0.f) - (v < 0.f)", "v > 0.f ? 1.f : v < 0.f ? -1.f : 0.f",
+         "v < 0.f ? -1.f : 1.f"),
+        (lambda x: np.where(x == 0, 0, 1 / np.where(x == 0, 1, x)), "v == 0.f ? 0.f : 1.f / v",
+         "v != 0.f ? 1.f / v : 0.f", "1.f / v"),
+    ],
+)  # fmt: skip
+def test_zeros(reference: Any, right: str, honest: str, wrong: str) -> None:
+    types = ("float", "float")
+    of = Task(EACH.format(*types, right), reference, normal, sizes={"n": 1024})
+    found = judged(of, EACH.format(*types, wrong), EACH.format(*types, honest))
+    assert found.outcome is Outcome.WRONG
+    assert "a third of the inputs 0" in found.summary
+
+
+LAST = (
+    "#pragma optiml launch k grid(cdiv(rows, 64)) block(64)\n"
+    "__global__ void k(const float* x, int* out, int rows, int cols) {\n"
+    "    int r = blockIdx.x * 64 + threadIdx.x, best = 0;\n"
+    "    if (r >= rows) return;\n"
+    "    for (int c = 1; c < cols; ++c) if (x[r * cols + c] > x[r * cols + best]) best = c;\n"
+    "    out[r] = best;\n}\n"
+)
+
+
+def test_ties() -> None:
+    def rows(rng: np.random.Generator, rows: int, cols: int) -> dict[str, Any]:
+        return {"x": rng.standard_normal((rows, cols)).astype("f4"), "rows": rows, "cols": cols}
+
+    sizes = {"rows": 64, "cols": 100}
+    of = Task(LAST, lambda x: x.argmax(1).astype(np.int32), rows, sizes=sizes)
+    found = judged(of, LAST.replace("] > x", "] >= x"), LAST.replace("cols + best]", "cols+best]"))
+    assert found.outcome is Outcome.WRONG
+
+
+SHIFTED = (
+    "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
+    "__global__ void k(const float* x, float* out, int n, float eps) {\n"
+    "    int i = blockIdx.x * 64 + threadIdx.x;\n"
+    "    if (i < n) out[i] = x[i] / sqrtf(x[i] * x[i] + eps);\n}\n"
+)
+
+
+def test_a_small_scalar_that_is_written_into_the_kernel() -> None:
+    def inputs(rng: np.random.Generator, n: int) -> dict[str, Any]:
+        return {**normal(rng, n), "eps": np.float32(1e-5)}
+
+    of = Task(SHIFTED, lambda x, eps: x / np.sqrt(x * x + eps), inputs, sizes={"n": 1024})
+    wrong, honest = SHIFTED.replace("+ eps", "+ 1e-5f"), SHIFTED.replace("x[i] * x[i] + eps",
+                                                                         "eps + x[i] * x[i]")  # fmt: skip
+    found = judged(of, wrong, honest)
+    assert found.outcome is Outcome.WRONG

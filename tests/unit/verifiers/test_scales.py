@@ -6,9 +6,11 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from optiml_magic.verifiers.scales import (
+    INTEGERS,
     SCALES,
+    SPARSE,
+    has_arrays,
     has_float_scalars,
-    has_floats,
     rescaled,
     scaled,
 )
@@ -50,8 +52,8 @@ def test_integers_scalars_and_the_original_stay() -> None:
 
 
 def test_without_floats_there_is_nothing_to_scale() -> None:
-    assert not has_floats(VALUES, ["index", "alpha"])
-    assert has_floats(VALUES, ["index", "x"])
+    assert not has_arrays(VALUES, ["index", "alpha"])
+    assert has_arrays(VALUES, ["index", "x"])
 
 
 def test_ten_thousand_times_and_below_zero() -> None:
@@ -77,3 +79,36 @@ def test_float_scalars_and_those_in_structs_are_rescaled_and_nothing_else() -> N
     assert found["x"] is VALUES["x"]
     assert has_float_scalars(values, ["p"])
     assert not has_float_scalars(values, ["flag", "n"])
+
+
+def test_zeros_and_ties() -> None:
+    zeros = scaled(VALUES, VALUES.keys(), SPARSE["a third of the inputs 0"])
+    assert 8 < np.count_nonzero(zeros["x"] == 0) < 40
+    assert set(zeros["x"]) - {0} <= set(VALUES["x"])
+    few = scaled(VALUES, VALUES.keys(), SPARSE["inputs of few values"])
+    assert set(few["x"]) == {1.0, 2.0}
+    assert few["b"].dtype == bfloat16
+
+
+def test_integers() -> None:
+    values = {
+        "i": np.arange(1, 65, dtype=np.int32),
+        "b": np.arange(64, dtype=np.uint8),
+        "x": VALUES["x"],
+    }
+
+    def found(name: str) -> dict[str, np.ndarray]:
+        return scaled(values, values.keys(), INTEGERS[name], "iu")
+
+    signed = found("integers of both signs")
+    assert np.array_equal(np.abs(signed["i"]), values["i"])
+    assert (signed["i"] < 0).any()
+    assert np.array_equal(signed["b"], values["b"])
+    large = found("large integers")
+    assert large["i"].max() > 1 << 16
+    assert large["i"].min() < -(1 << 16)
+    assert large["b"].dtype == np.uint8
+    alike = found("integers all alike")
+    assert len(set(alike["i"])) == 1
+    assert alike["i"][0] in values["i"]
+    assert all(np.array_equal(one["x"], values["x"]) for one in (signed, large, alike))

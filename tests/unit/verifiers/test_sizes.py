@@ -72,5 +72,15 @@ def test_several_sizes_differ_from_one_another() -> None:
     assert all(sizes["rows"] != sizes["cols"] for sizes, _ in small(given))
 
 
-def test_the_large_sizes_are_a_prime_and_a_half() -> None:
-    assert [sizes for sizes, _ in large({"n": 4096})] == [{"n": 4093}, {"n": 2048}]
+def test_the_large_sizes_are_a_prime_a_half_and_one_that_is_even_but_not_by_four() -> None:
+    wanted = [{"n": 4093}, {"n": 2048}, {"n": 4094}]
+    assert [sizes for sizes, _ in large({"n": 4096})] == wanted
+    assert [[*large({"n": n})][2][0]["n"] for n in (4095, 4094, 7, 6, 2, 1)] == [
+        4094, 4090, 6, 2, 1, 1,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("by", "rest"), [(4, 2), (8, 4), (2, 1), (32, 1)])
+def test_each_remainder_that_vectors_leave_is_among_the_small_sizes(by: int, rest: int) -> None:
+    drawn = [sizes["n"] for sizes, _ in small({"n": 4096})]
+    assert [n for n in drawn if n > by and n % by == rest]
