@@ -14,6 +14,7 @@ from optiml_magic.findings.subject import DRAM_BYTES, Subject, counted, of_name
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _SATURATED = 0.70  # of the time, at the speed of a copy
+_WASTED = 1.2  # sectors over ideal from which smaller data is not all that helps
 
 
 class DramSaturated:
@@ -31,7 +32,7 @@ class DramSaturated:
         moved, least = subject.measured.get(DRAM_BYTES), sum(subject.buffers.values())
         spare = moved / least if moved and least else 1.0
         most = max(1.0, spare)
-        line, where = _busiest(subject)
+        line, where, wasted = _busiest(subject)
         yield Finding(
             tool=self.name,
             severity="warning" if spare > 1.2 else "note",
@@ -39,7 +40,12 @@ class DramSaturated:
             + (
                 f"the kernel moves {spare:.1f} times its arrays."
                 if spare > 1.2
-                else "the kernel moves its arrays about once, so only smaller data would help."
+                else "the kernel moves its arrays about once, "
+                + (
+                    "but much of what it moves was not asked for."
+                    if wasted
+                    else "so only smaller data would help."
+                )
             ),
             evidence=(
                 Evidence(
@@ -65,10 +71,12 @@ class DramSaturated:
         )  # fmt: skip
 
 
-def _busiest(subject: Subject) -> tuple[int, str]:
+def _busiest(subject: Subject) -> tuple[int, str, bool]:
+    """The line with most sectors, in words, and whether its sectors hold more than it asked for."""
     sites = [m for _, counts in counted(subject) for m in by_line(counts.memory, "global")]
     if not sites:
-        return 0, ""
+        return 0, "", False
     most = max(sites, key=lambda m: m.sectors)
     name = subject.array(most.line, most.access)
-    return most.line, f", most of it for the {most.access} on {of_name(most.line, name)}"
+    where = f", most of it for the {most.access} on {of_name(most.line, name)}"
+    return most.line, where, most.sectors > _WASTED * most.ideal

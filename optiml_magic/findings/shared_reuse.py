@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optiml_magic.findings.base import by_line, saved
+from optiml_magic.findings.base import by_line, saved, severity
 from optiml_magic.findings.subject import Subject, counted, of_name
 from optiml_magic.findings.uncoalesced import RATIO
 from optiml_magic.model.counters import KernelCounters, MemoryCounters
@@ -52,9 +52,10 @@ def _finding(subject: Subject, loads: list[MemoryCounters], again: float) -> Fin
     most = max(loads, key=lambda m: m.sectors)
     where = of_name(most.line, subject.array(most.line, "load"))
     share = max(subject.share("lsu") or 0.0, subject.share("latency") or 0.0)
+    gain = saved(0.75 * share) if share else 3.0
     return Finding(
         tool=SharedReuse.name,
-        severity="warning" if again < 4 * _AGAIN else "critical",
+        severity=severity(gain),
         cause=f"The load on {where} and its like fetch each sector {again:.0f} times into the same "
         "block: the data is shared by its threads but not kept in shared memory.",
         evidence=(
@@ -73,6 +74,6 @@ def _finding(subject: Subject, loads: list[MemoryCounters], again: float) -> Fin
                 factor=(1.5, 8.0),
             ),
         ),
-        gain=(1.0, saved(0.75 * share) if share else 3.0),
+        gain=(1.0, gain),
         reason="loads from global memory give way to a few, and to shared memory's shorter wait",
     )

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from optiml_magic.findings.subject import Subject
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
+from optiml_magic.model.hypothesis import TIME
+from optiml_magic.profilers.occupancy import occupancy
 
 _EFFICIENCY = 0.75  # waves over whole waves
 _WORK = 8.0  # times an empty launch: below it there is no throughput to speak of
@@ -32,22 +34,32 @@ class TailEffect:
         efficiency = waves / math.ceil(waves)
         if efficiency >= _EFFICIENCY or (subject.share("dram") or 0.0) > _TRAFFIC:
             return
-        line = subject.program.launches[0].line if subject.program.launches else 0
+        line, blocks = _launch(subject, waves)
+        fit = round(blocks / waves)
         yield Finding(
             tool=self.name,
             severity="warning",
-            cause=f"The grid is {waves:.2f} waves of what fits on the chip, so it takes "
-            f"{math.ceil(waves)}, and the last is nearly empty (launch on line {line}).",
+            cause=f"Of {blocks} blocks {fit} fit on the chip at once, so they take "
+            f"{math.ceil(waves)} waves, and the last is nearly empty (launch on line {line}).",
             evidence=(
                 Evidence("wave_efficiency", 100 * efficiency, 100 * _EFFICIENCY, "%", "estimated",
                          line),
             ),
             actions=(
-                Action("Use smaller blocks, so that the last wave is shorter.", "block_size",
-                       _METRIC, "higher", (1.1, 8.0)),
                 Action("Launch as many blocks as fit, and let each stride over the work.",
                        metric=_METRIC, factor=(1.0, waves)),
+                Action("Try blocks of another size, of which whole waves may fit.", "block_size",
+                       TIME, factor=(1.0, 1 / efficiency)),
             ),
             gain=(1.0, 1 / efficiency),
             reason="a wave takes as long as its blocks, however few they are",
         )  # fmt: skip
+
+
+def _launch(subject: Subject, waves: float) -> tuple[int, int]:
+    """The line and the blocks of the launch that has so many waves."""
+    resources, written = subject.build.resources, subject.program.launches
+    for at, run in enumerate(subject.runs):
+        if occupancy(subject.chip, run.launch, resources[run.launch.kernel]).waves == waves:
+            return written[min(at, len(written) - 1)].line if written else 0, run.launch.blocks
+    return 0, 0

@@ -72,15 +72,22 @@ class Standing:
     @property
     def floor(self) -> float | None:
         """Seconds below which no kernel can do the task; None where its work is unknown."""
-        terms = [
-            amount / roof
-            for amount, roof in (
-                (self.work.bytes, self.roofs.memory),
-                (self.work.flops, self.roofs.compute(self.work.precision)),
-            )
-            if amount is not None
-        ]
+        terms = [term for term in (self._of_bytes, self._of_flops) if term is not None]
         return max(*terms, self.roofs.launch) if terms else None
+
+    @property
+    def by_operations(self) -> bool:
+        """Whether the floor is that of the task's operations, not of its bytes or a launch."""
+        return self._of_flops is not None and self._of_flops == self.floor
+
+    @property
+    def _of_bytes(self) -> float | None:
+        return None if self.work.bytes is None else self.work.bytes / self.roofs.memory
+
+    @property
+    def _of_flops(self) -> float | None:
+        roof = self.roofs.compute(self.work.precision)
+        return None if self.work.flops is None else self.work.flops / roof
 
     @property
     def distance(self) -> float | None:

@@ -89,7 +89,11 @@ def _traffic(chip: Chip, counters: KernelCounters) -> _Traffic:
     footprint = unique_reads + 32.0 * (counters.write_sectors_unique or 0)
     missed = max(0.0, 1.0 - chip.l2_bytes / footprint) if footprint else 0.0
     dram = footprint + missed * max(0.0, l2_loads - unique_reads)
-    from_l2 = l2_loads / loads if loads else 0.0
+    # Sectors that a misaligned request takes besides do not make its wait any shorter.
+    waits = 32.0 * sum(
+        m.ideal if m.sectors <= 2 * m.ideal else m.sectors for m in _accesses(counters, "load")
+    )
+    from_l2 = min(1.0, l2_loads / waits) if waits else 0.0
     from_dram = min(1.0, unique_reads / l2_loads) if l2_loads else 0.0
     beyond = from_dram * _DRAM_CYCLES + (1 - from_dram) * _L2_CYCLES
     return _Traffic(l2_loads + l2_stores, dram, from_l2 * beyond + (1 - from_l2) * _L1_CYCLES)

@@ -17,7 +17,10 @@ def above_floor(standing: Standing) -> str:
         return "no floor: neither the operations nor the bytes of the task are known"
     floor = seconds(standing.floor)
     if standing.distance < 1:
-        return f"below the floor of {floor}: some data stayed in the caches, or were not needed"
+        why = "some data stayed in the caches, or were not needed"
+        if standing.by_operations:
+            why = "it does fewer operations than the task was taken for; declare its flops"
+        return f"below the floor of {floor}: {why}"
     return f"{ratio(standing.distance)} above its floor of {floor}"
 
 

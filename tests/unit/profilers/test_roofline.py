@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from optiml_magic.chips import CHIPS, chip
@@ -16,11 +17,13 @@ from optiml_magic.devices.base import Case, Draw, Fault, Job
 from optiml_magic.model.build import Build, CompileFailure
 from optiml_magic.model.measurement import Bound, Measurement, Metric
 from optiml_magic.model.roofline import Standing, Work
+from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import evaluate_once
 from optiml_magic.profilers import roofs
 from optiml_magic.profilers.roofline import stand
 from optiml_magic.profilers.roofs import Card, published
+from optiml_magic.reports.standing import above_floor
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
 
@@ -91,6 +94,46 @@ def test_an_emulated_profile_says_where_its_work_comes_from() -> None:
     assert counted.evaluation.standing is not None
     assert counted.evaluation.standing.work.flops_basis == "counted"
     assert counted.evaluation.standing.work.flops == 2 * 64**3
+
+
+def test_a_reference_that_does_more_than_the_task_needs_sets_no_floor() -> None:
+    def reference(a: np.ndarray, rows: int, cols: int) -> np.ndarray:
+        return a.sum(1) if (a @ a.T).any() else a[:, 0]
+
+    task = replace(known_task("row_sum_naive", rows=64, cols=64), reference=reference)
+    settings = resolve({"device": "emulated:h200", "verify_seeds": 1})
+    found = evaluate_once(task, settings).evaluation.standing
+    assert found is not None
+    assert (found.work.flops, found.work.flops_basis) == (64 * 64, "counted")
+
+
+def test_what_is_below_its_floor_is_told_why() -> None:
+    assert "stayed in the caches" in above_floor(stand(timed(5e-6), STREAM, H200))
+    assert "declare its flops" in above_floor(stand(timed(5e-6), PRODUCT, H200))
+
+
+@pytest.mark.parametrize("shift", [1, 3])
+def test_a_misaligned_copy_is_not_estimated_to_be_faster(shift: int) -> None:
+    text = (
+        "#pragma optiml launch copy grid(cdiv(n, 256)) block(256)\n"
+        "__global__ void copy(const float* x, float* out, int n) {\n"
+        "    int i = blockIdx.x * 256 + threadIdx.x;\n"
+        "    if (i < n) out[i] = x[i + SHIFT];\n}\n"
+    )
+    n = 1 << 16
+    x = np.arange(n + shift, dtype=np.float32)
+    settings = resolve({"device": "emulated:h200", "verify_seeds": 1})
+    aligned, misaligned = (
+        evaluate_once(
+            Task(text.replace("SHIFT", str(s)), inputs={"x": x, "n": n}, outputs={"out": "f4[n]"}),
+            settings,
+            counters=False,
+        ).evaluation.measurement
+        for s in (0, shift)
+    )
+    assert aligned is not None
+    assert misaligned is not None
+    assert misaligned.seconds > 0.99 * aligned.seconds
 
 
 def compiled(text: str, names: tuple[str, ...]) -> Build | CompileFailure:
