@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from optiml_magic.emulator.instructions.traits import is_exchange
 from optiml_magic.findings.base import saved
-from optiml_magic.findings.code import Loop
+from optiml_magic.findings.code import Chain, Loop
 from optiml_magic.findings.subject import Run, Subject, of_name
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
@@ -76,20 +76,22 @@ def _finding(subject: Subject, loop: Loop, filled: float) -> Finding:
             Evidence("dependent_cycles", chain.cycles, _RATIO * filled, "cycle", "modelled", line),
         ),
         actions=(
-            Action(
-                "Split the chain: two to four accumulators, combined after the loop.",
-                metric=_METRIC,
-                direction="higher",
-                factor=(1.2, ratio),
-            ),
-            Action(
-                "Have more warps resident: larger grids or blocks.",
-                "block_size",
-                _METRIC,
-                "higher",
-                (1.1, ratio),
-            ),
+            Action(_split(chain), metric=_METRIC, direction="higher", factor=(1.2, ratio)),
+            Action(*_warps(subject), _METRIC, "higher", (1.1, ratio)),
         ),
         gain=(1.0, min(4.0, saved(1 - 1 / ratio))),
         reason="independent instructions use the cycles in which the chain waits",
     )
+
+
+def _split(chain: Chain) -> str:
+    if chain.slowest.base == "ld":  # of an address that the one before has fetched
+        return "Follow several chains at once: two to four independent items for each thread."
+    return "Split the chain: two to four accumulators, combined after the loop."
+
+
+def _warps(subject: Subject) -> tuple[str, str]:
+    """How to have more warps, and the rule; a grid that all fits at once has no more in store."""
+    if (subject.measured.get("launch__waves_per_multiprocessor") or 0.0) <= 1.0:
+        return "Have more warps: spread the work over more threads.", "warp_per_item"
+    return "Have more warps resident: larger blocks, fewer registers.", "block_size"

@@ -5,6 +5,7 @@ Source: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from optiml_magic.findings.base import WORTH, by_line, saved, severity
@@ -16,6 +17,12 @@ RATIO = 1.5  # sectors over ideal from which an access counts as uncoalesced
 _MORE = 2.0  # sectors of a request beyond the ideal: a warp over two short rows is no fault
 _SHARE = 0.10  # of all global sectors, below which it is not worth a word
 _SHORT = {"load": "ld", "store": "st", "atomic": "atom"}
+# Of one element of a struct, or of every second to sixteenth number.
+_FIELD = re.compile(
+    r"\]\s*(?:\.|->)\s*\w|\[[^\[\]]*(?:\b(?:[2-9]|1[0-6])\s*\*|\*\s*(?:[2-9]|1[0-6])\b)[^\[\]]*\]"
+)
+_GATHER = re.compile(r"\w\s*\[[^\]]*\w\s*\[")  # an index that is read from memory
+_LOOP = r"\b(?:for|while)\b"
 _WHY = "sectors that nobody asked for take their share of the traffic"
 
 
@@ -58,7 +65,7 @@ def _from_ratios(subject: Subject) -> Iterator[Finding]:
             cause=f"Only {used:.0f} % of the bytes of each sector that global {access}s touch were "
             "asked for: neighbouring lanes are far apart in memory.",
             evidence=(Evidence(metric, used, 100 / RATIO, "%", "ncu"),),
-            actions=_actions(short, most),
+            actions=_actions(subject, 0, short, most),
             gain=(1.0, most),
             reason=_WHY,
         )
@@ -85,33 +92,27 @@ def _finding(subject: Subject, access: MemoryCounters, gain: float) -> Finding:
                 access.line,
             ),
         ),
-        actions=_actions(short, per_request / ideal),
+        actions=_actions(subject, access.line, short, per_request / ideal),
         gain=(1.0, gain),
         reason=_WHY,
     )
 
 
-def _actions(short: str, most: float) -> tuple[Action, ...]:
-    sectors = f"l1tex__t_sectors_pipe_lsu_mem_global_op_{short}.sum"
-    factor = (1.1, most)
-    return (
-        Action(
-            "Let threadIdx.x run along the contiguous dimension.",
-            "coalesce_mapping",
-            metric=sectors,
-            factor=factor,
-        ),
-        Action(
-            "Give each row to a warp, whose lanes share the loop over it.",
-            "warp_per_item",
-            metric=sectors,
-            factor=factor,
-        ),
-        Action(
-            "Stage the data through a padded tile in shared memory.",
-            "shared_tile",
-            metric=sectors,
-            factor=factor,
-        ),
-        Action("Keep each field in an array of its own.", metric=sectors, factor=factor),
-    )
+def _actions(subject: Subject, line: int, short: str, most: float) -> tuple[Action, ...]:
+    """What helps, first what the text of the line suggests."""
+    text = subject.text(line)
+    along = ("Let threadIdx.x run along the contiguous dimension.", "coalesce_mapping")
+    warps = ("Give each row to a warp, whose lanes share the loop over it.", "warp_per_item")
+    tile = ("Stage the data through a padded tile in shared memory.", "shared_tile")
+    fields = ("Keep each field in an array of its own.", "")
+    order = ("Order the work by the index, so that neighbouring lanes meet neighbours.", "")
+    if _GATHER.search(text):
+        advice = [order, tile, along]
+    elif _FIELD.search(text):
+        advice = [fields, tile, along]
+    else:
+        advice = [along, warps, tile, fields]
+    if not subject.line_of(_LOOP):
+        advice = [one for one in advice if one is not warps]
+    metric = f"l1tex__t_sectors_pipe_lsu_mem_global_op_{short}.sum"
+    return tuple(Action(what, rule, metric, factor=(1.1, most)) for what, rule in advice)

@@ -31,7 +31,7 @@ def _matrix(rng: np.random.Generator, rows: int, cols: int) -> Values:
 
 
 def _repeated(rng: np.random.Generator, rows: int, cols: int) -> Values:
-    return {"a": np.tile(rng.integers(0, 99, (1, cols), dtype=np.int32), (rows, 1))}
+    return {"a": np.tile(rng.random((1, cols)) < 0.5, (rows, 1))}
 
 
 def _matrices(rng: np.random.Generator, m: int, n: int, depth: int) -> Values:
@@ -63,7 +63,7 @@ _TABLE: Mapping[str, tuple[Callable[..., Any], Any, dict[str, int]]] = {
     "row_sum": (lambda a: a.sum(axis=1), _matrix, _LONG),
     "argmax": (lambda a: a.argmax(axis=1).astype(np.int32), _matrix, _SQUARE),
     "transpose": (lambda a: a.T, _matrix, _SQUARE),
-    "repeated_rows": (lambda a: 2 * a, _repeated, _SQUARE),
+    "repeated_rows": (lambda a: 2 * a.astype(np.int32), _repeated, _SQUARE),
     "matmul": (lambda a, b: a @ b, _matrices, {"m": 64, "n": 64, "depth": 64}),
     "histogram": (lambda values: np.bincount(values, minlength=16), _values, _N),
 }

@@ -1,0 +1,51 @@
+"""What is advised against sectors that nobody asked for, by what the line says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from optiml_magic.findings.uncoalesced import UncoalescedAccess
+from optiml_magic.model.counters import KernelCounters, MemoryCounters
+from optiml_magic.model.finding import Finding
+from optiml_magic.model.launch import Launch, LaunchPlan
+from optiml_magic.model.measurement import Measurement
+
+from .test_subject import subject
+
+TEXT = """\
+__global__ void k(const P* p, const float* x, const int* at, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = LOAD;
+}
+"""
+
+
+def found(load: str, more: str = "") -> Finding:
+    site = MemoryCounters(3, "global", "load", 4, 1000, 16000, 1000, 4000, 32000, 16000)
+    counts = KernelCounters("k", 9000, 9000 * 32, {}, {}, (site,), (), 0, None, None, None, None)
+    measured = Measurement("h200", "events", 1e-5, 1.01, (), (), (counts,))
+    of = subject(TEXT.replace("LOAD", load) + more, measured=measured)
+    plan = LaunchPlan((Launch("k", (64, 1, 1), (256, 1, 1), 0, ()),))
+    (finding,) = UncoalescedAccess().diagnose(replace(of, plan=plan))
+    return finding
+
+
+@pytest.mark.parametrize("load", ["p[i].mass", "p[i]->mass", "x[2 * i]", "x[i*7 + 3]"])
+def test_fields_are_advised_an_array_each(load: str) -> None:
+    actions = found(load).actions
+    assert "field" in actions[0].advice
+    assert not [a for a in actions if a.rewrite == "warp_per_item"]
+
+
+def test_a_gather_is_advised_an_order() -> None:
+    assert found("x[at[i]]").actions[0].advice.startswith("Order the work by the index")
+
+
+@pytest.mark.parametrize("load", ["x[i * n + 3]", "x[i * 1024 + 3]", "x[(i % n) * 64]"])
+def test_others_are_advised_another_mapping(load: str) -> None:
+    rules = [action.rewrite for action in found(load).actions]
+    assert rules == ["coalesce_mapping", "shared_tile", ""]
+    looping = found(load, "__global__ void j() { for (;;) {} }\n").actions
+    assert [a.rewrite for a in looping][:2] == ["coalesce_mapping", "warp_per_item"]
