@@ -15,44 +15,72 @@ from pathlib import Path
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.model.build import Diagnostic
 
-# Blanks and comments. Every repetition is bounded, so that the scan takes time in proportion to the
-# text; what is longer than that is refused. ``??`` begins a trigraph.
-_SPLICE = re.compile(r"(?:\\|\?\?/)[ \t]{0,100}\r?\n")
-_GAP = r"(?>(?:[^\S\n]|/\*(?>(?:[^*]|\*(?!/)){0,300})\*/){0,300})"
-_MORE = r"(?=/\*|[^\S\n])"
-_HASH = rf"(?:\#|%:|\?\?=){_GAP}"
-_FILE = (
-    rf"(?:{_GAP}(?:\"(?P<quoted>[^\"\n]{{0,1000}})\"|<(?P<angled>[^>\n]{{0,1000}})>"
-    r"|(?P<macro>\w{1,200})))?"
+# Every repetition but that of blanks is bounded, so that the scan takes time in proportion to the
+# text; what is longer is refused. What follows the first sign is only looked at: a comment can hold
+# the beginning of a directive whose end is another's. ``??`` begins a trigraph.
+_SPLICES = tuple(
+    re.compile(rf"{backslash}{blanks}\r?\n")
+    for backslash in (r"\\", r"(?:\\|\?\?/)")  # trigraphs are gone from C++17
+    for blanks in ("", r"[ \t\f\v]*+")  # g++ joins lines over blanks, NVRTC does not
 )
-_FAR = re.compile(_HASH + _MORE)
-_NAMED = re.compile(rf"{_HASH}(?P<directive>include(?:_next)?|import|embed)\b{_FILE}")
-_ASKED = re.compile(rf"\b(?P<word>__has_(?:include|embed))\w{{0,20}}{_GAP}\(?{_FILE}")
-_TESTED = re.compile(
-    rf"(?:{_HASH}(?:el)?ifn?def\b|\bdefined\b){_GAP}\(?{_GAP}(?P<word>__has_(?:include|embed))"
+_LONE_RETURN = re.compile(r"\r(?!\n)")
+_BLANKS = r"[^\S\n]*+"
+_SIGN = r"(?:\#|%:|\?\?=)"
+_HASH = rf"{_SIGN}(?={_BLANKS}"
+_FILE = (
+    rf"(?:{_BLANKS}(?:\"(?P<quoted>[^\"\n]{{0,1000}})\"|<(?P<angled>[^>\n]{{0,1000}})>"
+    rf"|(?P<macro>(?a:\w){{1,200}}+)(?={_BLANKS}(?:$|//))))?"
+)
+_FAR = re.compile(rf"{_HASH}(?:define{_BLANKS})?/\*)")
+_NAMED = re.compile(
+    rf"{_HASH}(?P<directive>include(?:_next)?|import|embed)\b{_FILE})", re.MULTILINE
+)
+_CONDITION = re.compile(rf"^{_BLANKS}{_SIGN}{_BLANKS}(?:el)?if(?:(?!\*/)[^\n])*+", re.MULTILINE)
+_ASKED = re.compile(
+    rf"(?P<tested>n?def{_BLANKS}|\bdefined{_BLANKS}(?:\({_BLANKS})?)?"
+    rf"\b__has_(?:include|embed)\w*+(?={_BLANKS}\(?{_FILE})",
+    re.MULTILINE,
 )
 _LINE = re.compile(
-    rf"{_HASH}(?:line\b{_GAP}\d{{0,20}}+{_GAP}(?:[\"\w]|{_MORE})|\d{{1,20}}{_GAP}\")"
+    rf"{_SIGN}(?!(?<=^\#)line \d{{1,7}}\r?$)(?={_BLANKS}line\b)"
+    rf"|{_HASH}\d++{_BLANKS}(?:\"|/\*))",
+    re.MULTILINE,
 )
-_DEFINED = re.compile(rf"{_HASH}define{_GAP}(?P<name>\w{{1,200}})(?P<value>[^\n]*)")
-_LITERAL = re.compile(r"\s*(?:\"([^\"\n]*)\"|<([^>\n]*)>)\s*(?:/[/*].*)?", re.DOTALL)
+_NUMBERED = re.compile(
+    rf"^{_BLANKS}{_HASH}\d++{_BLANKS}(?P<macro>\w*+)(?P<more>[\\$])?)", re.MULTILINE
+)
+_ALIASED = re.compile(rf"{_HASH}define{_BLANKS}\w*+\\[uU])")
+_DEPENDENCY = re.compile(rf"\bGCC{_BLANKS}(?:dependency\b|/\*)")
+_SPELLED_PRAGMA = re.compile(rf"\b_Pragma\b(?!{_BLANKS}\({_BLANKS}\")")
+_DEFINED = re.compile(rf"{_HASH}define{_BLANKS}(?P<name>\w{{1,200}})(?P<value>[^\n]{{0,1000}}))")
+_LITERAL = re.compile(r"\s*\"([^\"]*)\"\s*(?:/[/*].*)?")
 _CELL_FOLDER = Path("/")  # the cell is called /cell.cu, and NVRTC looks beside it
 
 
 def refused(text: str, options: CompileOptions) -> Diagnostic | None:
     """Why this text may not be compiled, with the line; None where nothing is wrong."""
-    for at, complaint in _complaints(_SPLICE.sub("", text), options):
-        return Diagnostic(_line(text, at), "error", complaint)
+    lone = _LONE_RETURN.search(text)
+    if lone is not None:  # it ends a line for g++ alone
+        line = text.count("\n", 0, lone.start()) + 1
+        return Diagnostic(line, "error", r"a carriage return alone: end lines with \n or \r\n")
+    for joined, splice in _readings(text).items():
+        for at, complaint in _complaints(joined, options):
+            return Diagnostic(_line(text, splice, at), "error", complaint)
     return None
+
+
+def _readings(text: str) -> dict[str, re.Pattern[str]]:
+    """The text as each compiler joins its lines, with the splices that went."""
+    return {splice.sub("", text): splice for splice in reversed(_SPLICES)}
 
 
 def _complaints(text: str, options: CompileOptions) -> Iterator[tuple[int, str]]:
     typed = {name for name, _ in options.headers}
-    macros: dict[str, list[str]] = {name: [value] for name, value in options.defines}
+    macros = {name: {_literal(value)} for name, value in options.defines}
     for match in _DEFINED.finditer(text):
-        macros.setdefault(match["name"], []).append(match["value"])
+        macros.setdefault(match["name"], set()).add(_literal(match["value"]))
     for match in _FAR.finditer(text):
-        yield match.start(), "a directive too far behind its #"
+        yield match.start(), "a comment within a directive: write it elsewhere"
     for match in _NAMED.finditer(text):
         directive = f"#{match['directive']}"
         for name in _names(match, macros):
@@ -60,28 +88,51 @@ def _complaints(text: str, options: CompileOptions) -> Iterator[tuple[int, str]]
                 yield match.start(), f"{directive} of a macro: write the name of the header itself"
             elif name not in typed and _is_elsewhere(name):
                 yield match.start(), f"{directive} of a file outside of the toolkit and the task"
-    tested = {match.start("word") for match in _TESTED.finditer(text)}
+    plain = set()
+    for condition in _CONDITION.finditer(text):
+        for match in _ASKED.finditer(text, *condition.span()):
+            name = match["quoted"] or match["angled"]
+            if match["tested"] or (name and _is_plain(name, macros, typed)):
+                plain.add(match.end())
     for match in _ASKED.finditer(text):
-        if match.start("word") in tested:
-            continue
-        for name in _names(match, macros):
-            if name is None or (name not in typed and _is_elsewhere(name)):
-                yield match.start(), "a question for a file outside of the toolkit and the task"
+        if match.end() not in plain:
+            yield match.start(), "a question for a file outside of the toolkit and the task"
     for match in _LINE.finditer(text):
-        yield match.start(), "a line directive that names a file"
+        yield match.start(), "a line directive"
+    for match in _NUMBERED.finditer(text):  # g++ takes a macro for the name of the file
+        if match["more"] or match["macro"] in macros:
+            yield match.start(), "a line directive"
+    for match in _ALIASED.finditer(text):
+        yield match.start(), "a macro whose name can be spelled in two ways"
+    if _SPELLED_PRAGMA.search(text) and re.search(r"\bGCC\b", text):
+        for match in re.finditer(r"\bdependency\b", text):
+            yield match.start(), "a pragma that asks for a file"
+    for match in _DEPENDENCY.finditer(text):
+        yield match.start(), "a pragma that asks for a file"
 
 
-def _names(match: re.Match[str], macros: dict[str, list[str]]) -> Iterator[str | None]:
+def _literal(value: str) -> str | None:
+    """The file that a macro names; None for one that cannot be told, as within < and >."""
+    literal = _LITERAL.fullmatch(value)
+    return literal[1] if literal else None
+
+
+def _names(match: re.Match[str], macros: dict[str, set[str | None]]) -> Iterator[str | None]:
     """The files that an include may mean; None for one that cannot be told."""
     name = match["quoted"] if match["quoted"] is not None else match["angled"]
     if name is not None:
         yield name
         return
     macro = match["macro"] or ""
-    values, macros[macro] = macros.get(macro, [""]), []  # the next include of it says nothing new
-    for value in values:
-        literal = _LITERAL.fullmatch(value)
-        yield (literal[1] or literal[2] or "") if literal else None
+    yield from macros.get(macro, {None})
+    macros[macro] = set()  # the next include of it says nothing new
+
+
+def _is_plain(name: str, macros: dict[str, set[str | None]], typed: set[str]) -> bool:
+    """Whether a question for a name means that name, and may be asked."""
+    return not macros.keys() & set(re.findall(r"\w+", name)) and (
+        name in typed or not _is_elsewhere(name)
+    )
 
 
 def _is_elsewhere(name: str) -> bool:
@@ -95,9 +146,9 @@ def _is_elsewhere(name: str) -> bool:
         return False
 
 
-def _line(text: str, at: int) -> int:
-    """The 1-based line of an offset into the text without its splices."""
-    for match in _SPLICE.finditer(text):
+def _line(text: str, splice: re.Pattern[str], at: int) -> int:
+    """The 1-based line of an offset into the text without these splices."""
+    for match in splice.finditer(text):
         if match.start() > at:
             break
         at += match.end() - match.start()

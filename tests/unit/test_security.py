@@ -100,6 +100,34 @@ def compiler() -> Iterator[HostedCompiler]:
         '#include "C:\\secret.h"',
         '#include "//host/share/x.h"',
         "#include <~/x.h>",
+        # A lone carriage return ends a line for g++.
+        '#define F "cuda.h"\n#define A 1 //\r#define F "/etc/passwd"\n#include F',
+        # Blanks behind a backslash: g++ joins these lines, NVRTC does not.
+        '#define F "cuda.h"\n#define A // \\ \n#define F "/etc/passwd"\n#include F',
+        '#define F "cuda.h"\n#define A // ??/\n#define F "/etc/passwd"\n#include F',
+        "#inc\\\f\nlude </etc/passwd>",
+        "#inc\\" + " " * 101 + "\nlude </etc/passwd>",
+        # One directive begins in a comment and ends in another.
+        '// # /*\n#include "/etc/passwd"\n// */ include <cuda.h>',
+        '/* #include <x */ #include "/etc/passwd" // >',
+        '#define F "cuda.h"\n/* #define A */ #define F "/etc/passwd"\n#include F',
+        '#define /* \n */ F "/etc/passwd"\n#include F',
+        # The name of a macro that is not all of the name.
+        '#define F "cuda.h"\n#define F\u00c1 "/etc/passwd"\n#include F\\u00c1',
+        '#define F "cuda.h"\n#define F$ "/etc/passwd"\n#include F$',
+        "#define X\n#define F <X/etc/passwd>\n#include F",
+        "#define X\n#define I(a) a\n#if I(__has_include(<X/etc/passwd>))\n#endif",
+        "#define Q(a) __has_include(<a>)\n#if Q(/etc/passwd)\n#endif",
+        '#define a "cuda.h"\n#define Q(a) __has_include(a)\n#if Q("/etc/passwd")\n#endif',
+        "#define Q(a) /*\n*/ __has_include(<a>)\n#if Q(/etc/passwd)\n#endif",
+        '#pragma GCC dependency "/etc/passwd"',
+        '#pragma GCC /* */ dependency "/etc/passwd"',
+        '_Pragma("GCC dependency \\"/etc/passwd\\"")',
+        '#define P(x) _Pragma(#x)\n#define D dependency\nP(GCC D "/etc/passwd")',
+        "%:line 9",
+        "#/**/line 9",
+        '#define F "/etc/passwd"\n# 1 F',
+        '#define F\\u00c1 "/etc/passwd"\n# 1 F\u00c1',
     ],
 )
 def test_a_text_cannot_name_a_file_elsewhere(compiler: HostedCompiler, line: str) -> None:
@@ -125,6 +153,10 @@ def test_a_text_cannot_name_a_file_elsewhere(compiler: HostedCompiler, line: str
         "#line 7",
         "#define S(x) #x",
         "#define PASTE(a, b) a ## b",
+        '#define H "own.cuh" // mine\r\n#include H // here\r',
+        "// #1 load, \\\n#2 store, as #define says\n/*\n # 1 load\n */",
+        "#define UNROLL(n) _Pragma(#n)",
+        "// one \f two \v three \x85 four \u2028 five",
     ],
 )
 def test_what_the_task_has_is_open_to_it(
@@ -162,7 +194,8 @@ def test_the_scan_takes_time_in_proportion_to_the_text() -> None:
     """With its square these would take hours."""
     for piece in (
         "#/*", "#include ", "#include <", "# include /*", "__has_include(", "\\\n", "#line ",
-        "#define A", "#/**/", "/*#", "#" + " " * 299, "defined ( ",
+        "#define A", "#/**/", "/*#", "#" + " " * 299, "defined ( ", "#if __has_include(<a>) ",
+        "/*" + "#/*" * 90 + "*/", "\\ ", "GCC ", "# 1 ",
     ):  # fmt: skip
         refused(piece * (200_000 // len(piece)), CompileOptions())
     refused("#define F <h>\n" * 10_000 + "#include F\n" * 10_000, CompileOptions())
