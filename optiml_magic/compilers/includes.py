@@ -1,8 +1,8 @@
 """Which files a text may name: those of the toolkit and of the task, never another's.
 
 A scan of the text, which also sees what a comment or an ``#if`` turns off: a text that names a file
-elsewhere is refused before any compiler, or any cache, could open it. What only macros that are
-pasted together could name is left to the confinement of the compiler's process.
+elsewhere is refused before any compiler, or any cache, could open it. A directive that only macros
+spell together is looked for in what nvcc's preprocessor wrote, before any answer is shown.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ _DEPENDENCY = re.compile(rf"\bGCC{_BLANKS}(?:dependency\b|/\*)")
 _SPELLED_PRAGMA = re.compile(rf"\b_Pragma\b(?!{_BLANKS}\({_BLANKS}\")")
 _DEFINED = re.compile(rf"{_HASH}define{_BLANKS}(?P<name>\w{{1,200}})(?P<value>[^\n]{{0,1000}}))")
 _LITERAL = re.compile(r"\s*\"([^\"]*)\"\s*(?:/[/*].*)?")
+# What g++ leaves are its own markers and pragmas, which begin in the first column.
+_LEFT_OVER = re.compile(rf"^(?!\# \d|\#pragma\b){_BLANKS}{_SIGN}", re.MULTILINE)
 _CELL_FOLDER = Path("/")  # the cell is called /cell.cu, and NVRTC looks beside it
 
 
@@ -66,6 +68,13 @@ def refused(text: str, options: CompileOptions) -> Diagnostic | None:
     for joined, splice in _readings(text).items():
         for at, complaint in _complaints(joined, options):
             return Diagnostic(_line(text, splice, at), "error", complaint)
+    return None
+
+
+def preprocessed_refused(text: str) -> Diagnostic | None:
+    """The same of what a preprocessor wrote, since nvcc's front end follows directives in it."""
+    if any(_LEFT_OVER.search(joined) for joined in _readings(text)):
+        return Diagnostic(0, "error", "a directive that only macros spell: write it itself")
     return None
 
 

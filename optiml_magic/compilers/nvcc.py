@@ -17,6 +17,7 @@ from pathlib import Path
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.diagnostics import CELL, failure, parse_log
+from optiml_magic.compilers.includes import preprocessed_refused
 from optiml_magic.compilers.ptxas import resources
 from optiml_magic.compilers.variables import module_variables
 from optiml_magic.errors import InternalError, MachineError, UsageError
@@ -26,6 +27,7 @@ from optiml_magic.source.exits import early_returns
 _FILE = CELL.rsplit("/", 1)[-1]
 _DEFINES = "optiml_defines.h"
 _FOLDER = "optiml_include_{}"
+_KEPT = "optiml_kept"
 _BEHIND = " (in the launch's kernel)"
 _NAME = "optiml_name_{}"
 _UNUSED_PRAGMA = 161  # our directives are pragmas unknown to the compiler
@@ -73,10 +75,20 @@ class NvccCompiler:
             _write_sources(folder, text, kernels, options)
             flags = [*_flags(chip, options), *options.arguments]
             # With line information, and without it for the identity, as with NVRTC.
+            kept = folder / _KEPT
+            kept.mkdir(exist_ok=True)
+            more = ["-lineinfo", "--keep", "--keep-dir", _KEPT]
             with ThreadPoolExecutor(2) as both:
-                lined = both.submit(self._built, folder, "lined", [*flags, "-lineinfo"])
+                lined = both.submit(self._built, folder, "lined", [*flags, *more])
                 plain = both.submit(self._built, folder, "plain", flags)
             first, second = lined.result(), plain.result()
+            files = kept.glob("*.ii")
+            written = [path.read_text(encoding="utf-8", errors="replace") for path in files]
+        complaint = next(filter(None, map(preprocessed_refused, written)), None)
+        if complaint is not None:
+            return CompileFailure((complaint,), complaint.message)
+        if not written and not isinstance(first, str):
+            raise InternalError("nvcc kept nothing that its preprocessor wrote")
         if isinstance(first, str):
             self._check_host(first)
             return _failure(first, text)

@@ -185,6 +185,30 @@ def test_the_compile_host_cannot_open_what_a_scan_does_not_see(
     assert "hidden words" not in failure.log
 
 
+@pytest.mark.skipif(not NVCC, reason="no nvcc with a host compiler on this machine")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "#define H #\nH include {}",
+        "#define H %:\nH include {}",
+        "#define J(a, b) a##b\nJ(%, :) include {}",
+        "#define S(x) x\nS(%\\)\n: include {}",
+        "#define E\n#define I include\nE # I {}",
+        "#define H #\nH 1 {}\nint a = b;",
+    ],
+)
+def test_nvcc_shows_nothing_of_a_file_that_macros_spell(tmp_path: Path, line: str) -> None:
+    """Its front end follows directives in what the host's preprocessor wrote."""
+    secret = tmp_path / "secret.h"
+    secret.write_text("hidden words\n")
+    made = NvccCompiler().compile(
+        line.format(f'"{secret}"') + "\n" + KERNEL, ("k",), chip("h200"), CompileOptions()
+    )
+    assert isinstance(made, CompileFailure)
+    assert "hidden" not in str(made)
+    assert made.errors[0].message.startswith("a directive that only macros spell")
+
+
 @given(st.text(st.sampled_from('#%: \t\n\\"<>/*.abcd?=includeline_'), max_size=60))
 def test_any_text_is_scanned(source: str) -> None:
     refused(source, CompileOptions())
