@@ -30,6 +30,10 @@ _AT_END = re.compile(
 )
 
 
+# Why a file did not open tells one that exists from one that does not.
+_REASON = re.compile(r"(cannot open source file \"[^\"\n]*\"): [^\n]*")
+
+
 def parse_log(log: str) -> tuple[Diagnostic, ...]:
     """The messages of a log in order. One in a header ends with the header's name and line."""
     found = []
@@ -59,5 +63,6 @@ def parse_log(log: str) -> tuple[Diagnostic, ...]:
 
 def failure(log: str, otherwise: str) -> CompileFailure:
     """A log without success: its errors, or the whole of it where none can be read."""
+    log = _REASON.sub(r"\1", log)
     errors = tuple(d for d in parse_log(log) if d.severity == "error")
     return CompileFailure(errors or (Diagnostic(0, "error", log.strip() or otherwise),), log)
