@@ -64,7 +64,10 @@ def misfit(program: Program, found: Interface, failure: CompileFailure) -> Bindi
         return None
     instance = _INSTANCE.search(failure.log)
     at = int((instance or error)["line"]) - _FIRST_LINE - _HEAD.count("\n") + 2
-    check = list(_checks(program, found))[at]
+    checks = list(_checks(program, found))
+    if not 0 <= at < len(checks):
+        return None  # the text numbers its own lines
+    check = checks[at]
     ctype, dtype = check.place.ctype, found.structs[check.name]
     told = check.message.format(instance["compiler"]) if instance else error["text"]
     return BindingError(

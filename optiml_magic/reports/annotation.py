@@ -111,18 +111,17 @@ def annotated(
         by_line[line].append(instruction)
     counts = _counts(counters)
     rows = text.removesuffix("\n").split("\n")  # as a compiler counts lines
-    last = max([len(rows), *by_line, *counts])
     return Annotation(
         name=name,
         lines=tuple(
             AnnotatedLine(
                 number,
-                rows[number - 1].rstrip("\r") if number <= len(rows) else "",
+                row.rstrip("\r"),
                 tuple(by_line[number]) if number in by_line else (),
                 counts.get(number),
                 tuple(finding for finding in findings if finding.line == number),
             )
-            for number in range(1, last + 1)
+            for number, row in enumerate(rows, start=1)  # a directive can name lines beyond
         ),
         facts=tuple(facts),
         kernels={lowered: given for given, lowered in build.names.items()},

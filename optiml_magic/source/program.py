@@ -260,6 +260,12 @@ def parse_program(text: str) -> Program:
     directives: list[Directive] = []
     repeat: RepeatDirective | None = None
     for line in lexed.active():
+        if line.word == "line" or line.word.isdigit():
+            raise SourceError(
+                "a line directive, which makes every line number below it false",
+                fix="Remove it.",
+                line=lexed.line_at(line.start),
+            )
         if not HEAD.match(line.text):
             _check_spelling(line, lexed)
             continue

@@ -238,3 +238,12 @@ def test_machine_code_is_remembered_and_a_broken_entry_is_not_believed(
     assert remembered(cubin.read_bytes()) == first
     assert first is not None
     assert {"LDG.E", "STG.E", "EXIT"} <= {i.opcode for i in first["_Z5scalePKfPfi"]}
+
+
+def test_an_annotation_ends_with_its_text() -> None:
+    """Assembly can name any line."""
+    far = SCALE.replace("    if", '    asm volatile(".loc 1 999999999 0");\n    if')
+    found = annotate(scaled(far), settings())
+    assert [line.number for line in found.lines] == list(range(1, far.count("\n") + 1))
+    with pytest.raises(SourceError, match="line 1: a line directive"):
+        annotate(scaled("#line 999999999\n" + SCALE), settings())

@@ -106,6 +106,13 @@ def test_twice_the_same_and_a_define_beside_a_tune_are_refused():
         parse_program("#pragma optiml tune T in {1} = 1\n#define T 4\n")
 
 
+@pytest.mark.parametrize("line", ["#line 9", "#  line 9", "# 9", '#line 9 "a.cu"'])
+def test_a_text_keeps_its_line_numbers(line):
+    with pytest.raises(SourceError, match="line 2: a line directive"):
+        parse_program(f"int a;\n{line}\n")
+    parse_program(f"// {line}\n#if 0\n{line}\n#endif\n")
+
+
 @pytest.mark.parametrize(
     "text",
     [
