@@ -29,7 +29,7 @@ from optiml_magic.verifiers import oracle
 from optiml_magic.verifiers.hazards import Inspection, Inspector, inspected
 from optiml_magic.verifiers.problem import Instance, Problem
 from optiml_magic.verifiers.scrutiny import Scrutiny
-from optiml_magic.verifiers.verify import judge, verify
+from optiml_magic.verifiers.verify import fresh_poison, judge, verify
 
 _AFTER = "a randomly chosen buffer set, after timing"
 
@@ -317,7 +317,7 @@ class Evaluator:
 
     def _job(self, prepared: Prepared) -> Job:
         instance, plan = prepared.plans[0]
-        return Job(instance.case.key, plan, 0, False, self._tools.instructions)
+        return Job(instance.case.key, plan, fresh_poison(), False, self._tools.instructions)
 
     def _counted(self, evaluations: list[Evaluation]) -> list[Evaluation]:
         """The counters of the whole batch, where a tool gives them; said once where it refuses."""
