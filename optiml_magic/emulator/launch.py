@@ -88,7 +88,7 @@ def launch(  # noqa: PLR0913  # a launch has this many parts
     count: bool,
 ) -> Run:
     """See ``Module.launch``. ``variables`` are the module's own."""
-    if complaint := _invalid(grid, block, kernel.shared_bytes + dynamic_shared):
+    if complaint := _invalid(kernel, grid, block, dynamic_shared):
         return Run(Fault("invalid_launch", complaint), None)
     packed = np.frombuffer(parameters, np.uint8).copy()
     arrays = [
@@ -184,8 +184,13 @@ def _counted(
     return tally(kernel.name, kernel.lowered, crew.counted(), read, written)
 
 
-def _invalid(grid: tuple[int, int, int], block: tuple[int, int, int], shared: int) -> str:
-    """Why a GPU would refuse this launch, or nothing. CUDA C++ Guide, "Compute Capabilities"."""
+def _invalid(
+    kernel: Kernel, grid: tuple[int, int, int], block: tuple[int, int, int], dynamic_shared: int
+) -> str:
+    """Why a GPU would refuse this launch, or nothing.
+
+    CUDA C++ Guide, "Compute Capabilities"; PTX ISA, "Performance-Tuning Directives".
+    """
     for name, size, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
         for axis, extent, limit in zip("xyz", size, most, strict=True):
             if not 1 <= extent <= limit:
@@ -193,6 +198,17 @@ def _invalid(grid: tuple[int, int, int], block: tuple[int, int, int], shared: in
     threads = block[0] * block[1] * block[2]
     if threads > _MAX_THREADS:
         return f"the block has {threads} threads; at most {_MAX_THREADS} are possible"
+    if kernel.most_threads is not None and threads > kernel.most_threads:
+        return (
+            f"the block has {threads} threads; the kernel's __launch_bounds__ (`.maxntid`) allow "
+            f"at most {kernel.most_threads}"
+        )
+    if kernel.block is not None and block != kernel.block:
+        given, wanted = (" x ".join(map(str, extents)) for extents in (block, kernel.block))
+        return (
+            f"the block is {given}; the kernel's __block_size__ (`.reqntid`) allows {wanted} alone"
+        )
+    shared = kernel.shared_bytes + dynamic_shared
     if shared > _MAX_SHARED:
         return (
             f"the block needs {shared} bytes of shared memory; at most {_MAX_SHARED} are possible"

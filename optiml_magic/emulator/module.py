@@ -206,6 +206,8 @@ def _kernel(
             Area(shared[v.name], v.size, plain_name(v.name), v.element)
             for v in shared_variables.values()
         ),
+        function.most_threads,
+        function.block,
     )
     return kernel, lowered.text
 

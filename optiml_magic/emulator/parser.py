@@ -6,6 +6,7 @@ and every variable of a function has a name of its own afterwards.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
 from dataclasses import replace
@@ -319,7 +320,7 @@ def _initial(text: str) -> tuple[int | Symbol, ...]:
 def _header(statement: str) -> Function:
     match = re.match(
         r".*?\.(?P<kind>entry|func)\s*(?:\((?P<results>[^)]*)\))?\s*(?P<name>[\w$]+)"
-        r"\s*(?:\((?P<params>.*?)\))?[^()]*$",
+        r"\s*(?:\((?P<params>.*?)\))?(?P<directives>[^()]*)$",
         statement,
     )
     if match is None:
@@ -328,9 +329,28 @@ def _header(statement: str) -> Function:
     def variables(group: str | None) -> list[Variable]:
         return [v for part in split(group or "") for v in declaration(part) or ()]
 
+    _refuse_clusters(match["directives"])
+    most = _extents(match["directives"], "maxntid")
     return Function(
         match["name"],
         match["kind"] == "entry",
         variables(match["params"]),
         variables(match["results"]),
+        most_threads=math.prod(most) if most else None,
+        block=_extents(match["directives"], "reqntid"),
     )
+
+
+def _extents(directives: str, name: str) -> tuple[int, int, int] | None:
+    """The extents that a directive of a kernel gives. PTX ISA, "Performance-Tuning Directives"."""
+    match = re.search(rf"\.{name}\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", directives)
+    return (int(match[1]), int(match[2] or 1), int(match[3] or 1)) if match else None
+
+
+def _refuse_clusters(directives: str) -> None:
+    """PTX ISA, "Cluster Dimension Directives". A cluster of one block is like any block."""
+    size = _extents(directives, "reqnctapercluster")
+    if (size or ".explicitcluster" in directives) and size != (1, 1, 1):
+        text = f".reqnctapercluster {', '.join(map(str, size))}" if size else ".explicitcluster"
+        message = f"`{text}` is not supported: the emulator has no clusters."
+        raise UnsupportedPtx(text, 0, message)

@@ -146,6 +146,8 @@ class Variable:
 
 @dataclass
 class Function:
+    """``most_threads`` and ``block`` limit the launches of a kernel, where it says so."""
+
     name: str
     entry: bool
     params: list[Variable]
@@ -153,6 +155,8 @@ class Function:
     variables: list[Variable] = field(default_factory=list)
     body: list[Item] = field(default_factory=list)
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of brx.idx
+    most_threads: int | None = None
+    block: tuple[int, int, int] | None = None
 
 
 @dataclass

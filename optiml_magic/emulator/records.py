@@ -36,6 +36,8 @@ class Kernel:
     shared_bytes: int
     local_bytes: int
     shared: tuple[Area, ...] = ()  # its shared variables, by their offsets
+    most_threads: int | None = None  # of a block, where the kernel says so
+    block: tuple[int, int, int] | None = None  # the only one it may be launched with
 
 
 _FORMATS = {"i32": "<i4", "i64": "<i8", "ptr": "<i8"}

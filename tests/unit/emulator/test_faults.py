@@ -181,6 +181,55 @@ def test_impossible_launches(run, grid, block, shared):
     assert fault.message
 
 
+BOUNDED = """extern "C" {
+__global__ void __launch_bounds__(64, 2) bounded(int* a) { atomicAdd(a, 1); }
+__global__ void __block_size__((32, 2, 1)) exact(int* a) { atomicAdd(a, 1); }
+}"""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "block", "message"),
+    [
+        ("bounded", 64, ""),
+        ("bounded", (4, 4, 4), ""),  # PTX ISA: the product of the extents is the limit
+        ("bounded", 65, "65 threads; the kernel's __launch_bounds__ (`.maxntid`) allow at most 64"),
+        ("bounded", (4, 4, 5), "has 80 threads"),
+        ("exact", (32, 2), ""),
+        ("exact", 64, "64 x 1 x 1; the kernel's __block_size__ (`.reqntid`) allows 32 x 2 x 1 alone"),
+        ("exact", 32, "the block is 32 x 1 x 1"),
+    ],
+)  # fmt: skip
+def test_a_kernel_limits_its_own_launches(run, kernel, block, message):
+    a = np.zeros(1, np.int32)
+    fault = run(BOUNDED, kernel, 2, block, a).fault
+    if message:
+        assert fault.kind == "invalid_launch"
+        assert message in fault.message
+    else:
+        assert (fault, a[0]) == (None, 2 * np.prod(block))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "word"),
+    [
+        ("__cluster_dims__(3, 1, 1)", ".reqnctapercluster 3, 1, 1"),
+        ("__block_size__((32, 1, 1), (2, 1, 1))", ".reqnctapercluster 2, 1, 1"),
+        ("__cluster_dims__()", ".explicitcluster"),
+    ],
+)
+def test_clusters_are_refused(attribute, word):
+    with pytest.raises(emulator.UnsupportedPtx, match="has no clusters") as caught:
+        module_of(f'extern "C" __global__ void {attribute} k(int* a) {{ *a = 1; }}')
+    assert caught.value.instruction == word
+
+
+def test_a_cluster_of_one_block_is_none(run):
+    a = np.zeros(1, np.int32)
+    source = 'extern "C" __global__ void __cluster_dims__(1) k(int* a) { atomicAdd(a, 1); }'
+    assert run(source, "k", 8, 32, a).fault is None
+    assert a[0] == 8 * 32
+
+
 def test_arguments_are_checked():
     module = module_of(SOURCE)
     with pytest.raises(ValueError, match="takes 2 arguments, 1"):
