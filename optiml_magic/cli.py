@@ -1,9 +1,13 @@
-"""The command line: ``optiml VERB TASK.py``. Exit 0 done, 1 a kernel failed, 2 usage."""
+"""The command line: ``optiml VERB TASK.py``.
+
+Exit 0 done, 1 a kernel failed, 2 usage, 141 nobody read the output to its end.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +28,17 @@ from optiml_magic.testing.kernels import DEMO, known_task
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
+    try:
+        status = _command(words)
+        sys.stdout.flush()  # a pipe may break here first
+    except BrokenPipeError:  # whoever reads has enough, as `head` has
+        # The interpreter flushes what is left when it exits, and would complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _UNREAD
+    return status
+
+
+def _command(words: Sequence[str] | None) -> int:
     try:
         options = parsers.parse(parsers.line_parser(), sys.argv[1:] if words is None else words)
         _check_outputs(options)
@@ -162,6 +177,7 @@ def _experience(options: argparse.Namespace) -> int:
 
 
 _DEMO_BUDGET = 16  # enough for these three
+_UNREAD = 141  # what a shell says of a program that SIGPIPE ended
 
 _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "optimize": _optimize,

@@ -172,3 +172,15 @@ def test_annotate_prints_the_lines_and_writes_page_and_json(folder: Path) -> Non
     assert {"st.global.f32"} == {
         i["text"].split()[0] for i in hot["instructions"] if i["text"].startswith("st.")
     }
+
+
+@pytest.mark.parametrize("words", [("annotate", "task.py"), ("run", "task.py"), ("--help",)])
+def test_a_reader_that_has_enough_ends_it_quietly(folder: Path, words: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "optiml_magic.cli", *words]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=folder) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        told = process.stderr.read()
+    assert (process.returncode, told) == (141, "")
