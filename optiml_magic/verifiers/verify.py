@@ -88,7 +88,8 @@ def blamed(
         return verdict
     told = replace(check, writer=writer)
     checks = tuple(told if c is check else c for c in verdict.checks)
-    return replace(verdict, summary=_describe(told, condition), checks=checks)
+    summary = _describe(told, condition)
+    return replace(verdict, summary=summary, line=verdict.line or writer.line, checks=checks)
 
 
 def fresh_poison() -> int:
@@ -115,7 +116,7 @@ def _describe(check: OutputCheck, condition: str) -> str:
     )
     if check.writer is not None:
         who = check.writer
-        text += f", written on line {who.line} by thread {who.thread} of block {who.block}"
+        text += f", written by thread {who.thread} of block {who.block}"
     if check.max_ulp and check.max_abs_error:
         text += f"; the worst is off by {check.max_abs_error:.3g}, {check.max_ulp:.3g} ulp"
     off_by_one = check.rtol == check.atol == 0 and check.max_abs_error == 1

@@ -41,13 +41,17 @@ def test_the_first_wrong_element_has_its_writer_in_text_and_html() -> None:
     assert found.writer == Writer((2, 0, 0), (2, 0, 0), 4)
     pages = view._repr_mimebundle_()
     for words in (
-        "out[130] = 7.0, wanted 262.0, written on line 4 by thread (2, 0, 0) of block (2, 0, 0)",
+        "line 4: 190 of 320 elements of `out` are wrong on seed 0: first out[130] = 7.0, ",
+        "out[130] = 7.0, wanted 262.0, written by thread (2, 0, 0) of block (2, 0, 0)",
         "ulp",
         "out: where it is wrong (. nowhere, + here and there, # everywhere)",
         "....####",
     ):
         assert words in pages["text/plain"]
         assert words in pages["text/html"]
+    assert view.evaluation.verdict.line == 4
+    for page in pages.values():
+        assert page.count("line 4") == 1
 
 
 def test_of_two_writers_it_is_the_last() -> None:
