@@ -50,8 +50,11 @@ class _View:
 
 def _rightness(check: OutputCheck) -> str:
     right = f"{check.elements - check.wrong} of {check.elements} right"
+    if not check.comparable:
+        return right
     ulp = f", at most {check.max_ulp:.3g} ulp" if check.max_ulp and not check.wrong else ""
-    return f"{right}, relative error {check.error:.2g} (allowed {check.rtol:.2g}){ulp}"
+    of = " of the finite ones" if check.nonfinite else ""
+    return f"{right}, relative error{of} {check.error:.2g} (allowed {check.rtol:.2g}){ulp}"
 
 
 class CheckView(_View):

@@ -73,6 +73,11 @@ class OutputCheck:
         """Whether every element is within the tolerance."""
         return self.wrong == 0
 
+    @property
+    def comparable(self) -> bool:
+        """Whether the errors are of what is wrong: they are not where all of that is NaN."""
+        return self.passed or self.wrong > self.nonfinite
+
 
 @dataclass(frozen=True)
 class Verdict:

@@ -117,8 +117,9 @@ def _describe(check: OutputCheck, condition: str) -> str:
     if check.writer is not None:
         who = check.writer
         text += f", written by thread {who.thread} of block {who.block}"
-    if check.max_ulp and check.max_abs_error:
-        text += f"; the worst is off by {check.max_abs_error:.3g}, {check.max_ulp:.3g} ulp"
+    if check.comparable and check.max_ulp and check.max_abs_error:
+        of = " of the finite ones" if check.nonfinite else ""
+        text += f"; the worst{of} is off by {check.max_abs_error:.3g}, {check.max_ulp:.3g} ulp"
     off_by_one = check.rtol == check.atol == 0 and check.max_abs_error == 1
     if off_by_one and check.got != check.wanted and not check.unwritten:
         text += "; every one is off by 1: if that is rounding, allow it with --atol 1"

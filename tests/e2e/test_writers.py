@@ -54,6 +54,28 @@ def test_the_first_wrong_element_has_its_writer_in_text_and_html() -> None:
         assert page.count("line 4") == 1
 
 
+def test_where_all_that_is_wrong_is_nan_no_error_is_told() -> None:
+    """Each right element is off by a rounding, which says nothing of what is wrong."""
+    spoilt = RIGHT.replace("2 * x[i];", "i % 4 ? 1.9999999f * x[i] : NAN;")
+    view = CheckView(evaluate_once(task(), resolve(), program=spoilt, hazards=True))
+    (found,) = view.evaluation.verdict.checks
+    assert (found.wrong, found.nonfinite, found.max_ulp > 0) == (80, 80, True)
+    for page in view._repr_mimebundle_().values():
+        assert "80 are NaN or infinite and should not be" in page
+        assert "240 of 320 right" in page
+        assert "the worst" not in page
+        assert "relative error" not in page
+
+
+def test_where_some_of_it_is_nan_the_errors_are_of_the_others() -> None:
+    spoilt = RIGHT.replace("2 * x[i];", "i % 4 ? 2 * x[i] : i % 8 ? NAN : 3 * x[i];")
+    view = CheckView(evaluate_once(task(), resolve(), program=spoilt, hazards=True))
+    for page in view._repr_mimebundle_().values():
+        assert "; the worst of the finite ones is off by 313, " in page
+        assert "; 40 are NaN or infinite and should not be" in page
+        assert "240 of 320 right, relative error of the finite ones 0.19 " in page
+
+
 def test_of_two_writers_it_is_the_last() -> None:
     wrong = RIGHT.replace("}\n", "    if (i == 300) atomicExch(&out[9], 5.0f);\n}\n")
     found = check(wrong)
