@@ -6,7 +6,7 @@ the parameter, its line and the change to make.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal
@@ -117,6 +117,8 @@ def scalars(program: Program, found: Interface) -> tuple[str, ...]:
 
 def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interface:
     """The interface that the input program gives its task; ``values`` are its inputs by name."""
+    arrays = {name for name, value in values.items() if isinstance(value, np.ndarray)}
+    check_own_names(program, arrays | {*task.outputs, *task.inout}, values)
     temporary = {directive.name for directive in program.scratch}
     set_before = {d.buffer for d in program.zeros} | {d.buffer for d in program.inits}
     buffers: dict[str, BoundBuffer] = {}
@@ -160,6 +162,36 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
             fix="write the result to a pointer parameter, or say --out NAME",
         )
     return found
+
+
+def check_own_names(program: Program, arrays: Collection[str], values: Collection[str]) -> None:
+    """No directive takes the place of what the task gives.
+
+    ``arrays`` and ``values`` are the names that it gives: to a tuned name that is passed for a
+    parameter of another name, or for none, a value of the task is nothing.
+    """
+    for scratch in program.scratch:
+        if scratch.name in arrays:
+            raise SourceError(
+                f"`{scratch.name}` is scratch here, and an array of the task",
+                fix="take the directive away, or rename the scratch buffer and its parameter",
+                line=scratch.line,
+            )
+    if not program.tunes:
+        return
+    taken = {
+        p.name
+        for launch, kernel in launched(program)
+        for p, e in pairs(launch, kernel)
+        if not p.pointer and p.name == e.name
+    }
+    for tune in program.tunes:
+        if tune.name in taken and tune.name in values:
+            raise SourceError(
+                f"`{tune.name}` is tuned here, and a parameter whose value the task gives",
+                fix=f"take the directive away, or leave `{tune.name}` out of the task's inputs",
+                line=tune.line,
+            )
 
 
 def _uses(program: Program) -> Iterator[tuple[Parameter, str]]:

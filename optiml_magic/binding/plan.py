@@ -13,6 +13,7 @@ from optiml_magic.binding.elements import element_dtype, wanted
 from optiml_magic.binding.interface import (
     BoundBuffer,
     Interface,
+    check_own_names,
     launched,
     pairs,
 )
@@ -62,9 +63,12 @@ def plan(
 
     Raises:
         BindingError: a name that the task does not have, a size that is out of range.
-        SourceError: an expression that cannot be evaluated.
+        SourceError: an expression that cannot be evaluated, a directive that takes a name of the
+            task's.
         RequirementError: a ``require`` that does not hold.
     """
+    buffers = {buffer.name: buffer for buffer in found.buffers}
+    check_own_names(program, buffers, found.scalars)
     integers = {**found.constants, **_integers(values, program, chip)}
     for requirement in program.requires:
         if not requirement.condition.evaluate(integers, shapes):
@@ -74,7 +78,6 @@ def plan(
                 line=requirement.line,
             )
     scratch = tuple(_scratch(program, integers, shapes))
-    buffers = {buffer.name: buffer for buffer in found.buffers}
     known: dict[str, BoundBuffer | Scratch] = {**buffers, **{s.name: s for s in scratch}}
     own = {name: value for name, value in values.items() if name not in program.values}
     env = _Environment(own, integers, shapes, chip, known, found.structs)

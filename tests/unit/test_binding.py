@@ -290,3 +290,47 @@ def test_a_tuned_name_has_its_own_value_whatever_else_is_called_so() -> None:
     assert [a for a in launch.arguments if isinstance(a, ScalarArgument)] == [
         ScalarArgument(struct.pack("<i", value).hex()) for value in (4, 8, 8)
     ]
+
+
+SIZED = """\
+#pragma optiml launch k grid(1) block(8)
+__global__ void k(const float* x, float* out, float* part, int n) {
+    part[threadIdx.x] = x[n]; out[threadIdx.x] = part[threadIdx.x];
+}
+"""
+PART = "#pragma optiml scratch part f4[n]\n"
+
+
+@pytest.mark.parametrize(
+    ("directive", "message", "fix"),
+    [
+        ("scratch x f4[n]", "`x` is scratch here, and an array of the task", "rename the scratch"),
+        ("scratch out f4[n]", "`out` is scratch here", "take the directive away"),
+        (
+            "tune n in {1, 2} = 1",
+            "`n` is tuned here, and a parameter",
+            "leave `n` out of the task's",
+        ),
+    ],
+)
+def test_a_directive_takes_no_name_of_the_task(directive: str, message: str, fix: str) -> None:
+    values = {"x": F4, "out": F4, "n": 8}
+    found, text = bound(PART + SIZED, **values), f"{PART}#pragma optiml {directive}\n{SIZED}"
+    shapes = {"x": (8,), "out": (8,)}
+    with pytest.raises(SourceError, match=message) as given:
+        bound(text, **values)
+    with pytest.raises(SourceError, match=message) as candidate:
+        plan(parse_program(text), found, built({"k": "k"}), values, shapes, chip("h200"))
+    for error in (given.value, candidate.value):
+        assert error.line == 2
+        assert fix in error.fix
+
+
+def test_scratch_and_tuned_names_of_a_program_s_own_are_no_names_of_the_task() -> None:
+    text = f"{PART}#pragma optiml tune n in {{1, 2}} = 2\n{SIZED}"
+    result = planned(parse_program(text), x=F4, part=3)  # a number is no array to start from
+    assert [(s.name, s.elements) for s in result.scratch] == [("part", 2)]
+    assert result.launches[0].arguments[-1] == ScalarArgument(struct.pack("<i", 2).hex())
+    declared = Task(text, outputs={"part": "f4[8]"})
+    with pytest.raises(SourceError, match="`part` is scratch here"):
+        interface(parse_program(text), declared, {"x": F4})
