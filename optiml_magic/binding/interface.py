@@ -157,6 +157,12 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
             structs[variable.name] = variable.dtype
     found = Interface(tuple(buffers.values()), tuple(scalars), structs, task.constants)
     if not found.named("output", "inout"):
+        if program.scratch:
+            raise BindingError(
+                "the kernel writes to scratch alone, so there is nothing to check",
+                fix="take the scratch directive of its output away",
+                line=program.scratch[0].line,
+            )
         raise BindingError(
             "the kernel writes to none of its parameters, so there is nothing to check",
             fix="write the result to a pointer parameter, or say --out NAME",

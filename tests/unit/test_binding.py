@@ -326,6 +326,12 @@ def test_a_directive_takes_no_name_of_the_task(directive: str, message: str, fix
         assert fix in error.fix
 
 
+def test_an_output_that_is_scratch_leaves_nothing_to_check() -> None:
+    with pytest.raises(BindingError, match="writes to scratch alone") as raised:
+        bound(f"#pragma optiml scratch out f4[n]\n{ADD}", x=F4, n=8)
+    assert raised.value.line == 1
+
+
 def test_scratch_and_tuned_names_of_a_program_s_own_are_no_names_of_the_task() -> None:
     text = f"{PART}#pragma optiml tune n in {{1, 2}} = 2\n{SIZED}"
     result = planned(parse_program(text), x=F4, part=3)  # a number is no array to start from
