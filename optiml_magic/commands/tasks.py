@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from optiml_magic.errors import BindingError, OptimlError, UsageError
+from optiml_magic.errors import BindingError, OptimlError, SourceError, UsageError
 from optiml_magic.model.task import Task
 from optiml_magic.source.expressions import nearest
+from optiml_magic.source.program import parse_program
 from optiml_magic.source.signature import kernels
 from optiml_magic.source.variables import device_variables
 
@@ -64,6 +65,7 @@ def from_cell(
     renamed = _renamed(options.inputs)
     wanted = {p.name for kernel in kernels(cell) for p in kernel.parameters}
     wanted |= {v.bare_name for v in device_variables(cell) if not v.initialised}
+    wanted -= _own(cell)  # what an earlier cell left under such a name is not meant
     wanted |= set(_names(options.args)) | set(renamed)
     inputs: dict[str, Any] = {}
     for parameter in sorted(wanted):
@@ -112,6 +114,15 @@ def name_of(task: Task) -> str:
     """The task's name, or that of its first kernel."""
     found = kernels(task.text)
     return task.name or (found[0].name if found else "kernel")
+
+
+def _own(cell: str) -> set[str]:
+    """Names that the cell's directives make themselves: scratch buffers, tuned values."""
+    try:
+        program = parse_program(cell)
+    except SourceError:  # it is told when the task is prepared
+        return set()
+    return {one.name for one in program.scratch} | {one.name for one in program.tunes}
 
 
 def _reference(name: str | None, namespace: Mapping[str, Any]) -> Any:

@@ -55,6 +55,17 @@ def test_names_may_differ() -> None:
         tasks.from_cell(CELL, cell("check --inputs n=m"), {})
 
 
+def test_a_variable_that_is_called_like_a_scratch_buffer_is_not_an_input() -> None:
+    text = "#pragma optiml scratch part f4[64]\n" + CELL.replace(
+        "float* x", "float* x, float* part"
+    )
+    assert "float* part" in text
+    found = tasks.from_cell(text, cell("check"), {"x": [1.0], "n": 1, "part": np.ones(3)})
+    assert set(found.inputs) == {"x", "n"}
+    named = tasks.from_cell(text, cell("check --inputs part"), {"part": np.ones(3)})
+    assert set(named.inputs) == {"part"}
+
+
 @pytest.mark.parametrize(
     ("namespace", "message"),
     [({}, "`ref` is not defined"), ({"ref": 3}, "`ref` is no function")],
