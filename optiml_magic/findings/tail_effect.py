@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from optiml_magic.findings.subject import Subject
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 from optiml_magic.model.hypothesis import TIME
-from optiml_magic.profilers.occupancy import occupancy
 
 _EFFICIENCY = 0.75  # waves over whole waves
 _WORK = 8.0  # times an empty launch: below it there is no throughput to speak of
 _TRAFFIC = 0.6  # of the time that memory may take: a part of the chip can keep it busy
+_LIMITS = ("warps", "blocks", "registers", "shared")
 _METRIC = "launch__waves_per_multiprocessor"
 
 
@@ -35,6 +35,8 @@ class TailEffect:
         if efficiency >= _EFFICIENCY or (subject.share("dram") or 0.0) > _TRAFFIC:
             return
         line, blocks = _launch(subject, waves)
+        if not blocks:
+            return
         fit = round(blocks / waves)
         yield Finding(
             tool=self.name,
@@ -58,8 +60,10 @@ class TailEffect:
 
 def _launch(subject: Subject, waves: float) -> tuple[int, int]:
     """The line and the blocks of the launch that has so many waves."""
-    resources, written = subject.build.resources, subject.program.launches
+    measured, written = subject.measured, subject.program.launches
+    limits = [measured.get(f"launch__occupancy_limit_{name}") for name in _LIMITS]
+    fit = min((x for x in limits if x is not None), default=0.0) * subject.chip.sms
     for at, run in enumerate(subject.runs):
-        if occupancy(subject.chip, run.launch, resources[run.launch.kernel]).waves == waves:
+        if run.launch.blocks == round(waves * fit):
             return written[min(at, len(written) - 1)].line if written else 0, run.launch.blocks
     return 0, 0
