@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from optiml_magic.chips import Chip
-from optiml_magic.devices.base import Device, Execution, Fault, Job
+from optiml_magic.devices.base import Device, Fault, Job
 from optiml_magic.model.build import Build, MachineInstruction
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.launch import LaunchPlan
@@ -55,7 +55,7 @@ class EmulatedProfiler:
         build: Build,
         job: Job,
         best: float = float("inf"),  # noqa: ARG002  # one run is enough for whoever is slow
-    ) -> Measurement | Fault | Execution:
+    ) -> Measurement | Fault:
         execution = self._device.execute(build, replace(job, count=True, sample=self._sample))
         if execution.fault is not None and self._sample:
             # Blocks that wait for others need them all: only a whole grid says what is a fault.
@@ -63,9 +63,6 @@ class EmulatedProfiler:
         if execution.fault is not None:
             return execution.fault
         counters, chip = execution.counters, self._chip
-        whole = not any(counted.sampled for counted in counters)
-        if whole and not all(check.passed for check in execution.checks):
-            return execution  # it was right before: it knows the run that is counted
         fits = fitted(chip, build, job.plan)
         estimates = [
             estimate(chip, launch, counted, fit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.testing.hostile.base import Hostile, doubling
 
-_ERROR, _PASSED = Outcome.COMPILE_ERROR, Outcome.PASSED
+_ERROR, _PASSED, _INVALID = Outcome.COMPILE_ERROR, Outcome.PASSED, Outcome.INVALID
 _BOMB = """\
 template <int N, int M> struct F {
     static constexpr int v = F<N - 1, 2 * M>::v + F<N - 1, 2 * M + 1>::v;
@@ -56,6 +56,6 @@ COMPILING = {
     "include of an endless file": _including("#include </dev/zero>"),
     "a question for a file": _including('#if __has_include("/etc/passwd")\n#endif'),
     "embedded file": _including('__device__ char d[] = {\n#embed "/etc/passwd"\n};'),
-    "a false file name": _including('#line 1 "/etc/passwd"'),
+    "a false file name": Hostile(doubling("", before='#line 1 "/etc/passwd"\n'), (_INVALID,)),
     "assembly with a file": Hostile(doubling('asm(".incbin \\"/etc/passwd\\"");'), (_ERROR,)),
 }
