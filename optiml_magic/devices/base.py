@@ -165,6 +165,11 @@ class Draw:
     celsius: float = 0.0
 
 
+def is_emulated(name: str) -> bool:
+    """Whether a device of that name runs PTX on the CPU."""
+    return name.startswith("emulated:")
+
+
 class Device(Protocol):
     """Runs builds on cases. One at a time, from one thread."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from optiml_magic.chips import CHIPS, DEFAULT_CHIP, Chip, chip
+from optiml_magic.devices.base import is_emulated
 from optiml_magic.devices.driver import advice, driver_release
 from optiml_magic.errors import MachineError, UsageError
 
@@ -41,7 +42,7 @@ class Choice:
     @property
     def is_emulated(self) -> bool:
         """Whether its times are estimates."""
-        return self.name.startswith("emulated:")
+        return is_emulated(self.name)
 
 
 def choose(asked: str) -> Choice:

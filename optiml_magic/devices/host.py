@@ -28,6 +28,7 @@ from optiml_magic.devices.base import (
     Execution,
     Fault,
     TimedDevice,
+    is_emulated,
 )
 from optiml_magic.devices.printed import Printed
 from optiml_magic.errors import MachineError
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> int:
     """Serve the device named by the only argument."""
     be_expendable()
     requests, answers = own_streams()
-    if arguments[0].startswith("emulated:"):  # CUDA reserves more addresses than there is memory
+    if is_emulated(arguments[0]):  # CUDA reserves more addresses than there is memory
         limit_memory()
     device = open_device(arguments[0])
     serve(partial(_answer, device, Printed()), wire.KINDS, requests, answers)

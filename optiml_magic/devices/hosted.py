@@ -23,6 +23,7 @@ from optiml_magic.devices.base import (
     Job,
     Sampling,
     Timing,
+    is_emulated,
 )
 from optiml_magic.devices.turns import turn
 from optiml_magic.errors import InternalError, MachineError
@@ -94,8 +95,7 @@ class HostedDevice:
 
     def _lean(self, build: Build) -> Build:
         """The build without what this device does not run."""
-        is_emulated = self.name.startswith("emulated:")
-        return replace(build, cubin=b"") if is_emulated else replace(build, ptx="")
+        return replace(build, cubin=b"") if is_emulated(self.name) else replace(build, ptx="")
 
     def _make_room(self, builds: Sequence[Build]) -> None:
         """Before a request, since what was left in buffers is read after one."""

@@ -48,7 +48,7 @@ class SlowMath:
             costs = _costs(run, counts) if counts.blocks else _measured(run, counts)
             hidden = sum(cost for cost, _ in costs.values()) if counts.blocks else 0.0
             total = counts.warp_instructions + hidden
-            costs = _most(costs, _calls(run, subject))
+            costs = _most(costs, _calls(run, counts, subject))
             slow = sum(cost for cost, _ in costs.values())
             if not costs or slow < _PART * total:
                 continue
@@ -96,12 +96,13 @@ def _measured(run: Run, counts: KernelCounters) -> dict[int, tuple[float, str]]:
     }
 
 
-def _calls(run: Run, subject: Subject) -> dict[int, tuple[float, str]]:
+def _calls(run: Run, counts: KernelCounters, subject: Subject) -> dict[int, tuple[float, str]]:
     """Instructions of exact functions by source line, where the text calls one."""
     assert run.code is not None
     static = Counter(instruction.line for instruction in run.code.instructions)
     found: dict[int, tuple[float, str]] = {}
-    for line, executed in run.per_line.items():
+    for counted_line in counts.lines:
+        line, executed = counted_line.line, counted_line.warp_instructions
         names = _EXACT.findall(subject.text(line))
         body = static[line] - _CHEAP * len(names)
         if names and body > 0 and executed:

@@ -264,7 +264,7 @@ def default_counters() -> tuple[str, ...]:
     return tuple(entry.name for entry in VOCABULARY.values() if entry.default)
 
 
-# 14 metrics that cost ncu few replays of a launch: what rewards, roofline and hypotheses read.
+# 14 metrics that cost ncu few replays of a launch: what rewards and roofline read.
 _BRIEF = (
     INSTRUCTIONS,
     "smsp__thread_inst_executed_per_inst_executed.ratio",

@@ -10,7 +10,7 @@ import numpy as np
 from optiml_magic.chips import chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
-from optiml_magic.devices.base import Buffer, Case, Device, Job, Tolerance
+from optiml_magic.devices.base import Buffer, Case, Device, Job, Tolerance, is_emulated
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import (
     Argument,
@@ -117,7 +117,7 @@ class DeviceContract:
         assert device.execute(good, self.job(good)).checks[0].passed
 
     def test_counts_are_given_when_asked_for(self, device: Device) -> None:
-        if not device.name.startswith("emulated:"):
+        if not is_emulated(device.name):
             return  # a card is counted from outside, by ncu
         build = self.build()
         device.put(self.case())

@@ -23,7 +23,9 @@ from optiml_magic.model.dtypes import kind
 Scale = Callable[[Array, np.random.Generator], Array]
 
 
-def _times(factor: float) -> Scale:
+def times(factor: float) -> Scale:
+    """That many times the values."""
+
     def scaled(array: Any, rng: np.random.Generator) -> Array:
         del rng
         with np.errstate(over="ignore"):
@@ -37,7 +39,7 @@ def _below_zero(array: Any, rng: np.random.Generator) -> Array:
     if array.dtype.kind == "c":
         same: Array = array
         return same
-    return _times(-1e4)(np.abs(array), rng)
+    return times(-1e4)(np.abs(array), rng)
 
 
 def _magnitudes(array: Any, rng: np.random.Generator) -> Array:
@@ -55,13 +57,13 @@ def _mixed(array: Array, rng: np.random.Generator) -> Array:
 
 
 SCALES: Mapping[str, Scale] = {
-    "inputs x 3": _times(3.0),
-    "inputs x 0.01": _times(0.01),
-    "inputs negated": _times(-1.0),
+    "inputs x 3": times(3.0),
+    "inputs x 0.01": times(0.01),
+    "inputs negated": times(-1.0),
     "inputs of mixed signs": _mixed,
     "inputs of mixed magnitudes": _magnitudes,
-    "inputs x 100": _times(100.0),
-    "inputs x 10000": _times(1e4),
+    "inputs x 100": times(100.0),
+    "inputs x 10000": times(1e4),
     "inputs x 10000, all negative": _below_zero,
 }
 
@@ -127,11 +129,6 @@ SCALARS_TOO: Mapping[str, tuple[float, float]] = {
 }
 
 
-def times(factor: float) -> Scale:
-    """That many times the values."""
-    return _times(factor)
-
-
 def rescaled(
     values: Mapping[str, Any], names: Collection[str], factor: float = FACTOR
 ) -> dict[str, Any]:
@@ -153,7 +150,7 @@ def _is_float(value: Any) -> bool:
 def _scalar(value: Any, factor: float) -> Any:
     if not isinstance(value, np.generic) or isinstance(value, float):
         return type(value)(factor * value)
-    return _changed(np.array([value]), _times(factor), np.random.default_rng(0), "fc")[0]
+    return _changed(np.array([value]), times(factor), np.random.default_rng(0), "fc")[0]
 
 
 def scaled(

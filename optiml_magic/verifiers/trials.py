@@ -11,12 +11,11 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from optiml_magic.devices.base import Array, Buffer, Device, Job, Order
+from optiml_magic.devices.base import Array, Buffer, Device, Job, Order, is_emulated
 from optiml_magic.devices.compare import compare
 from optiml_magic.errors import RequirementError, UsageError
 from optiml_magic.model.build import Build
@@ -118,9 +117,8 @@ class Trials:
             if largest is None or elements > largest[0]:
                 largest = (elements, name, draw)
         if largest is not None:
-            prefix, given_draw = f"{largest[1]}, ", largest[2]
-            further = self._scaled(prefix, given_draw), self._other(prefix, given_draw)
-            for condition in chain(*further):
+            at = f"{largest[1]}, ", largest[2]
+            for condition in (*self._scaled(*at), *self._other(*at)):
                 instance = self._learned(condition, f"small-{condition.name}")
                 found += [instance] if instance else []
         self.small = tuple(found)
@@ -195,19 +193,17 @@ class Trials:
     def _other(self, prefix: str, draw: Callable[[], Mapping[str, Any]]) -> Iterator[_Condition]:
         """What shows at a small size, if at all."""
         first, scalars = self._problem.first.values, self._problem.interface.scalars
-        floats = has_arrays(first, self._arrays)
-        for name, scale in SPARSE.items() if floats else ():
-            yield self._condition(prefix + name, draw, scale)
-        for name, (inputs, factor) in (
-            SCALARS_TOO.items() if floats and has_float_scalars(first, scalars) else ()
-        ):
-            yield self._condition(
-                prefix + name, partial(_rescaled, draw, scalars, factor), times(inputs)
-            )
+        if has_arrays(first, self._arrays):
+            for name, scale in SPARSE.items():
+                yield self._condition(prefix + name, draw, scale)
+            for name, (inputs, factor) in (
+                SCALARS_TOO.items() if has_float_scalars(first, scalars) else ()
+            ):
+                other = partial(_rescaled, draw, scalars, factor)
+                yield self._condition(prefix + name, other, times(inputs))
         # Integers may be addresses, which only the emulated device checks one by one. Equal ones
         # may be where several threads write: it must not matter who comes last.
-        emulated = self._device.name.startswith("emulated:")
-        if emulated and has_arrays(first, self._arrays, "iu"):
+        if is_emulated(self._device.name) and has_arrays(first, self._arrays, "iu"):
             for name, scale in INTEGERS.items():
                 yield replace(self._condition(prefix + name, draw, scale, "iu"), orders=_ORDERS)
 
