@@ -18,6 +18,7 @@ from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.hazard import Hazard
 from optiml_magic.model.launch import BufferArgument, Launch
 from optiml_magic.model.verdict import Outcome, OutputCheck, Writer
+from optiml_magic.ptx.faults import UnsupportedPtx
 from optiml_magic.settings import resolve
 
 _OUTCOMES = {
@@ -69,7 +70,7 @@ class EmulatedDevice:
             raise InternalError(f"case {job.case!r} is not on the device")
         try:
             module = self._load(build, checks=job.checks)
-        except emulator.UnsupportedPtx as unsupported:
+        except UnsupportedPtx as unsupported:
             return Execution(Fault(Outcome.UNSUPPORTED, unsupported.message, unsupported.line))
         poison = _prepare(resident, job)
         try:

@@ -1,6 +1,6 @@
 """PTX on the CPU: NVRTC's output, run warp by warp through LLVM, checked and counted.
 
-The flow, in file names: parser (ptx) -> calls -> cfg -> lower (instructions/) -> jit
+The flow, in file names: parser, of ptx/ -> calls -> cfg, of ptx/ -> lower (instructions/) -> jit
 (library/) -> launch (crew, sampling) -> tally.
 """
 
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from optiml_magic.emulator.faults import Fault as Fault
     from optiml_magic.emulator.faults import FaultKind as FaultKind
-    from optiml_magic.emulator.faults import UnsupportedPtx as UnsupportedPtx
     from optiml_magic.emulator.launch import Limits as Limits
     from optiml_magic.emulator.launch import Run as Run
     from optiml_magic.emulator.launch import Sample as Sample
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "Fault": "faults",
     "FaultKind": "faults",
-    "UnsupportedPtx": "faults",
     "Limits": "launch",
     "Run": "launch",
     "Sample": "launch",

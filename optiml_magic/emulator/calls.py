@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from optiml_magic.emulator.faults import UnsupportedPtx
-from optiml_magic.emulator.instructions.traits import is_barrier
-from optiml_magic.emulator.ptx import (
+from optiml_magic.emulator.layout import FUNCTION_BASE
+from optiml_magic.ptx.faults import UnsupportedPtx
+from optiml_magic.ptx.nouns import (
     Address,
     Call,
     Function,
@@ -24,11 +24,17 @@ from optiml_magic.emulator.ptx import (
     Variable,
     Vector,
 )
+from optiml_magic.ptx.traits import is_barrier
 
 
 def inline(module: PtxModule, entry: Function) -> Function:
     """``entry`` without calls; raises UnsupportedPtx for recursion and unknown functions."""
     return _Inliner(module, entry).run()
+
+
+def addresses(module: PtxModule) -> dict[str, int]:
+    """A number for each device function that something points to."""
+    return {name: FUNCTION_BASE + 16 * at for at, name in enumerate(module.pointed_to, 1)}
 
 
 class _Inliner:
@@ -138,7 +144,7 @@ class _Inliner:
         """
         arguments, results = passed
         done = self._label("done")
-        for name, address in self._module.addresses.items():
+        for name, address in addresses(self._module).items():
             target = self._module.functions[name]
             shape = len(target.params), len(target.results)
             if name in active or shape != (len(arguments), len(results)):

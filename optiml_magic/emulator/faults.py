@@ -1,4 +1,4 @@
-"""What can go wrong: faults of a running kernel (values) and PTX that cannot run (an exception)."""
+"""What can go wrong while a kernel runs: faults, which are values."""
 
 from __future__ import annotations
 
@@ -47,13 +47,3 @@ class Fault:
     block: tuple[int, int, int] | None = None
     thread: tuple[int, int, int] | None = None
     address: int | None = None  # a device address, or an offset into shared or local memory
-
-
-class UnsupportedPtx(Exception):  # noqa: N818  # it says what the PTX is
-    """This PTX cannot run here. ``line`` is a 1-based line of the compiled text, 0 when unknown."""
-
-    def __init__(self, instruction: str, line: int, message: str) -> None:
-        super().__init__(message)
-        self.instruction = instruction
-        self.line = line
-        self.message = message

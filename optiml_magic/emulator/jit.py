@@ -14,8 +14,8 @@ import llvmlite.binding as llvm
 
 from optiml_magic.emulator.library import closure
 from optiml_magic.emulator.objects import ObjectCache, key_of
-from optiml_magic.emulator.parser import split
 from optiml_magic.emulator.ternlog import is_suspect, without_avx512
+from optiml_magic.ptx.parser import split
 
 _LOCK = threading.Lock()  # an LLVM context is not for several threads at once
 _CALL = re.compile(r"call ([^@]*?) ?@((?:llvm\.)?[\w.]+)\((.*)\)")

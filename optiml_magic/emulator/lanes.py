@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from optiml_magic.emulator.faults import UnsupportedPtx
 from optiml_magic.emulator.ir import Code, constant, each, floats, integers, vector
 from optiml_magic.emulator.layout import TID, WORKER
-from optiml_magic.emulator.ptx import (
+from optiml_magic.emulator.sites import Tables
+from optiml_magic.ptx.faults import UnsupportedPtx
+from optiml_magic.ptx.nouns import (
     Immediate,
     Instruction,
     Negated,
@@ -23,7 +24,6 @@ from optiml_magic.emulator.ptx import (
     Symbol,
     bits,
 )
-from optiml_magic.emulator.sites import Tables
 
 if TYPE_CHECKING:
     from optiml_magic.emulator.watch import Watch

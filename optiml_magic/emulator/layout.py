@@ -193,5 +193,3 @@ FLIGHT = Record(24, valid="ptr", thread="i64", group="i64")
 MOST_FLIGHTS = 1 << 15
 
 SLICE = 1 << 20  # thread instructions after which a loop lets the block's other warps run
-
-EXIT = -1  # the pc of the virtual exit block

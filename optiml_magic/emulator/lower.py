@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from optiml_magic.emulator.cfg import Block, Graph
-from optiml_magic.emulator.faults import UnsupportedPtx, code
+from optiml_magic.emulator.faults import code
 from optiml_magic.emulator.instructions.table import lower
-from optiml_magic.emulator.instructions.traits import is_barrier
 from optiml_magic.emulator.ir import Code, vector
 from optiml_magic.emulator.lanes import Lanes
-from optiml_magic.emulator.layout import BARRIERS, ENTRY, EXIT, STACK, WARP, WORKER
-from optiml_magic.emulator.ptx import Immediate, Instruction, Operand, bits
+from optiml_magic.emulator.layout import BARRIERS, ENTRY, STACK, WARP, WORKER
 from optiml_magic.emulator.sites import Site, Tables
 from optiml_magic.emulator.watch import Watch
+from optiml_magic.ptx.cfg import EXIT, Block, Graph
+from optiml_magic.ptx.faults import UnsupportedPtx
+from optiml_magic.ptx.nouns import Immediate, Instruction, Operand, bits
+from optiml_magic.ptx.traits import is_barrier
 
 
 @dataclass

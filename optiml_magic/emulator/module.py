@@ -10,17 +10,18 @@ from pathlib import Path
 
 import numpy as np
 
-from optiml_magic.emulator import calls, cfg
-from optiml_magic.emulator.faults import UnsupportedPtx
+from optiml_magic.emulator import calls
 from optiml_magic.emulator.instructions.access import PARAMETER
 from optiml_magic.emulator.launch import Limits, Run, launch
 from optiml_magic.emulator.layout import GLOBAL_BASE, WINDOW
 from optiml_magic.emulator.lower import lower_kernel
 from optiml_magic.emulator.memory import Bytes, Memory
-from optiml_magic.emulator.parser import parse
 from optiml_magic.emulator.places import Area, plain_name
-from optiml_magic.emulator.ptx import Address, Function, Instruction, PtxModule, Symbol, Variable
 from optiml_magic.emulator.records import Kernel
+from optiml_magic.ptx import cfg
+from optiml_magic.ptx.faults import UnsupportedPtx
+from optiml_magic.ptx.nouns import Address, Function, Instruction, PtxModule, Symbol, Variable
+from optiml_magic.ptx.parser import parse
 
 _GAP = 4096  # between variables of a module
 
@@ -66,7 +67,7 @@ class Module:
     ) -> None:
         from optiml_magic.emulator.jit import Native  # llvmlite loads with the first module
 
-        functions = module.addresses
+        functions = calls.addresses(module)
         self.globals_ = _place_globals(module.variables, functions)
         self._kernels: dict[str, Kernel] = {}
         lines = frozenset(early_returns)
@@ -170,7 +171,7 @@ def _kernel(
     checks: bool,
 ) -> tuple[Kernel, str]:
     flat = calls.inline(module, function)
-    symbols = module.addresses | {n: g.address for n, g in globals_.items()}
+    symbols = calls.addresses(module) | {n: g.address for n, g in globals_.items()}
     offsets, parameter_bytes = _offsets(flat.params)
     parameters = GLOBAL_BASE + (1 << 31) + (number << 20)  # where their bytes can be addressed
     for name, offset in offsets.items():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from optiml_magic.emulator.ptx import Instruction
 from optiml_magic.model.counters import Access, Space
+from optiml_magic.ptx.nouns import Instruction
 
 
 @dataclass(frozen=True)

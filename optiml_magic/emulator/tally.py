@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optiml_magic.emulator.instructions.traits import flops, is_barrier, kind
 from optiml_magic.emulator.lower import Lowered
-from optiml_magic.emulator.ptx import Instruction
 from optiml_magic.model.counters import (
     BlockCounters,
     KernelCounters,
     LineCounters,
     MemoryCounters,
 )
+from optiml_magic.ptx.nouns import Instruction
+from optiml_magic.ptx.traits import flops, is_barrier, kind
 
 Counts = NDArray[np.int64]
 

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from optiml_magic.emulator.instructions.traits import defined, has_result, registers
 from optiml_magic.emulator.ir import Code, integers, vector
 from optiml_magic.emulator.layout import POINT_BITS, WATCH, WORKER
 from optiml_magic.emulator.library.checking import ATOMIC, SWAP, VOLATILE
-from optiml_magic.emulator.ptx import (
+from optiml_magic.ptx.nouns import (
     Address,
     Immediate,
     Instruction,
@@ -24,10 +23,11 @@ from optiml_magic.emulator.ptx import (
     Vector,
     bits,
 )
+from optiml_magic.ptx.traits import defined, has_result, registers
 
 if TYPE_CHECKING:
-    from optiml_magic.emulator.cfg import Graph
     from optiml_magic.emulator.lanes import Lanes
+    from optiml_magic.ptx.cfg import Graph
 
 Action = Literal[
     "load", "store", "atomic", "shuffle", "vote", "warp barrier", "barrier", "branch", "address"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optiml_magic.emulator.instructions.traits import kind
 from optiml_magic.findings.base import saved
 from optiml_magic.findings.subject import Subject
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
+from optiml_magic.ptx.traits import kind
 
 # Of the executed instructions. A card counts the conversions around the arithmetic elsewhere, so
 # that one float64 product among twenty instructions is three of them.

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from optiml_magic.emulator.cfg import Block, Graph, build
-from optiml_magic.emulator.faults import UnsupportedPtx
-from optiml_magic.emulator.instructions.traits import defined, kind, used
-from optiml_magic.emulator.parser import parse
-from optiml_magic.emulator.ptx import Instruction, bits
+from optiml_magic.ptx.cfg import Block, Graph, build
+from optiml_magic.ptx.faults import UnsupportedPtx
+from optiml_magic.ptx.loops import innermost
+from optiml_magic.ptx.nouns import Instruction, bits
+from optiml_magic.ptx.parser import parse
+from optiml_magic.ptx.traits import defined, kind, used
 
 _LATENCY = {"fp32": 4, "int": 5, "fp16": 5, "fp64": 8, "sfu": 20, "other": 4}
 _LOADED = {"shared": 28, "global": 500, "local": 40, "const": 30, "param": 0}
@@ -92,12 +93,7 @@ class Code:
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
         """The innermost loops."""
-        every = {frozenset(body) for body in _natural(self.graph.blocks)}
-        inner = [body for body in every if not any(other < body for other in every)]
-        return tuple(
-            Loop(tuple(self.graph.blocks[at] for at in sorted(body)))
-            for body in sorted(inner, key=min)
-        )
+        return tuple(Loop(blocks) for blocks in innermost(self.graph))
 
     @cached_property
     def pressure(self) -> tuple[int, int]:
@@ -130,39 +126,6 @@ def latency(instruction: Instruction) -> int:
     if base in ("div", "sqrt") and "rn" in instruction.parts:
         return 60 if kind(instruction) == "sfu" else 150
     return _LATENCY.get(kind(instruction), 4)
-
-
-def _natural(blocks: list[Block]) -> Iterator[set[int]]:
-    """The bodies of the natural loops (Aho, Sethi, Ullman): a jump back to what dominates it."""
-    before: list[set[int]] = [set() for _ in blocks]
-    for block in blocks:
-        for successor in block.successors:
-            before[successor].add(block.index)
-    above = _dominators(blocks, before)
-    for block in blocks:
-        for head in block.successors:
-            if head in above[block.index]:
-                body, todo = {head}, [block.index]
-                while todo:
-                    at = todo.pop()
-                    if at not in body:
-                        body.add(at)
-                        todo += before[at]
-                yield body
-
-
-def _dominators(blocks: list[Block], before: list[set[int]]) -> list[set[int]]:
-    every = set(range(len(blocks)))
-    above = [{0}, *(set(every) for _ in blocks[1:])]
-    changed = True
-    while changed:
-        changed = False
-        for at in range(1, len(blocks)):
-            met = [above[b] for b in before[at]]
-            found = {at} | (set.intersection(*met) if met else set())
-            if found != above[at]:
-                above[at], changed = found, True
-    return above
 
 
 @lru_cache(maxsize=64)

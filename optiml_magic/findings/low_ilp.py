@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optiml_magic.emulator.instructions.traits import is_exchange
 from optiml_magic.findings.base import saved
 from optiml_magic.findings.code import Chain, Loop
 from optiml_magic.findings.subject import Run, Subject, of_name
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
+from optiml_magic.ptx.traits import is_exchange
 
 _RATIO = 1.5  # cycles of the chain over the cycles that all warps of a scheduler can fill
 _PART = 0.5  # of the executed instructions that the loop must be

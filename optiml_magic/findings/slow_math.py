@@ -12,13 +12,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from optiml_magic.emulator.instructions.traits import defined, kind
-from optiml_magic.emulator.ptx import Immediate, Instruction, Register, Symbol
 from optiml_magic.findings.base import WORTH, saved, severity
 from optiml_magic.findings.code import Code
 from optiml_magic.findings.subject import Run, Subject, counted
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
+from optiml_magic.ptx.nouns import Immediate, Instruction, Register, Symbol
+from optiml_magic.ptx.traits import defined, kind
 
 _PART = 0.35  # of the machine instructions
 _TRAFFIC = 0.7  # of the time that memory may take before arithmetic stops to matter

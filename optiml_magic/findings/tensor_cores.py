@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optiml_magic.emulator.instructions.traits import defined, used
-from optiml_magic.emulator.ptx import Instruction
 from optiml_magic.findings.base import saved
 from optiml_magic.findings.code import Loop
 from optiml_magic.findings.subject import Run, Subject, of_name
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
+from optiml_magic.ptx.nouns import Instruction
+from optiml_magic.ptx.traits import defined, used
 
 _NARROW = ("__half", "half", "__nv_bfloat16", "bfloat16", "nv_bfloat16")
 _REUSE = 16.0  # times that each element of the arrays is multiplied: a product of matrices

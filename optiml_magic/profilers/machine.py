@@ -19,10 +19,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from optiml_magic.emulator.sources import SourceLines
 from optiml_magic.model.build import MachineInstruction
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.measurement import Metric
+from optiml_magic.ptx.sources import SourceLines
 
 _PTX_ACCESS = re.compile(r"\b(?:ld|st)\.(?:global|shared|local)\b(?:.*?\.v(\d))?.*?\.[busf](\d+)\s")
 _MACHINE_BITS = re.compile(r"\.[US]?(8|16|64|128)\b")

@@ -11,7 +11,9 @@ from optiml_magic.emulator.instructions.table import lowers
 from optiml_magic.emulator.ir import constant, integers
 from optiml_magic.emulator.lanes import Lanes
 from optiml_magic.emulator.layout import SITE, WORKER
-from optiml_magic.emulator.ptx import (
+from optiml_magic.emulator.sites import Site
+from optiml_magic.model.counters import Access, Space
+from optiml_magic.ptx.nouns import (
     Address,
     Instruction,
     Operand,
@@ -21,8 +23,6 @@ from optiml_magic.emulator.ptx import (
     Vector,
     bits,
 )
-from optiml_magic.emulator.sites import Site
-from optiml_magic.model.counters import Access, Space
 
 _SPACES = ("global", "shared", "local", "const", "param")
 _KIND = {"load": 1, "store": 2, "atomic": 3}

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from optiml_magic.emulator.instructions import floating, packed
 from optiml_magic.emulator.instructions.table import lowers
-from optiml_magic.emulator.instructions.traits import CARRY
 from optiml_magic.emulator.ir import constant, integers, vector
 from optiml_magic.emulator.lanes import Lanes
-from optiml_magic.emulator.ptx import Instruction, bits
+from optiml_magic.ptx.nouns import Instruction, bits
+from optiml_magic.ptx.traits import CARRY
 
 
 def is_float(type_: str) -> bool:

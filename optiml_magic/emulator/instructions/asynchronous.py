@@ -9,7 +9,7 @@ from optiml_magic.emulator.instructions import access
 from optiml_magic.emulator.instructions.table import lowers
 from optiml_magic.emulator.ir import constant, integers, vector
 from optiml_magic.emulator.lanes import Lanes
-from optiml_magic.emulator.ptx import Immediate, Instruction, Operand, Sink
+from optiml_magic.ptx.nouns import Immediate, Instruction, Operand, Sink
 
 _HINTS = "L2::cache_hint L2::64B L2::128B L2::256B"
 _SCOPES = "release acquire relaxed cta cluster"

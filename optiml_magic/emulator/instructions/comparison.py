@@ -7,7 +7,7 @@ from optiml_magic.emulator.instructions.floating import flushed
 from optiml_magic.emulator.instructions.table import lowers
 from optiml_magic.emulator.ir import constant, each, floats, integers, vector
 from optiml_magic.emulator.lanes import Lanes
-from optiml_magic.emulator.ptx import Instruction, Operand, Pair, bits, is_type
+from optiml_magic.ptx.nouns import Instruction, Operand, Pair, bits, is_type
 
 _ORDERED = {"eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _UNORDERED = {"equ": "ueq", "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge"}

@@ -7,7 +7,7 @@ from optiml_magic.emulator.instructions.floating import flushed, saturated
 from optiml_magic.emulator.instructions.table import lowers
 from optiml_magic.emulator.ir import constant, floats, integers, vector
 from optiml_magic.emulator.lanes import Lanes
-from optiml_magic.emulator.ptx import Instruction, Operand, bits, is_type
+from optiml_magic.ptx.nouns import Instruction, Operand, bits, is_type
 
 _INTEGRAL = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 _MODES = ("rz", "rm", "rp")

@@ -11,7 +11,7 @@ from optiml_magic.emulator.instructions import half
 from optiml_magic.emulator.instructions.table import lowers
 from optiml_magic.emulator.ir import constant, floats, integers, vector
 from optiml_magic.emulator.lanes import Lanes
-from optiml_magic.emulator.ptx import Instruction, bits
+from optiml_magic.ptx.nouns import Instruction, bits
 
 DIRECTED = ("rz", "rm", "rp")
 _OPERATION = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}

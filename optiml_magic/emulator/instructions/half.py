@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from optiml_magic.emulator.ir import constant, floats, integers, vector
 from optiml_magic.emulator.lanes import Lanes
 from optiml_magic.emulator.library.half import FORMATS
-from optiml_magic.emulator.ptx import Instruction, Operand
+from optiml_magic.ptx.nouns import Instruction, Operand
 
 _OPERATION = {"add": "fadd", "sub": "fsub", "mul": "fmul"}
 

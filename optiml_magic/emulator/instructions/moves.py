@@ -6,7 +6,7 @@ from optiml_magic.emulator.instructions.table import lowers
 from optiml_magic.emulator.ir import constant, integers, vector
 from optiml_magic.emulator.lanes import Lanes
 from optiml_magic.emulator.layout import GLOBAL_BASE, LOCAL_BASE, SHARED_BASE, WINDOW
-from optiml_magic.emulator.ptx import Instruction, Register, Sink, Vector, bits
+from optiml_magic.ptx.nouns import Instruction, Register, Sink, Vector, bits
 
 _WINDOWS = {"shared": SHARED_BASE, "local": LOCAL_BASE}
 

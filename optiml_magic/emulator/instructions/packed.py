@@ -8,7 +8,7 @@ from __future__ import annotations
 from optiml_magic.emulator.instructions.table import lowers
 from optiml_magic.emulator.ir import constant, integers, vector
 from optiml_magic.emulator.lanes import Lanes
-from optiml_magic.emulator.ptx import Instruction, bits
+from optiml_magic.ptx.nouns import Instruction, bits
 
 _I32 = integers(32)
 

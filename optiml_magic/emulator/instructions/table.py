@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 
 from optiml_magic.emulator.lanes import Lanes
-from optiml_magic.emulator.ptx import Instruction, is_type
+from optiml_magic.ptx.nouns import Instruction, is_type
 
 Lowering = Callable[[Lanes, Instruction], None]
 

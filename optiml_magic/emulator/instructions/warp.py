@@ -9,7 +9,7 @@ from __future__ import annotations
 from optiml_magic.emulator.instructions.table import lowers
 from optiml_magic.emulator.ir import constant, each, integers, vector
 from optiml_magic.emulator.lanes import Lanes
-from optiml_magic.emulator.ptx import Immediate, Instruction, Pair
+from optiml_magic.ptx.nouns import Immediate, Instruction, Pair
 
 _I32 = integers(32)
 _LANE = each(range(32), 32)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from optiml_magic.emulator.faults import code
 from optiml_magic.emulator.ir import expand
-from optiml_magic.emulator.layout import BARRIERS, EXIT, SLICE, STACK
+from optiml_magic.emulator.layout import BARRIERS, SLICE, STACK
 from optiml_magic.emulator.library import family
+from optiml_magic.ptx.cfg import EXIT
 
 
 @family("om_worker(|_checked)")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from optiml_magic import emulator
+from optiml_magic.ptx.faults import UnsupportedPtx
 from tests.oracle.machine import Module
 from tests.present import SOAK
 
@@ -209,7 +210,7 @@ def test_printf_without_room_says_so():
 def test_what_is_refused_is_named_with_its_line(statement, word):
     text = statement.replace("%", "%%")
     source = f'extern "C" __global__ void k() {{\n\n  asm volatile("{text}");\n}}'
-    with pytest.raises(emulator.UnsupportedPtx) as caught:
+    with pytest.raises(UnsupportedPtx) as caught:
         emulator.load(ptx_of(source, "--gpu-architecture=compute_90a"))
     assert word in caught.value.message
     assert caught.value.line == 3
@@ -226,6 +227,6 @@ def test_calls_that_are_refused(body, word):
     source = f"""
 __device__ __noinline__ int depth(int n) {{ return n < 2 ? 1 : depth(n - 1) + n * depth(n - 2); }}
 extern "C" __global__ void k(int* out) {{ {body} }}"""
-    with pytest.raises(emulator.UnsupportedPtx, match=word) as caught:
+    with pytest.raises(UnsupportedPtx, match=word) as caught:
         emulator.load(ptx_of(source))
     assert caught.value.line in (2, 3)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from optiml_magic import emulator
+from optiml_magic.ptx.faults import UnsupportedPtx
 
 from .conftest import launch, module_of, ptx_of
 
@@ -218,7 +219,7 @@ def test_a_kernel_limits_its_own_launches(run, kernel, block, message):
     ],
 )
 def test_clusters_are_refused(attribute, word):
-    with pytest.raises(emulator.UnsupportedPtx, match="has no clusters") as caught:
+    with pytest.raises(UnsupportedPtx, match="has no clusters") as caught:
         module_of(f'extern "C" __global__ void {attribute} k(int* a) {{ *a = 1; }}')
     assert caught.value.instruction == word
 
@@ -259,7 +260,7 @@ extern "C" __global__ void k(float* a) {
     [(UNSUPPORTED, "ackermann", 3), (ASSEMBLY, "cp.async.bulk.commit_group", 3)],
 )
 def test_unsupported_ptx_names_instruction_and_line(source, word, line):
-    with pytest.raises(emulator.UnsupportedPtx) as caught:
+    with pytest.raises(UnsupportedPtx) as caught:
         emulator.load(ptx_of(source))
     assert caught.value.line in (line, line + 1)
     assert word in caught.value.message
@@ -283,7 +284,7 @@ def test_an_interrupt_stops_the_kernel():
 def test_llvm_loads_with_the_first_module():
     code = (
         "import sys; from optiml_magic import emulator as e; "
-        "e.Memory, e.Module, e.Limits, e.Fault, e.UnsupportedPtx; "
+        "e.Memory, e.Module, e.Limits, e.Fault; "
         "assert not any(m.startswith('llvmlite') for m in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -124,8 +124,8 @@ def lowered(ptx: str) -> None:
     from optiml_magic.emulator.instructions.table import lower
     from optiml_magic.emulator.ir import Code
     from optiml_magic.emulator.lanes import Lanes
-    from optiml_magic.emulator.parser import parse
     from optiml_magic.emulator.sites import Tables
+    from optiml_magic.ptx.parser import parse
 
     module = parse(ptx)
     graph = cfg.build(calls.inline(module, module.functions["k"]))

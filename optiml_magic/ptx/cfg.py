@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from optiml_magic.emulator.faults import UnsupportedPtx
-from optiml_magic.emulator.instructions.traits import defined, is_barrier, is_exchange, used
-from optiml_magic.emulator.layout import EXIT
-from optiml_magic.emulator.ptx import Function, Instruction, Label, Register, Symbol
+from optiml_magic.ptx.faults import UnsupportedPtx
+from optiml_magic.ptx.nouns import Function, Instruction, Label, Register, Symbol
+from optiml_magic.ptx.traits import defined, is_barrier, is_exchange, used
+
+EXIT = -1  # the index of the virtual exit block
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optiml_magic.emulator.ptx import (
+from optiml_magic.ptx.nouns import (
     Address,
     Instruction,
     Negated,

@@ -1,4 +1,4 @@
-"""PTX text to the nouns of ``ptx``.
+"""PTX text to the nouns of ``nouns``.
 
 Source: PTX ISA 9.x, "Syntax" and "Directives". Register scopes are resolved here: every register
 and every variable of a function has a name of its own afterwards.
@@ -11,8 +11,8 @@ import re
 from bisect import bisect_left
 from dataclasses import replace
 
-from optiml_magic.emulator.faults import UnsupportedPtx
-from optiml_magic.emulator.ptx import (
+from optiml_magic.ptx.faults import UnsupportedPtx
+from optiml_magic.ptx.nouns import (
     Address,
     Call,
     Function,
@@ -32,7 +32,7 @@ from optiml_magic.emulator.ptx import (
     Vector,
     bits,
 )
-from optiml_magic.emulator.sources import SourceLines
+from optiml_magic.ptx.sources import SourceLines
 
 
 def parse(text: str) -> PtxModule:

@@ -9,8 +9,6 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from optiml_magic.emulator.layout import FUNCTION_BASE
-
 _BITS = re.compile(r"(\d+)(x2)?$")
 
 
@@ -165,15 +163,14 @@ class PtxModule:
     functions: dict[str, Function]
 
     @cached_property
-    def addresses(self) -> dict[str, int]:
-        """A number for each device function that something points to."""
+    def pointed_to(self) -> tuple[str, ...]:
+        """The device functions whose address is taken, in the order of the text."""
         named = {s.name for v in self.variables for s in v.initial if isinstance(s, Symbol)}
         for function in self.functions.values():
             for item in function.body:
                 if isinstance(item, Instruction) and item.base == "mov":
                     named |= {o.name for o in item.operands if isinstance(o, Symbol)}
-        meant = [n for n, f in self.functions.items() if n in named and not f.entry]
-        return {name: FUNCTION_BASE + 16 * number for number, name in enumerate(meant, 1)}
+        return tuple(n for n, f in self.functions.items() if n in named and not f.entry)
 
 
 _TYPE = re.compile(r"[subf](8|16|32|64|128)(x2)?$|bf16(x2)?$|pred$|tf32$|e[45]m[23](x2)?$")
