@@ -23,6 +23,7 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.optimize import Session, prepared, session
+from optiml_magic.problem import Instance, Problem
 from optiml_magic.profilers.levels import Measured
 from optiml_magic.reports.annotation import Annotation, annotated
 from optiml_magic.reports.quantities import number_of, seconds
@@ -31,7 +32,6 @@ from optiml_magic.settings import Settings
 from optiml_magic.source.hostcode import drop_host_code
 from optiml_magic.source.program import parse_program
 from optiml_magic.source.signature import kernels
-from optiml_magic.verifiers.problem import Instance, Problem
 from optiml_magic.verifiers.verify import judge, verify
 
 Facts = list[tuple[str, str]]

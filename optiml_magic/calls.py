@@ -22,8 +22,8 @@ from optiml_magic.errors import BindingError, KernelFailed
 from optiml_magic.evaluation import Tools
 from optiml_magic.model.build import Build, CompileFailure
 from optiml_magic.model.launch import LaunchPlan
+from optiml_magic.problem import Instance, Problem
 from optiml_magic.source.program import Program, parse_program
-from optiml_magic.verifiers.problem import Instance, Problem
 from optiml_magic.verifiers.verify import judge
 
 

@@ -16,10 +16,10 @@ from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.roofline import Roofs
+from optiml_magic.problem import Problem
 from optiml_magic.profilers.roofline import stand
 from optiml_magic.profilers.work import LeastWork
 from optiml_magic.source.program import parse_program
-from optiml_magic.verifiers.problem import Problem
 
 
 class Diagnosis:

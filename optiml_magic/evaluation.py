@@ -22,12 +22,12 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.roofline import Roofs
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.preparation import Preparation, Prepared
+from optiml_magic.problem import Instance, Problem
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.profilers.levels import Levels
 from optiml_magic.verifiers import oracle
 from optiml_magic.verifiers.hazards import Inspection, Inspector, inspected
-from optiml_magic.verifiers.problem import Instance, Problem
 from optiml_magic.verifiers.scrutiny import Scrutiny
 from optiml_magic.verifiers.verify import fresh_poison, judge, verify
 

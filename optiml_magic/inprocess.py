@@ -22,8 +22,8 @@ from optiml_magic.devices.base import Array, Buffer
 from optiml_magic.devices.choice import choose
 from optiml_magic.devices.module import CudaModule, Place
 from optiml_magic.errors import BindingError
+from optiml_magic.problem import Problem
 from optiml_magic.source.program import Program, parse_program
-from optiml_magic.verifiers.problem import Problem
 
 
 @dataclass(frozen=True)

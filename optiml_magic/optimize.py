@@ -38,6 +38,7 @@ from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
 from optiml_magic.plugins import Plugins, load
+from optiml_magic.problem import Problem, prepare
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.emulated import EmulatedProfiler
 from optiml_magic.profilers.events import EventsProfiler
@@ -56,7 +57,6 @@ from optiml_magic.settings import Settings
 from optiml_magic.source.hostcode import drop_host_code
 from optiml_magic.source.program import parse_program
 from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
-from optiml_magic.verifiers.problem import Problem, prepare
 from optiml_magic.verifiers.sanitizer import SanitizerInspector
 
 Progress = Callable[[Step], None]

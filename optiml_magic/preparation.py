@@ -14,9 +14,9 @@ from optiml_magic.errors import SourceError, UsageError
 from optiml_magic.model.build import Build, CompileFailure, Diagnostic
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.problem import Instance, Problem
 from optiml_magic.source.program import Program, parse_program
 from optiml_magic.verifiers.identity import identity
-from optiml_magic.verifiers.problem import Instance, Problem
 from optiml_magic.verifiers.trials import Compiled, Trials
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.headers import fingerprint
 from optiml_magic.model.codec import to_json
+from optiml_magic.problem import Problem
 from optiml_magic.settings import Settings
-from optiml_magic.verifiers.problem import Problem
 
 
 def inputs_digest(problem: Problem, settings: Settings) -> str:

@@ -12,9 +12,9 @@ from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.optimize import session
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
 from optiml_magic.testing.cheats.tasks import task
-from optiml_magic.verifiers.problem import prepare
 
 
 class Judges:

@@ -27,9 +27,9 @@ from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.devices.base import Job, Order
 from optiml_magic.devices.emulated import EmulatedDevice
 from optiml_magic.model.build import Build
+from optiml_magic.problem import prepare
 from optiml_magic.testing import faulty
 from optiml_magic.testing.kernels import NAMES, known_task
-from optiml_magic.verifiers.problem import prepare
 
 ORDERS: tuple[Order, ...] = ("forward", "reverse", 1)
 SIZES: dict[str, dict[str, int]] = {

@@ -17,10 +17,10 @@ from typing import Any
 from optiml_magic.binding import name_expressions, plan
 from optiml_magic.model.launch import BufferArgument, Launch
 from optiml_magic.optimize import optimize, session
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
 from optiml_magic.source.program import parse_program
 from optiml_magic.testing.kernels import known_task
-from optiml_magic.verifiers.problem import prepare
 
 # Large enough that arrays exceed the L2 of the chip, or that arithmetic dominates the launch.
 TASKS: dict[str, dict[str, int]] = {

@@ -22,9 +22,9 @@ from collect import TASKS
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.optimize import session
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
-from optiml_magic.verifiers.problem import prepare
 
 Row = tuple[str, float, float]  # title, measured and estimated seconds
 

@@ -36,10 +36,10 @@ from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.finding import Action, Finding
 from optiml_magic.model.hit_rates import GAIN
 from optiml_magic.optimize import session
+from optiml_magic.problem import prepare
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.source.program import Program, parse_program
-from optiml_magic.verifiers.problem import prepare
 
 MOST_VARIANTS = 6  # of one action, those of the highest prior
 BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"

@@ -33,10 +33,10 @@ from optiml_magic.model.vocabulary import (
     line_counters,
 )
 from optiml_magic.optimize import session
+from optiml_magic.problem import prepare
 from optiml_magic.profilers.ncu import Depth, NcuCounters, Refused
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
-from optiml_magic.verifiers.problem import prepare
 
 COUNT = 16
 ENDING = ExitStack()

@@ -33,10 +33,10 @@ from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.optimize import Session, session
+from optiml_magic.problem import prepare
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.testing.contracts import DeviceContract
 from optiml_magic.testing.hostile import HOSTILE, SETTINGS, healthy, task
-from optiml_magic.verifiers.problem import prepare
 
 ENDING = ExitStack()
 FOLDER = Path(tempfile.mkdtemp(prefix="optiml-survival-"))

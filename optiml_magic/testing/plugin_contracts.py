@@ -23,12 +23,12 @@ from optiml_magic.model.finding import Finding
 from optiml_magic.model.measurement import Measurement, Missing
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import Session, session
+from optiml_magic.problem import Problem, prepare
 from optiml_magic.profilers.base import AddedProfiler
 from optiml_magic.proposers.rewrites.base import Rewrite
 from optiml_magic.settings import resolve
 from optiml_magic.source.program import parse_program
 from optiml_magic.testing.kernels import known_task
-from optiml_magic.verifiers.problem import Problem, prepare
 
 _SMALL = {
     "transpose_naive": {"rows": 96, "cols": 64},

@@ -11,7 +11,7 @@ import numpy as np
 from optiml_magic.errors import UsageError
 from optiml_magic.model.codec import to_json
 from optiml_magic.model.launch import LaunchPlan
-from optiml_magic.verifiers.problem import Problem
+from optiml_magic.problem import Problem
 from optiml_magic.verifiers.trials import Compiled
 
 _PROBES = 3  # numbers at which launches are compared

@@ -18,8 +18,8 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.dtypes import widened
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Verdict
-from optiml_magic.verifiers.problem import Instance
-from optiml_magic.verifiers.tolerance import tolerance
+from optiml_magic.problem import Instance
+from optiml_magic.problem.tolerance import tolerance
 from optiml_magic.verifiers.verify import judge
 
 

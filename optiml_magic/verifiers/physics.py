@@ -20,8 +20,7 @@ from optiml_magic.devices.base import Array
 from optiml_magic.errors import OracleError
 from optiml_magic.model.dtypes import kind
 from optiml_magic.model.measurement import Measurement
-from optiml_magic.verifiers import reference
-from optiml_magic.verifiers.problem import Problem
+from optiml_magic.problem import Problem, reference
 
 _SECTOR = 32
 _SHARE = 0.9  # of the needed bytes: what lies below is no rounding of ours

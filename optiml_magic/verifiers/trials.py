@@ -22,10 +22,8 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.dtypes import numbers, part
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict
-from optiml_magic.verifiers import oracle, sizes
-from optiml_magic.verifiers.hazards import Inspector
-from optiml_magic.verifiers.problem import Instance, Problem
-from optiml_magic.verifiers.scales import (
+from optiml_magic.problem import Instance, Problem, sizes
+from optiml_magic.problem.scales import (
     INTEGERS,
     SCALARS,
     SCALARS_TOO,
@@ -38,6 +36,8 @@ from optiml_magic.verifiers.scales import (
     scaled,
     times,
 )
+from optiml_magic.verifiers import oracle
+from optiml_magic.verifiers.hazards import Inspector
 from optiml_magic.verifiers.verify import blamed, fresh_poison, judge, verify
 
 _SMALL = 1 << 28  # thread instructions of a launch at a small size

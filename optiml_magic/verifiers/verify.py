@@ -11,8 +11,8 @@ from optiml_magic.errors import InternalError
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict
+from optiml_magic.problem import Instance
 from optiml_magic.verifiers.hazards import Inspector
-from optiml_magic.verifiers.problem import Instance
 
 
 def verify(

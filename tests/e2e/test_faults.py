@@ -10,8 +10,8 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import evaluate_once, session
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
-from optiml_magic.verifiers.problem import prepare
 
 GOOD = """\
 #pragma optiml launch twice grid(cdiv(n, 128)) block(128)

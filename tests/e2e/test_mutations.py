@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from optiml_magic.problem import prepare
 from optiml_magic.testing.mutations import OPERATORS, mutants
-from optiml_magic.verifiers.problem import prepare
 from tests.mutations.equivalent import EQUIVALENT
 from tests.mutations.subjects import SUBJECTS
 from tests.mutations.trial import chosen, trial

@@ -21,10 +21,10 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.optimize import session
+from optiml_magic.problem import prepare
 from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.settings import resolve
 from optiml_magic.verifiers.hazards import DeviceInspector, Inspection
-from optiml_magic.verifiers.problem import prepare
 
 # Lanes of one warp exchange their elements: without the barrier it is a race that comes out right.
 MIRROR = """\

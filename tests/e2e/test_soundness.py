@@ -10,10 +10,10 @@ from optiml_magic.errors import BindingError, OracleError, UsageError
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import evaluate_once, run_once
+from optiml_magic.problem import prepare
+from optiml_magic.problem.inputs import like
+from optiml_magic.problem.tolerance import tolerance
 from optiml_magic.settings import resolve
-from optiml_magic.verifiers.inputs import like
-from optiml_magic.verifiers.problem import prepare
-from optiml_magic.verifiers.tolerance import tolerance
 
 HEAD = "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
 COPY = HEAD + (

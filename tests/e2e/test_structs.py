@@ -9,8 +9,8 @@ from optiml_magic.errors import BindingError
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import evaluate_once, optimize, run_once
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
-from optiml_magic.verifiers.problem import prepare
 
 MOVE = """\
 struct Particle { char alive; float x; double v; int id[2]; };

@@ -12,9 +12,9 @@ from optiml_magic.devices import hosted
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.optimize import session
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
 from optiml_magic.testing.hostile import HOSTILE, SETTINGS, healthy, task
-from optiml_magic.verifiers.problem import prepare
 from tests.present import examples
 from tests.processes import children, descriptors, eventually, resident, shared_files
 

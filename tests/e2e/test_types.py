@@ -12,8 +12,8 @@ from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import Session, session
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
-from optiml_magic.verifiers.problem import prepare
 from tests.present import sampled
 
 DEVICE = "emulated"

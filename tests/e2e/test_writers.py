@@ -10,8 +10,8 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, OutputCheck, Writer
 from optiml_magic.optimize import evaluate_once, session
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
-from optiml_magic.verifiers.problem import prepare
 
 X = np.arange(1, 321, dtype=np.float32)
 HEAD = "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"

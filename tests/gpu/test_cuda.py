@@ -19,11 +19,11 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import evaluate_once, optimize, session
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
 from optiml_magic.testing import faulty
 from optiml_magic.testing.contracts import DeviceContract
 from optiml_magic.testing.kernels import NAMES, known_task
-from optiml_magic.verifiers.problem import prepare
 from optiml_magic.verifiers.sanitizer import SanitizerInspector
 from tests.e2e.test_faults import GOOD
 

@@ -15,11 +15,11 @@ from optiml_magic.evidence import roofs_of
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.vocabulary import VOCABULARY
 from optiml_magic.optimize import evaluate_once, session
+from optiml_magic.problem import prepare
 from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.profilers.permission import permission
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import NAMES, known_task
-from optiml_magic.verifiers.problem import prepare
 
 pytestmark = pytest.mark.gpu
 needs_ncu = pytest.mark.skipif(shutil.which("ncu") is None, reason="no ncu on this machine")

@@ -16,8 +16,8 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import Session, evaluate_once, run_once, session
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
-from optiml_magic.verifiers.problem import prepare
 from tests.e2e.test_structs import MOVE, moved, particles, task
 
 pytestmark = pytest.mark.gpu

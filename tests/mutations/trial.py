@@ -12,9 +12,9 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import session
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
 from optiml_magic.testing.mutations import Mutant, mutants
-from optiml_magic.verifiers.problem import prepare
 from tests.mutations.subjects import SUBJECTS
 
 # What says nothing of the verification: the program could not be run at all.

@@ -10,8 +10,8 @@ import pytest
 from optiml_magic.calls import sized
 from optiml_magic.errors import BindingError
 from optiml_magic.model.task import Task
+from optiml_magic.problem import Problem, prepare
 from optiml_magic.source.program import parse_program
-from optiml_magic.verifiers.problem import Problem, prepare
 
 DOUBLE = """\
 #pragma optiml launch twice grid(cdiv(n, 64)) block(64)

@@ -18,9 +18,9 @@ from optiml_magic.exports import Exportable
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.task import Task
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import NAMES, known_task
-from optiml_magic.verifiers.problem import prepare
 
 H200 = chip("h200")
 

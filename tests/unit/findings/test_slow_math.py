@@ -16,8 +16,8 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.finding import Finding
 from optiml_magic.model.task import Task
 from optiml_magic.optimize import Session, session
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
-from optiml_magic.verifiers.problem import prepare
 
 TEXT = """\
 #pragma optiml launch k grid(cdiv(n, 256)) block(256)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from optiml_magic.problem import prepare
 from optiml_magic.profilers.tracing import traced_flops
 from optiml_magic.testing.kernels import NAMES, known_task
-from optiml_magic.verifiers.problem import prepare
 
 RNG = np.random.default_rng(0)
 A, B, X = RNG.random((64, 32)), RNG.random((32, 16)), RNG.random(1000)

@@ -10,8 +10,8 @@ import pytest
 from optiml_magic.chips import chip
 from optiml_magic.model.measurement import Bound, Measurement
 from optiml_magic.model.task import Task
+from optiml_magic.problem import prepare
 from optiml_magic.verifiers.physics import Physics, needed
-from optiml_magic.verifiers.problem import prepare
 
 TEXT = (
     "#pragma optiml launch k grid(1) block(64)\n"

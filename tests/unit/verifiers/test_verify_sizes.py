@@ -11,9 +11,9 @@ from optiml_magic.errors import UsageError
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import evaluate_once
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
-from optiml_magic.verifiers.problem import prepare
 
 LARGE = {"m": 384, "n": 384, "k": 384}
 SMALL = {"m": 40, "n": 48, "k": 33}

@@ -16,7 +16,7 @@ from optiml_magic.commands.parsers import cell_parser, parse, split
 from optiml_magic.commands.tasks import from_cell
 from optiml_magic.errors import BindingError
 from optiml_magic.model.task import Task
-from optiml_magic.verifiers.problem import Problem, prepare
+from optiml_magic.problem import Problem, prepare
 
 TEXT = """\
 #pragma optiml launch k grid(1) block(64)

@@ -8,7 +8,7 @@ import pytest
 
 from optiml_magic.devices.base import Tolerance
 from optiml_magic.devices.compare import compare
-from optiml_magic.verifiers.tolerance import terms, tolerance
+from optiml_magic.problem.tolerance import terms, tolerance
 
 RNG = np.random.default_rng(0)
 

@@ -12,7 +12,7 @@ from optiml_magic.devices.base import Array
 from optiml_magic.errors import UsageError
 from optiml_magic.model.dtypes import kind
 from optiml_magic.model.task import Task
-from optiml_magic.verifiers.libraries import Home, homes, in_numpy
+from optiml_magic.problem.libraries import Home, homes, in_numpy
 
 Values = Mapping[str, Any]
 

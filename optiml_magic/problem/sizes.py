@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.model.task import Task
-from optiml_magic.verifiers import inputs
-from optiml_magic.verifiers.problem import Problem, with_sizes
+from optiml_magic.problem import inputs
+from optiml_magic.problem.problem import Problem, with_sizes
 
 Sizes = Mapping[str, int]
 _SMALL = (1, 2, 3, 31, 32, 33, 61)

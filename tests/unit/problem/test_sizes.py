@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from optiml_magic.model.task import Task
+from optiml_magic.problem import prepare
+from optiml_magic.problem.sizes import large, sizing, small
 from optiml_magic.testing.kernels import known_task
-from optiml_magic.verifiers.problem import prepare
-from optiml_magic.verifiers.sizes import large, sizing, small
 
 HEAD = "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
 COPY = HEAD + "__global__ void k(const float* x, float* out, int n) { out[0] = x[0]; }\n"

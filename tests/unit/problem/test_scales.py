@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from ml_dtypes import bfloat16
 
-from optiml_magic.verifiers.scales import (
+from optiml_magic.problem.scales import (
     INTEGERS,
     SCALES,
     SPARSE,

@@ -14,7 +14,7 @@ import numpy as np
 from optiml_magic.devices.base import Array
 from optiml_magic.errors import OracleError
 from optiml_magic.model.dtypes import kind, numbers, part, title, widened
-from optiml_magic.verifiers.libraries import Home, to_numpy
+from optiml_magic.problem.libraries import Home, to_numpy
 
 
 @dataclass(frozen=True)

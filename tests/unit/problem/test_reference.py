@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from optiml_magic.errors import OracleError
-from optiml_magic.verifiers.reference import ask
+from optiml_magic.problem.reference import ask
 
 X = np.ones(3, np.float32)
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from optiml_magic.errors import BindingError
 from optiml_magic.model.task import Task
-from optiml_magic.verifiers.problem import prepare
-from optiml_magic.verifiers.shapes import advice
+from optiml_magic.problem import prepare
+from optiml_magic.problem.shapes import advice
 
 SHAPES = st.lists(st.integers(1, 4), min_size=0, max_size=4).map(tuple)
 

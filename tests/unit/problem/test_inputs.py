@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 from optiml_magic.errors import UsageError
 from optiml_magic.model.task import Task
-from optiml_magic.verifiers.inputs import draw, like
+from optiml_magic.problem.inputs import draw, like
 
 NUMBERS = st.sampled_from(["f2", "f4", "f8", "i1", "u1", "i4", "i8", "?"])
 

@@ -1,0 +1,7 @@
+"""A task made concrete: inputs at seeds, sizes and scales, and what the reference wants there."""
+
+from __future__ import annotations
+
+from optiml_magic.problem.problem import Instance, Problem, prepare
+
+__all__ = ["Instance", "Problem", "prepare"]
