@@ -18,6 +18,7 @@ from typing import Any
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.diagnostics import CELL, failure, parse_log
+from optiml_magic.compilers.prelude import declared
 from optiml_magic.compilers.ptxas import resources
 from optiml_magic.compilers.variables import module_variables
 from optiml_magic.errors import InternalError, MachineError, UsageError
@@ -57,7 +58,8 @@ class NvrtcCompiler:
     def compile(
         self, text: str, kernels: tuple[str, ...], chip: Chip, options: CompileOptions
     ) -> Build | CompileFailure:
-        flags = _flags(chip, options, self._major)
+        own = declared([text, *(content for _, content in options.headers)])
+        flags = [*_flags(chip, options, self._major), *(f"-DOPTIML_OWN_{name}" for name in own)]
         reporting = ["-lineinfo", "--ptxas-options=-v", *self._uncached]
         first = self._run(text, kernels, [*flags, *reporting], options.headers)
         if isinstance(first, CompileFailure):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import optiml_magic.compilers
 from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.compilers.prelude import declared
 from optiml_magic.exports.headers import Headers
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.grammar import HEAD, parse_directive
@@ -17,10 +18,13 @@ from optiml_magic.source.program import Program
 from optiml_magic.source.spaces import marked
 
 _SHIMS = Path(optiml_magic.compilers.__file__).parent / "shims"
-_PRELUDE = ("stdint.h", "float.h", "limits.h", "math.h")
-_DEFINED = re.compile(r"(?:typedef [\w ]+ (\w+);|#define (\w+) .*)")
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([\w.]+)[>\"].*$", re.MULTILINE)
-_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_PRELUDE = ("stdint.h", "float.h", "limits.h", "math.h", "sys/types.h")
+_DEFINED = re.compile(
+    r"(?:typedef [\w ]+ (?P<type>\w+);|#define (?P<macro>\w+) .*"
+    r"|namespace std \{ using ::(?P<std>\w+); \})"
+)
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([\w./]+)[>\"].*$", re.MULTILINE)
+_WORD = re.compile(r"(?:std::)?[A-Za-z_]\w*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ def device_text(
 
 def for_nvcc(text: str) -> str:
     """The text for nvcc: the headers that our prelude stands for are included by name."""
-    words = set(_WORD.findall(text))
+    words = _words(text)
     headers = [h for h in _PRELUDE if words & _names(h).keys()]
     needed = [f"#include <{header}>\n" for header in headers if f"<{header}>" not in text]
     return "".join(needed) + text
@@ -64,10 +68,14 @@ def for_nvrtc(text: str) -> str:
     """
     text = _INCLUDE.sub(lambda found: _replaced(found[0], found[1]), text)
     known = {name: line for header in _PRELUDE for name, line in _names(header).items()}
-    words = set(_WORD.findall(text))
-    while more := {w for n in words & known.keys() for w in _WORD.findall(known[n])} - words:
+    words, own = _words(text), declared([text])
+    while more := {w for n in words & known.keys() for w in _words(known[n])} - words:
         words |= more
-    lines = [line for name, line in known.items() if name in words and not _defines(text, name)]
+    lines = [
+        line
+        for name, line in known.items()
+        if name in words and name not in own and not _defines(text, name)
+    ]
     return "".join(f"{line}\n" for line in lines) + text
 
 
@@ -110,7 +118,13 @@ def _replaced(line: str, header: str) -> str:
 def _names(header: str) -> dict[str, str]:
     """The names that a header of the prelude defines, each with its line."""
     lines = (_SHIMS / header).read_text().splitlines()
-    return {m[1] or m[2]: m[0] for line in lines if (m := _DEFINED.fullmatch(line))}
+    found = [m for line in lines if (m := _DEFINED.fullmatch(line))]
+    return {m["type"] or m["macro"] or f"std::{m['std']}": m[0] for m in found}
+
+
+def _words(text: str) -> set[str]:
+    """The names in a text, those of ``std`` with it and without."""
+    return {w for found in _WORD.findall(text) for w in (found, found.removeprefix("std::"))}
 
 
 def _defines(text: str, name: str) -> bool:

@@ -25,6 +25,23 @@ namespace inner { __global__ void put(int* out) { out[0] = 4; } }
 namespace { __global__ void nameless(int* out) { out[0] = 5; } }
 extern "C" __global__ void plain(int* out) { out[0] = 6; }
 """
+_SHORT = """\
+static_assert(sizeof(uint) == 4 && sizeof(ushort) == 2 && sizeof(ulong) == 8, "their sizes");
+__global__ void k(uint* p, const ushort* q, const ulong* r, const float* f, const double* d) {
+    p[0] = std::isinf(f[0]) + std::isnan(f[1]) + std::isfinite(f[2]) + q[0] + (uint)r[0];
+    p[1] = std::isinf(d[0]) + std::isnan(d[1]) + std::isfinite(d[2]);
+}
+"""
+_DECLARATIONS = (
+    "",
+    "typedef unsigned int uint;\ntypedef unsigned short ushort;\ntypedef unsigned long ulong;\n",
+    "#define uint unsigned int\n",
+    "using uint = unsigned;\n",
+    "#include <cmath>\nusing namespace std;\n",
+    "#include <stdlib.h>\n#include <sys/types.h>\n",
+    "#include <cuda/std/cmath>\n#include <limits>\n",
+    "#include <stdint.h>\ntypedef uint64_t ulong;\n",
+)
 _K = "__global__ void k(int* p) { p[0] = %s; }\n"
 
 
@@ -160,6 +177,14 @@ class CompilerContract:
         text = "__constant__ int d[2] = {D};\nstatic_assert(A == 3 C && sizeof(B) == 11, B);\n"
         options = replace(self.options, defines=values)
         self.build(compiler, text + _K % "d[A - 2]", "k", options=options)
+
+    def test_short_names_and_tests_of_floats_are_known(self, compiler: Compiler) -> None:
+        for before in _DECLARATIONS:
+            self.build(compiler, before + _SHORT, "k")
+
+    def test_a_macro_may_take_a_short_name(self, compiler: Compiler) -> None:
+        defines = (("uint", "unsigned int"), ("ushort", "unsigned short"))
+        self.build(compiler, _SHORT, "k", options=replace(self.options, defines=defines))
 
     def test_the_standard_and_fast_math(self, compiler: Compiler) -> None:
         text = (

@@ -8,3 +8,6 @@
 #define M_PI 3.14159265358979323846
 #define M_PI_2 1.57079632679489661923
 #define M_SQRT2 1.41421356237309504880
+namespace std { using ::isinf; }
+namespace std { using ::isnan; }
+namespace std { using ::isfinite; }

@@ -4,3 +4,4 @@
 #include <float.h>
 #include <limits.h>
 #include <math.h>
+#include <sys/types.h>

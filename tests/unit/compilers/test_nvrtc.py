@@ -74,6 +74,17 @@ def test_names_that_need_no_include(nvrtc: NvrtcCompiler) -> None:
     build(nvrtc, text, "k")
 
 
+def test_a_short_name_may_be_another_type_of_the_text(nvrtc: NvrtcCompiler) -> None:
+    text = "typedef unsigned long long ulong;\nstruct ushort { int x; };\n"
+    build(nvrtc, text + "__global__ void k(ulong* p, ushort s, uint n) { p[n] = s.x; }", "k")
+
+
+def test_a_typed_header_may_declare_a_short_name(nvrtc: NvrtcCompiler) -> None:
+    text = '#include "own.h"\n__global__ void k(ulong* p) { p[0] = 1; }'
+    options = CompileOptions(headers=(("own.h", "using ulong = unsigned long long;\n"),))
+    assert isinstance(nvrtc.compile(text, ("k",), chip("h200"), options), Build)
+
+
 def test_errors_stand_on_the_lines_of_the_text(nvrtc: NvrtcCompiler) -> None:
     errors = failure(nvrtc, "__global__ void k(float* p) {\n    p[0] = q;\n    int y\n}\n").errors
     assert [(e.line, e.severity) for e in errors] == [(2, "error"), (4, "error")]

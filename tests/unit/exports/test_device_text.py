@@ -14,6 +14,7 @@ from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.errors import UsageError
 from optiml_magic.exports.cuda_file import CudaFileExport
 from optiml_magic.exports.cupy_module import CupyModuleExport
+from optiml_magic.exports.device_text import for_nvcc, for_nvrtc
 from optiml_magic.exports.headers import Headers
 from optiml_magic.model.build import Build, CompileFailure
 from optiml_magic.optimize import evaluate_once
@@ -130,3 +131,12 @@ def test_an_exported_file_passes_its_check_again(name: str, tmp_path: Path) -> N
     assert checked.evaluation.verdict.passed, checked.evaluation.verdict
     beside = evaluate_once(task, settings, program=path.read_text())
     assert beside.evaluation.verdict.passed, beside.evaluation.verdict
+
+
+def test_short_names_and_tests_of_floats_are_written_out() -> None:
+    text = "__global__ void k(uint* p, float* f) { p[0] = std::isnan(f[0]); }\n"
+    alone, beside = for_nvrtc(text), for_nvcc(text)
+    assert alone.startswith("namespace std { using ::isnan; }\ntypedef unsigned int uint;\n")
+    assert "ulong" not in alone
+    assert "#include <sys/types.h>\n" in beside
+    assert "typedef" not in for_nvrtc("using uint = unsigned;\n" + text)
