@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from optiml_magic import binding
 from optiml_magic.compilers.sass import RememberedCode
 from optiml_magic.devices.base import Execution, Fault, Job
 from optiml_magic.diagnosis import Diagnosis
@@ -18,12 +17,12 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.finding import Finding
 from optiml_magic.model.hit_rates import HitRates
-from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.optimize import Session, prepared, session
-from optiml_magic.problem import Instance, Problem
+from optiml_magic.preparation import Bound, compiled
+from optiml_magic.problem import Problem
 from optiml_magic.profilers.levels import Measured
 from optiml_magic.reports.annotation import Annotation, annotated
 from optiml_magic.reports.quantities import number_of, seconds
@@ -53,13 +52,17 @@ def annotate(task: Task, settings: Settings) -> Annotation:
     with session(settings, cases, task=task, machine=True) as members:
         for case in cases:  # the device's host starts while the compiler's does
             members.tools.device.put(case)
-        source = binding.checked_text(problem.program, problem.interface)
-        build = _compiled(
-            members, source, binding.name_expressions(problem.program, problem.interface)
+        tools = members.tools
+        bound = compiled(
+            problem.program, problem.interface, tools.compiler, tools.options, tools.chip
         )
-        ran = _run(problem, members, build)
+        if isinstance(bound, UsageError):
+            raise bound
+        if isinstance(bound, CompileFailure):
+            raise _failed(bound)
+        ran = _run(problem, members, bound)
         ran.facts.extend(("note", note) for note in problem.notes)
-        return _joined(problem.name, task.text, settings, members, build, ran)
+        return _joined(problem.name, task.text, settings, members, bound.build, ran)
 
 
 def _static(task: Task, settings: Settings, unfit: UsageError) -> Annotation:
@@ -77,21 +80,20 @@ def _static(task: Task, settings: Settings, unfit: UsageError) -> Annotation:
         if kernel.template_parameters and kernel.name not in bare
     ]
     with session(settings, task=task) as members:
-        build = _compiled(members, program.compiled_text(), tuple(sorted(launched)))
+        tools, names = members.tools, tuple(sorted(launched))
+        build = tools.compiler.compile(program.compiled_text(), names, tools.chip, tools.options)
+        if isinstance(build, CompileFailure):
+            raise _failed(build)
         return _joined(task.name or known[0].name, task.text, settings, members, build, _Ran(facts))
 
 
-def _compiled(members: Session, source: str, names: tuple[str, ...]) -> Build:
-    tools = members.tools
-    build = tools.compiler.compile(source, names, tools.chip, tools.options)
-    if isinstance(build, CompileFailure):
-        first = build.errors[0]
-        raise KernelFailed(
-            f"the kernel failed, compile_error: {first.message}",
-            fix="mend this line; there is no code to annotate",
-            line=first.line,
-        )
-    return build
+def _failed(failure: CompileFailure) -> KernelFailed:
+    first = failure.errors[0]
+    return KernelFailed(
+        f"the kernel failed, compile_error: {first.message}",
+        fix="mend this line; there is no code to annotate",
+        line=first.line,
+    )
 
 
 @dataclass(frozen=True)
@@ -103,11 +105,12 @@ class _Ran:
     findings: tuple[Finding, ...] = ()
 
 
-def _run(problem: Problem, members: Session, build: Build) -> _Ran:
+def _run(problem: Problem, members: Session, bound: Bound) -> _Ran:
     """Compared with the reference, where there is one, on the task's own inputs; then counted."""
     tools, facts, verdict = members.tools, Facts(), Verdict(Outcome.PASSED, "")
+    build = bound.build
     try:
-        plans = [(i, _plan(problem, members, build, i)) for i in problem.instances]
+        plans = [(i, bound.plan(i.values, i.shapes)) for i in problem.instances]
     except UsageError as unfit:
         return _Ran([("counts", f"{_NO_COUNTS}, since nothing can be run: {unfit}")])
     if problem.task.reference is None:
@@ -132,17 +135,6 @@ def _run(problem: Problem, members: Session, build: Build) -> _Ran:
     if found.standing is not None:
         facts.append(("limit", f"{found.standing.kind}: {found.standing.because}"))
     return _Ran(facts, measured, found.findings)
-
-
-def _plan(problem: Problem, members: Session, build: Build, instance: Instance) -> LaunchPlan:
-    return binding.plan(
-        problem.program,
-        problem.interface,
-        build,
-        instance.values,
-        instance.shapes,
-        members.tools.chip,
-    )
 
 
 def _joined(

@@ -18,10 +18,11 @@ from optiml_magic import binding
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.devices.base import Array, Buffer, Case, Job
-from optiml_magic.errors import BindingError, KernelFailed
+from optiml_magic.errors import BindingError, KernelFailed, UsageError
 from optiml_magic.evaluation import Tools
 from optiml_magic.model.build import Build, CompileFailure
 from optiml_magic.model.launch import LaunchPlan
+from optiml_magic.preparation import compiled
 from optiml_magic.problem import Instance, Problem
 from optiml_magic.source.program import Program, parse_program
 from optiml_magic.verifiers.verify import judge
@@ -72,21 +73,18 @@ def prepared(  # a compilation and the arrays it is for
     complete = sized(problem, program, values)
     starts = {d.buffer: d.value for d in program.inits if isinstance(d.value, str)}
     buffers = tuple(
-        _buffer(problem, bound, complete, starts.get(bound.name))
-        for bound in problem.interface.buffers
+        _buffer(problem, place, complete, starts.get(place.name))
+        for place in problem.interface.buffers
     )
-    for bound, buffer in zip(problem.interface.buffers, buffers, strict=True):
-        binding.check_array(bound, buffer.array)
-    names = binding.name_expressions(program, problem.interface)
-    build = compiler.compile(binding.checked_text(program, problem.interface), names, chip, options)
-    if isinstance(build, CompileFailure):
-        misfit = binding.misfit(program, problem.interface, build)
-        if misfit is not None:
-            raise misfit
-        raise KernelFailed(build.errors[0].message, line=build.errors[0].line)
+    for place, buffer in zip(problem.interface.buffers, buffers, strict=True):
+        binding.check_array(place, buffer.array)
+    bound = compiled(program, problem.interface, compiler, options, chip)
+    if isinstance(bound, UsageError):
+        raise bound
+    if isinstance(bound, CompileFailure):
+        raise KernelFailed(bound.errors[0].message, line=bound.errors[0].line)
     shapes = {buffer.name: buffer.array.shape for buffer in buffers}
-    plan = binding.plan(program, problem.interface, build, complete, shapes, chip)
-    return buffers, build, plan
+    return buffers, bound.build, bound.plan(complete, shapes)
 
 
 def _inouts(problem: Problem) -> set[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 from optiml_magic import binding
 from optiml_magic.chips import Chip
@@ -18,6 +18,43 @@ from optiml_magic.problem import Instance, Problem
 from optiml_magic.source.program import Program, parse_program
 from optiml_magic.verifiers.identity import identity
 from optiml_magic.verifiers.trials import Compiled, Trials
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A compiled program, and the interface that its launches are planned for."""
+
+    program: Program
+    interface: binding.Interface
+    build: Build
+    chip: Chip
+
+    def plan(self, values: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> LaunchPlan:
+        """Its launches on these values; UsageError where it does not fit."""
+        return binding.plan(self.program, self.interface, self.build, values, shapes, self.chip)
+
+
+def compiled(
+    program: Program,
+    interface: binding.Interface,
+    compiler: Compiler,
+    options: CompileOptions,
+    chip: Chip,
+) -> Bound | CompileFailure | UsageError:
+    """The machine code of a program whose launches bind to ``interface``.
+
+    A UsageError is what a launch or a struct of the program says that does not fit the interface;
+    one that is raised is the compiler's own, of an option.
+    """
+    try:
+        names = binding.name_expressions(program, interface)
+        source = binding.checked_text(program, interface)
+    except UsageError as unfit:
+        return unfit
+    build = compiler.compile(source, names, chip, options)
+    if isinstance(build, CompileFailure):
+        return binding.misfit(program, interface, build) or build
+    return Bound(program, interface, build, chip)
 
 
 @dataclass(frozen=True)
@@ -66,39 +103,26 @@ class Preparation:
                     "what the outputs hold before the launch belongs to the task",
                     fix="keep the init directives of the input kernel",
                 )
-            names = binding.name_expressions(program, self._problem.interface)
-            source = binding.checked_text(program, self._problem.interface)
         except UsageError as unfit:
             return _invalid(unfit)
-        build = self._compiler.compile(source, names, self._chip, self._options)
-        if isinstance(build, CompileFailure):
-            return self._refused(program, build)
-        compiled = Compiled(build, partial(self._plan, program, build))
+        interface, chip = self._problem.interface, self._chip
+        bound = compiled(program, interface, self._compiler, self._options, chip)
+        if isinstance(bound, UsageError):
+            return _invalid(bound)
+        if isinstance(bound, CompileFailure):
+            return self._refused(bound)
+        runnable = Compiled(bound.build, lambda i: bound.plan(i.values, i.shapes))
         try:
-            given = [(i, compiled.plan(i)) for i in instances]
-            learned, skipped = self._trials.plans(compiled)
+            given = [(i, runnable.plan(i)) for i in instances]
+            learned, skipped = self._trials.plans(runnable)
         except UsageError as unfit:
             return _invalid(unfit)
         plans = (*given, *learned)
         notes = (f"its `require` leaves {skipped} other sets of inputs out",) if skipped else ()
-        same = identity(self._problem, compiled, [plan for _, plan in plans])
-        return Prepared(compiled, plans, same, notes)
+        same = identity(self._problem, runnable, [plan for _, plan in plans])
+        return Prepared(runnable, plans, same, notes)
 
-    def _plan(self, program: Program, build: Build, instance: Instance) -> LaunchPlan:
-        """The launches of a program on one instance; UsageError where it does not fit."""
-        return binding.plan(
-            program,
-            self._problem.interface,
-            build,
-            instance.values,
-            instance.shapes,
-            self._chip,
-        )
-
-    def _refused(self, program: Program, failure: CompileFailure) -> Verdict:
-        misfit = binding.misfit(program, self._problem.interface, failure)
-        if misfit is not None:
-            return _invalid(misfit)
+    def _refused(self, failure: CompileFailure) -> Verdict:
         first = failure.errors[0]
         more = f" (and {len(failure.errors) - 1} more)" if len(failure.errors) > 1 else ""
         summary, fix = f"{first.message}{more}", _advice(first, self._problem.notes)

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 
-from optiml_magic import binding
 from optiml_magic.devices.base import Job
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.findings import Subject, Tool
@@ -23,6 +22,7 @@ from optiml_magic.model.finding import Finding
 from optiml_magic.model.measurement import Measurement, Missing
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import Session, session
+from optiml_magic.preparation import Bound, compiled
 from optiml_magic.problem import Problem, prepare
 from optiml_magic.profilers.base import AddedProfiler
 from optiml_magic.proposers.rewrites.base import Rewrite
@@ -67,13 +67,11 @@ def _subject(name: str) -> Subject:
 def _run(problem: Problem, members: Session) -> tuple[Build, Job]:
     """The input kernel compiled, and its launches on the first instance."""
     tools, program, interface = members.tools, problem.program, problem.interface
-    names = binding.name_expressions(program, interface)
-    source = binding.checked_text(program, interface)
-    build = tools.compiler.compile(source, names, tools.chip, tools.options)
-    assert isinstance(build, Build), build
+    bound = compiled(program, interface, tools.compiler, tools.options, tools.chip)
+    assert isinstance(bound, Bound), bound
     first = problem.instances[0]
-    plan = binding.plan(program, interface, build, first.values, first.shapes, tools.chip)
-    return build, Job(first.case.key, plan, 0, False, tools.instructions)
+    plan = bound.plan(first.values, first.shapes)
+    return bound.build, Job(first.case.key, plan, 0, False, tools.instructions)
 
 
 class ToolContract:
