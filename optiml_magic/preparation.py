@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -125,15 +124,14 @@ class Preparation:
     def _refused(self, failure: CompileFailure) -> Verdict:
         first = failure.errors[0]
         more = f" (and {len(failure.errors) - 1} more)" if len(failure.errors) > 1 else ""
-        summary, fix = f"{first.message}{more}", _advice(first, self._problem.notes)
+        summary, fix = f"{first.message}{more}", _advice(first, self._problem.dropped)
         return Verdict(Outcome.COMPILE_ERROR, summary, line=first.line, fix=fix)
 
 
-def _advice(error: Diagnostic, notes: Sequence[str]) -> str:
+def _advice(error: Diagnostic, dropped: Mapping[str, str]) -> str:
     """What to do about an undefined name that was taken for the host's."""
-    name = re.search(r'identifier "(\w+)" is undefined', error.message)
-    taken = [n for n in notes if name and n.startswith(f"dropped host function `{name[1]}`")]
-    return f"{taken[0]}: mark it __device__" if taken else ""
+    taken = dropped.get(error.undefined)
+    return f"{taken}: mark it __device__" if taken else ""
 
 
 def _invalid(unfit: UsageError) -> Verdict:

@@ -30,6 +30,8 @@ _AT_END = re.compile(
 )
 
 
+_UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
+
 # Why a file did not open tells one that exists from one that does not.
 _REASON = re.compile(r"(cannot open source file \"[^\"\n]*\"): [^\n]*")
 
@@ -48,6 +50,7 @@ def parse_log(log: str) -> tuple[Diagnostic, ...]:
                 line=int(line) if inside else 0,
                 severity="warning" if match["severity"] == "warning" else "error",
                 message=text,
+                undefined=_undefined(text),
             )
         )
     found.extend(Diagnostic(0, "error", f"ptxas: {m['text']}") for m in _ASSEMBLER.finditer(log))
@@ -59,6 +62,12 @@ def parse_log(log: str) -> tuple[Diagnostic, ...]:
         )
         found.append(Diagnostic(int(match["line"] or 0), severity, text))
     return tuple(found)
+
+
+def _undefined(text: str) -> str:
+    """The name that a message calls undefined; neither NVRTC nor nvcc gives this error a number."""
+    found = _UNDEFINED.search(text)
+    return found[1] if found else ""
 
 
 def failure(log: str, otherwise: str) -> CompileFailure:

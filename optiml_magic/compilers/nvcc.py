@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from optiml_magic.chips import Chip
@@ -250,7 +251,7 @@ def _diagnostics(log: str, text: str) -> tuple[Diagnostic, ...]:
     last = text.count("\n") + (not text.endswith("\n"))
     named = re.sub(rf"^{re.escape(_FILE)}(?=[(:])", CELL, log, flags=re.MULTILINE)
     return tuple(
-        d if d.line <= last else Diagnostic(0, d.severity, d.message + _BEHIND)
+        d if d.line <= last else replace(d, line=0, message=d.message + _BEHIND)
         for d in parse_log(named)
     )
 

@@ -8,11 +8,15 @@ from typing import ClassVar, Literal
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message of a compiler, on a 1-based line of the kernel text (0: no line)."""
+    """One message of a compiler, on a 1-based line of the kernel text (0: no line).
+
+    ``undefined`` is the name that is not defined, where the message says that.
+    """
 
     line: int
     severity: Literal["error", "warning"]
     message: str
+    undefined: str = ""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,8 @@ class Instance:
 class Problem:
     """What an evaluator needs to know of a task. ``notes`` are told to the user with the result.
 
-    The first instance is the user's own, and the one that is measured.
+    The first instance is the user's own, and the one that is measured. ``dropped`` has the notes on
+    host functions that were taken out of the text, by their names.
     """
 
     task: Task
@@ -56,6 +57,7 @@ class Problem:
     oracle: str
     notes: tuple[str, ...]
     homes: Mapping[str, Home] = field(default_factory=dict)
+    dropped: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def first(self) -> Instance:
@@ -101,7 +103,8 @@ def prepare(task: Task, *, seeds: int) -> Problem:
         name = getattr(task.reference, "__name__", "the reference")
         oracle = f"{name} in {'float64' if wide else 'the dtypes of the inputs'}"
     _, kernel = binding.launched(program)[0]
-    notes = (*prepared.notes, *_checked_sizes(task))
+    notes = (*(note.text for note in prepared.notes), *_checked_sizes(task))
+    dropped = {n.name: n.text for n in reversed(prepared.notes) if n.kind == "dropped_function"}
     return Problem(
         task,
         task.name or kernel.name,
@@ -112,6 +115,7 @@ def prepare(task: Task, *, seeds: int) -> Problem:
         oracle,
         notes,
         homes,
+        dropped,
     )
 
 

@@ -15,6 +15,7 @@ from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import Expression, parse_expression
 from optiml_magic.source.formals import declared, formals, text_of
+from optiml_magic.source.notes import Note
 from optiml_magic.source.program import parse_program
 from optiml_magic.source.signature import Kernel, kernels, split_name
 from optiml_magic.source.syntax import line_of, name_of, parse, walk
@@ -48,7 +49,7 @@ _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_ran
 
 def drop_host_code(
     text: str, defines: Mapping[str, int] | None = None
-) -> tuple[str, tuple[str, ...]]:
+) -> tuple[str, tuple[Note, ...]]:
     """The kernel program in a pasted file, and a note for each thing done to it.
 
     A text without host functions and launches comes back as it is, with no notes. ``defines`` are
@@ -60,17 +61,24 @@ def drop_host_code(
     if not any(functions) and not any(node.type == "kernel_call_syntax" for node in
                                       walk(syntax.root)):  # fmt: skip
         return text, ()
-    notes = [f"dropped host function `{name_of(f)}` (line {line_of(f)})" for f in functions if f]
+    notes = [_dropped(function) for function in functions if function]
     for node, function in zip(dropped, functions, strict=True):
         if function is None:
-            notes.append(f"dropped host line {line_of(node)}: `{_first_line(node)}`")
+            told = f"dropped host line {line_of(node)}: `{_first_line(node)}`"
+            notes.append(Note("dropped_line", told))
     directives, more = _launches(syntax, defines or {})
     device_text = apply(text, [_blanked(syntax.text, node) for node in dropped]).rstrip() + "\n"
     program = parse_program(device_text)
     if program.launches:
         return device_text, tuple(notes)
-    notes += [f"proposed from a launch: {directive}" for directive in directives]
+    notes += [Note("launch", f"proposed from a launch: {d}") for d in directives]
     return program.with_launches(directives).text, (*notes, *more)
+
+
+def _dropped(function: Node) -> Note:
+    name = name_of(function)
+    told = f"dropped host function `{name}` (line {line_of(function)})"
+    return Note("dropped_function", told, name)
 
 
 def _host_parts(node: Node) -> Iterator[Node]:
@@ -187,34 +195,40 @@ class _HostValues(Values):
 
 def _launches(
     syntax: Syntax, defines: Mapping[str, int]
-) -> tuple[list[LaunchDirective], list[str]]:
+) -> tuple[list[LaunchDirective], list[Note]]:
     """A directive for the first launch of each kernel, and notes on what could not be said."""
     found: list[LaunchDirective] = []
-    notes: list[str] = []
+    notes: list[Note] = []
     seen: dict[str, str] = {}
     buffers: dict[str, str] = {}
     fixed, functions = {**defines, **constants(syntax)}, definitions(syntax)
     for call in _calls(syntax, notes):
         directive = _directive(call, fixed, functions, buffers)
         if directive is None:
-            notes.append(
+            told = (
                 f"the launch of `{call.name}` on line {call.line} is not expressible with its "
                 "parameters; write its launch directive"
             )
+            notes.append(Note("unread_launch", told, call.name))
         elif call.name not in seen:
             seen[call.name] = str(directive)
             found.append(directive)
             if call.looped:
-                notes.append(f"`{call.name}` is launched in a loop (line {call.line}); the "
-                             "directive is one round, add repeat(n) for more")  # fmt: skip
+                told = (
+                    f"`{call.name}` is launched in a loop (line {call.line}); the "
+                    "directive is one round, add repeat(n) for more"
+                )
+                notes.append(Note("launch", told, call.name))
         elif seen[call.name] == str(directive):
-            notes.append(f"`{call.name}` is launched again on line {call.line}; kept once")
+            told = f"`{call.name}` is launched again on line {call.line}; kept once"
+            notes.append(Note("launch", told, call.name))
         else:
-            notes.append(f"another launch of `{call.name}` on line {call.line}: {directive}")
+            told = f"another launch of `{call.name}` on line {call.line}: {directive}"
+            notes.append(Note("launch", told, call.name))
     return found, notes
 
 
-def _calls(syntax: Syntax, notes: list[str]) -> Iterator[_Call]:
+def _calls(syntax: Syntax, notes: list[Note]) -> Iterator[_Call]:
     known = kernels(syntax)
     for node in walk(syntax.root):
         if node.type != "kernel_call_syntax" or node.parent is None:
@@ -226,7 +240,8 @@ def _calls(syntax: Syntax, notes: list[str]) -> Iterator[_Call]:
         listed = call.child_by_field_name("arguments")
         function, looped = _enclosing(call)
         if len(matching) != 1 or function is None or listed is None:
-            notes.append(f"the launch of `{name}` on line {line_of(call)} names no kernel here")
+            told = f"the launch of `{name}` on line {line_of(call)} names no kernel here"
+            notes.append(Note("unread_launch", told, name))
             continue
         given = [child for child in listed.named_children if child.type != "comment"]
         kernel = matching[0]

@@ -9,6 +9,7 @@ from typing import Literal
 from optiml_magic.errors import SourceError
 from optiml_magic.source.hostcode import drop_host_code
 from optiml_magic.source.launches import infer_launch
+from optiml_magic.source.notes import Note
 from optiml_magic.source.program import Program, parse_program
 from optiml_magic.source.signature import kernels
 from optiml_magic.source.syntax import parse
@@ -20,7 +21,7 @@ class PreparedProgram:
 
     program: Program
     launch: Literal["given", "inferred"]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def with_launches(text: str, defines: Mapping[str, int] | None = None) -> PreparedProgram:
@@ -50,8 +51,8 @@ def with_launches(text: str, defines: Mapping[str, int] | None = None) -> Prepar
     try:
         launch = infer_launch(known[0], syntax, [tune.name for tune in program.tunes], defines)
     except SourceError as unclear:
-        unread = [note for note in notes if note.startswith("the launch of")]
+        unread = [note.text for note in notes if note.kind == "unread_launch"]
         reasons = "; ".join([*unread, unclear.message])
         raise SourceError(reasons, fix=unclear.fix, line=unclear.line) from None
-    note = f"launch inferred: {launch}"
+    note = Note("inferred_launch", f"launch inferred: {launch}")
     return PreparedProgram(program.with_launches([launch]), "inferred", (*notes, note))

@@ -113,6 +113,7 @@ class CompilerContract:
         errors = self.refused(compiler, text).errors
         assert [error.line for error in errors] == [2, 4]
         assert "q" in errors[0].message
+        assert [error.undefined for error in errors] == ["q", ""]
 
     def test_a_brace_left_open_is_named_by_its_line(self, compiler: Compiler) -> None:
         text = "int x;\n__global__ void k(float* p) {\n    p[0] = 1;\n"

@@ -89,6 +89,7 @@ def test_errors_stand_on_the_lines_of_the_text(nvrtc: NvrtcCompiler) -> None:
     errors = failure(nvrtc, "__global__ void k(float* p) {\n    p[0] = q;\n    int y\n}\n").errors
     assert [(e.line, e.severity) for e in errors] == [(2, "error"), (4, "error")]
     assert "q" in errors[0].message
+    assert [e.undefined for e in errors] == ["q", ""]
 
 
 def test_a_brace_left_open_is_named_by_its_line(nvrtc: NvrtcCompiler) -> None:

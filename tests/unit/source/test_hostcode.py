@@ -33,7 +33,19 @@ template <class T> void hosted(T x) { }
 
 
 def pasted(main: str, device: str = DEVICE) -> tuple[str, tuple[str, ...]]:
-    return drop_host_code(device + HOST + main)
+    text, notes = drop_host_code(device + HOST + main)
+    return text, tuple(note.text for note in notes)
+
+
+def test_notes_have_a_kind_and_a_name():
+    main = "int main() { add<int><<<n / 3.0, 2>>>(a, b, m); gone<<<1, 2>>>(a); }\n"
+    _, notes = drop_host_code(DEVICE + HOST + main)
+    named = {(note.kind, note.name) for note in notes}
+    assert ("dropped_function", "main") in named
+    assert ("unread_launch", "gone") in named
+    assert ("unread_launch", "add<int>") in named
+    assert ("dropped_line", "") in named
+    assert [str(note) for note in notes] == [note.text for note in notes]
 
 
 @pytest.mark.parametrize("text", [*KERNEL_TEXTS, DEVICE, "", "int x = 3;"])

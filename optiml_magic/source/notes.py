@@ -1,0 +1,26 @@
+"""What was done to a text before it became a program, told to the user and decided on by kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+NoteKind = Literal[
+    "dropped_function",  # a host function; ``name`` is its name
+    "dropped_line",
+    "launch",  # one that became a directive, or is the same as or beside one that did
+    "unread_launch",  # one that no directive can say
+    "inferred_launch",
+]
+
+
+@dataclass(frozen=True)
+class Note:
+    """One thing that was done, or could not be."""
+
+    kind: NoteKind
+    text: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return self.text
