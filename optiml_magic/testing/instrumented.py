@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from optiml_magic.emulator import calls
-from optiml_magic.emulator.ptx import (
+from optiml_magic.ptx.nouns import (
     Address,
     Function,
     Immediate,

@@ -29,7 +29,7 @@ from optiml_magic.source.signature import Kernel, Parameter
 from optiml_magic.source.variables import device_variables
 from optiml_magic.testing.logged_device import Log, LoggedDevice
 from optiml_magic.testing.touches import Thread, Touch, Touches
-from optiml_magic.verifiers.problem import prepare
+from optiml_magic.problem import prepare
 from optiml_magic.verifiers.verify import judge
 
 Scalar = int | float | complex | bytes | tuple[int | float | complex, ...]

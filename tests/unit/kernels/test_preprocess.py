@@ -15,9 +15,9 @@ from macro_texts import macro_text
 from present import examples
 
 import optiml_magic
-from optiml_magic.kernels.lines import lines, without_literals
-from optiml_magic.kernels.preprocess import Preprocessed, preprocess
-from optiml_magic.kernels.tokens import read
+from optiml_magic.kernels.preprocessor.lines import lines, without_literals
+from optiml_magic.kernels.preprocessor.preprocess import Preprocessed, preprocess
+from optiml_magic.kernels.preprocessor.tokens import read
 
 ROOT = Path(__file__).parents[3]
 TEXTS = {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from optiml_magic.kernels.bounds import (
+from optiml_magic.kernels.preprocessor.bounds import (
     HIGH,
     NO,
     UNKNOWN,
@@ -17,9 +17,9 @@ from optiml_magic.kernels.bounds import (
     chosen,
     literal,
 )
-from optiml_magic.kernels.expansion import Expander
-from optiml_magic.kernels.macros import Macro, State, is_compilers
-from optiml_magic.kernels.tokens import Token, UnfaithfulError, read
+from optiml_magic.kernels.preprocessor.expansion import Expander
+from optiml_magic.kernels.preprocessor.macros import Macro, State, is_compilers
+from optiml_magic.kernels.preprocessor.tokens import Token, UnfaithfulError, read
 from optiml_magic.source.operators import BINARY
 
 _MAX_TOKENS, _MAX_NESTING = 1000, 30

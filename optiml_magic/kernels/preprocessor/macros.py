@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from optiml_magic.kernels.tokens import Token, UnfaithfulError, read
+from optiml_magic.kernels.preprocessor.tokens import Token, UnfaithfulError, read
 
 _REST = "__VA_ARGS__"
 _COMPILERS = re.compile(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from optiml_magic.kernels.conditionals import Passage, Span
-from optiml_magic.kernels.expansion import Expander
-from optiml_magic.kernels.macros import Macro, Table
-from optiml_magic.kernels.tokens import IN_NAME, Source, UnfaithfulError, joined, read
+from optiml_magic.kernels.preprocessor.conditionals import Passage, Span
+from optiml_magic.kernels.preprocessor.expansion import Expander
+from optiml_magic.kernels.preprocessor.macros import Macro, Table
+from optiml_magic.kernels.preprocessor.tokens import IN_NAME, Source, UnfaithfulError, joined, read
 
 _NAME = re.compile(rf"{IN_NAME}++", re.ASCII)
 _BEFORE = re.compile(IN_NAME, re.ASCII)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from optiml_magic.kernels.conditions import Names
-from optiml_magic.kernels.lines import MIDDLE, OPENING, Line
-from optiml_magic.kernels.macros import Macro, State, define
+from optiml_magic.kernels.preprocessor.conditions import Names
+from optiml_magic.kernels.preprocessor.lines import MIDDLE, OPENING, Line
+from optiml_magic.kernels.preprocessor.macros import Macro, State, define
 
 Span = tuple[int, int]
 Change = tuple[str, Macro | State]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from optiml_magic.kernels.macros import Macro, State, Table, is_compilers
-from optiml_magic.kernels.tokens import (
+from optiml_magic.kernels.preprocessor.macros import Macro, State, Table, is_compilers
+from optiml_magic.kernels.preprocessor.tokens import (
     DOUBT,
     EMPTY,
     Source,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from optiml_magic.kernels.tokens import (
+from optiml_magic.kernels.preprocessor.tokens import (
     BLOCK_COMMENT,
     IN_NAME,
     INSIDE_CHARACTER,

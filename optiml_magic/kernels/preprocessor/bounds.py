@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from optiml_magic.errors import SourceError
-from optiml_magic.kernels.tokens import UnfaithfulError
+from optiml_magic.kernels.preprocessor.tokens import UnfaithfulError
 from optiml_magic.source.operators import apply_binary
 
 LOW, HIGH = -(2**63), 2**63 - 1

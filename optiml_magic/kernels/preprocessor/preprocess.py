@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from optiml_magic.kernels.conditionals import Change, Span, passages
-from optiml_magic.kernels.conditions import Names
-from optiml_magic.kernels.expansion import Expander
-from optiml_magic.kernels.lines import lines, without_literals
-from optiml_magic.kernels.macros import Table, define
-from optiml_magic.kernels.tokens import IN_NAME, glues
-from optiml_magic.kernels.uses import uses
+from optiml_magic.kernels.preprocessor.conditionals import Change, Span, passages
+from optiml_magic.kernels.preprocessor.conditions import Names
+from optiml_magic.kernels.preprocessor.expansion import Expander
+from optiml_magic.kernels.preprocessor.lines import lines, without_literals
+from optiml_magic.kernels.preprocessor.macros import Table, define
+from optiml_magic.kernels.preprocessor.tokens import IN_NAME, glues
+from optiml_magic.kernels.preprocessor.uses import uses
 
 Kind = Literal["plain", "blank", "macro"]
 _SIGN = re.compile(

@@ -1,0 +1,305 @@
+"""Calls: what CUDA's functions do, and functions of the text looked through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from optiml_magic.kernels import types
+from optiml_magic.kernels.evaluation import Evaluator, State
+from optiml_magic.kernels.expressions import Call, Expr, Name, Unary
+from optiml_magic.kernels.functions import (
+    ASSUMING,
+    BLOCK_BARRIERS,
+    HARMLESS,
+    LANES,
+    READERS,
+    USES,
+    WARP_BARRIERS,
+    WRITERS,
+    Use,
+    atomic,
+    bare,
+    pure,
+)
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.reading import Barrier
+from optiml_magic.kernels.symbols import MEMORY, UNKNOWN, every
+from optiml_magic.kernels.tree import Function, Statement, Variable
+from optiml_magic.kernels.types import CType
+from optiml_magic.kernels.values import Alias, Elsewhere, Local, Memory, Value
+
+_ZERO = Polynomial()
+_DEEPEST = 6
+_FLOAT_ENDING = frozenset({"f"})
+
+
+@dataclass
+class _Frame:
+    """One call that is being looked through: where it returned, and with what."""
+
+    function: Function
+    rounds: int
+    returns: list[tuple[State, Value]] = field(default_factory=list)
+
+
+@dataclass
+class CallEvaluator(Evaluator):
+    """Evaluates calls."""
+
+    frames: list[_Frame] = field(default_factory=list)
+
+    def call(self, expression: Call) -> Value:
+        name = bare(expression.function)
+        self.recorder.calls.add(name)
+        if name == "sizeof":
+            return self._sizeof(expression)
+        if expression.receiver is not None:
+            return self._method(expression, name)
+        if name in BLOCK_BARRIERS or name in WARP_BARRIERS:
+            for argument in expression.arguments:
+                self.value(argument)
+            self.barrier("warp" if name in WARP_BARRIERS else "block", expression)
+            return Value(types.INT, frozenset({UNKNOWN}))
+        functions = self.unit.called(expression.function, len(expression.arguments))
+        if not functions:
+            known = self._known(expression, name)
+            if known is not None:
+                return known
+        elif len(functions) == 1 and self._may_enter(functions[0]):
+            return self._entered(functions[0], expression)
+        return self._unknown(expression)
+
+    def barrier(self, scope: str, node: Expr) -> None:
+        recorder = self.recorder
+        kind = scope if scope in ("block", "warp") else "other"
+        recorder.barriers.append(
+            Barrier(kind, self.state.path, recorder.loops, recorder.line_of(node))  # type: ignore[arg-type]
+        )
+
+    def _sizeof(self, expression: Call) -> Value:
+        if expression.template:
+            kind = self.type(expression.template[0])
+            size = 8 if kind.depth else kind.size
+        else:
+            size = None
+            for argument in expression.arguments:
+                if isinstance(argument, Name) and argument.variable and not argument.variable.array:
+                    size = self.declared(argument.variable).size
+        if size is None:
+            return self.opaque(types.SIZE, frozenset(), frozenset())
+        return self.number(Polynomial.constant(size), types.SIZE)
+
+    def _known(self, expression: Call, name: str) -> Value | None:
+        """What a function of CUDA's headers does; None for any other."""
+        arguments = expression.arguments
+        operation = atomic(name)
+        if operation is not None and arguments:
+            return self._atomic(expression, operation)
+        if READERS.fullmatch(name) and arguments:
+            address = self.value(arguments[0])
+            return self.load(self.element(address, self.number(_ZERO, types.INT), arguments[0]),
+                             expression)  # fmt: skip
+        if WRITERS.fullmatch(name) and len(arguments) > 1:
+            address, value = self.value(arguments[0]), self.value(arguments[1])
+            place = self.element(address, self.number(_ZERO, types.INT), arguments[0])
+            self.store(place, value, expression, arguments[1])
+            return Value(types.VOID)
+        if name in USES:
+            return self._used(expression, USES[name])
+        if name in ASSUMING and arguments:
+            return self.value(arguments[0])
+        if name == "swap" and len(arguments) == 2:
+            return self._swap(expression)
+        if name in ("min", "max", "umin", "umax", "llmin", "llmax") and len(arguments) == 2:
+            return self._extreme(name[-3:], expression)
+        kind = self.type(name)
+        if kind.kind not in ("record", "unknown"):
+            values = [self.value(argument) for argument in arguments]
+            if kind.kind != "vector" and len(values) == 1:
+                return self.convert(values[0], kind)
+            return self.gathered(kind, values)
+        if name.startswith("make_"):
+            return self.gathered(self.type(name[5:]), [self.value(a) for a in arguments])
+        if LANES.fullmatch(name):
+            values = [self.value(argument) for argument in arguments]
+            depends = frozenset[str]().union(*(v.depends for v in values)) | {UNKNOWN}
+            own = values[1].type if "shfl" in name and len(values) > 1 else types.UINT
+            return self.opaque(own, depends, frozenset())
+        if HARMLESS.fullmatch(name) or pure(name):
+            return self._computed(name, [self.value(argument) for argument in arguments])
+        return None
+
+    def _computed(self, name: str, values: list[Value]) -> Value:
+        depends = frozenset[str]().union(*(v.depends for v in values))
+        if name in ("abs", "labs", "llabs") and values and values[0].type.integral:
+            form = self.integer(values[0])
+            if not self.operations.nonnegative(form, self.state.path):
+                form = self.operations.operation("abs", (form,), low=0)
+            return self.number(form, values[0].type)
+        if name.startswith(("isnan", "isinf", "isfinite", "signbit")):
+            return Value(types.BOOL, depends, truth=self.untold(name, depends))
+        if (
+            name.startswith(("__popc", "__clz", "__ffs", "lround", "lrint", "llr"))
+            or "2int" in name
+        ):
+            return self.opaque(types.INT, depends, frozenset())
+        if values and all(v.type.floating for v in values):
+            kind = values[0].type
+            for value in values[1:]:
+                kind = types.arithmetic(kind, value.type)
+            return Value(types.FLOAT if name.endswith("f") and kind.size == 8 else kind, depends)
+        if name.endswith("f") or name.startswith("__"):
+            return Value(types.FLOAT if name.endswith("f") else types.UNKNOWN, depends)
+        if values and all(v.type.integral for v in values):
+            integral = name.startswith(("u", "mul", "clamp", "sign"))
+            return self.opaque(types.INT, depends, frozenset()) if integral else Value(
+                types.DOUBLE, depends)  # fmt: skip
+        return Value(values[0].type if values else types.UNKNOWN, depends)
+
+    def _extreme(self, op: str, expression: Call) -> Value:
+        left, right = (self.value(argument) for argument in expression.arguments)
+        kind = types.arithmetic(left.type, right.type)
+        if not kind.integral:
+            return Value(kind, left.depends | right.depends)
+        form = self.operations.extreme(op, self.integer(left), self.integer(right), self.state.path)
+        return self.number(form, kind)
+
+    def _atomic(self, expression: Call, operation: str) -> Value:
+        address = self.value(expression.arguments[0])
+        for argument in expression.arguments[1:]:
+            self.value(argument)
+        place = self.element(address, self.number(_ZERO, types.INT), expression.arguments[0])
+        value = expression.arguments[1] if len(expression.arguments) > 1 else None
+        if isinstance(place, Memory):
+            self.recorder.access(place, "atomic", self.state.path, expression, value, operation)
+        return self.opaque(address.type.pointee, frozenset({MEMORY}), frozenset())
+
+    def _used(self, expression: Call, uses: tuple[Use, ...]) -> Value:
+        for at, argument in enumerate(expression.arguments):
+            value = self.value(argument)
+            use = uses[at] if at < len(uses) else "value"
+            if use in ("read", "both"):
+                self.recorder.touch(value.holds, "load", value.type.pointee, self.state.path,
+                                    expression)  # fmt: skip
+            if use in ("write", "both"):
+                self.recorder.touch(value.holds, "store", value.type.pointee, self.state.path,
+                                    expression)  # fmt: skip
+        return Value(types.VOID)
+
+    def _swap(self, expression: Call) -> Value:
+        places = [self.place(argument) for argument in expression.arguments]
+        values = [self.load(p, a) for p, a in zip(places, expression.arguments, strict=True)]
+        for place, value in zip(places, reversed(values), strict=True):
+            self.store(place, value, expression)
+            if isinstance(place, Local):
+                self.recorder.write((place.variable, *place.path), expression)
+        return Value(types.VOID)
+
+    def _method(self, expression: Call, name: str) -> Value:
+        """A member function: of a group it may be a barrier; of anything else nothing is known."""
+        assert expression.receiver is not None
+        receiver = self.value(expression.receiver)
+        values = [self.value(argument) for argument in expression.arguments]
+        if name in ("sync", "arrive_and_wait", "wait", "barrier_wait", "arrive"):
+            self.barrier("other", expression)
+        held = receiver.holds
+        self.recorder.unclear |= held
+        for argument, value in zip(expression.arguments, values, strict=True):
+            self.recorder.unclear |= value.holds
+            self._passed(argument)
+        if isinstance(expression.receiver, Name) and expression.receiver.variable is not None:
+            if receiver.type.kind not in ("vector",):
+                variable = expression.receiver.variable
+                self.recorder.write((variable,), expression)
+        return self.opaque(types.UNKNOWN, receiver.depends, held)
+
+    def _unknown(self, expression: Call) -> Value:
+        """A function that is not seen: it may do anything with what it gets a pointer to."""
+        depends: frozenset[str] = frozenset()
+        held: frozenset[str] = frozenset()
+        callee = self.unit.variable_of(expression)
+        if callee is not None and callee in self.state.env:
+            self.forget(callee, expression)
+        for argument in expression.arguments:
+            value = self.value(argument)
+            depends |= value.depends
+            held |= value.holds
+            self._passed(argument)
+        self.recorder.unclear |= held
+        return self.opaque(types.UNKNOWN, depends, held)
+
+    def _passed(self, argument: Expr) -> None:
+        """An argument of an unseen function: a reference to it may be taken."""
+        if isinstance(argument, Unary) and argument.op == "&":
+            argument = argument.operand
+        place = self.place(argument) if isinstance(argument, Name) else None
+        if isinstance(place, Local):
+            self.forget(place.variable, argument)
+        elif place is not None:
+            self.recorder.unclear |= self.holds(place)
+
+    # -- functions of the text
+
+    def _may_enter(self, function: Function) -> bool:
+        entered = [frame.function for frame in self.frames]
+        return len(entered) < _DEEPEST and function not in entered and not function.method
+
+    def _entered(self, function: Function, expression: Call) -> Value:
+        """Run the body of a function on these arguments."""
+        caller = self.state
+        names, constants = self.names, self.constants
+        bound: dict[Variable, Value | Alias] = {}
+        for formal, argument in zip(function.parameters, expression.arguments, strict=False):
+            if formal.type.reference:
+                place = self.place(argument)
+                bound[formal] = Alias(place)
+            else:
+                bound[formal] = self.value(argument)
+        for formal in function.parameters[len(expression.arguments) :]:
+            default = self.declared(formal)
+            bound[formal] = self.opaque(default, frozenset(), frozenset())
+        inner_names, inner_constants = self.unit.instantiated(
+            function, expression.template, names, constants, bound
+        )
+        self.names, self.constants = inner_names, inner_constants
+        for formal, value in bound.items():
+            if isinstance(value, Value):
+                bound[formal] = self.convert(value, self.declared(formal))
+        frame = _Frame(function, self.open_rounds())
+        self.frames.append(frame)
+        # Locals of the function begin anew at each call.
+        self.state = State({**self.state.env, **bound}, caller.path)
+        self.run(function.body)
+        ends = [*frame.returns]
+        if self.state.alive or not ends:
+            ends.append((self.state, Value(types.VOID)))
+        self.frames.pop()
+        self.names, self.constants = names, constants
+        return self._returned(caller, ends, self.type(function.result.base), function)
+
+    def _returned(
+        self, caller: State, ends: list[tuple[State, Value]], kind: CType, function: Function
+    ) -> Value:
+        """The state and the value after a call: those of its ends, each where it was taken."""
+        state, value = ends[-1]
+        for other, its_value in reversed(ends[:-1]):
+            test = every(other.path[len(caller.path) :])
+            self.merge_values(test, other.env, state.env)
+            value = self.merged(test, its_value, value)
+        self.state = State(
+            {v: state.env[v] for v in state.env if v in caller.env}, caller.path, caller.alive
+        )
+        wanted = replace(kind, depth=kind.depth + function.result.depth)
+        if function.result.reference:
+            return replace(value, type=wanted if wanted.kind != "unknown" else value.type)
+        return self.convert(value, wanted) if wanted.kind not in ("void", "unknown") else value
+
+    def run(self, statement: Statement) -> None:
+        raise NotImplementedError
+
+    def open_rounds(self) -> int:
+        """How many loops are being read."""
+        raise NotImplementedError
+
+
+__all__ = ["CallEvaluator", "Elsewhere"]

@@ -1,0 +1,155 @@
+"""What a loop changes from round to round, read from its text before it is followed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from optiml_magic.kernels.combining import same
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Choice,
+    Expr,
+    Member,
+    Name,
+    Step,
+    Unary,
+    Unread,
+)
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Evaluate,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    Variable,
+    Verbatim,
+    walk,
+)
+
+MayChange = Callable[[Call, int], bool]
+
+
+@dataclass(frozen=True)
+class Change:
+    """``variable op= value``; ``value`` None is one, ``op`` ``?`` is anything.
+
+    ``always`` says that each round makes it once; ``early`` that it stands in the body, where a
+    ``continue`` may come before it.
+    """
+
+    variable: Variable
+    op: str
+    value: Expr | None
+    always: bool
+    early: bool
+
+
+class _Collector:
+    def __init__(self, may_change: MayChange) -> None:
+        self.may_change = may_change
+        self.found: dict[Variable, list[Change]] = {}
+        self.declared: set[Variable] = set()
+        self.early = True
+
+    def add(self, target: Expr, op: str, value: Expr | None, *, always: bool) -> None:
+        whole = isinstance(target, Name)
+        while isinstance(target, Member) and not target.arrow:
+            target = target.base
+        if isinstance(target, Name) and target.variable is not None:
+            change = Change(target.variable, op if whole else "?", value, always, self.early)
+            self.found.setdefault(target.variable, []).append(change)
+
+    def statement(self, statement: Statement, *, always: bool) -> None:
+        if isinstance(statement, Block):
+            for inner in statement.body:
+                self.statement(inner, always=always)
+            return
+        if isinstance(statement, Verbatim):
+            for inner in statement.inner:
+                self.statement(inner, always=False)
+            for mention in statement.mentions:
+                if not statement.inner or isinstance(mention, Unread):
+                    self.add(mention, "?", None, always=False)
+            return
+        if isinstance(statement, Declare):
+            self.declared |= set(statement.variables)
+        own = always and isinstance(statement, Declare | Evaluate)
+        for expression in statement.expressions:
+            # The test of a branch is evaluated in every round, what is inside is not.
+            self.expression(expression, always=own or (always and isinstance(statement, If)))
+        for inner in statement.statements:
+            self.statement(inner, always=False)
+
+    def expression(self, expression: Expr, *, always: bool) -> None:
+        if isinstance(expression, Assign):
+            self._assign(expression, always=always)
+        elif isinstance(expression, Step):
+            self.add(expression.target, expression.op[0], None, always=always)
+        elif isinstance(expression, Unary) and expression.op == "&":
+            self.add(expression.operand, "?", None, always=False)
+        elif isinstance(expression, Unread):
+            for mention in expression.mentions:
+                self.add(mention, "?", None, always=False)
+        elif isinstance(expression, Call):
+            for at, argument in enumerate(expression.arguments):
+                if isinstance(argument, Name | Member) and self.may_change(expression, at):
+                    self.add(argument, "?", None, always=False)
+            if isinstance(expression.receiver, Name):
+                self.add(expression.receiver, "?", None, always=False)
+        for at, part in enumerate(expression.parts):
+            lazy = isinstance(expression, Choice) or (
+                isinstance(expression, Binary) and expression.op in ("&&", "||")
+            )
+            self.expression(part, always=always and not (lazy and at))
+
+    def _assign(self, expression: Assign, *, always: bool) -> None:
+        op, value = expression.op[:-1], expression.value
+        if not op:
+            op, value = _relative(expression.target, value)
+        self.add(expression.target, op, value, always=always)
+
+
+def _relative(target: Expr, value: Expr) -> tuple[str, Expr]:
+    """``v = v + e`` as ``v += e``; ``?`` for what is not of this kind."""
+    if isinstance(value, Binary) and value.op in ("+", "-", "*", "/", "<<", ">>"):
+        if same(value.left, target):
+            return value.op, value.right
+        if same(value.right, target) and value.op in "+*":
+            return value.op, value.left
+    return "?", value
+
+
+def changes(
+    statements: Iterable[Statement], may_change: MayChange, before: Iterable[Expr] = (),
+    after: Iterable[Expr] = (),
+) -> dict[Variable, list[Change]]:  # fmt: skip
+    """The locals that these change, those declared among them left out.
+
+    ``before`` and ``after`` are evaluated in every round: the test of a loop and its update.
+    """
+    collector = _Collector(may_change)
+    for statement in statements:
+        collector.statement(statement, always=True)
+    collector.early = False
+    for expression in (*before, *after):
+        collector.expression(expression, always=True)
+    return {v: c for v, c in collector.found.items() if v not in collector.declared}
+
+
+def skips(body: Statement) -> bool:
+    """Whether a round of this body may end before its end: by a continue of its own."""
+    stack: list[Statement] = [body]
+    while stack:
+        statement = stack.pop()
+        if isinstance(statement, Leave) and statement.kind == "continue":
+            return True
+        if not isinstance(statement, Loop):
+            stack.extend(statement.statements)
+        if isinstance(statement, Verbatim):
+            stack.extend(inner for s in statement.inner for inner in walk(s))
+    return False

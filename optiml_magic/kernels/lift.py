@@ -1,0 +1,459 @@
+"""A text to its functions as typed trees, once, whatever it holds.
+
+Source: the C++ grammar of tree-sitter-cuda over the preprocessed text. A statement that it or this
+module does not understand becomes a ``Verbatim`` leaf with what it mentions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tree_sitter import Node
+
+from optiml_magic.kernels.expressions import Expr, Name, Span
+from optiml_magic.kernels.lift_expressions import (
+    ExpressionLifter,
+    TooDeepError,
+    blanks,
+    operands,
+    span_of,
+)
+from optiml_magic.kernels.preprocessor.preprocess import Preprocessed
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Declare,
+    Evaluate,
+    Function,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    Storage,
+    TemplateParameter,
+    TypeName,
+    Variable,
+    Verbatim,
+)
+from optiml_magic.source.syntax import name_of, walk
+
+_NOTHING = frozenset(
+    {
+        "preproc_call", "preproc_def", "preproc_function_def", "preproc_include",
+        "using_declaration", "alias_declaration", "type_definition", "static_assert_declaration",
+        "struct_specifier", "empty_declaration",
+    }
+)  # fmt: skip
+_NAMES = frozenset({"identifier", "field_identifier", "type_identifier"})
+_KEYWORDS = ("struct ", "union ", "enum ", "typename ", "class ")
+_PARAMETERS = frozenset(
+    {
+        "parameter_declaration", "optional_parameter_declaration",
+        "variadic_parameter_declaration",
+    }
+)  # fmt: skip
+_JUMPS = frozenset({"goto_statement", "labeled_statement"})
+_HOLDERS = frozenset(
+    {"case_statement", "preproc_else", "preproc_elif", "preproc_elifdef", "else_clause"}
+)
+_DEEPEST = 150
+_LeaveKind = Literal["return", "break", "continue"]
+_LEAVES: dict[str, _LeaveKind] = {
+    "return_statement": "return",
+    "break_statement": "break",
+    "continue_statement": "continue",
+}
+
+
+@dataclass
+class _Shape:
+    """What a declarator makes of its type."""
+
+    name: str = ""
+    depth: int = 0
+    reference: bool = False
+    restrict: bool = False
+    function: bool = False
+    extents: tuple[Expr | None, ...] = ()
+
+
+@dataclass(kw_only=True)
+class Lifter(ExpressionLifter):
+    """Lifts the functions of one parsed text."""
+
+    origin: Preprocessed
+    newlines: tuple[int, ...]
+
+    def functions(self) -> Iterator[Function]:
+        """Every function with a body, in the order of the text."""
+        for node in walk(self.syntax.root):
+            if node.type == "function_definition" and name_of(node):
+                yield self.function(node)
+
+    def line(self, node: Node) -> int:
+        at = self.origin.origin(node.start_byte, node.end_byte)[0]
+        return bisect_right(self.newlines, at - 1) + 1
+
+    def function(self, node: Node) -> Function:
+        self.scopes = [{}]
+        self.depth = 0
+        declarator = node.child_by_field_name("declarator")
+        result = self._type(node)
+        while declarator is not None and declarator.type != "function_declarator":
+            if declarator.type == "pointer_declarator":
+                result = TypeName(result.base, result.depth + 1, False, result.const)
+            elif declarator.type == "reference_declarator":
+                result = TypeName(result.base, result.depth, True, result.const)
+            declarator = declarator.child_by_field_name("declarator") or _declarator_in(declarator)
+        listed = declarator.child_by_field_name("parameters") if declarator else None
+        nodes = [c for c in (listed.named_children if listed else ()) if _is_parameter(c)]
+        parameters = tuple(self._parameter(child) for child in nodes)
+        body = node.child_by_field_name("body")
+        bounds = next((c for c in node.children if c.type == "launch_bounds"), None)
+        first = bounds.named_children[0] if bounds and bounds.named_children else None
+        return Function(
+            name="::".join([*self._namespaces(node), name_of(node)]),
+            span=(node.start_byte, node.end_byte),
+            line=self.line(node),
+            parameters=parameters,
+            template=self._template(node),
+            body=self._body(body) if body is not None else Block(None, self.line(node), ()),
+            result=result,
+            kernel=any(child.type == "__global__" for child in node.children),
+            method=_in_class(node),
+            required=sum(child.type != "optional_parameter_declaration" for child in nodes),
+            launch_bounds=self.text(first) or None,
+        )
+
+    def _body(self, node: Node) -> Block:
+        try:
+            lifted = self.block(node)
+        except TooDeepError:
+            leaf = Verbatim(
+                span_of(node), self.line(node), "nested too deeply", self.mentions(node)
+            )
+            return Block(span_of(node), self.line(node), (leaf,))
+        assert isinstance(lifted, Block)
+        return lifted
+
+    def _parameter(self, node: Node) -> Variable:
+        shape = self._shape(node.child_by_field_name("declarator"))
+        base = self._type(node)
+        # An array as a parameter is a pointer to its elements; its first extent is not checked.
+        depth = base.depth + shape.depth + bool(shape.extents)
+        kind = "function pointer" if shape.function else base.base
+        variable = Variable(
+            shape.name,
+            TypeName(kind, depth, shape.reference, base.const, base.volatile),
+            "parameter",
+            self.line(node),
+            span_of(node),
+            shape.extents[1:] if not shape.reference else shape.extents,
+            restrict=shape.restrict,
+        )
+        if variable.name:
+            self.scopes[-1][variable.name] = variable
+        return variable
+
+    def _template(self, function: Node) -> tuple[TemplateParameter, ...]:
+        parent = function.parent
+        listed = parent.child_by_field_name("parameters") if parent is not None else None
+        if parent is None or parent.type != "template_declaration" or listed is None:
+            return ()
+        found = []
+        for node in listed.named_children:
+            if node.type == "comment":
+                continue
+            is_type = "type_parameter" in node.type
+            default = node.child_by_field_name("default_type" if is_type else "default_value")
+            if is_type:
+                named = next((c for c in node.children if c.type == "type_identifier"), None)
+                name = self.text(named)
+            else:
+                name = self._shape(node.child_by_field_name("declarator")).name
+            pack = node.type.startswith("variadic")
+            found.append(TemplateParameter(name, is_type, self.text(default) or None, pack))
+        return tuple(found)
+
+    def _namespaces(self, node: Node) -> list[str]:
+        names = []
+        parent = node.parent
+        while parent is not None:
+            if parent.type == "namespace_definition":
+                names.append(self.text(parent.child_by_field_name("name")))
+            parent = parent.parent
+        return [name for name in reversed(names) if name]
+
+    def _type(self, node: Node) -> TypeName:
+        """The type in front of the declarators, with the qualifiers around it."""
+        words = [self.text(c) for c in node.children if c.type == "type_qualifier"]
+        spelled = blanks(self.text(node.child_by_field_name("type")))
+        for keyword in _KEYWORDS:
+            spelled = spelled.removeprefix(keyword)
+        const = "const" in words or "constexpr" in words
+        return TypeName(spelled, 0, False, const, "volatile" in words)
+
+    def _shape(self, node: Node | None) -> _Shape:
+        shape = _Shape()
+        extents: list[Expr | None] = []
+        while node is not None and node.type not in _NAMES:
+            kind = node.type
+            if kind in ("pointer_declarator", "abstract_pointer_declarator"):
+                shape.depth += 1
+                words = (self.text(c) for c in node.children if c.type == "type_qualifier")
+                shape.restrict |= any("restrict" in word for word in words)
+            elif kind in ("reference_declarator", "abstract_reference_declarator"):
+                shape.reference = True
+            elif kind == "array_declarator":
+                size = node.child_by_field_name("size")
+                extents.append(self.expression(size) if size is not None else None)
+            elif kind == "function_declarator":
+                shape.function = True
+            node = node.child_by_field_name("declarator") or _declarator_in(node)
+        shape.name = self.text(node)
+        shape.extents = tuple(reversed(extents))
+        return shape
+
+    def declaration(self, node: Node, lead: Span | None) -> Statement:
+        base = self._type(node)
+        qualifiers = {self.text(c) for c in node.children
+                      if c.type in ("type_qualifier", "storage_class_specifier")
+                      or c.type.startswith("__")}  # fmt: skip
+        storage: Storage = "local"
+        if "__shared__" in qualifiers:
+            storage = "dynamic" if "extern" in qualifiers else "shared"
+        elif "static" in qualifiers or "__constant__" in qualifiers:
+            storage = "static"
+        variables = []
+        for declarator in node.children_by_field_name("declarator"):
+            inner = declarator.child_by_field_name("declarator")
+            value = declarator.child_by_field_name("value")
+            is_init = declarator.type == "init_declarator"
+            shape = self._shape(inner if is_init else declarator)
+            if shape.function or not shape.name:
+                return self.verbatim(node, "a declaration that is not understood", lead)
+            first, initial = self._initial(value) if is_init else (None, ())
+            kind = TypeName(base.base, base.depth + shape.depth, shape.reference, base.const,
+                            base.volatile)  # fmt: skip
+            variable = Variable(
+                shape.name, kind, storage, self.line(declarator), span_of(declarator),
+                shape.extents, first, initial, shape.restrict,
+            )  # fmt: skip
+            self.scopes[-1][shape.name] = variable
+            variables.append(variable)
+        return Declare(span_of(node), self.line(node), tuple(variables), lead=lead)
+
+    def _initial(self, value: Node | None) -> tuple[Expr | None, tuple[Expr, ...]]:
+        """The one value that a variable begins with, or the several that make it."""
+        if value is None:
+            return None, ()
+        if value.type in ("argument_list", "initializer_list"):
+            parts = tuple(self.expression(c) for c in operands(value))
+            return (parts[0], ()) if len(parts) == 1 else (None, parts)
+        return self.expression(value), ()
+
+    def block(self, node: Node, lead: Span | None = None) -> Statement:
+        self.scopes.append({})
+        statements: list[Statement] = []
+        at = node.start_byte + 1
+        for child in node.named_children:
+            if child.type == "comment":
+                continue
+            statements.append(self.statement(child, (at, child.start_byte)))
+            at = child.end_byte
+        self.scopes.pop()
+        tail = (at, max(at, node.end_byte - 1))
+        return Block(span_of(node), self.line(node), tuple(statements), tail, lead=lead)
+
+    def statement(self, node: Node, lead: Span | None = None) -> Statement:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise TooDeepError
+        try:
+            return self._statement(node, lead)
+        finally:
+            self.depth -= 1
+
+    def _statement(self, node: Node, lead: Span | None) -> Statement:
+        kind = node.type
+        if kind == "compound_statement":
+            return self.block(node, lead)
+        if kind in _NOTHING:
+            return Blank(span_of(node), self.line(node), lead=lead)
+        if kind in ("ERROR", "preproc_if", "preproc_ifdef") or node.is_missing:
+            why = "the grammar stops here" if kind == "ERROR" else "an undecided conditional"
+            return self.verbatim(node, why, lead)
+        lifted = _STATEMENTS.get(kind)
+        if lifted is None:
+            return self.verbatim(node, kind.replace("_", " "), lead)
+        if node.has_error and not _head_is_sound(node):
+            return self.verbatim(node, "the grammar stops here", lead)
+        return lifted(self, node, lead)
+
+    def expression_statement(self, node: Node, lead: Span | None) -> Statement:
+        inner = next((c for c in node.named_children if c.type != "comment"), None)
+        if inner is None:
+            return Blank(span_of(node), self.line(node), lead=lead)
+        if inner.type in ("gnu_asm_expression", "lambda_expression", "co_await_expression"):
+            return self.verbatim(node, inner.type.replace("_", " "), lead)
+        return Evaluate(span_of(node), self.line(node), self.expression(inner), lead=lead)
+
+    def branch(self, node: Node, lead: Span | None) -> Statement:
+        self.scopes.append({})
+        before, test = self._condition(node.child_by_field_name("condition"))
+        then = node.child_by_field_name("consequence")
+        otherwise = node.child_by_field_name("alternative")
+        inner = None
+        if otherwise is not None:
+            inner = next((c for c in otherwise.named_children if c.type != "comment"), None)
+        try:
+            if test is None or then is None:
+                return self.verbatim(node, "a condition that is not understood", lead)
+            return If(
+                span_of(node), self.line(node), test, self.statement(then),
+                self.statement(inner) if inner is not None else None, before,
+                any(c.type == "constexpr" for c in node.children), lead=lead,
+            )  # fmt: skip
+        finally:
+            self.scopes.pop()
+
+    def _condition(self, node: Node | None) -> tuple[Statement | None, Expr | None]:
+        if node is None:
+            return None, None
+        if node.type != "condition_clause":
+            return None, self.expression(node)
+        begins = node.child_by_field_name("initializer")
+        value = node.child_by_field_name("value")
+        before = None
+        if begins is not None:
+            inner = begins
+            if begins.type == "init_statement":
+                inner = begins.named_children[0] if begins.named_children else None
+            before = self.statement(inner) if inner is not None else None
+        if value is not None and value.type == "declaration":
+            before = self.declaration(value, None)
+            if not isinstance(before, Declare) or len(before.variables) != 1:
+                return None, None
+            variable = before.variables[0]
+            return before, Name(None, variable.name, variable)
+        return before, self.expression(value) if value is not None else None
+
+    def for_loop(self, node: Node, lead: Span | None) -> Statement:
+        self.scopes.append({})
+        begins = node.child_by_field_name("initializer")
+        before: Statement | None = None
+        if begins is not None:
+            if begins.type in ("declaration", "init_statement"):
+                before = self.statement(begins)
+            else:
+                before = Evaluate(span_of(begins), self.line(begins), self.expression(begins))
+        test, update = (node.child_by_field_name(part) for part in ("condition", "update"))
+        body = node.child_by_field_name("body")
+        loop = Loop(
+            span_of(node), self.line(node), "for", before,
+            self.expression(test) if test is not None else None,
+            self.expression(update) if update is not None else None,
+            self.statement(body) if body is not None else Blank(None, self.line(node)), lead=lead,
+        )  # fmt: skip
+        self.scopes.pop()
+        return loop
+
+    def while_loop(self, node: Node, lead: Span | None) -> Statement:
+        self.scopes.append({})
+        before, test = self._condition(node.child_by_field_name("condition"))
+        body = node.child_by_field_name("body")
+        try:
+            if test is None or body is None or before is not None:
+                return self.verbatim(node, "a condition that is not understood", lead)
+            kind: Literal["while", "do"] = "do" if node.type == "do_statement" else "while"
+            return Loop(span_of(node), self.line(node), kind, None, test, None,
+                        self.statement(body), lead=lead)  # fmt: skip
+        finally:
+            self.scopes.pop()
+
+    def leave(self, node: Node, lead: Span | None) -> Statement:
+        kind: _LeaveKind = _LEAVES[node.type]
+        value = next((c for c in node.named_children if c.type != "comment"), None)
+        found = self.expression(value) if value is not None else None
+        return Leave(span_of(node), self.line(node), kind, found, lead=lead)
+
+    def init_statement(self, node: Node, lead: Span | None) -> Statement:
+        inner = next((c for c in node.named_children if c.type != "comment"), None)
+        if inner is None:
+            return Blank(span_of(node), self.line(node), lead=lead)
+        return self.statement(inner, lead)
+
+    def stray_else(self, node: Node, lead: Span | None) -> Statement:
+        return self.verbatim(node, "an else without its if", lead)
+
+    def verbatim(self, node: Node, reason: str, lead: Span | None) -> Verbatim:
+        inner = () if node.type == "ERROR" or node.is_missing else tuple(self._inner(node))
+        return Verbatim(
+            span_of(node), self.line(node), reason, self.mentions(node), inner,
+            jumps=node.type in _JUMPS, lead=lead,
+        )  # fmt: skip
+
+    def _inner(self, node: Node) -> Iterator[Statement]:
+        """The statements and expressions inside a construct that is kept as it is."""
+        if node.type in ("gnu_asm_expression", "expression_statement", "declaration"):
+            return
+        self.scopes.append({})
+        for child in node.named_children:
+            if child.type in _STATEMENTS or child.type == "compound_statement":
+                yield self.statement(child)
+            elif child.type == "condition_clause":
+                _, test = self._condition(child)
+                if test is not None:
+                    yield Evaluate(span_of(child), self.line(child), test)
+            elif child.type in _HOLDERS:
+                yield from self._inner(child)
+            elif child.type.endswith(("_statement", "_loop")) or child.type == "ERROR":
+                yield self.statement(child)
+        self.scopes.pop()
+
+
+def _declarator_in(node: Node) -> Node | None:
+    """The declarator that a reference or a parenthesis holds, which the grammar does not name."""
+    return next(
+        (c for c in node.named_children if c.type in _NAMES or c.type.endswith("_declarator")), None
+    )
+
+
+def _is_parameter(node: Node) -> bool:
+    if node.type == "parameter_declaration" and node.text == b"void":
+        return False
+    return node.type in _PARAMETERS
+
+
+def _in_class(node: Node) -> bool:
+    parent = node.parent
+    while parent is not None:
+        if parent.type == "field_declaration_list":
+            return True
+        parent = parent.parent
+    return False
+
+
+def _head_is_sound(node: Node) -> bool:
+    """Whether all errors of a statement are inside the statements below it."""
+    inner = ("body", "consequence", "alternative")
+    below = {child.id for part in inner for child in node.children_by_field_name(part)}
+    return bool(below) and not any(c.has_error for c in node.children if c.id not in below)
+
+
+_STATEMENTS: dict[str, Callable[[Lifter, Node, Span | None], Statement]] = {
+    "declaration": Lifter.declaration,
+    "init_statement": Lifter.init_statement,
+    "expression_statement": Lifter.expression_statement,
+    "if_statement": Lifter.branch,
+    "for_statement": Lifter.for_loop,
+    "while_statement": Lifter.while_loop,
+    "do_statement": Lifter.while_loop,
+    "return_statement": Lifter.leave,
+    "break_statement": Lifter.leave,
+    "continue_statement": Lifter.leave,
+    "else_clause": Lifter.stray_else,
+}

@@ -1,0 +1,251 @@
+"""Expressions of the grammar to ours; what neither knows is ``Unread`` with what it mentions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tree_sitter import Node
+
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Braces,
+    Call,
+    Cast,
+    Choice,
+    Expr,
+    Index,
+    Literal,
+    Member,
+    Name,
+    Span,
+    Step,
+    Unary,
+    Unread,
+)
+from optiml_magic.kernels.literals import number as read_number
+from optiml_magic.kernels.tree import Variable
+from optiml_magic.source.syntax import Syntax, walk
+
+_CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast", "__builtin_bit_cast"})
+_TYPE_NODES = frozenset({"primitive_type", "sized_type_specifier"})
+_DEEPEST = 150
+
+
+class TooDeepError(Exception):
+    """Nested beyond what a person writes, and what this recursion should follow."""
+
+
+@dataclass
+class ExpressionLifter:
+    """Lifts expressions; ``scopes`` has the variables in sight, the innermost last."""
+
+    syntax: Syntax
+    scopes: list[dict[str, Variable]] = field(default_factory=list)
+    depth: int = 0
+
+    def text(self, node: Node | None) -> str:
+        return "" if node is None else self.syntax.text[node.start_byte : node.end_byte].decode()
+
+    def mentions(self, node: Node) -> tuple[Expr, ...]:
+        """The names and the calls in a piece of text, each name as the variable it may be."""
+        found: list[Expr] = []
+        for part in walk(node):
+            if part.type in ("identifier", "type_identifier", "field_identifier"):
+                name = self.text(part)
+                found.append(Name(span_of(part), name, self.resolve(name)))
+            elif part.type == "gnu_asm_expression":
+                code = part.child_by_field_name("assembly_code")
+                found.append(Unread(span_of(part), self.text(code)))
+        return tuple(found)
+
+    def resolve(self, name: str) -> Variable | None:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return None
+
+    def expression(self, node: Node) -> Expr:
+        handler = _EXPRESSIONS.get(node.type)
+        if handler is None:
+            return Unread(span_of(node), self.text(node), self.mentions(node))
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise TooDeepError
+        try:
+            return handler(self, node)
+        finally:
+            self.depth -= 1
+
+    def number(self, node: Node) -> Expr:
+        text = self.text(node)
+        read = read_number(text)
+        return Literal(span_of(node), text, read[0] if read else None)
+
+    def boolean(self, node: Node) -> Expr:
+        return Literal(span_of(node), self.text(node), int(node.type == "true"))
+
+    def identifier(self, node: Node) -> Expr:
+        name = self.text(node)
+        return Name(span_of(node), name, self.resolve(name))
+
+    def parenthesized(self, node: Node) -> Expr:
+        inner = [c for c in node.named_children if c.type != "comment"]
+        if len(inner) != 1:
+            return Unread(span_of(node), self.text(node), self.mentions(node))
+        return self.expression(inner[0])
+
+    def two(self, node: Node, first: str, second: str) -> tuple[Expr, Expr]:
+        left, right = node.child_by_field_name(first), node.child_by_field_name(second)
+        assert left is not None
+        assert right is not None
+        return self.expression(left), self.expression(right)
+
+    def operator(self, node: Node) -> str:
+        operator = node.child_by_field_name("operator")
+        return operator.type if operator is not None else ""
+
+    def binary(self, node: Node) -> Expr:
+        return Binary(span_of(node), self.operator(node), *self.two(node, "left", "right"))
+
+    def comma(self, node: Node) -> Expr:
+        return Binary(span_of(node), ",", *self.two(node, "left", "right"))
+
+    def unary(self, node: Node) -> Expr:
+        argument = node.child_by_field_name("argument")
+        assert argument is not None
+        return Unary(span_of(node), self.operator(node), self.expression(argument))
+
+    def assign(self, node: Node) -> Expr:
+        return Assign(span_of(node), self.operator(node), *self.two(node, "left", "right"))
+
+    def step(self, node: Node) -> Expr:
+        argument = node.child_by_field_name("argument")
+        assert argument is not None
+        operator = node.child_by_field_name("operator")
+        assert operator is not None
+        prefix = operator.start_byte < argument.start_byte
+        return Step(span_of(node), operator.type, self.expression(argument), prefix)
+
+    def choice(self, node: Node) -> Expr:
+        parts = [node.child_by_field_name(p) for p in ("condition", "consequence", "alternative")]
+        if any(part is None for part in parts):
+            return Unread(span_of(node), self.text(node), self.mentions(node))
+        test, then, other = (self.expression(part) for part in parts if part is not None)
+        return Choice(span_of(node), test, then, other)
+
+    def subscript(self, node: Node) -> Expr:
+        base, indices = (node.child_by_field_name(p) for p in ("argument", "indices"))
+        parts = operands(indices) if indices is not None else []
+        if base is None or len(parts) != 1:
+            return Unread(span_of(node), self.text(node), self.mentions(node))
+        return Index(span_of(node), self.expression(base), self.expression(parts[0]))
+
+    def field(self, node: Node) -> Expr:
+        base = node.child_by_field_name("argument")
+        assert base is not None
+        name = self.text(node.child_by_field_name("field"))
+        return Member(span_of(node), self.expression(base), name, self.operator(node) == "->")
+
+    def cast(self, node: Node) -> Expr:
+        value = node.child_by_field_name("value")
+        assert value is not None
+        spelled = blanks(self.text(node.child_by_field_name("type")))
+        return Cast(span_of(node), spelled, self.expression(value))
+
+    def call(self, node: Node) -> Expr:
+        function, listed = (node.child_by_field_name(p) for p in ("function", "arguments"))
+        if function is None or listed is None:
+            return Unread(span_of(node), self.text(node), self.mentions(node))
+        arguments = tuple(self.expression(part) for part in operands(listed))
+        if function.type == "field_expression":
+            base = function.child_by_field_name("argument")
+            name = self.text(function.child_by_field_name("field"))
+            receiver = self.expression(base) if base is not None else None
+            return Call(span_of(node), name, arguments, (), receiver)
+        template: tuple[str, ...] = ()
+        inner = function
+        if inner.type == "qualified_identifier":
+            inner = inner.child_by_field_name("name") or inner
+            while inner.type == "qualified_identifier":
+                inner = inner.child_by_field_name("name") or inner
+        if inner.type == "template_function":
+            given = inner.child_by_field_name("arguments")
+            template = tuple(blanks(self.text(c)) for c in (given.named_children if given else ()))
+            inner = inner.child_by_field_name("name") or inner
+        if function.type in _TYPE_NODES and len(arguments) == 1:
+            return Cast(span_of(node), self.text(function), arguments[0], f"{self.text(function)}(")
+        name = blanks(self.text(inner))
+        if name in _CASTS and len(template) == 1 and len(arguments) == 1:
+            return Cast(span_of(node), template[0], arguments[0], name)
+        if inner.type not in ("identifier", "type_identifier"):
+            return Unread(span_of(node), self.text(node), self.mentions(node))
+        scope = blanks(self.text(function)).partition("<")[0].rpartition("::")[0]
+        return Call(span_of(node), f"{scope}::{name}" if scope else name, arguments, template)
+
+    def braces(self, node: Node) -> Expr:
+        members = tuple(self.expression(part) for part in operands(node))
+        return Braces(span_of(node), "", members)
+
+    def compound(self, node: Node) -> Expr:
+        value = node.child_by_field_name("value")
+        members = tuple(self.expression(part) for part in operands(value)) if value else ()
+        spelled = blanks(self.text(node.child_by_field_name("type")))
+        return Braces(span_of(node), spelled, members)
+
+    def qualified(self, node: Node) -> Expr:
+        return Name(span_of(node), blanks(self.text(node)), None)
+
+    def string(self, node: Node) -> Expr:
+        return Literal(span_of(node), self.text(node), None)
+
+    def sizeof(self, node: Node) -> Expr:
+        kind, value = node.child_by_field_name("type"), node.child_by_field_name("value")
+        if kind is not None:
+            return Call(span_of(node), "sizeof", (), (blanks(self.text(kind)),))
+        inner = (self.expression(value),) if value is not None else ()
+        return Call(span_of(node), "sizeof", inner)
+
+
+def span_of(node: Node) -> Span:
+    return node.start_byte, node.end_byte
+
+
+def blanks(text: str) -> str:
+    """A text with its white space made single blanks."""
+    return " ".join(text.split())
+
+
+def operands(node: Node) -> list[Node]:
+    """What stands in a list, its comments left out."""
+    return [child for child in node.named_children if child.type != "comment"]
+
+
+_EXPRESSIONS: dict[str, Callable[[ExpressionLifter, Node], Expr]] = {
+    "identifier": ExpressionLifter.identifier,
+    "type_identifier": ExpressionLifter.identifier,
+    "number_literal": ExpressionLifter.number,
+    "char_literal": ExpressionLifter.number,
+    "true": ExpressionLifter.boolean,
+    "false": ExpressionLifter.boolean,
+    "null": ExpressionLifter.boolean,
+    "string_literal": ExpressionLifter.string,
+    "concatenated_string": ExpressionLifter.string,
+    "parenthesized_expression": ExpressionLifter.parenthesized,
+    "binary_expression": ExpressionLifter.binary,
+    "comma_expression": ExpressionLifter.comma,
+    "unary_expression": ExpressionLifter.unary,
+    "pointer_expression": ExpressionLifter.unary,
+    "assignment_expression": ExpressionLifter.assign,
+    "update_expression": ExpressionLifter.step,
+    "conditional_expression": ExpressionLifter.choice,
+    "subscript_expression": ExpressionLifter.subscript,
+    "field_expression": ExpressionLifter.field,
+    "cast_expression": ExpressionLifter.cast,
+    "call_expression": ExpressionLifter.call,
+    "initializer_list": ExpressionLifter.braces,
+    "compound_literal_expression": ExpressionLifter.compound,
+    "qualified_identifier": ExpressionLifter.qualified,
+    "sizeof_expression": ExpressionLifter.sizeof,
+}

@@ -1,0 +1,433 @@
+"""Loops: counters, what steps with them, and the value of everything else after them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from optiml_magic.kernels.calls import CallEvaluator
+from optiml_magic.kernels.changes import Change, changes, skips
+from optiml_magic.kernels.evaluation import State
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Call,
+    Expr,
+    Index,
+    Literal,
+    Name,
+    Step,
+    Unary,
+    Unread,
+)
+from optiml_magic.kernels.expressions import every as parts_of
+from optiml_magic.kernels.functions import BLOCK_BARRIERS, HARMLESS, LANES, atomic, bare, pure
+from optiml_magic.kernels.operations import tightened
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.symbols import (
+    UNKNOWN,
+    Always,
+    Compare,
+    Condition,
+    Symbol,
+    Untold,
+    every,
+)
+from optiml_magic.kernels.tree import Block, If, Leave, Loop, Statement, Variable
+from optiml_magic.kernels.values import Alias, Local, Pointer, Value
+
+_ONE = Polynomial.constant(1)
+_POWERS = {"*": "*", "<<": "*", "/": "/", ">>": "/"}
+
+
+@dataclass
+class _Round:
+    """One loop that is being read: the ways in which its rounds end early."""
+
+    continues: list[State] = field(default_factory=list)
+    breaks: int = 0
+    returned: bool = False
+
+
+@dataclass(frozen=True)
+class _Induction:
+    """A local whose value in round ``k`` is known: what it begins with, and what a round adds."""
+
+    variable: Variable
+    start: Value
+    step: Polynomial | None  # in bytes for a pointer; None where it is multiplied or divided
+
+
+@dataclass
+class LoopReader(CallEvaluator):
+    """Runs loops."""
+
+    rounds: list[_Round] = field(default_factory=list)
+    owners: dict[str, Variable] = field(default_factory=dict)
+
+    def open_rounds(self) -> int:
+        return len(self.rounds)
+
+    def may_change(self, call: Call, at: int) -> bool:
+        """Whether a call may change the local that is its argument."""
+        name = bare(call.function)
+        functions = self.unit.called(call.function, len(call.arguments))
+        if functions:
+            return any(
+                at >= len(f.parameters) or f.parameters[at].type.reference for f in functions
+            )
+        known = atomic(name) is not None or pure(name) or HARMLESS.fullmatch(name) is not None
+        return not (
+            known or name in BLOCK_BARRIERS or LANES.fullmatch(name) or name == "sizeof"
+            or name.startswith(("__ld", "__st", "make_"))
+            or self.type(name).kind not in ("record", "unknown")
+        )  # fmt: skip
+
+    def loop(self, statement: Loop) -> None:
+        if statement.before is not None:
+            self.run(statement.before)
+        written, body = _test_of(statement)
+        entry = self.state
+        counter = f"k{len(self.recorder.axes)}"
+        self.recorder.axes.append(_UNREAD)
+        rounds = self.operations.symbols.of(Symbol(counter, "counter", frozenset({counter}), low=0))
+        changed = self._changed(statement)
+        inductions = self._inductions(statement, changed, entry)
+        self.recorder.stepping |= {(counter, variable) for variable in inductions}
+        self.state = self._round(entry, changed, inductions, rounds)
+        outer = self.recorder.loops
+        self.recorder.loops = (*outer, counter)
+        self.rounds.append(_Round())
+        test: Condition = Always(True)
+        if written is not None and statement.kind != "do":
+            test = self._tested(written, counter, outer)
+            self.state = self.state.fork(test)
+        for inner in body:
+            if self.state.alive:
+                self.run(inner)
+        ends = self.rounds.pop()
+        self._meet(ends, entry)
+        if statement.update is not None:
+            self.value(statement.update)
+        if written is not None and statement.kind == "do":
+            test = self._tested(written, counter, outer)
+        self.recorder.loops = outer
+        axis = self._axis(statement, counter, entry, inductions, test, ends)
+        self.recorder.axes[int(counter[1:])] = axis
+        self._leave_loop(axis, entry, changed, inductions, rounds, ends)
+
+    def _changed(self, statement: Loop) -> dict[Variable, list[Change]]:
+        """The locals that the rounds change, references to locals followed."""
+        before = (statement.test,) if statement.test is not None else ()
+        after = (statement.update,) if statement.update is not None else ()
+        found: dict[Variable, list[Change]] = {}
+        own = changes((statement.body,), self.may_change, before, after)
+        for variable, its_changes in own.items():
+            target: Variable | None = variable
+            value = self.state.env.get(variable)
+            for _ in range(8):
+                if not isinstance(value, Alias):
+                    break
+                target = value.place.variable if isinstance(value.place, Local) else None
+                value = self.state.env.get(target) if target is not None else None
+            if target is not None and target in self.state.env:
+                found.setdefault(target, []).extend(its_changes)
+        return found
+
+    def _inductions(
+        self, statement: Loop, changed: dict[Variable, list[Change]], entry: State
+    ) -> dict[Variable, _Induction]:
+        found: dict[Variable, _Induction] = {}
+        skipping = skips(statement.body)
+        for variable, its_changes in changed.items():
+            start = entry.env.get(variable)
+            if not isinstance(start, Value) or not (start.type.integral or start.type.depth):
+                continue
+            regular = all(c.always and not (skipping and c.early) for c in its_changes)
+            if not regular or any(not self._steady(c.value, changed) for c in its_changes):
+                continue
+            if all(c.op in ("+", "-") for c in its_changes):
+                step = self._step(start, its_changes)
+                if step is not None:
+                    found[variable] = _Induction(variable, start, step)
+            elif len(its_changes) == 1 and its_changes[0].op in _POWERS and start.type.integral:
+                found[variable] = _Induction(variable, start, None)
+        return found
+
+    def _steady(self, value: Expr | None, changed: dict[Variable, list[Change]]) -> bool:
+        """Whether an expression has one value in all rounds, and does nothing."""
+        if value is None:
+            return True
+        for part in parts_of(value):
+            if isinstance(part, Name) and part.variable in changed:
+                return False
+            if isinstance(part, Index | Assign | Step | Unread) or (
+                isinstance(part, Unary) and part.op in "*&"
+            ):
+                return False
+            if isinstance(part, Call) and not pure(bare(part.function)):
+                return False
+        return True
+
+    def _step(self, start: Value, its_changes: list[Change]) -> Polynomial | None:
+        """What a round adds: of a pointer in bytes."""
+        total = Polynomial()
+        for change in its_changes:
+            by = _ONE if change.value is None else self._quietly(change.value)
+            if by is None:
+                return None
+            total = total + by if change.op == "+" else total - by
+        if start.type.depth:
+            stride = self.stride(start.type)
+            return total * stride if stride is not None else None
+        return total
+
+    def _quietly(self, expression: Expr) -> Polynomial | None:
+        """The form of an expression that does nothing, without a note of it."""
+        uses = len(self.recorder.uses)
+        value = self.value(expression)
+        del self.recorder.uses[uses:]
+        if value.form is None or not value.type.integral:
+            return None
+        return self.operations.settled(value.form, value.type, self.state.path)
+
+    def _round(
+        self, entry: State, changed: dict[Variable, list[Change]],
+        inductions: dict[Variable, _Induction], rounds: Polynomial,
+    ) -> State:  # fmt: skip
+        """The state at the beginning of a round."""
+        state = entry.fork()
+        for variable in changed:
+            before = entry.env[variable]
+            if isinstance(before, Alias) or variable.array:
+                continue
+            induction = inductions.get(variable)
+            if induction is None:
+                state.env[variable] = self._unfollowed(variable, before)
+            elif induction.step is None:
+                state.env[variable] = self._power(induction, changed[variable][0], rounds)
+            else:
+                state.env[variable] = _moved(induction, rounds)
+        return state
+
+    def _unfollowed(self, variable: Variable, before: Value) -> Value:
+        kind = before.type if before.type.kind != "unknown" else self.declared(variable)
+        return self.opaque(kind, frozenset(), before.holds)
+
+    def _power(self, induction: _Induction, change: Change, rounds: Polynomial) -> Value:
+        """A local that each round multiplies or divides by one number."""
+        start = self.integer(induction.start)
+        factor = self._quietly(change.value) if change.value is not None else None
+        if factor is None or factor.value is None or factor.value < (change.op in "/*"):
+            return self._unfollowed(induction.variable, induction.start)
+        if change.op in ("<<", ">>"):
+            factor = Polynomial.constant(1 << min(factor.value or 0, 62))
+        op = f"power{_POWERS[change.op]}"
+        low = 0 if self.operations.nonnegative(start, self.state.path) else None
+        if change.op == ">>" and low is None:
+            return self._unfollowed(induction.variable, induction.start)
+        high = start.value if op == "power/" and start.value is not None else None
+        form = self.operations.operation(op, (start, factor, rounds), low, high)
+        return self.number(form, induction.start.type)
+
+    def _tested(self, written: Expr, counter: str, outer: tuple[str, ...]) -> Condition:
+        """The test of a round. What it loads whatever the round is, it loads before the first."""
+        first = len(self.recorder.accesses)
+        test = self.condition(written)
+        for at in range(first, len(self.recorder.accesses)):
+            access = self.recorder.accesses[at]
+            if access.index is not None and counter not in self.operations.symbols.inside(
+                access.index
+            ):
+                self.recorder.accesses[at] = replace(access, loops=outer)
+        parts = [self._directed(part, counter) for part in test.conjuncts()]
+        return every(tuple(parts)) if parts else test
+
+    def _directed(self, part: Condition, counter: str) -> Condition:
+        """``k != n`` of a counter that steps by one as ``k < n``: it does not step over n."""
+        if not isinstance(part, Compare) or part.op != "!=":
+            return part
+        slope = part.form.coefficient(counter)
+        if slope is None or slope.value not in (1, -1):
+            return part
+        form = part.form if slope.value < 0 else -part.form
+        return Compare(">=", tightened(form - _ONE), part.roots)
+
+    def _meet(self, ends: _Round, entry: State) -> None:
+        """The end of a round: where its body ends, and where it is continued from."""
+        states = [*ends.continues, *([self.state] if self.state.alive else [])]
+        if not states:
+            self.state = entry.fork()
+            return
+        last = states[-1]
+        env = dict(last.env)
+        for other in states[:-1]:
+            test = every(other.path[len(entry.path) :])
+            self.merge_values(test, other.env, env)
+        self.state = State(env, entry.path)
+
+    def _axis(
+        self, statement: Loop, counter: str, entry: State,
+        inductions: dict[Variable, _Induction], test: Condition, ends: _Round,
+    ) -> Axis:  # fmt: skip
+        parts = list(test.conjuncts())
+        driving, start, step, stop = None, None, None, None
+        for part in parts:
+            found = self._bound(part, counter, inductions, last=statement.kind == "do")
+            if found is not None:
+                driving, start, step, stop = found
+                break
+        reason = ""
+        if ends.breaks or ends.returned:
+            reason = "it is left early" if ends.breaks else "the kernel may be left in it"
+        elif any(isinstance(part, Untold) for part in parts) or len(parts) > 1:
+            reason = "its test has more in it than a bound" if stop is not None else (
+                "its test is no comparison of whole numbers that are followed")  # fmt: skip
+        elif stop is None:
+            reason = "its bound is not followed" if parts else "it has no test"
+        return Axis(
+            name=counter, node=statement, line=statement.line, variable=driving, start=start,
+            step=step, stop=stop, test=test, exact=not reason, reason=reason, guard=entry.path,
+        )  # fmt: skip
+
+    def _bound(
+        self, part: Condition, counter: str, inductions: dict[Variable, _Induction], *, last: bool
+    ) -> tuple[Variable, Polynomial, Polynomial, Polynomial] | None:
+        """The variable that a comparison bounds: its start, its step, and where it stops."""
+        if not isinstance(part, Compare) or part.op == "==":
+            return None
+        slope = part.form.coefficient(counter)
+        for variable, induction in inductions.items():
+            step = induction.step
+            if step is None:
+                found = self._power_bound(part.form, counter, induction)
+                if found is not None:
+                    return found
+                continue
+            if slope is None or not step.terms:
+                continue
+            start_form = self._start(induction)
+            if start_form is None:
+                continue
+            unit = step
+            if induction.start.type.depth:
+                stride = induction.start.type.stride
+                unit = step.divided(stride) if stride else None  # type: ignore[assignment]
+                start_form = start_form.divided(stride) if stride else None
+                if unit is None or start_form is None:
+                    continue
+            at_start = part.form.without([counter])
+            if last:  # tested at the end of a round, on the next value
+                at_start = at_start - slope
+            if slope == -unit:
+                return variable, start_form, unit, at_start + start_form + _ONE
+            if slope == unit:
+                return variable, start_form, unit, start_form - at_start - _ONE
+        return None
+
+    def _power_bound(
+        self, form: Polynomial, counter: str, induction: _Induction
+    ) -> tuple[Variable, Polynomial, Polynomial, Polynomial] | None:
+        """The same of one that is multiplied or divided, whose step is the factor."""
+        start = self.integer(induction.start)
+        for name in form.symbols:
+            symbol = self.operations.symbols[name]
+            sign = form.coefficient(name)
+            if not symbol.op.startswith("power") or symbol.arguments[0] != start or sign is None:
+                continue
+            rest = form.without([name])
+            if counter in symbol.arguments[2].symbols and sign.value in (1, -1):
+                stop = rest + _ONE if sign.value < 0 else -rest - _ONE
+                return induction.variable, start, symbol.arguments[1], stop
+        return None
+
+    def _start(self, induction: _Induction) -> Polynomial | None:
+        if induction.start.pointer is not None:
+            return induction.start.pointer.offset
+        return induction.start.form
+
+    def _leave_loop(
+        self, axis: Axis, entry: State, changed: dict[Variable, list[Change]],
+        inductions: dict[Variable, _Induction], rounds: Polynomial, ends: _Round,
+    ) -> None:  # fmt: skip
+        """The state after a loop."""
+        after = entry.fork()
+        followed = not ends.breaks and not ends.returned and not _untold(axis.test)
+        for variable in changed:
+            before = entry.env[variable]
+            if isinstance(before, Alias) or variable.array:
+                continue
+            induction = inductions.get(variable)
+            if induction is None or induction.step is None or not followed:
+                after.env[variable] = self._unfollowed(variable, before)
+            else:
+                after.env[variable] = self._final(axis, induction, rounds)
+        if ends.returned:
+            left = self.untold("the kernel was not left before", frozenset({UNKNOWN}))
+            after.path = (*after.path, left)
+        self.state = after
+
+    def _final(self, axis: Axis, induction: _Induction, rounds: Polynomial) -> Value:
+        """What a stepping local holds after the last round."""
+        if axis.first:
+            rounds = rounds + _ONE
+        value = _moved(induction, rounds)
+        assert induction.step is not None
+        form = value.pointer.offset if value.pointer is not None else value.form
+        if form is None:
+            return value
+        trips = axis.trips
+        if trips is not None:
+            begin = self._start(induction)
+            assert begin is not None
+            end = begin + induction.step * Polynomial.constant(trips)
+        else:
+            symbols = self.operations.symbols
+            depends = (symbols.depends(form) | axis.test.depends) - {axis.name}
+            up = self.operations.nonnegative(induction.step, axis.guard)
+            start = self._start(induction)
+            low = 0 if up and start is not None and self.operations.nonnegative(
+                start, axis.guard) else None  # fmt: skip
+            end = symbols.of(
+                Symbol(f"final({form} while {axis.test})", "final", depends, axis.name, (form,),
+                       axis.test, low=low)
+            )  # fmt: skip
+        if value.pointer is not None:
+            return replace(value, pointer=Pointer(value.pointer.array, end))
+        return self.number(end, value.type)
+
+
+def _moved(induction: _Induction, rounds: Polynomial) -> Value:
+    """A stepping local at the beginning of a round."""
+    start, step = induction.start, induction.step
+    assert step is not None
+    by = step * rounds
+    moves = frozenset(name for name in by.symbols)
+    if start.pointer is not None and start.pointer.offset is not None:
+        pointer = Pointer(start.pointer.array, start.pointer.offset + by)
+        return replace(start, pointer=pointer, depends=start.depends | moves)
+    if start.form is not None and not start.type.depth:
+        return replace(start, form=start.form + by, depends=start.depends | moves, truth=None)
+    return replace(start, form=None, truth=None, depends=start.depends | {UNKNOWN})
+
+
+def _untold(test: Condition) -> bool:
+    return any(not isinstance(part, Compare) for part in test.conjuncts())
+
+
+def _test_of(statement: Loop) -> tuple[Expr | None, tuple[Statement, ...]]:
+    """The test of a loop and its body; ``while (true) { if (c) break; ... }`` tests ``!c``."""
+    body = statement.body.body if isinstance(statement.body, Block) else (statement.body,)
+    endless = statement.test is None or (
+        isinstance(statement.test, Literal) and bool(statement.test.value)
+    )
+    if statement.kind != "do" and endless and body and isinstance(body[0], If):
+        first = body[0]
+        inside = first.then.statements if isinstance(first.then, Block) else (first.then,)
+        leaves = len(inside) == 1 and isinstance(inside[0], Leave) and inside[0].kind == "break"
+        if leaves and first.other is None and first.before is None:
+            return Unary(None, "!", first.test), body[1:]
+    return statement.test, body
+
+
+_UNREAD = Axis("", Loop(None, 0, "for", None, None, None, Block(None, 0, ())), 0, None, None, None,
+               None, Always(True), False, "not read yet", ())  # fmt: skip

@@ -1,0 +1,290 @@
+"""Integer arithmetic on forms as C has it; what is no sum of products becomes a named operation.
+
+Two things are assumed, as every index expression assumes them: an index fits its type, and a size
+that an unsigned index is compared with is not negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import gcd
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.ranges import Ranges
+from optiml_magic.kernels.symbols import (
+    UNKNOWN,
+    Always,
+    Compare,
+    Condition,
+    Symbol,
+    Symbols,
+    Untold,
+)
+from optiml_magic.kernels.types import CType
+
+_ONE = Polynomial.constant(1)
+_FORMS = {"<": (1, -1), "<=": (1, 0), ">": (-1, -1), ">=": (-1, 0)}
+_LONGEST = 600  # characters of an operation's name; what is longer is not worth following
+_FOLDED: dict[str, Callable[[int, int], int]] = {
+    ">>": lambda a, b: a >> b,
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+    "min": min,
+    "max": max,
+}
+
+
+class Operations:
+    """Makes forms; ``path`` is what holds where they are computed."""
+
+    def __init__(self, symbols: Symbols) -> None:
+        self.symbols = symbols
+        self._serial = 0
+
+    def unknown(self, depends: frozenset[str], kind: CType | None = None) -> Polynomial:
+        """A value that is not followed; no two are the same."""
+        self._serial += 1
+        low, high = bounds(kind) if kind is not None else (None, None)
+        name = f"?{self._serial}"
+        return self.symbols.of(Symbol(name, "unknown", depends | {UNKNOWN}, low=low, high=high))
+
+    def serial(self) -> int:
+        self._serial += 1
+        return self._serial
+
+    def nonnegative(self, form: Polynomial, path: Sequence[Condition]) -> bool:
+        if form.value is not None:
+            return form.value >= 0
+        return Ranges(path, self.symbols).nonnegative(form)
+
+    def settled(self, form: Polynomial, kind: CType, path: Sequence[Condition]) -> Polynomial:
+        """The number that an expression of this type stands for: an unsigned one wraps."""
+        if kind.signed or kind.kind != "int" or not kind.size:
+            return form
+        if form.value is not None:
+            return Polynomial.constant(form.value % (1 << 8 * kind.size))
+        kinds = {self.symbols[name].kind for name in form.symbols}
+        if kinds <= {"scalar"} or self.nonnegative(form, path):
+            return form
+        return self.operation("wrap", (form, Polynomial.constant(8 * kind.size)), low=0)
+
+    def converted(
+        self, form: Polynomial, old: CType, new: CType, path: Sequence[Condition]
+    ) -> Polynomial:
+        """The form of an integer after a conversion."""
+        if not (old.integral and new.integral):
+            return form
+        if new.kind == "bool":
+            return form if old.kind == "bool" else self.select(
+                Compare("!=", form, self.symbols.depends(form)), _ONE, Polynomial()
+            )  # fmt: skip
+        wide, narrow = new.size or 4, old.size or 4
+        if wide > narrow:
+            return self.settled(form, old, path)
+        if wide < 4 and wide < narrow:
+            return self._narrowed(form, new, path)
+        if form.value is not None:
+            return Polynomial.constant(_wrapped(form.value, new))
+        return form
+
+    def _narrowed(self, form: Polynomial, new: CType, path: Sequence[Condition]) -> Polynomial:
+        low, high = bounds(new)
+        assert low is not None
+        assert high is not None
+        if form.value is not None:
+            return Polynomial.constant(_wrapped(form.value, new))
+        least, most = Polynomial.constant(low), Polynomial.constant(high)
+        if self.nonnegative(form - least, path) and self.nonnegative(most - form, path):
+            return form
+        bits = Polynomial.constant(8 * (new.size or 4) * (-1 if new.signed else 1))
+        return self.operation("wrap", (form, bits), low=low, high=high)
+
+    def operation(
+        self, op: str, arguments: tuple[Polynomial, ...], low: int | None = None,
+        high: int | None = None,
+    ) -> Polynomial:  # fmt: skip
+        """``op`` of these, as a symbol that is equal wherever they are."""
+        depends = frozenset[str]().union(*(self.symbols.depends(a) for a in arguments))
+        name = f"{op}({', '.join(map(str, arguments))})"
+        if len(name) > _LONGEST:
+            return self.unknown(depends)
+        return self.symbols.of(
+            Symbol(name, "operation", depends, op, arguments, low=low, high=high)
+        )
+
+    def binary(
+        self, op: str, left: Polynomial, right: Polynomial, kind: CType, path: Sequence[Condition]
+    ) -> Polynomial:
+        """The form of ``left op right``, both of type ``kind``."""
+        if op == "+":
+            return left + right
+        if op == "-":
+            return left - right
+        if op == "*":
+            return left * right if len(left.terms) * len(right.terms) <= 64 else self.unknown(
+                self.symbols.depends(left) | self.symbols.depends(right)
+            )  # fmt: skip
+        if op == "<<" and right.value is not None and 0 <= right.value < 64:
+            return left * Polynomial.constant(1 << right.value)
+        left, right = self.settled(left, kind, path), self.settled(right, kind, path)
+        if op in ("/", "%"):
+            return self._divided(op, left, right, path)
+        if op == ">>" and right.value is not None and 0 <= right.value < 63:
+            if self.nonnegative(left, path):
+                return self._divided("/", left, Polynomial.constant(1 << right.value), path)
+        elif op == "&":
+            for value, mask in ((left, right), (right, left)):
+                power = (
+                    mask.value is not None and mask.value >= 0 and not mask.value & mask.value + 1
+                )
+                if power and self.nonnegative(value, path):
+                    return self._divided("%", value, mask + _ONE, path)
+        if left.value is not None and right.value is not None and op in _FOLDED and (
+            op != ">>" or 0 <= right.value < 64
+        ):  # fmt: skip
+            return Polynomial.constant(_FOLDED[op](left.value, right.value))
+        if op in ("min", "max"):
+            return self.extreme(op, left, right, path)
+        if op in "&|^":
+            left, right = sorted((left, right), key=str)
+        low = 0 if self.nonnegative(left, path) and self.nonnegative(right, path) else None
+        values = [side.value for side in (left, right) if side.value is not None]
+        high = values[0] if op == "&" and low == 0 and values else None
+        return self.operation(op, (left, right), low, high)
+
+    def extreme(
+        self, op: str, left: Polynomial, right: Polynomial, path: Sequence[Condition]
+    ) -> Polynomial:
+        """The lesser or the greater of two."""
+        if left == right:
+            return left
+        if left.value is not None and right.value is not None:
+            return Polynomial.constant(_FOLDED[op](left.value, right.value))
+        left, right = sorted((left, right), key=str)
+        signs = [self.nonnegative(side, path) for side in (left, right)]
+        low = 0 if (all(signs) if op == "min" else any(signs)) else None
+        high = min((s.value for s in (left, right) if s.value is not None), default=None)
+        return self.operation(op, (left, right), low, high if op == "min" else None)
+
+    def _divided(
+        self, op: str, left: Polynomial, right: Polynomial, path: Sequence[Condition]
+    ) -> Polynomial:
+        """A quotient that is rounded towards zero, or its remainder."""
+        if left.value is not None and right.value:
+            quotient = abs(left.value) // abs(right.value)
+            quotient = quotient if (left.value < 0) == (right.value < 0) else -quotient
+            rest = left.value - quotient * right.value
+            return Polynomial.constant(quotient if op == "/" else rest)
+        if right == _ONE:
+            return left if op == "/" else Polynomial()
+        ranges = Ranges(path, self.symbols)
+        positive = ranges.nonnegative(left)
+        if positive and right.value is not None and right.value > 0:
+            whole = Polynomial.of({m: c // right.value for m, c in left.terms
+                                   if c % right.value == 0})  # fmt: skip
+            rest = left - whole * right
+            if whole.terms and ranges.within(rest, right):
+                return whole if op == "/" else rest
+        if (
+            positive
+            and ranges.nonnegative(right - _ONE)
+            and ranges.nonnegative(right - left - _ONE)
+        ):
+            return Polynomial() if op == "/" else left
+        high = None
+        if positive and right.value:
+            high = abs(right.value) - 1 if op == "%" else self._most(left) // abs(right.value)
+        return self.operation(op, (left, right), 0 if positive else None, high)
+
+    def _most(self, form: Polynomial) -> int:
+        """A number that no value of this form exceeds."""
+        total = 0
+        for monomial, factor in form.terms:
+            product = factor
+            for name in monomial:
+                high = self.symbols[name].high
+                if high is None or factor < 0:
+                    return 2**62
+                product *= high
+            total += product
+        return total
+
+    def compared(self, op: str, left: Polynomial, right: Polynomial) -> Condition:
+        """``left op right`` as a condition on one form."""
+        difference = right - left
+        roots = self.symbols.depends(left) | self.symbols.depends(right)
+        if difference.value is not None:
+            value = difference.value
+            return Always(
+                {"<": value > 0, "<=": value >= 0, ">": value < 0, ">=": value <= 0,
+                 "==": value == 0, "!=": value != 0}[op]
+            )  # fmt: skip
+        if op in _FORMS:
+            sign, constant = _FORMS[op]
+            form = difference if sign > 0 else -difference
+            return Compare(">=", tightened(form + Polynomial.constant(constant)), roots)
+        # One sign for both ways of writing an equation.
+        first = difference.terms[-1][1]
+        form = _primitive(difference if first > 0 else -difference)
+        return Compare("==" if op == "==" else "!=", form, roots)
+
+    def select(self, test: Condition, then: Polynomial, other: Polynomial) -> Polynomial:
+        """``test ? then : other``; a comparison of the two is their extreme."""
+        if isinstance(test, Always):
+            return then if test.value else other
+        if then == other:
+            return then
+        if isinstance(test, Compare) and test.op == ">=":
+            apart = then - other
+            if test.form in (-apart, -apart - _ONE):
+                return self.extreme("min", then, other, ())
+            if test.form in (apart, apart - _ONE):
+                return self.extreme("max", then, other, ())
+        depends = test.depends | self.symbols.depends(then) | self.symbols.depends(other)
+        if isinstance(test, Untold):
+            depends |= {UNKNOWN}
+        name = f"select({test}, {then}, {other})"
+        if len(name) > _LONGEST:
+            return self.unknown(depends)
+        lows = [self._low(side) for side in (then, other)]
+        low = min(lows) if all(l is not None for l in lows) else None  # type: ignore[type-var]
+        return self.symbols.of(
+            Symbol(name, "select", depends, "select", (then, other), test, low=low)
+        )
+
+    def _low(self, form: Polynomial) -> int | None:
+        if form.value is not None:
+            return form.value
+        return 0 if self.nonnegative(form, ()) else None
+
+
+def tightened(form: Polynomial) -> Polynomial:
+    """``form >= 0`` without a common factor: whole numbers know nothing between."""
+    common = gcd(*(factor for monomial, factor in form.terms if monomial))
+    if common <= 1:
+        return form
+    return Polynomial.of({m: factor // common for m, factor in form.terms})
+
+
+def _primitive(form: Polynomial) -> Polynomial:
+    common = gcd(*(factor for _, factor in form.terms))
+    return form.divided(common) or form if common > 1 else form
+
+
+def bounds(kind: CType) -> tuple[int | None, int | None]:
+    """The least and the greatest number of a narrow or unsigned type; None where they say little."""
+    if kind.kind == "bool":
+        return 0, 1
+    if kind.kind != "int" or kind.depth or kind.size is None:
+        return None, None
+    if kind.size <= 2:
+        bits = 8 * kind.size
+        return (-(1 << bits - 1), (1 << bits - 1) - 1) if kind.signed else (0, (1 << bits) - 1)
+    return (None, None) if kind.signed else (0, None)
+
+
+def _wrapped(value: int, kind: CType) -> int:
+    bits = 8 * (kind.size or 4)
+    value %= 1 << bits
+    return value - (1 << bits) if kind.signed and value >> bits - 1 else value

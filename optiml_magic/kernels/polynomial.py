@@ -1,0 +1,96 @@
+"""Index expressions as polynomials with integer coefficients over named symbols."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Monomial = tuple[str, ...]  # sorted symbols, repeated for powers; () is the constant term
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """A sum of ``coefficient * symbol * symbol ...``; equal sums compare equal."""
+
+    terms: tuple[tuple[Monomial, int], ...] = ()
+
+    @staticmethod
+    def of(terms: Mapping[Monomial, int]) -> Polynomial:
+        return Polynomial(tuple(sorted((m, c) for m, c in terms.items() if c)))
+
+    @staticmethod
+    def constant(value: int) -> Polynomial:
+        return Polynomial.of({(): value})
+
+    @staticmethod
+    def symbol(name: str) -> Polynomial:
+        return Polynomial.of({(name,): 1})
+
+    def __add__(self, other: Polynomial) -> Polynomial:
+        terms = dict(self.terms)
+        for monomial, factor in other.terms:
+            terms[monomial] = terms.get(monomial, 0) + factor
+        return Polynomial.of(terms)
+
+    def __neg__(self) -> Polynomial:
+        return Polynomial.of({m: -c for m, c in self.terms})
+
+    def __sub__(self, other: Polynomial) -> Polynomial:
+        return self + -other
+
+    def __mul__(self, other: Polynomial) -> Polynomial:
+        terms: dict[Monomial, int] = {}
+        for left, a in self.terms:
+            for right, b in other.terms:
+                monomial = tuple(sorted(left + right))
+                terms[monomial] = terms.get(monomial, 0) + a * b
+        return Polynomial.of(terms)
+
+    def __str__(self) -> str:
+        if not self.terms:
+            return "0"
+        written = []
+        for monomial, factor in self.terms:
+            names = "*".join(monomial)
+            if not names:
+                written.append(str(factor))
+            else:
+                written.append(names if factor == 1 else f"{factor}*{names}")
+        return " + ".join(written).replace("+ -", "- ")
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        return frozenset(name for monomial, _ in self.terms for name in monomial)
+
+    @property
+    def value(self) -> int | None:
+        """The integer this is, or None when it holds a symbol."""
+        if not self.terms:
+            return 0
+        return self.terms[0][1] if len(self.terms) == 1 and self.terms[0][0] == () else None
+
+    def coefficient(self, symbol: str) -> Polynomial | None:
+        """What multiplies ``symbol``; None where it is not linear in it."""
+        terms: dict[Monomial, int] = {}
+        for monomial, factor in self.terms:
+            if monomial.count(symbol) > 1:
+                return None
+            if symbol in monomial:
+                rest = list(monomial)
+                rest.remove(symbol)
+                terms[tuple(rest)] = factor
+        return Polynomial.of(terms)
+
+    def divided(self, by: int) -> Polynomial | None:
+        """This over an integer that divides every coefficient; None where one is left over."""
+        if any(factor % by for _, factor in self.terms):
+            return None
+        return Polynomial(tuple((m, factor // by) for m, factor in self.terms))
+
+    def without(self, symbols: Iterable[str]) -> Polynomial:
+        """The terms that hold none of ``symbols``."""
+        dropped = frozenset(symbols)
+        return Polynomial.of({m: c for m, c in self.terms if not dropped.intersection(m)})

@@ -1,0 +1,164 @@
+"""Whether a form cannot be negative where some conditions hold.
+
+A form is a sum of products; it is proved by taking away facts that are not negative until all that
+is left has no negative coefficient over symbols that are not. What is not proved is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from optiml_magic.kernels.polynomial import Monomial, Polynomial
+from optiml_magic.kernels.symbols import Compare, Condition, Symbols
+
+_DEEPEST = 4
+_MOST_FACTS = 40
+_ONE = Polynomial.constant(1)
+
+
+def holds(form: Polynomial, given: Iterable[Condition], symbols: Symbols) -> bool:
+    """Whether ``form >= 0`` is certain where all of ``given`` hold."""
+    return Ranges(given, symbols).nonnegative(form)
+
+
+class Ranges:
+    """The facts of one place."""
+
+    def __init__(self, given: Iterable[Condition], symbols: Symbols) -> None:
+        self._symbols = symbols
+        compares = [
+            c for condition in given for c in condition.conjuncts() if isinstance(c, Compare)
+        ]
+        self.facts = [c.form for c in compares if c.op == ">="]
+        for c in compares:
+            if c.op == "==":
+                self.facts += [c.form, -c.form]
+        self._sharpen([c.form for c in compares if c.op == "!="])
+
+    def _sharpen(self, different: list[Polynomial]) -> None:
+        """``x != 0`` makes one of ``x >= 0``: what borders exclude."""
+        for form in different:
+            for side in (form, -form):
+                if self.nonnegative(side):
+                    self.facts.append(side - _ONE)
+
+    def nonnegative(self, form: Polynomial) -> bool:
+        return self._prove(form, _DEEPEST)
+
+    def within(self, form: Polynomial, extent: Polynomial) -> bool:
+        """Whether ``0 <= form < extent``."""
+        return self.nonnegative(form) and self.nonnegative(extent - form - _ONE)
+
+    def _prove(self, form: Polynomial, depth: int) -> bool:
+        form = self._least(form)
+        if self._plainly(form):
+            return True
+        if depth == 0:
+            return False
+        negative = {name for monomial, factor in form.terms if factor < 0 for name in monomial}
+        constant = any(factor < 0 and not monomial for monomial, factor in form.terms)
+        for fact in [*self.facts[:_MOST_FACTS], *self._own(form)]:
+            wanted = negative & {n for m, f in fact.terms if f < 0 for n in m}
+            lone = constant and any(f < 0 and not m for m, f in fact.terms)
+            if not wanted and not lone:
+                continue
+            for factor in self._factors(form, fact):
+                rest = form - fact * factor
+                if len(rest.terms) <= len(form.terms) + 1 and self._prove(rest, depth - 1):
+                    return True
+        return False
+
+    def _factors(self, form: Polynomial, fact: Polynomial) -> list[Polynomial]:
+        """What to multiply a fact with, so that it takes a negative term away."""
+        found: dict[Polynomial, None] = {}
+        for monomial, factor in form.terms:
+            if factor >= 0:
+                continue
+            for own, times in fact.terms:
+                rest = _over(monomial, own)
+                if times < 0 and rest is not None and factor % times == 0:
+                    by = Polynomial.of({rest: factor // times})
+                    if self._plainly(by):
+                        found[by] = None
+        return list(found)
+
+    def _least(self, form: Polynomial) -> Polynomial:
+        """Symbols with a negative coefficient at their greatest value, where a bound is a number."""
+        changed = form
+        for monomial, factor in form.terms:
+            if factor < 0 and len(monomial) == 1:
+                high = self._symbols[monomial[0]].high
+                bounded = high is not None and high < 2**30
+                if bounded and not any(monomial[0] in f.symbols for f in self.facts):
+                    assert high is not None
+                    changed = changed + Polynomial.of({monomial: -factor, (): factor * high})
+        return changed
+
+    def _plainly(self, form: Polynomial) -> bool:
+        """No negative coefficient over symbols that are not negative; lows count in."""
+        lowest = 0
+        for monomial, factor in form.terms:
+            if not monomial:
+                lowest += factor
+                continue
+            low = 1
+            for name in monomial:
+                bound = self._symbols[name].low
+                if bound is None or bound < 0:
+                    if self._even(monomial, name):
+                        bound = 0
+                    elif not self._fact_low(name):
+                        return False
+                    else:
+                        bound = 0
+                low *= bound
+            if factor < 0:
+                return False
+            lowest += factor * low
+        return lowest >= 0
+
+    @staticmethod
+    def _even(monomial: Monomial, name: str) -> bool:
+        return monomial.count(name) % 2 == 0
+
+    def _fact_low(self, name: str) -> bool:
+        """Whether a fact says of a symbol alone that it is not negative."""
+        for fact in self.facts:
+            if fact.coefficient(name) == _ONE and len(fact.terms) <= 2:
+                rest = fact - Polynomial.symbol(name)
+                if rest.value is not None and rest.value <= 0:
+                    return True
+        return False
+
+    def _own(self, form: Polynomial) -> list[Polynomial]:
+        """What holds of the symbols of a form by construction: ``threadIdx.x < blockDim.x``."""
+        found = []
+        names = form.symbols
+        for name in names:
+            for low, high in (("threadIdx", "blockDim"), ("blockIdx", "gridDim")):
+                if name.startswith(low) and (bound := f"{high}{name[-2:]}") in names:
+                    found.append(Polynomial.symbol(bound) - Polynomial.symbol(name) - _ONE)
+            symbol = self._symbols[name]
+            if symbol.kind == "operation" and symbol.op == "%" and self._positive(symbol.arguments):
+                found.append(symbol.arguments[1] - Polynomial.symbol(name) - _ONE)
+            if symbol.op == "min":
+                found += [argument - Polynomial.symbol(name) for argument in symbol.arguments]
+            if symbol.op == "max":
+                found += [Polynomial.symbol(name) - argument for argument in symbol.arguments]
+            if symbol.op == "/" and self._positive(symbol.arguments):
+                found.append(symbol.arguments[0] - symbol.arguments[1] * Polynomial.symbol(name))
+        return found
+
+    def _positive(self, arguments: tuple[Polynomial, ...]) -> bool:
+        """Whether a quotient of these rounds down: neither is negative."""
+        return self._plainly(arguments[0]) and self._plainly(arguments[1])
+
+
+def _over(monomial: Monomial, own: Monomial) -> Monomial | None:
+    """``monomial`` over ``own``; None where it is no multiple."""
+    rest = list(monomial)
+    for name in own:
+        if name not in rest:
+            return None
+        rest.remove(name)
+    return tuple(rest)

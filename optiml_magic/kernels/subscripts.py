@@ -1,0 +1,147 @@
+"""A linear index as one digit a dimension: ``(y * w + x) * 3 + c`` as ``[y][x][c]``.
+
+The index is divided by its strides, largest first. A digit that some condition keeps below its
+extent is proved; then equal digits mean equal elements, and rows and columns are known at once.
+Source of the idea: Grosser et al., "Optimistic Delinearization of Parametrically Sized Arrays",
+ICS 2015.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from optiml_magic.kernels.polynomial import Monomial, Polynomial
+from optiml_magic.kernels.ranges import Ranges
+from optiml_magic.kernels.symbols import Condition, Symbols
+
+_ONE = Polynomial.constant(1)
+
+
+@dataclass(frozen=True)
+class Subscript:
+    """``digits`` from the outermost dimension; ``extents`` of all but that one.
+
+    ``proved`` says that every digit but the first is certainly within its extent.
+    """
+
+    digits: tuple[Polynomial, ...]
+    extents: tuple[Polynomial, ...]
+    proved: bool
+
+    @property
+    def linear(self) -> Polynomial:
+        """The index that the digits make."""
+        index = self.digits[0]
+        for digit, extent in zip(self.digits[1:], self.extents, strict=True):
+            index = index * extent + digit
+        return index
+
+    def __str__(self) -> str:
+        return "".join(f"[{digit}]" for digit in self.digits)
+
+
+def delinearised(index: Polynomial, given: Iterable[Condition], symbols: Symbols) -> Subscript:
+    """The digits of ``index``; a single one where nothing proves that there are more."""
+    ranges = Ranges(given, symbols)
+    best = Subscript((index,), (), proved=True)
+    strides = _strides(index, symbols)
+    # The finest cut first: what it does not prove, fewer strides may.
+    for chain in _chains(strides):
+        found = _cut(index, chain)
+        if found is None:
+            continue
+        digits, extents = found
+        pairs = zip(digits[1:], extents, strict=True)
+        if all(ranges.within(digit, extent) for digit, extent in pairs):
+            return Subscript(digits, extents, proved=True)
+    if strides and strides[0][0]:  # sizes tell of rows where numbers alone do not
+        found = _cut(index, _chains(strides)[0])
+        if found is not None:
+            return Subscript(*found, proved=False)
+    return best
+
+
+def declared(index: Polynomial, extents: tuple[Polynomial, ...]) -> Subscript | None:
+    """The digits of an index into an array whose inner ``extents`` the text gives as numbers."""
+    factors = [extent.value for extent in extents]
+    chain: list[tuple[Monomial, int]] = []
+    stride = 1
+    for factor in reversed(factors):
+        if not factor or factor < 2:
+            return None
+        stride *= factor
+        chain.insert(0, ((), stride))
+    found = _cut(index, chain)
+    return None if found is None else Subscript(*found, proved=True)
+
+
+def _strides(index: Polynomial, symbols: Symbols) -> list[tuple[Monomial, int]]:
+    """What moves are multiplied with, largest first: sizes, and the integers before them."""
+    found: set[tuple[Monomial, int]] = set()
+    for monomial, factor in index.terms:
+        sizes = tuple(name for name in monomial if symbols[name].kind in ("scalar", "final"))
+        moves = [name for name in monomial if name not in sizes]
+        blocks = [n for n in moves if n.startswith("blockDim")]
+        if not moves or (len(moves) > len(blocks) + 1 and not blocks):
+            continue
+        if not sizes and (abs(factor) == 1 or _is_block(moves)):
+            continue
+        found.add((sizes, abs(factor)))
+    return sorted(found, key=lambda s: (-len(s[0]), -s[1], s[0]))
+
+
+def _is_block(moves: list[str]) -> bool:
+    """``blockIdx.x * 256`` begins the threads of a block, not a row."""
+    return any(name.startswith("blockIdx") for name in moves)
+
+
+def _chains(strides: list[tuple[Monomial, int]]) -> list[list[tuple[Monomial, int]]]:
+    """Sets of strides to try, of which each divides the one before."""
+    chain: list[tuple[Monomial, int]] = []
+    for stride in strides:
+        if not chain or _divides(stride, chain[-1]):
+            chain.append(stride)
+    found = [chain] if chain else []
+    sized = [s for s in chain if s[0]]
+    if sized and sized != chain:
+        found.append(sized)
+    found += [[s] for s in chain if len(chain) > 1]
+    return found
+
+
+def _divides(small: tuple[Monomial, int], large: tuple[Monomial, int]) -> bool:
+    rest = list(large[0])
+    for name in small[0]:
+        if name not in rest:
+            return False
+        rest.remove(name)
+    return large[1] % small[1] == 0 and small != large
+
+
+def _cut(
+    index: Polynomial, chain: list[tuple[Monomial, int]]
+) -> tuple[tuple[Polynomial, ...], tuple[Polynomial, ...]] | None:
+    """The quotients by each stride in turn, and how many of each make one of the larger."""
+    digits: list[Polynomial] = []
+    rest = index
+    for sizes, factor in chain:
+        digit: dict[Monomial, int] = {}
+        for monomial, times in rest.terms:
+            over = list(monomial)
+            if all(name in over and not over.remove(name) for name in sizes):  # type: ignore[func-returns-value]
+                if times % factor == 0:
+                    digit[tuple(over)] = times // factor
+        quotient = Polynomial.of(digit)
+        stride = Polynomial.of({sizes: factor})
+        rest = rest - quotient * stride
+        digits.append(quotient)
+    digits.append(rest)
+    sizes_of = [*chain, ((), 1)]
+    extents = []
+    for large, small in zip(sizes_of, sizes_of[1:], strict=False):
+        over = list(large[0])
+        for name in small[0]:
+            over.remove(name)
+        extents.append(Polynomial.of({tuple(over): large[1] // small[1]}))
+    return tuple(digits), tuple(extents)

@@ -1,0 +1,182 @@
+"""A text lifted once: its functions, and everything that stands around them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+from optiml_magic.kernels.expressions import Call, Name
+from optiml_magic.kernels.lift import Lifter
+from optiml_magic.kernels.literals import number
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.preprocessor.preprocess import Preprocessed, preprocess
+from optiml_magic.kernels.symbols import Symbol
+from optiml_magic.kernels.tree import Function, Variable
+from optiml_magic.kernels.types import INT, UNKNOWN, CType, named
+from optiml_magic.kernels.values import Alias, Value
+from optiml_magic.source.aliases import type_aliases
+from optiml_magic.source.structs import Member, members
+from optiml_magic.source.syntax import Syntax, parse
+
+Defines = tuple[tuple[str, int | str], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """``functions`` in the order of the text, kernels among them."""
+
+    text: str
+    origin: Preprocessed
+    syntax: Syntax
+    functions: tuple[Function, ...]
+    newlines: tuple[int, ...] = field(repr=False)
+
+    @cached_property
+    def kernels(self) -> tuple[Function, ...]:
+        return tuple(function for function in self.functions if function.kernel)
+
+    @cached_property
+    def aliases(self) -> Mapping[str, str]:
+        """The typedefs of the text by name."""
+        return type_aliases(self.syntax)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, tuple[Function, ...]]:
+        found: dict[str, tuple[Function, ...]] = {}
+        for function in self.functions:
+            bare = function.name.rpartition("::")[2]
+            found[bare] = (*found.get(bare, ()), function)
+        return found
+
+    def called(self, name: str, count: int) -> tuple[Function, ...]:
+        """The functions of the text that a call of this name with so many arguments may mean."""
+        return tuple(
+            function
+            for function in self._by_name.get(name.rpartition("::")[2], ())
+            if function.required <= count <= len(function.parameters) and not function.kernel
+        )
+
+    @staticmethod
+    def variable_of(call: Call) -> Variable | None:
+        """The local that is called, such as a lambda."""
+        del call
+        return None
+
+    @cached_property
+    def _structs(self) -> dict[str, tuple[Member, ...]]:
+        return {}
+
+    def members(self, name: str) -> tuple[Member, ...]:
+        if name not in self._structs:
+            self._structs[name] = members(self.syntax, name) if name else ()
+        return self._structs[name]
+
+    def member_names(self, name: str) -> tuple[str, ...]:
+        return tuple(member.name for member in self.members(name))
+
+    def member(self, struct: str, name: str) -> tuple[CType, int | None]:
+        """The type of a member of a struct, and where it begins in bytes, where that is known."""
+        offset: int | None = 0
+        for member in self.members(struct):
+            kind = _member_type(member, self.aliases)
+            size = 8 if kind.depth else kind.size
+            align = 8 if kind.depth else (kind.size or 0) // max(kind.lanes, 1)
+            if offset is not None and align:
+                offset = -(-offset // align) * align
+            if member.name == name:
+                return kind, None if kind.lanes > 1 else offset
+            known = size is not None and not member.array and kind.lanes == 1
+            offset = offset + size if known and offset is not None and size is not None else None
+        return UNKNOWN, None
+
+    def struct_size(self, name: str) -> int | None:
+        """The bytes of a struct of plain numbers and pointers; None for any other."""
+        offset, widest = 0, 1
+        for member in self.members(name):
+            kind = _member_type(member, self.aliases)
+            size = 8 if kind.depth else kind.size
+            if size is None or member.array or kind.lanes > 1:
+                return None
+            offset = -(-offset // size) * size + size
+            widest = max(widest, size)
+        return -(-offset // widest) * widest if self.members(name) else None
+
+    def line(self, start: int, end: int) -> int:
+        """The 1-based line of the text that a span of the preprocessed text comes from."""
+        from bisect import bisect_right
+
+        return bisect_right(self.newlines, self.origin.origin(start, end)[0] - 1) + 1
+
+    def instantiated(
+        self, function: Function, given: Sequence[str], names: Mapping[str, str],
+        constants: Mapping[str, Value], bound: Mapping[Variable, Value | Alias],
+    ) -> tuple[Mapping[str, str], Mapping[str, Value]]:  # fmt: skip
+        """The types and constants inside a function with these template arguments.
+
+        What is not given is deduced from the types of the arguments, or takes its default.
+        """
+        if not function.template:
+            return names, constants
+        types, values = dict(names), dict(constants)
+        for at, parameter in enumerate(function.template):
+            text = given[at] if at < len(given) else None
+            if text is None and parameter.is_type:
+                text = _deduced(parameter.name, bound)
+            text = text if text is not None else parameter.default
+            types.pop(parameter.name, None)
+            values.pop(parameter.name, None)
+            if text is None:
+                continue
+            if parameter.is_type:
+                types[parameter.name] = named(text, names).name or text
+            elif text in constants:
+                values[parameter.name] = constants[text]
+            elif (read := number(text)) is not None and isinstance(read[0], int):
+                values[parameter.name] = Value(INT, frozenset(), Polynomial.constant(read[0]))
+            elif text in ("true", "false"):
+                values[parameter.name] = Value(
+                    INT, frozenset(), Polynomial.constant(int(text == "true"))
+                )
+        return types, values
+
+
+def _deduced(name: str, bound: Mapping[Variable, Value | Alias]) -> str | None:
+    for variable, value in bound.items():
+        if variable.type.base == name and isinstance(value, Value) and value.type.name:
+            return value.type.name
+    return None
+
+
+def _member_type(member: Member, aliases: Mapping[str, str]) -> CType:
+    from optiml_magic.kernels.types import scalar
+
+    if member.pointer:
+        return CType("", "unknown", None, depth=1)
+    if member.dtype is None:
+        return UNKNOWN
+    if member.dtype == "bfloat16":
+        return named("__nv_bfloat16", aliases)
+    each = scalar(member.dtype[1], int(member.dtype[2:]))
+    if member.lanes == 1:
+        return each
+    return CType(f"{each.name}{member.lanes}", "vector", (each.size or 0) * member.lanes,
+                 each.signed, member.lanes)  # fmt: skip
+
+
+def lift(text: str, defines: Mapping[str, int | str] | None = None) -> Unit:
+    """The functions of a text as trees; ``defines`` are macros from outside of it."""
+    return _lifted(text, tuple(sorted((defines or {}).items())))
+
+
+@lru_cache(maxsize=256)
+def _lifted(text: str, defines: Defines) -> Unit:
+    origin = preprocess(text, dict(defines))
+    syntax = parse(origin.text.decode())
+    newlines = tuple(match.start() for match in re.finditer(b"\n", text.encode()))
+    lifter = Lifter(syntax, origin=origin, newlines=newlines)
+    return Unit(text, origin, syntax, tuple(lifter.functions()), newlines)
+
+
+__all__ = ["Name", "Symbol", "Unit", "lift"]
