@@ -112,7 +112,7 @@ def _scatter(rng: np.random.Generator) -> Values:
 
 
 def _gather(rng: np.random.Generator) -> Values:
-    indices = rng.integers(0, 53, 301, dtype=_I4)
+    indices = rng.integers(-3, 53, 301, dtype=_I4)
     return {"table": _uniform(rng, 53), "indices": indices, "out": np.zeros(301, _F4), "n": 301}
 
 
@@ -220,6 +220,9 @@ _MAKERS: Mapping[str, Callable[[np.random.Generator], Values]] = {
     },
     "embedding": _embedding,
     "row_argmin": _argmin,
+    "point_lengths": lambda rng: {
+        "points": _uniform(rng, 301, 3), "lengths": np.zeros(301, _F4), "n": 301
+    },
     "polynomial": lambda rng: {**_line(rng), "coefficients": _uniform(rng, 8)},
     "block_sum": lambda rng: {**_line(rng), "out": np.zeros(3, _F4)},
     "matmul_tiled": _product,

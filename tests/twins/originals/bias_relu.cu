@@ -4,7 +4,6 @@ __global__ void bias_relu(float* x, const float* bias, int rows, int cols) {
     if (i < rows * cols) {
         int col = i % cols;
         float value = x[i] + bias[col];
-        if (value < 0.0f) value = 0.0f;
-        x[i] = value;
+        x[i] = value > 0.0f ? value : 0.0f;
     }
 }
