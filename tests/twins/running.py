@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from optiml_magic import binding
 from optiml_magic.chips import chip
@@ -28,13 +28,26 @@ def _compiler() -> NvrtcCompiler:
     return NvrtcCompiler()
 
 
-def outputs(programs: Sequence[tuple[str, Mapping[str, Any]]]) -> list[dict[str, Array]]:
+class Runnable(Protocol):
+    """An original or a twin."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def values(self) -> dict[str, Any]: ...
+
+    @property
+    def inout(self) -> tuple[str, ...]: ...
+
+
+def outputs(programs: Sequence[Runnable]) -> list[dict[str, Array]]:
     """What every output holds after each of these programs was run on its values, by name.
 
     They are compiled as one text, each in a namespace of its own, since most of a compilation is
     its start. Raises AssertionError where one does not compile or does not run to its end.
     """
-    problems = [prepare(Task(text, inputs=values), seeds=1) for text, values in programs]
+    problems = [prepare(Task(p.text, inputs=p.values, inout=p.inout), seeds=1) for p in programs]
     build = _build([problem.program.compiled_text() for problem in problems], problems)
     device = EmulatedDevice("h200")
     return [_run(device, problem, build, f"p{at}::") for at, problem in enumerate(problems)]

@@ -30,8 +30,7 @@ CHOSEN = [
 def test_a_twin_leaves_behind_what_its_original_does(
     original: Original, group: tuple[Twin, ...]
 ) -> None:
-    programs = [(original.text, original.values), *((t.text, t.values) for t in group)]
-    wanted, *found = outputs(programs)
+    wanted, *found = outputs([original, *group])
     for twin, got in zip(group, found, strict=True):
         assert got.keys() == {twin.renamed.get(name, name) for name in wanted}, twin.name
         for name, array in wanted.items():
@@ -42,7 +41,7 @@ def test_a_twin_leaves_behind_what_its_original_does(
 
 @pytest.mark.parametrize("original", sampled(ORIGINALS), ids=lambda o: o.name)
 def test_an_original_writes_something_and_not_everywhere_the_same(original: Original) -> None:
-    (found,) = outputs([(original.text, original.values)])
+    (found,) = outputs([original])
     for name, array in found.items():
         assert array.size == 1 or len(set(array.reshape(-1).tolist())) > 1, name
 

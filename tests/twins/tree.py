@@ -295,8 +295,11 @@ class Counted:
     @property
     def by_one(self) -> bool:
         """Whether the counter goes up by one, and nothing else changes it."""
-        step, k = re.sub(r"\s", "", src(self.update)), self.counter
-        return step in {f"{k}++", f"++{k}", f"{k}+=1", f"{k}={k}+1"} and k not in changed(self.body)
+        step, *others = re.sub(r"\s", "", src(self.update)).split(",")
+        k = self.counter
+        alone = not any(re.search(rf"\b{k}\b", other) for other in others)
+        steps = {f"{k}++", f"++{k}", f"{k}+=1", f"{k}={k}+1"}
+        return step in steps and alone and k not in changed(self.body)
 
 
 def counted(node: Node) -> Counted | None:

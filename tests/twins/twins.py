@@ -33,6 +33,14 @@ class Twin:
         """The values of the original under the names of the twin."""
         return {self.renamed.get(name, name): v for name, v in self.original.values.items()}
 
+    @property
+    def inout(self) -> tuple[str, ...]:
+        """Those of the original's arrays that are read and written, under the names of the twin.
+
+        They are said, since a macro that has ``.x`` in it hides what is done with an array ``x``.
+        """
+        return tuple(self.renamed.get(name, name) for name in self.original.inout)
+
 
 def twins() -> Iterator[Twin]:
     """All twins, those of one original after another."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from optiml_magic.source.syntax import name_of
 from tests.twins.tree import (
     before,
     edited,
     field,
     functions,
     inside,
-    name_of,
     parameters,
     parse,
     replace,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tests.twins.tree import before, edited, functions, name_of, parse, replace, src, walk
+from optiml_magic.source.syntax import name_of
+from tests.twins.tree import before, edited, functions, parse, replace, src, walk
 
 _LAUNCH = re.compile(r"^(#pragma optiml launch )(\w+)(.* block\((\d+).*)$", re.MULTILINE)
 

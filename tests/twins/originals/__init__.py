@@ -24,11 +24,13 @@ class Original:
 
     Attributes:
         name: of the file and of its kernel.
-        values: every array and scalar by name; an output's array is there for its shape.
+        make: every array and scalar by name; an output's array is there for its shape.
+        inout: the arrays that it reads and writes.
     """
 
     name: str
     make: Callable[[np.random.Generator], Values]
+    inout: tuple[str, ...] = ()
 
     @cached_property
     def text(self) -> str:
@@ -233,4 +235,5 @@ _MAKERS: Mapping[str, Callable[[np.random.Generator], Values]] = {
     "row_normalise": _matrix,
 }  # fmt: skip
 
-ORIGINALS = tuple(Original(name, make) for name, make in _MAKERS.items())
+_INOUT = {"saxpy": ("y",), "bias_relu": ("x",)}
+ORIGINALS = tuple(Original(name, make, _INOUT.get(name, ())) for name, make in _MAKERS.items())
