@@ -25,7 +25,7 @@ CHOSEN = [
 ]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("original", "group"), CHOSEN, ids=[o.name for o, _ in CHOSEN])
 def test_a_twin_leaves_behind_what_its_original_does(
     original: Original, group: tuple[Twin, ...]
