@@ -1,0 +1,15 @@
+"""Every comparison from the other side: ``n > i``."""
+
+from __future__ import annotations
+
+from tests.twins.tree import RELATIONS, Edit, edited, field, operator, parse, replace, src, walk
+
+
+def apply(text: str) -> str | None:
+    made: list[Edit] = []
+    for node in walk(parse(text).root):
+        if node.type == "binary_expression" and operator(node) in RELATIONS:
+            left, right = field(node, "left"), field(node, "right")
+            made += [replace(left, src(right)), replace(right, src(left))]
+            made += [replace(field(node, "operator"), RELATIONS[operator(node)])]
+    return edited(text, made)
