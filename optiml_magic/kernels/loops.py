@@ -320,6 +320,8 @@ class LoopReader(CallEvaluator):
                 at_start = at_start - slope
             if slope == -unit:
                 return variable, start_form, unit, at_start + start_form + _ONE
+            if slope.value == -1 and part.op == ">=":
+                return variable, start_form, unit, start_form + (at_start + _ONE) * unit
             if slope == unit:
                 return variable, start_form, unit, start_form - at_start - _ONE
         return None

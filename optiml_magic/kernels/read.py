@@ -76,7 +76,7 @@ class _Reader:
             constants[name] = Value(UINT, frozenset(), Polynomial.constant(value))
         constants["warpSize"] = Value(INT, frozenset(), Polynomial.constant(32))
         names, constants = unit.instantiated(  # type: ignore[assignment]
-            function, template, unit.aliases, constants, {}
+            function, template, unit.aliases, constants, {}, self.symbols
         )
         self.executor = Executor(unit, self.operations, self.recorder, names, constants)
 

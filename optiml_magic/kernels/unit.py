@@ -12,7 +12,7 @@ from optiml_magic.kernels.lift import Lifter
 from optiml_magic.kernels.literals import number
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.preprocessor.preprocess import Preprocessed, preprocess
-from optiml_magic.kernels.symbols import Symbol
+from optiml_magic.kernels.symbols import Symbol, Symbols
 from optiml_magic.kernels.tree import Function, Variable
 from optiml_magic.kernels.types import INT, UNKNOWN, CType, named
 from optiml_magic.kernels.values import Alias, Value
@@ -112,6 +112,7 @@ class Unit:
     def instantiated(
         self, function: Function, given: Sequence[str], names: Mapping[str, str],
         constants: Mapping[str, Value], bound: Mapping[Variable, Value | Alias],
+        symbols: Symbols | None = None,
     ) -> tuple[Mapping[str, str], Mapping[str, Value]]:  # fmt: skip
         """The types and constants inside a function with these template arguments.
 
@@ -128,6 +129,10 @@ class Unit:
             types.pop(parameter.name, None)
             values.pop(parameter.name, None)
             if text is None:
+                if not parameter.is_type and symbols is not None:  # one number, fixed by a launch
+                    roots = frozenset({parameter.name})
+                    form = symbols.of(Symbol(parameter.name, "scalar", roots))
+                    values[parameter.name] = Value(INT, roots, form)
                 continue
             if parameter.is_type:
                 types[parameter.name] = named(text, names).name or text
