@@ -1,23 +1,25 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from known_texts import KERNELS
 
+import optiml_magic
 from optiml_magic.errors import SourceError
-from optiml_magic.source.launches import infer_launch
+from optiml_magic.kernels.launches import infer_launch
+from optiml_magic.kernels.unit import lift
 from optiml_magic.source.program import parse_program
-from optiml_magic.source.signature import kernels
-from optiml_magic.source.syntax import parse
 
+KERNELS = Path(optiml_magic.__file__).parent / "testing" / "kernels"
 HEAD = "__global__ void k(float* out, const float* a, int n, int w, int h, long long big)"
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 XY = "int x = blockIdx.x * blockDim.x + threadIdx.x; int y = blockIdx.y * blockDim.y + threadIdx.y;"
 
 
 def infer(text: str, tuned: tuple[str, ...] = ()) -> str:
-    syntax = parse(text)
-    (kernel,) = kernels(syntax)
-    return str(infer_launch(kernel, syntax, tuned)).removeprefix("#pragma optiml launch ")
+    unit = lift(text)
+    (kernel,) = unit.kernels
+    return str(infer_launch(unit, kernel, tuned)).removeprefix("#pragma optiml launch ")
 
 
 @pytest.mark.parametrize(
@@ -191,8 +193,6 @@ def test_an_axis_that_only_blocks_know_has_one_thread():
     out[(b*cols+c)*rows+r] = src[(b*rows+r)*cols+c];
 }
 """
-    syntax = parse(text)
-    launch = infer_launch(kernels(syntax)[0], syntax)
-    assert str(launch) == (
-        "#pragma optiml launch bt grid(cdiv(cols, 16), cdiv(rows, 16), batch) block(16, 16, 1)"
+    assert infer(text) == (
+        "bt grid(cdiv(cols, 16), cdiv(rows, 16), batch) block(16, 16, 1)"
     )

@@ -1,0 +1,58 @@
+"""From the text of a cell to a program that runs: host code dropped, a launch given or inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from optiml_magic.errors import SourceError
+from optiml_magic.kernels.launches import infer_launch
+from optiml_magic.kernels.unit import lift
+from optiml_magic.source.hostcode import drop_host_code
+from optiml_magic.source.notes import Note
+from optiml_magic.source.program import Program, parse_program
+
+
+@dataclass(frozen=True)
+class PreparedProgram:
+    """A program with at least one launch; ``notes`` tell what was dropped or inferred."""
+
+    program: Program
+    launch: Literal["given", "inferred"]
+    notes: tuple[Note, ...]
+
+
+def with_launches(text: str, defines: Mapping[str, int] | None = None) -> PreparedProgram:
+    """The program of a cell; ``defines`` are integer macros from outside of it.
+
+    Raises SourceError where no launch is given and none is certain.
+    """
+    dropped, notes = drop_host_code(text, defines)
+    program = parse_program(dropped)
+    if program.launches:
+        return PreparedProgram(program, "given", notes)
+    tuned = [tune.name for tune in program.tunes]
+    unit = lift(dropped, {k: v for k, v in (defines or {}).items() if k not in tuned})
+    if not unit.kernels:
+        raise SourceError(
+            "there is no kernel here",
+            fix="write a `__global__ void name(...)` function; one in a header is not seen",
+        )
+    first, *others = unit.kernels
+    if others:
+        names = ", ".join(kernel.name for kernel in unit.kernels)
+        raise SourceError(
+            f"there are {len(unit.kernels)} kernels ({names}) and no launch",
+            fix="say what runs, in order: "
+            f"#pragma optiml launch {first.name} grid(...) block(...)",
+            line=first.line,
+        )
+    try:
+        launch = infer_launch(unit, first, tuned)
+    except SourceError as unclear:
+        unread = [note.text for note in notes if note.kind == "unread_launch"]
+        reasons = "; ".join([*unread, unclear.message])
+        raise SourceError(reasons, fix=unclear.fix, line=unclear.line) from None
+    note = Note("inferred_launch", f"launch inferred: {launch}")
+    return PreparedProgram(program.with_launches([launch]), "inferred", (*notes, note))
