@@ -28,7 +28,7 @@ def _text(form: Polynomial, symbols: Symbols, names: Sequence[str], depth: int) 
     if depth > _DEEPEST:
         return None
     order = {name: at for at, name in enumerate(names)}
-    terms = sorted(form.terms, key=lambda term: _place(*term, order))
+    terms = sorted(form.terms, key=lambda term: _place(term[0], term[1], order))
     text = ""
     for monomial, factor in terms:
         parts = [str(abs(factor))] if abs(factor) != 1 or not monomial else []

@@ -102,10 +102,11 @@ class _Inference:
         """The bounds that conditions put on blocks, those of the outermost first."""
         for condition in guard:
             for part in condition.conjuncts():
-                if isinstance(part, Compare) and part.op == ">=":
-                    found = bound_of(part.form, self.symbols, self.names)
-                    if found is not None and self.written(found) is not None:
-                        yield found
+                if isinstance(part, Compare) and part.op != "!=":
+                    for form in (part.form, -part.form) if part.op == "==" else (part.form,):
+                        found = bound_of(form, self.symbols, self.names)
+                        if found is not None and self.written(found) is not None:
+                            yield found
                 elif isinstance(part, Some):  # each way may have a bound that the others imply
                     for way in part.parts:
                         yield from self.bounds((way,))
@@ -144,9 +145,9 @@ class _Inference:
         return parse_expression(self.blocks_along(axis, [str(size) for size in block]))
 
     def blocks_along(self, axis: int, block: list[str]) -> str:
-        bound = self.leading.get(axis)
-        if bound is None:
+        if axis not in self.leading:
             return "1"
+        bound = self.leading[axis]
         extent = str(self.written(bound))
         stride = self.block.stride(bound.stride, block)
         return extent if stride == "1" else f"cdiv({extent}, {stride})"
@@ -154,16 +155,12 @@ class _Inference:
     def error(self, reason: str) -> SourceError:
         """The refusal, with what a directive lacks in capitals: nobody takes those for sizes."""
         rank = max(self.rank, 1)
-        ends = AXES[:rank] if rank > 1 else ""
-        block = [
-            self.block.fixed.get(axis) or f"THREADS{'_' + ends[axis].upper() if ends else ''}"
-            for axis in range(rank)
-        ]
+        ends = [f"_{AXES[axis].upper()}" if rank > 1 else "" for axis in range(rank)]
+        block = [f"THREADS{end}" for end in ends]
         grid = [
-            self.blocks_along(axis, block) if axis in self.leading
-            else f"BLOCKS{'_' + ends[axis].upper() if ends else ''}"
-            for axis in range(rank)
-        ]  # fmt: skip
+            self.blocks_along(axis, block) if axis in self.leading else f"BLOCKS{end}"
+            for axis, end in enumerate(ends)
+        ]
         shared = " shared(BYTES)" if self.dynamic else ""
         names = ", ".join(p.name for p in self.function.template)
         name = self.function.name + (f"<{names}>" if names else "")
