@@ -173,8 +173,9 @@ def _device_arrays(unit: Unit) -> tuple[Array, ...]:
     found = []
     for variable in device_variables(unit.syntax, pointers=True):
         kind = named(variable.ctype, unit.aliases)
+        kind = replace(kind, depth=kind.depth + variable.depth)
         found.append(
-            Array(variable.bare_name, "global", kind, (None,) if "[" in variable.ctype else (),
+            Array(variable.bare_name, "global", kind, (None,) * variable.rank,
                   variable.const or variable.space == "constant")
         )  # fmt: skip
     return tuple(replace(array) for array in found)
