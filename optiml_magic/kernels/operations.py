@@ -83,9 +83,9 @@ class Operations:
             return self.settled(form, old, path)
         if wide < 4 and wide < narrow:
             return self._narrowed(form, new, path)
-        if form.value is not None:
+        if form.value is not None and new.signed:
             return Polynomial.constant(_wrapped(form.value, new))
-        return form
+        return form  # what is unsigned wraps when it is settled
 
     def _narrowed(self, form: Polynomial, new: CType, path: Sequence[Condition]) -> Polynomial:
         low, high = bounds(new)
