@@ -140,7 +140,7 @@ class Evaluator:
     def name(self, expression: Name) -> Value:
         variable = expression.variable
         if variable is None:
-            return self._global(expression.name)
+            return self._global(expression)
         found = self.state.env.get(variable)
         if isinstance(found, Alias):
             return self.load(found.place, expression)
@@ -148,7 +148,8 @@ class Evaluator:
         return found if found is not None else self.opaque(self.declared(variable), frozenset(),
                                                            frozenset())  # fmt: skip
 
-    def _global(self, name: str) -> Value:
+    def _global(self, expression: Name) -> Value:
+        name = expression.name
         found = self.constants.get(name)
         if found is not None:
             return found
@@ -159,7 +160,7 @@ class Evaluator:
                              holds=frozenset({name}), shape=array.extents[1:])  # fmt: skip
             place = Memory(Value(array.element.pointer, pointer=Pointer(name, _ZERO),
                                  holds=frozenset({name})), array.element)  # fmt: skip
-            return self.load(place, Name(None, name))
+            return self.load(place, expression)
         return self.opaque(types.UNKNOWN, frozenset(), frozenset())
 
     def place(self, expression: Expr) -> Place:

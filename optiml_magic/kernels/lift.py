@@ -47,6 +47,7 @@ _NOTHING = frozenset(
         "struct_specifier", "empty_declaration",
     }
 )  # fmt: skip
+_METHODS = frozenset({"field_identifier", "operator_name"})
 _NAMES = frozenset({"identifier", "field_identifier", "type_identifier"})
 _KEYWORDS = ("struct ", "union ", "enum ", "typename ", "class ")
 _PARAMETERS = frozenset(
@@ -96,7 +97,7 @@ class Lifter(ExpressionLifter):
     def functions(self) -> Iterator[Function]:
         """Every function with a body, in the order of the text."""
         for node in walk(self.syntax.root):
-            if node.type == "function_definition" and name_of(node):
+            if node.type == "function_definition" and _name(node):
                 yield self.function(node)
 
     def declarations(self) -> Iterator[Declare]:
@@ -138,7 +139,7 @@ class Lifter(ExpressionLifter):
         bounds = next((c for c in node.children if c.type == "launch_bounds"), None)
         first = bounds.named_children[0] if bounds and bounds.named_children else None
         return Function(
-            name="::".join([*self._namespaces(node), name_of(node)]),
+            name="::".join([*self._namespaces(node), _name(node)]),
             span=(node.start_byte, node.end_byte),
             line=self.line(node),
             parameters=parameters,
@@ -471,6 +472,15 @@ def _is_parameter(node: Node) -> bool:
     if node.type == "parameter_declaration" and node.text == b"void":
         return False
     return node.type in _PARAMETERS
+
+
+def _name(node: Node) -> str:
+    """The name of a function, or of a method such as ``operator()``."""
+    declarator = node.child_by_field_name("declarator")
+    while declarator is not None and declarator.type not in _METHODS:
+        declarator = declarator.child_by_field_name("declarator") or _declarator_in(declarator)
+    own = declarator.text.decode() if declarator is not None and declarator.text else ""
+    return own or name_of(node)
 
 
 def _in_class(node: Node) -> bool:

@@ -50,7 +50,7 @@ class Unit:
     @cached_property
     def _by_name(self) -> Mapping[str, tuple[Function, ...]]:
         found: dict[str, tuple[Function, ...]] = {}
-        for function in self.functions:
+        for function in (f for f in self.functions if not f.method):
             bare = function.name.partition("<")[0].rpartition("::")[2]
             found[bare] = (*found.get(bare, ()), function)
         return found
