@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from optiml_magic.kernels import types
+from optiml_magic.kernels import groups, types
 from optiml_magic.kernels.evaluation import Evaluator, State
 from optiml_magic.kernels.expressions import Call, Expr, Name, Unary
 from optiml_magic.kernels.functions import (
@@ -12,6 +12,7 @@ from optiml_magic.kernels.functions import (
     BLOCK_BARRIERS,
     HARMLESS,
     LANES,
+    PRODUCTS,
     READERS,
     USES,
     WARP_BARRIERS,
@@ -110,6 +111,13 @@ class CallEvaluator(Evaluator):
             return self.value(arguments[0])
         if name == "swap" and len(arguments) == 2:
             return self._swap(expression)
+        if name in PRODUCTS and len(arguments) == 2:
+            left, right = (self.value(argument) for argument in arguments)
+            return self.combined("*", left, right)
+        if (group := groups.made(expression)) is not None:
+            for argument in arguments:
+                self.value(argument)
+            return Value(CType(group, "record"))
         if name in ("min", "max", "umin", "umax", "llmin", "llmax") and len(arguments) == 2:
             return self._extreme(name[-3:], expression)
         kind = self.type(name)
@@ -200,8 +208,13 @@ class CallEvaluator(Evaluator):
         assert expression.receiver is not None
         receiver = self.value(expression.receiver)
         values = [self.value(argument) for argument in expression.arguments]
-        if name in ("sync", "arrive_and_wait", "wait", "barrier_wait", "arrive"):
-            self.barrier("other", expression)
+        if name in groups.SYNCS:
+            tile = groups.tile_size(receiver.type.name) is not None
+            block = receiver.type.name == groups.BLOCK
+            self.barrier("block" if block else "warp" if tile else "other", expression)
+        standing = self._standing(receiver.type.name, name)
+        if standing is not None:
+            return standing
         held = receiver.holds
         self.recorder.unclear |= held
         for argument, value in zip(expression.arguments, values, strict=True):
@@ -213,6 +226,28 @@ class CallEvaluator(Evaluator):
                 self.recorder.write((variable,), expression)
         return self.opaque(types.UNKNOWN, receiver.depends, held)
 
+    def _standing(self, group: str, method: str) -> Value | None:
+        """Where a thread stands in a group; None where that is not known."""
+        variable = groups.place(group, method)
+        if variable is not None:
+            fields = {axis: self.builtin(f"{variable}.{axis}") for axis in "xyz"}
+            return Value(CType("dim3", "record"), fields=fields)
+        size = groups.tile_size(group)
+        if size is not None and method in ("size", "num_threads"):
+            return self.number(Polynomial.constant(size), types.UINT)
+        if method not in ("thread_rank", "meta_group_rank") or group not in (
+            groups.BLOCK, f"{groups.TILE}<{size}>"
+        ):  # fmt: skip
+            return None
+        rank = self.builtin("threadIdx.z")
+        for axis in "yx":
+            row = self.combined("*", rank, self.builtin(f"blockDim.{axis}"))
+            rank = self.combined("+", row, self.builtin(f"threadIdx.{axis}"))
+        if size is None:
+            return rank
+        op = "%" if method == "thread_rank" else "/"
+        return self.combined(op, rank, self.number(Polynomial.constant(size), types.UINT))
+
     def _unknown(self, expression: Call) -> Value:
         """A function that is not seen: it may do anything with what it gets a pointer to."""
         depends: frozenset[str] = frozenset()
@@ -220,13 +255,29 @@ class CallEvaluator(Evaluator):
         callee = self.unit.variable_of(expression)
         if callee is not None and callee in self.state.env:
             self.forget(callee, expression)
-        for argument in expression.arguments:
+        for at, argument in enumerate(expression.arguments):
             value = self.value(argument)
             depends |= value.depends
             held |= value.holds
-            self._passed(argument)
+            if self.may_change(expression, at):
+                self._passed(argument)
         self.recorder.unclear |= held
         return self.opaque(types.UNKNOWN, depends, held)
+
+    def may_change(self, call: Call, at: int) -> bool:
+        """Whether a call may change the local that is its argument."""
+        name = bare(call.function)
+        functions = self.unit.called(call.function, len(call.arguments))
+        if functions:
+            return any(
+                at >= len(f.parameters) or f.parameters[at].type.reference for f in functions
+            )
+        known = atomic(name) is not None or pure(name) or HARMLESS.fullmatch(name) is not None
+        return not (
+            known or name in BLOCK_BARRIERS or LANES.fullmatch(name) or name == "sizeof"
+            or name.startswith(("__ld", "__st", "make_")) or name in PRODUCTS
+            or self.type(name).kind not in ("record", "unknown")
+        )  # fmt: skip
 
     def _passed(self, argument: Expr) -> None:
         """An argument of an unseen function: a reference to it may be taken."""
@@ -258,8 +309,12 @@ class CallEvaluator(Evaluator):
         for formal in function.parameters[len(expression.arguments) :]:
             default = self.declared(formal)
             bound[formal] = self.opaque(default, frozenset(), frozenset())
+        given = [
+            text if value is None else self.value(value)
+            for text, value in zip(expression.template, expression.values, strict=True)
+        ]
         inner_names, inner_constants = self.unit.instantiated(
-            function, expression.template, names, constants, bound
+            function, given, names, constants, bound
         )
         self.names, self.constants = inner_names, inner_constants
         for formal, value in bound.items():

@@ -32,6 +32,8 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.literals import number
 from optiml_magic.kernels.operations import Operations, bounds
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.structs import lanes
 from optiml_magic.kernels.symbols import (
     MEMORY,
     UNKNOWN,
@@ -117,7 +119,7 @@ class Evaluator:
         return self.operations.settled(value.form, value.type, self.state.path)
 
     def type(self, spelled: str) -> CType:
-        return named(spelled, self.names)
+        return self.unit.structs.type(spelled, self.names)
 
     def declared(self, variable: Variable) -> CType:
         """The type of a variable, or of the elements of an array."""
@@ -264,13 +266,24 @@ class Evaluator:
     def member_type(self, kind: CType, name: str) -> CType:
         if kind.kind == "vector" and kind.depth == 0:
             return kind.lane
-        return self.unit.member(kind.name, name)[0]
+        struct = self.unit.structs.of(kind.name)
+        found = struct.field(name) if struct is not None else None
+        return found.type if found is not None else types.UNKNOWN
+
+    def members(self, kind: CType) -> tuple[str, ...]:
+        """The names of the members of a vector or a struct, in their order."""
+        if kind.kind == "vector":
+            return tuple(lanes(kind.lanes))
+        struct = self.unit.structs.of(kind.name)
+        return tuple(field.name for field in struct.fields) if struct is not None else ()
 
     def member_offset(self, kind: CType, name: str) -> int | None:
         """Bytes from the start of a vector or a struct to one of its members."""
         if kind.kind == "vector":
             return _LANES.index(name) * (kind.lane.size or 0) if name in _LANES else None
-        return self.unit.member(kind.name, name)[1]
+        struct = self.unit.structs.of(kind.name)
+        found = struct.field(name) if struct is not None else None
+        return found.offset if found is not None else None
 
     # -- loads and stores
 
@@ -288,21 +301,40 @@ class Evaluator:
         depends = place.address.depends | {MEMORY}
         if kind.depth:
             return Value(kind, depends | {UNKNOWN}, holds=place.address.holds)
-        if not kind.integral:
-            return Value(kind, depends, holds=place.address.holds if kind.size is None else
-                         frozenset())  # fmt: skip
-        steady = access is not None and access.index is not None and (
-            access.space == "global" and access.array not in self.recorder.changing
+        if kind.integral:
+            return self._loaded(
+                access, access.offset if access is not None else None, kind, depends
+            )
+        holds = place.address.holds if kind.kind in ("record", "unknown") else frozenset[str]()
+        fields = {}
+        for name in self.members(kind):
+            inner, at = self.member_type(kind, name), self.member_offset(kind, name)
+            if (
+                inner.integral
+                and access is not None
+                and access.offset is not None
+                and at is not None
+            ):
+                offset = access.offset + Polynomial.constant(at)
+                fields[name] = self._loaded(access, offset, inner, depends)
+        return Value(kind, depends, holds=holds, fields=fields or None)
+
+    def _loaded(
+        self, access: Access | None, offset: Polynomial | None, kind: CType,
+        depends: frozenset[str],
+    ) -> Value:  # fmt: skip
+        """A whole number from memory; it is the same each time where nobody writes there."""
+        index = offset.divided(kind.size) if offset is not None and kind.size else None
+        steady = access is not None and access.space == "global" and (
+            access.array not in self.recorder.changing
         )  # fmt: skip
-        low, high = bounds(kind)
-        if not steady:
+        if index is None or access is None or not steady:
             return self.opaque(kind, depends, frozenset())
-        assert access is not None
-        assert access.index is not None
+        low, high = bounds(kind)
         self.recorder.trusted.add(access.array)
         symbol = Symbol(
-            f"{access.array}[{access.index}]:{kind.name}", "load", depends, kind.name,
-            (access.index,), array=access.array, width=kind.size or 0, low=low, high=high,
+            f"{access.array}[{index}]:{kind.name}", "load", depends, kind.name,
+            (index,), array=access.array, width=kind.size or 0, low=low, high=high,
         )  # fmt: skip
         return Value(kind, depends, self.operations.symbols.of(symbol))
 
@@ -624,7 +656,7 @@ class Evaluator:
         """A vector or a struct made of its members."""
         depends = frozenset[str]().union(*(v.depends for v in values))
         holds = frozenset[str]().union(*(v.holds for v in values))
-        names = _LANES if kind.kind == "vector" else self.unit.member_names(kind.name)
+        names = self.members(kind)
         fields = dict(zip(names, values, strict=False))
         return Value(kind, depends, holds=holds, fields=fields)
 

@@ -73,7 +73,9 @@ class Recorder:
                 unit = f"sizeof({place.type.name})"
                 index = pointer.offset.coefficient(unit) if not pointer.offset.without(
                     [unit]).terms else None  # fmt: skip
-        noted = self._note(pointer.array, mode, place.type, path, node, index, value, op)
+        noted = self._note(
+            pointer.array, mode, place.type, path, node, index, value, op, pointer.offset
+        )
         if mode == "load":
             self.read(_memory_key(place), node)
         return noted
@@ -88,13 +90,13 @@ class Recorder:
 
     def _note(
         self, array: str, mode: Mode, kind: CType, path: tuple[Condition, ...], node: Expr,
-        index: Any, value: Expr | None, op: str,
+        index: Any, value: Expr | None, op: str, offset: Any = None,
     ) -> Access:  # fmt: skip
         known = self.arrays.get(array)
         noted = Access(
             array=array, space=known.space if known is not None else "global", mode=mode,
             element=kind, index=index, guard=path, loops=self.loops, line=self.line_of(node),
-            node=node, value=value, op=op, verbatim=bool(self.inside_verbatim),
+            node=node, value=value, op=op, verbatim=bool(self.inside_verbatim), offset=offset,
         )  # fmt: skip
         self.accesses.append(noted)
         return noted

@@ -121,11 +121,15 @@ class Cast(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call(Expr):
-    """A call of a function by name, with explicit template arguments where it has them."""
+    """A call of a function by name, with explicit template arguments where it has them.
+
+    ``values`` are those that are values, None for a type.
+    """
 
     function: str
     arguments: tuple[Expr, ...]
     template: tuple[str, ...] = ()
+    values: tuple[Expr | None, ...] = ()
     receiver: Expr | None = None
 
     @property

@@ -163,16 +163,19 @@ class ExpressionLifter:
             base = function.child_by_field_name("argument")
             name = self.text(function.child_by_field_name("field"))
             receiver = self.expression(base) if base is not None else None
-            return Call(span_of(node), name, arguments, (), receiver)
+            return Call(span_of(node), name, arguments, (), (), receiver)
         template: tuple[str, ...] = ()
+        values: tuple[Expr | None, ...] = ()
         inner = function
         if inner.type == "qualified_identifier":
             inner = inner.child_by_field_name("name") or inner
             while inner.type == "qualified_identifier":
                 inner = inner.child_by_field_name("name") or inner
         if inner.type == "template_function":
-            given = inner.child_by_field_name("arguments")
-            template = tuple(blanks(self.text(c)) for c in (given.named_children if given else ()))
+            listed = inner.child_by_field_name("arguments")
+            given = operands(listed) if listed is not None else []
+            template = tuple(blanks(self.text(part)) for part in given)
+            values = tuple(self._template_value(part) for part in given)
             inner = inner.child_by_field_name("name") or inner
         if function.type in _TYPE_NODES and len(arguments) == 1:
             return Cast(span_of(node), self.text(function), arguments[0], f"{self.text(function)}(")
@@ -182,7 +185,17 @@ class ExpressionLifter:
         if inner.type not in ("identifier", "type_identifier"):
             return Unread(span_of(node), self.text(node), self.mentions(node))
         scope = blanks(self.text(function)).partition("<")[0].rpartition("::")[0]
-        return Call(span_of(node), f"{scope}::{name}" if scope else name, arguments, template)
+        return Call(
+            span_of(node), f"{scope}::{name}" if scope else name, arguments, template, values
+        )
+
+    def _template_value(self, node: Node) -> Expr | None:
+        """A template argument that is a value; the grammar takes a lone name for a type."""
+        if node.type != "type_descriptor":
+            return self.expression(node)
+        name = blanks(self.text(node))
+        variable = self.resolve(name)
+        return Name(span_of(node), name, variable) if variable is not None else None
 
     def braces(self, node: Node) -> Expr:
         members = tuple(self.expression(part) for part in operands(node))

@@ -19,7 +19,7 @@ from optiml_magic.kernels.expressions import (
     Unread,
 )
 from optiml_magic.kernels.expressions import every as parts_of
-from optiml_magic.kernels.functions import BLOCK_BARRIERS, HARMLESS, LANES, atomic, bare, pure
+from optiml_magic.kernels.functions import bare, pure
 from optiml_magic.kernels.operations import tightened
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Axis
@@ -67,25 +67,13 @@ class LoopReader(CallEvaluator):
     def open_rounds(self) -> int:
         return len(self.rounds)
 
-    def may_change(self, call: Call, at: int) -> bool:
-        """Whether a call may change the local that is its argument."""
-        name = bare(call.function)
-        functions = self.unit.called(call.function, len(call.arguments))
-        if functions:
-            return any(
-                at >= len(f.parameters) or f.parameters[at].type.reference for f in functions
-            )
-        known = atomic(name) is not None or pure(name) or HARMLESS.fullmatch(name) is not None
-        return not (
-            known or name in BLOCK_BARRIERS or LANES.fullmatch(name) or name == "sizeof"
-            or name.startswith(("__ld", "__st", "make_"))
-            or self.type(name).kind not in ("record", "unknown")
-        )  # fmt: skip
-
     def loop(self, statement: Loop) -> None:
         if statement.before is not None:
             self.run(statement.before)
         written, body = _test_of(statement)
+        if statement.kind == "do" and _never(written) and not _leaves(statement.body):
+            self.run(statement.body)  # do { ... } while (0) of a macro is a block
+            return
         entry = self.state
         counter = f"k{len(self.recorder.axes)}"
         self.recorder.axes.append(_UNREAD)
@@ -410,6 +398,22 @@ def _moved(induction: _Induction, rounds: Polynomial) -> Value:
     if start.form is not None and not start.type.depth:
         return replace(start, form=start.form + by, depends=start.depends | moves, truth=None)
     return replace(start, form=None, truth=None, depends=start.depends | {UNKNOWN})
+
+
+def _never(test: Expr | None) -> bool:
+    return isinstance(test, Literal) and test.value == 0
+
+
+def _leaves(body: Statement) -> bool:
+    """Whether a break or a continue in a body is meant for the loop around it."""
+    stack = [body]
+    while stack:
+        statement = stack.pop()
+        if isinstance(statement, Leave) and statement.kind != "return":
+            return True
+        if not isinstance(statement, Loop):
+            stack.extend(statement.statements)
+    return False
 
 
 def _untold(test: Condition) -> bool:

@@ -24,7 +24,6 @@ from optiml_magic.kernels.types import CType
 
 _ONE = Polynomial.constant(1)
 _FORMS = {"<": (1, -1), "<=": (1, 0), ">": (-1, -1), ">=": (-1, 0)}
-_LONGEST = 600  # characters of an operation's name; what is longer is not worth following
 _FOLDED: dict[str, Callable[[int, int], int]] = {
     ">>": lambda a, b: a >> b,
     "&": lambda a, b: a & b,
@@ -65,7 +64,7 @@ class Operations:
         if form.value is not None:
             return Polynomial.constant(form.value % (1 << 8 * kind.size))
         kinds = {self.symbols[name].kind for name in form.symbols}
-        if kinds <= {"scalar"} or self.nonnegative(form, path):
+        if kinds <= {"scalar"} or Ranges(path, self.symbols, sizes=True).nonnegative(form):
             return form
         return self.operation("wrap", (form, Polynomial.constant(8 * kind.size)), low=0)
 
@@ -107,8 +106,6 @@ class Operations:
         """``op`` of these, as a symbol that is equal wherever they are."""
         depends = frozenset[str]().union(*(self.symbols.depends(a) for a in arguments))
         name = f"{op}({', '.join(map(str, arguments))})"
-        if len(name) > _LONGEST:
-            return self.unknown(depends)
         return self.symbols.of(
             Symbol(name, "operation", depends, op, arguments, low=low, high=high)
         )
@@ -245,8 +242,6 @@ class Operations:
         if isinstance(test, Untold):
             depends |= {UNKNOWN}
         name = f"select({test}, {then}, {other})"
-        if len(name) > _LONGEST:
-            return self.unknown(depends)
         lows = [self._low(side) for side in (then, other)]
         low = min(lows) if all(l is not None for l in lows) else None  # type: ignore[type-var]
         return self.symbols.of(

@@ -13,6 +13,7 @@ from optiml_magic.kernels.symbols import Compare, Condition, Symbols
 
 _DEEPEST = 4
 _MOST_FACTS = 40
+_MOST_STEPS = 60
 _ONE = Polynomial.constant(1)
 
 
@@ -22,10 +23,13 @@ def holds(form: Polynomial, given: Iterable[Condition], symbols: Symbols) -> boo
 
 
 class Ranges:
-    """The facts of one place."""
+    """The facts of one place; where scalars are ``sizes``, none of them is negative."""
 
-    def __init__(self, given: Iterable[Condition], symbols: Symbols) -> None:
+    def __init__(
+        self, given: Iterable[Condition], symbols: Symbols, *, sizes: bool = False
+    ) -> None:
         self._symbols = symbols
+        self._sizes = sizes
         compares = [
             c for condition in given for c in condition.conjuncts() if isinstance(c, Compare)
         ]
@@ -43,6 +47,7 @@ class Ranges:
                     self.facts.append(side - _ONE)
 
     def nonnegative(self, form: Polynomial) -> bool:
+        self._left = _MOST_STEPS
         return self._prove(form, _DEEPEST)
 
     def within(self, form: Polynomial, extent: Polynomial) -> bool:
@@ -53,7 +58,8 @@ class Ranges:
         form = self._least(form)
         if self._plainly(form):
             return True
-        if depth == 0:
+        self._left -= 1
+        if depth == 0 or self._left <= 0:
             return False
         negative = {name for monomial, factor in form.terms if factor < 0 for name in monomial}
         constant = any(factor < 0 and not monomial for monomial, factor in form.terms)
@@ -104,6 +110,8 @@ class Ranges:
             low = 1
             for name in monomial:
                 bound = self._symbols[name].low
+                if bound is None and self._sizes and self._symbols[name].kind == "scalar":
+                    bound = 0
                 if bound is None or bound < 0:
                     if self._even(monomial, name):
                         bound = 0

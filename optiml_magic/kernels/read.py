@@ -139,21 +139,29 @@ class _Reader:
     def _record(self, name: str, kind: CType) -> Value:
         """A struct by value: its numbers are scalars, its pointers lead to arrays of their own."""
         roots = frozenset({name})
-        fields: dict[str, Value] = {}
-        held = frozenset({name}) if not self.unit.members(kind.name) else frozenset[str]()
-        for member in self.unit.members(kind.name):
-            inner, _ = self.unit.member(kind.name, member.name)
-            own = f"{name}.{member.name}"
-            if inner.depth or inner.kind in ("unknown", "record"):
-                fields[member.name] = Value(inner, roots, holds=roots)
-                held |= roots
-            elif inner.integral and not member.array:
-                form = self.symbols.of(Symbol(own, "scalar", roots))
-                fields[member.name] = Value(inner, roots, form)
-            else:
-                fields[member.name] = Value(inner, roots)
-        if held:
+        struct = self.unit.structs.of(kind.name)
+        if struct is None:  # it may hold anything
             self.recorder.arrays[name] = Array(name, "global", kind)
+            return Value(kind, roots, holds=roots)
+        fields: dict[str, Value] = {}
+        held: frozenset[str] = frozenset()
+        for field in struct.fields:
+            own = f"{name}.{field.name}"
+            inner = field.type
+            if inner.depth == 1 and not field.array:
+                self.recorder.arrays[own] = Array(own, "global", inner.pointee)
+                fields[field.name] = Value(inner, roots, pointer=Pointer(own, Polynomial()),
+                                           holds=frozenset({own}))  # fmt: skip
+                held |= {own}
+            elif inner.depth or inner.kind in ("unknown", "record"):
+                self.recorder.arrays[name] = Array(name, "global", kind)
+                fields[field.name] = Value(inner, roots, holds=roots)
+                held |= roots
+            elif inner.integral and not field.array:
+                form = self.symbols.of(Symbol(own, "scalar", roots))
+                fields[field.name] = Value(inner, roots, form)
+            else:
+                fields[field.name] = Value(inner, roots)
         return Value(kind, roots, holds=held, fields=fields)
 
     def _constants(self) -> Mapping[str, Value]:

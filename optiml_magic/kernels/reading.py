@@ -67,8 +67,8 @@ class Axis:
 class Access:
     """One load, store or atomic operation on an element of an array.
 
-    ``index`` counts elements of ``element`` from the start of the array; None where it is not
-    followed. ``guard`` has all that holds where it runs, the tests of its loops included;
+    ``offset`` counts bytes from the start of the array, ``index`` elements of ``element``; each is
+    None where it is not followed. ``guard`` has all that holds where it runs, the tests of its loops included;
     ``loops`` are the counters of those, outermost first.
     """
 
@@ -84,6 +84,7 @@ class Access:
     value: Expr | None = None
     op: str = ""
     verbatim: bool = False
+    offset: Polynomial | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,15 +169,19 @@ class Reading:
 
     def subscript(self, access: Access) -> Subscript | None:
         """The index of an access as one digit a dimension; None where it is not followed."""
-        if access.index is None or not self.symbols.known(access.index):
+        index = access.index
+        array = self.arrays.get(access.array)
+        if index is None and access.offset is not None and array is not None:
+            # Several elements at once, from an element that need not begin such a group.
+            index = access.offset.divided(array.element.size) if array.element.size else None
+        if index is None or not self.symbols.known(index):
             return None
         found = self._subscripts.get(access)
         if found is None:
-            array = self.arrays.get(access.array)
             inner = array.extents[1:] if array is not None else ()
             if inner and access.element == array.element and None not in inner:  # type: ignore[union-attr]
-                found = declared(access.index, inner)  # type: ignore[arg-type]
-            found = found or delinearised(access.index, access.guard, self.symbols)
+                found = declared(index, inner)  # type: ignore[arg-type]
+            found = found or delinearised(index, access.guard, self.symbols)
             self._subscripts[access] = found
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -12,12 +13,12 @@ from optiml_magic.kernels.lift import Lifter
 from optiml_magic.kernels.literals import number
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.preprocessor.preprocess import Preprocessed, preprocess
+from optiml_magic.kernels.structs import Structs
 from optiml_magic.kernels.symbols import Symbol, Symbols
 from optiml_magic.kernels.tree import Function, Variable
-from optiml_magic.kernels.types import INT, UNKNOWN, CType, named
+from optiml_magic.kernels.types import INT, named
 from optiml_magic.kernels.values import Alias, Value
 from optiml_magic.source.aliases import type_aliases
-from optiml_magic.source.structs import Member, members
 from optiml_magic.source.syntax import Syntax, parse
 
 Defines = tuple[tuple[str, int | str], ...]
@@ -46,7 +47,7 @@ class Unit:
     def _by_name(self) -> Mapping[str, tuple[Function, ...]]:
         found: dict[str, tuple[Function, ...]] = {}
         for function in self.functions:
-            bare = function.name.rpartition("::")[2]
+            bare = function.name.partition("<")[0].rpartition("::")[2]
             found[bare] = (*found.get(bare, ()), function)
         return found
 
@@ -54,7 +55,7 @@ class Unit:
         """The functions of the text that a call of this name with so many arguments may mean."""
         return tuple(
             function
-            for function in self._by_name.get(name.rpartition("::")[2], ())
+            for function in self._by_name.get(name.partition("<")[0].rpartition("::")[2], ())
             if function.required <= count <= len(function.parameters) and not function.kernel
         )
 
@@ -65,52 +66,15 @@ class Unit:
         return None
 
     @cached_property
-    def _structs(self) -> dict[str, tuple[Member, ...]]:
-        return {}
-
-    def members(self, name: str) -> tuple[Member, ...]:
-        if name not in self._structs:
-            self._structs[name] = members(self.syntax, name) if name else ()
-        return self._structs[name]
-
-    def member_names(self, name: str) -> tuple[str, ...]:
-        return tuple(member.name for member in self.members(name))
-
-    def member(self, struct: str, name: str) -> tuple[CType, int | None]:
-        """The type of a member of a struct, and where it begins in bytes, where that is known."""
-        offset: int | None = 0
-        for member in self.members(struct):
-            kind = _member_type(member, self.aliases)
-            size = 8 if kind.depth else kind.size
-            align = 8 if kind.depth else (kind.size or 0) // max(kind.lanes, 1)
-            if offset is not None and align:
-                offset = -(-offset // align) * align
-            if member.name == name:
-                return kind, None if kind.lanes > 1 else offset
-            known = size is not None and not member.array and kind.lanes == 1
-            offset = offset + size if known and offset is not None and size is not None else None
-        return UNKNOWN, None
-
-    def struct_size(self, name: str) -> int | None:
-        """The bytes of a struct of plain numbers and pointers; None for any other."""
-        offset, widest = 0, 1
-        for member in self.members(name):
-            kind = _member_type(member, self.aliases)
-            size = 8 if kind.depth else kind.size
-            if size is None or member.array or kind.lanes > 1:
-                return None
-            offset = -(-offset // size) * size + size
-            widest = max(widest, size)
-        return -(-offset // widest) * widest if self.members(name) else None
+    def structs(self) -> Structs:
+        return Structs(self.syntax, self.aliases)
 
     def line(self, start: int, end: int) -> int:
         """The 1-based line of the text that a span of the preprocessed text comes from."""
-        from bisect import bisect_right
-
         return bisect_right(self.newlines, self.origin.origin(start, end)[0] - 1) + 1
 
     def instantiated(
-        self, function: Function, given: Sequence[str], names: Mapping[str, str],
+        self, function: Function, given: Sequence[str | Value], names: Mapping[str, str],
         constants: Mapping[str, Value], bound: Mapping[Variable, Value | Alias],
         symbols: Symbols | None = None,
     ) -> tuple[Mapping[str, str], Mapping[str, Value]]:  # fmt: skip
@@ -123,6 +87,10 @@ class Unit:
         types, values = dict(names), dict(constants)
         for at, parameter in enumerate(function.template):
             text = given[at] if at < len(given) else None
+            if isinstance(text, Value):
+                types.pop(parameter.name, None)
+                values[parameter.name] = text
+                continue
             if text is None and parameter.is_type:
                 text = _deduced(parameter.name, bound)
             text = text if text is not None else parameter.default
@@ -152,22 +120,6 @@ def _deduced(name: str, bound: Mapping[Variable, Value | Alias]) -> str | None:
         if variable.type.base == name and isinstance(value, Value) and value.type.name:
             return value.type.name
     return None
-
-
-def _member_type(member: Member, aliases: Mapping[str, str]) -> CType:
-    from optiml_magic.kernels.types import scalar
-
-    if member.pointer:
-        return CType("", "unknown", None, depth=1)
-    if member.dtype is None:
-        return UNKNOWN
-    if member.dtype == "bfloat16":
-        return named("__nv_bfloat16", aliases)
-    each = scalar(member.dtype[1], int(member.dtype[2:]))
-    if member.lanes == 1:
-        return each
-    return CType(f"{each.name}{member.lanes}", "vector", (each.size or 0) * member.lanes,
-                 each.signed, member.lanes)  # fmt: skip
 
 
 def lift(text: str, defines: Mapping[str, int | str] | None = None) -> Unit:
