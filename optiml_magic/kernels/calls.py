@@ -98,11 +98,11 @@ class CallEvaluator(Evaluator):
             return self._atomic(expression, operation)
         if READERS.fullmatch(name) and arguments:
             address = self.value(arguments[0])
-            return self.load(self.element(address, self.number(_ZERO, types.INT), arguments[0]),
+            return self.load(self.element(address, self.number(_ZERO, types.INT)),
                              expression)  # fmt: skip
         if WRITERS.fullmatch(name) and len(arguments) > 1:
             address, value = self.value(arguments[0]), self.value(arguments[1])
-            place = self.element(address, self.number(_ZERO, types.INT), arguments[0])
+            place = self.element(address, self.number(_ZERO, types.INT))
             self.store(place, value, expression, arguments[1])
             return Value(types.VOID)
         if name in USES:
@@ -176,7 +176,7 @@ class CallEvaluator(Evaluator):
         address = self.value(expression.arguments[0])
         for argument in expression.arguments[1:]:
             self.value(argument)
-        place = self.element(address, self.number(_ZERO, types.INT), expression.arguments[0])
+        place = self.element(address, self.number(_ZERO, types.INT))
         value = expression.arguments[1] if len(expression.arguments) > 1 else None
         if isinstance(place, Memory):
             self.recorder.access(place, "atomic", self.state.path, expression, value, operation)
@@ -259,9 +259,12 @@ class CallEvaluator(Evaluator):
             value = self.value(argument)
             depends |= value.depends
             held |= value.holds
-            if self.may_change(expression, at):
+            if value.target is not None:
+                self.forget(value.target.variable, argument)
+            elif self.may_change(expression, at):
                 self._passed(argument)
         self.recorder.unclear |= held
+        self.forget_escaped()
         return self.opaque(types.UNKNOWN, depends, held)
 
     def may_change(self, call: Call, at: int) -> bool:
@@ -329,8 +332,9 @@ class CallEvaluator(Evaluator):
         if self.state.alive or not ends:
             ends.append((self.state, Value(types.VOID)))
         self.frames.pop()
+        result = self.type(function.result.base)
         self.names, self.constants = names, constants
-        return self._returned(caller, ends, self.type(function.result.base), function)
+        return self._returned(caller, ends, result, function)
 
     def _returned(
         self, caller: State, ends: list[tuple[State, Value]], kind: CType, function: Function

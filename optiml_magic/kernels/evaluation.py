@@ -46,7 +46,7 @@ from optiml_magic.kernels.symbols import (
     Untold,
     every,
 )
-from optiml_magic.kernels.tree import Variable
+from optiml_magic.kernels.tree import TemplateParameter, Variable
 from optiml_magic.kernels.types import CType, arithmetic, named, promoted
 from optiml_magic.kernels.unit import Unit
 from optiml_magic.kernels.values import (
@@ -85,6 +85,7 @@ class Evaluator:
     recorder: Recorder
     names: Mapping[str, str]
     constants: Mapping[str, Value]
+    template: tuple[TemplateParameter, ...] = ()
     state: State = field(default_factory=lambda: State({}))
     types: dict[Expr, CType] = field(default_factory=dict)
 
@@ -139,7 +140,7 @@ class Evaluator:
     def name(self, expression: Name) -> Value:
         variable = expression.variable
         if variable is None:
-            return self._global(expression.name)
+            return self._global(expression)
         found = self.state.env.get(variable)
         if isinstance(found, Alias):
             return self.load(found.place, expression)
@@ -147,7 +148,8 @@ class Evaluator:
         return found if found is not None else self.opaque(self.declared(variable), frozenset(),
                                                            frozenset())  # fmt: skip
 
-    def _global(self, name: str) -> Value:
+    def _global(self, expression: Name) -> Value:
+        name = expression.name
         found = self.constants.get(name)
         if found is not None:
             return found
@@ -155,10 +157,10 @@ class Evaluator:
         if array is not None:
             if array.extents:
                 return Value(array.element.pointer, frozenset(), pointer=Pointer(name, _ZERO),
-                             holds=frozenset({name}))  # fmt: skip
+                             holds=frozenset({name}), shape=array.extents[1:])  # fmt: skip
             place = Memory(Value(array.element.pointer, pointer=Pointer(name, _ZERO),
                                  holds=frozenset({name})), array.element)  # fmt: skip
-            return self.load(place, Name(None, name))
+            return self.load(place, expression)
         return self.opaque(types.UNKNOWN, frozenset(), frozenset())
 
     def place(self, expression: Expr) -> Place:
@@ -174,9 +176,9 @@ class Evaluator:
                                 holds=frozenset({name}))  # fmt: skip
                 return Memory(pointer, array.element)
             case Index(base=base, index=index):
-                return self.element(self.value(base), self.value(index), base)
+                return self.element(self.value(base), self.value(index))
             case Unary(op="*", operand=operand):
-                return self.element(self.value(operand), self.number(_ZERO, types.INT), operand)
+                return self.element(self.value(operand), self.number(_ZERO, types.INT))
             case Member():
                 return self._member_place(expression)
             case Cast(operand=operand, type=spelled) if "&" in spelled:
@@ -208,20 +210,29 @@ class Evaluator:
             return place.address.holds
         return place.holds if isinstance(place, Elsewhere) else frozenset()
 
-    def element(self, base: Value, index: Value, written: Expr) -> Place:
+    def element(self, base: Value, index: Value) -> Place:
         """``base[index]``; also where the two are swapped, as C allows."""
         if not base.type.depth and index.type.depth:
             base, index = index, base
-        del written
         kind = base.type.pointee
+        by = self.distance(index)
+        if base.target is not None and not by.terms:
+            return base.target
         if base.shape:
             step = kind.size
             row: Polynomial | None = Polynomial.constant(step) if step else None
             for extent in base.shape:
                 row = row * extent if row is not None and extent is not None else None
-            moved = self._moved(base, self.integer(index), row)
-            return Memory(replace(moved, shape=base.shape), kind)
-        return Memory(self._moved(base, self.integer(index), self.stride(base.type)), kind)
+            moved = self._moved(base, by, row)
+            return Memory(replace(moved, shape=base.shape, digits=(*base.digits, by)), kind)
+        moved = self._moved(base, by, self.stride(base.type))
+        return Memory(replace(moved, digits=(*base.digits, by) if base.digits else ()), kind)
+
+    def distance(self, value: Value) -> Polynomial:
+        """How far an index moves: addresses wrap as 64-bit numbers do, and it need not."""
+        if value.form is not None and value.type.size == 8:
+            return value.form
+        return self.integer(value)
 
     def stride(self, kind: CType) -> Polynomial | None:
         """Bytes from one element to the next; a size that is not known is a symbol."""
@@ -245,8 +256,7 @@ class Evaluator:
 
     def _member_place(self, expression: Member) -> Place:
         if expression.arrow:
-            inner = self.element(self.value(expression.base), self.number(_ZERO, types.INT),
-                                 expression.base)  # fmt: skip
+            inner = self.element(self.value(expression.base), self.number(_ZERO, types.INT))  # fmt: skip
         else:
             inner = self.place(expression.base)
         name = expression.field
@@ -363,8 +373,11 @@ class Evaluator:
             )
         elif isinstance(place, Elsewhere):
             self.recorder.touch(place.holds, "store", place.type, self.state.path, node)
+            self.forget_escaped()
         else:
             self.recorder.access(place, "store", self.state.path, node, written)
+            if place.address.pointer is None:
+                self.forget_escaped()
 
     def _with(
         self, old: Value | Alias | None, path: tuple[str, ...], value: Value, kind: CType
@@ -384,7 +397,7 @@ class Evaluator:
         if kind.kind == "unknown" or value.type == kind:
             return value
         if kind.depth:
-            return replace(value, type=kind, form=None, truth=None, shape=())
+            return replace(value, type=kind, form=None, truth=None, shape=(), digits=())
         if not kind.integral:
             if value.type.kind in ("vector", "record"):
                 return replace(value, type=kind)
@@ -424,7 +437,9 @@ class Evaluator:
         fixed = self.constants.get(name)
         if fixed is not None:
             return fixed
-        form = self.operations.symbols.builtin(name)
+        width = self.constants.get(name.replace("threadIdx", "blockDim"))
+        most = width.form.value if width is not None and width.form is not None else None
+        form = self.operations.symbols.builtin(name, most)
         return Value(types.UINT, frozenset({name}), form)
 
     def index(self, expression: Expr) -> Value:
@@ -448,14 +463,14 @@ class Evaluator:
 
     def address(self, place: Place) -> Value:
         if isinstance(place, Memory):
-            return replace(place.address, type=place.type.pointer, shape=())
+            return replace(place.address, type=place.type.pointer, shape=(), digits=())
         if isinstance(place, Local):
             # Whoever has the address may change the local behind the back of this reading.
             self.recorder.escaped.add(place.variable)
             kind = self.kind(place)
             found = self.state.env.get(place.variable)
             held = found.holds if isinstance(found, Value) else frozenset[str]()
-            return Value(kind.pointer, frozenset({UNKNOWN}), holds=held)
+            return Value(kind.pointer, frozenset({UNKNOWN}), holds=held, target=place)
         return Value(place.type.pointer, frozenset({UNKNOWN}), holds=place.holds)
 
     def binary(self, expression: Binary) -> Value:
@@ -527,9 +542,9 @@ class Evaluator:
             return self.opaque(types.LONG, depends, frozenset())
         if op in ("+", "-"):
             base, by = (left, right) if left.type.depth else (right, left)
-            form = self.integer(by)
+            form = self.distance(by)
             moved = self._moved(base, form if op == "+" else -form, self.stride(base.type))
-            return replace(moved, holds=holds, shape=())
+            return replace(moved, holds=holds, shape=(), digits=())
         kind = left.type if left.type.depth else right.type
         return Value(kind, depends | {UNKNOWN}, holds=holds)
 
@@ -674,6 +689,11 @@ class Evaluator:
                     self.recorder.unclear.add(mention.name)
                 continue
             self.forget(mention.variable, node or mention)
+
+    def forget_escaped(self) -> None:
+        """Somebody may have written to the locals whose addresses were taken."""
+        for variable in self.recorder.escaped & self.state.env.keys():
+            self.forget(variable, None)
 
     def forget(self, variable: Variable, node: Expr | None) -> None:
         """A local may have changed in a way that is not followed, and what it leads to as well."""

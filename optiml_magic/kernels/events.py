@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from optiml_magic.kernels.combining import Combination, combination
 from optiml_magic.kernels.expressions import Assign, Expr, Step
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Access, Array, Axis, Barrier, Guard, Mode
 from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Variable, Verbatim
@@ -74,7 +75,16 @@ class Recorder:
                 index = pointer.offset.coefficient(unit) if not pointer.offset.without(
                     [unit]).terms else None  # fmt: skip
         noted = self._note(
-            pointer.array, mode, place.type, path, node, index, value, op, pointer.offset
+            pointer.array,
+            mode,
+            place.type,
+            path,
+            node,
+            index,
+            value,
+            op,
+            pointer.offset,
+            place.address.digits,
         )
         if mode == "load":
             self.read(_memory_key(place), node)
@@ -84,19 +94,21 @@ class Recorder:
         self, arrays: frozenset[str], mode: Mode, kind: CType, path: tuple[Condition, ...],
         node: Expr,
     ) -> None:  # fmt: skip
-        """Note an access that may be to any of these."""
-        for array in sorted(arrays):
+        """Note an access that may be to any of these; to an array of no name where it is nowhere."""
+        for array in sorted(arrays) or ("",):
             self._note(array, mode, kind, path, node, None, None, "")
 
     def _note(
         self, array: str, mode: Mode, kind: CType, path: tuple[Condition, ...], node: Expr,
         index: Any, value: Expr | None, op: str, offset: Any = None,
+        digits: tuple[Polynomial, ...] = (),
     ) -> Access:  # fmt: skip
         known = self.arrays.get(array)
         noted = Access(
             array=array, space=known.space if known is not None else "global", mode=mode,
             element=kind, index=index, guard=path, loops=self.loops, line=self.line_of(node),
             node=node, value=value, op=op, verbatim=bool(self.inside_verbatim), offset=offset,
+            digits=digits,
         )  # fmt: skip
         self.accesses.append(noted)
         return noted

@@ -74,6 +74,10 @@ class Executor(LoopReader):
         if variable.array or variable.storage in ("shared", "dynamic", "static"):
             self._declare_memory(variable, kind)
             return
+        if variable.opening != "=" and self._keeps(kind):
+            for given in (variable.value, *variable.initial):
+                if given is not None:
+                    self.recorder.unclear |= self.holds(self.place(given))
         if variable.value is not None:
             value = self.value(variable.value)
             made = self.convert(value, kind) if kind.kind != "unknown" else value
@@ -85,6 +89,14 @@ class Executor(LoopReader):
         self.state.env[variable] = made
         if variable.value is not None:
             self.recorder.write((variable,), variable.value, variable.value)
+
+    def _keeps(self, kind: types.CType) -> bool:
+        """Whether an object of a type that is not seen may keep a reference to what makes it."""
+        parameters = {
+            parameter.name for frame in self.frames for parameter in frame.function.template
+        }
+        known = kind.name in parameters | {p.name for p in self.template}
+        return kind.kind == "record" and not known and self.unit.structs.of(kind.name) is None
 
     def _declare_memory(self, variable: Variable, kind: types.CType) -> None:
         """An array of this function, or a variable that its block shares."""
@@ -107,7 +119,7 @@ class Executor(LoopReader):
             self.state.env[variable] = replace(pointer, shape=tuple(forms[1:]))
         else:
             self.state.env[variable] = Alias(self.element(
-                pointer, self.number(Polynomial(), types.INT), Name(None, variable.name)))  # fmt: skip
+                pointer, self.number(Polynomial(), types.INT)))  # fmt: skip
 
     def _array_name(self, variable: Variable) -> str:
         """Its name; with its line where another array has that name."""

@@ -34,7 +34,10 @@ def made(call: Call) -> str | None:
 
 def tile_size(kind: str) -> int | None:
     """The threads of a tile."""
-    return int(kind[len(TILE) + 1 : -1]) if kind.startswith(f"{TILE}<") else None
+    if not kind.startswith(f"{TILE}<"):
+        return None
+    read = number(kind[len(TILE) + 1 : -1])
+    return read[0] if read is not None and isinstance(read[0], int) else None
 
 
 def place(kind: str, method: str) -> str | None:

@@ -43,6 +43,7 @@ class ExpressionLifter:
 
     syntax: Syntax
     scopes: list[dict[str, Variable]] = field(default_factory=list)
+    less: frozenset[int] = frozenset()  # where the tree has a > for what the text has a <
     depth: int = 0
 
     def text(self, node: Node | None) -> str:
@@ -104,7 +105,9 @@ class ExpressionLifter:
 
     def operator(self, node: Node) -> str:
         operator = node.child_by_field_name("operator")
-        return operator.type if operator is not None else ""
+        if operator is None:
+            return ""
+        return "<" if operator.start_byte in self.less else operator.type
 
     def binary(self, node: Node) -> Expr:
         return Binary(span_of(node), self.operator(node), *self.two(node, "left", "right"))

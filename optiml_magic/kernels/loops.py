@@ -101,7 +101,14 @@ class LoopReader(CallEvaluator):
         self.recorder.loops = outer
         axis = self._axis(statement, counter, entry, inductions, test, ends)
         self.recorder.axes[int(counter[1:])] = axis
+        self._count(axis)
         self._leave_loop(axis, entry, changed, inductions, rounds, ends)
+
+    def _count(self, axis: Axis) -> None:
+        """What is known of the counter of a loop whose rounds are a number."""
+        if axis.trips is not None:
+            table = self.operations.symbols.table
+            table[axis.name] = replace(table[axis.name], high=max(axis.trips - 1, 0))
 
     def _changed(self, statement: Loop) -> dict[Variable, list[Change]]:
         """The locals that the rounds change, references to locals followed."""
@@ -259,10 +266,12 @@ class LoopReader(CallEvaluator):
     ) -> Axis:  # fmt: skip
         parts = list(test.conjuncts())
         driving, start, step, stop = None, None, None, None
+        scaled = False
         for part in parts:
             found = self._bound(part, counter, inductions, last=statement.kind == "do")
             if found is not None:
                 driving, start, step, stop = found
+                scaled = inductions[driving].step is None
                 break
         reason = ""
         if ends.breaks or ends.returned:
@@ -275,6 +284,7 @@ class LoopReader(CallEvaluator):
         return Axis(
             name=counter, node=statement, line=statement.line, variable=driving, start=start,
             step=step, stop=stop, test=test, exact=not reason, reason=reason, guard=entry.path,
+            scaled=scaled,
         )  # fmt: skip
 
     def _bound(
@@ -287,7 +297,7 @@ class LoopReader(CallEvaluator):
         for variable, induction in inductions.items():
             step = induction.step
             if step is None:
-                found = self._power_bound(part.form, counter, induction)
+                found = self._power_bound(part, counter, induction)
                 if found is not None:
                     return found
                 continue
@@ -315,10 +325,10 @@ class LoopReader(CallEvaluator):
         return None
 
     def _power_bound(
-        self, form: Polynomial, counter: str, induction: _Induction
+        self, part: Compare, counter: str, induction: _Induction
     ) -> tuple[Variable, Polynomial, Polynomial, Polynomial] | None:
         """The same of one that is multiplied or divided, whose step is the factor."""
-        start = self.integer(induction.start)
+        start, form = self.integer(induction.start), part.form
         for name in form.symbols:
             symbol = self.operations.symbols[name]
             sign = form.coefficient(name)
@@ -327,6 +337,10 @@ class LoopReader(CallEvaluator):
             rest = form.without([name])
             if counter in symbol.arguments[2].symbols and sign.value in (1, -1):
                 stop = rest + _ONE if sign.value < 0 else -rest - _ONE
+                if part.op == "!=":  # of one that is divided until nothing is left
+                    if rest.terms or symbol.op != "power/":
+                        continue
+                    stop = Polynomial()
                 return induction.variable, start, symbol.arguments[1], stop
         return None
 

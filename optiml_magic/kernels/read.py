@@ -66,9 +66,8 @@ class _Reader:
         self.function = function
         self.symbols = Symbols()
         self.operations = Operations(self.symbols)
-        arrays = {v.name: v for v in _device_arrays(unit)}
-        self.recorder = Recorder(self._line, dict(arrays), changing)
-        constants: dict[str, Value] = dict(self._constants())
+        self.recorder = Recorder(self._line, {}, changing)
+        constants: dict[str, Value] = {}
         for name in tuned:
             form = self.symbols.of(Symbol(name, "scalar", frozenset({name})))
             constants[name] = Value(INT, frozenset({name}), form)
@@ -78,7 +77,10 @@ class _Reader:
         names, constants = unit.instantiated(  # type: ignore[assignment]
             function, template, unit.aliases, constants, {}, self.symbols
         )
-        self.executor = Executor(unit, self.operations, self.recorder, names, constants)
+        self.executor = Executor(
+            unit, self.operations, self.recorder, names, constants, function.template
+        )
+        self._module()
 
     def _line(self, expression: Expr | None) -> int:
         if expression is None:
@@ -164,28 +166,39 @@ class _Reader:
                 fields[field.name] = Value(inner, roots)
         return Value(kind, roots, holds=held, fields=fields)
 
-    def _constants(self) -> Mapping[str, Value]:
-        """Named whole numbers of the text: constants and enumerators."""
-        found: dict[str, Value] = {}
-        from optiml_magic.source.values import constants
+    def _module(self) -> None:
+        """Named whole numbers of the text, and what its module keeps in memory."""
+        executor = self.executor
+        constants = dict(executor.constants)
+        last = -1
+        for name, value in self.unit.enumerators:
+            form = executor.integer(executor.value(value)) if value is not None else None
+            number = form.value if form is not None else last + 1
+            if number is not None:
+                constants[name] = Value(INT, frozenset(), Polynomial.constant(number))
+                last = number
+            executor.constants = constants
+        for declaration in self.unit.declarations:
+            stays = any(word in declaration.words for word in _KEPT)
+            for variable in declaration.variables:
+                if stays:
+                    self._kept(variable, declaration.words)
+                elif variable.type.const and variable.value is not None and not variable.array:
+                    value = executor.convert(
+                        executor.value(variable.value), executor.declared(variable)
+                    )
+                    if value.form is not None and value.form.value is not None:
+                        constants.setdefault(variable.name, value)
+                        executor.constants = constants
 
-        for name, value in constants(self.unit.syntax).items():
-            found[name] = Value(INT, frozenset(), Polynomial.constant(value))
-        return found
-
-
-def _device_arrays(unit: Unit) -> tuple[Array, ...]:
-    """The variables of the module: arrays, and what is alone, without extents."""
-    from optiml_magic.source.variables import device_variables
-
-    found = []
-    for variable in device_variables(unit.syntax, pointers=True):
-        kind = named(variable.ctype, unit.aliases)
-        found.append(
-            Array(variable.bare_name, "global", kind, (None,) if "[" in variable.ctype else (),
-                  variable.const or variable.space == "constant")
+    def _kept(self, variable: Variable, words: str) -> None:
+        extents = [self.executor.value(e).form if e is not None else None
+                   for e in variable.extents]  # fmt: skip
+        kind = self.executor.declared(variable)
+        self.recorder.arrays[variable.name] = Array(
+            variable.name, "shared" if "__shared__" in words else "global", kind, tuple(extents),
+            variable.type.const or "__constant__" in words, dynamic="extern" in words,
         )  # fmt: skip
-    return tuple(replace(array) for array in found)
 
 
-__all__ = ["number", "read"]
+_KEPT = ("__device__", "__constant__", "__managed__", "__shared__")

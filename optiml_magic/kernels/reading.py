@@ -12,7 +12,7 @@ from typing import Literal
 
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.subscripts import Subscript, declared, delinearised
+from optiml_magic.kernels.subscripts import Subscript, as_written, delinearised
 from optiml_magic.kernels.symbols import VARYING, Condition, Symbols, every
 from optiml_magic.kernels.tree import Function, Loop, Statement, Variable, Verbatim
 from optiml_magic.kernels.types import CType
@@ -25,8 +25,9 @@ Mode = Literal["load", "store", "atomic"]
 class Axis:
     """A serial loop. Its counter ``name`` counts the rounds from 0.
 
-    ``variable`` begins at ``start`` and grows by ``step`` a round; a round runs where ``test``
-    holds, in a ``do`` loop the first one anyway. Where ``exact`` is false there are other ways out,
+    ``variable`` begins at ``start`` and grows by ``step`` a round, or where it is ``scaled`` is
+    multiplied or divided by it; a round runs where ``test`` holds, in a ``do`` loop the first one
+    anyway. Where ``exact`` is false there are other ways out,
     and ``reason`` says which.
     """
 
@@ -41,6 +42,7 @@ class Axis:
     exact: bool
     reason: str
     guard: tuple[Condition, ...]
+    scaled: bool = False
 
     @property
     def bounded(self) -> bool:
@@ -51,6 +53,8 @@ class Axis:
     def trips(self) -> int | None:
         """How many rounds there are, where that is a number."""
         if self.start is None or self.step is None or self.stop is None or not self.exact:
+            return None
+        if self.scaled:
             return None
         apart, step = (self.stop - self.start).value, self.step.value
         if apart is None or not step:
@@ -85,6 +89,7 @@ class Access:
     op: str = ""
     verbatim: bool = False
     offset: Polynomial | None = None
+    digits: tuple[Polynomial, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +173,10 @@ class Reading:
         return not depends & VARYING
 
     def subscript(self, access: Access) -> Subscript | None:
-        """The index of an access as one digit a dimension; None where it is not followed."""
+        """The index of an access as one digit a dimension; None where it is not followed.
+
+        It counts elements of the array where several are taken at once.
+        """
         index = access.index
         array = self.arrays.get(access.array)
         if index is None and access.offset is not None and array is not None:
@@ -178,10 +186,13 @@ class Reading:
             return None
         found = self._subscripts.get(access)
         if found is None:
-            inner = array.extents[1:] if array is not None else ()
-            if inner and access.element == array.element and None not in inner:  # type: ignore[union-attr]
-                found = declared(index, inner)  # type: ignore[arg-type]
-            found = found or delinearised(index, access.guard, self.symbols)
+            inner = (
+                tuple(e for e in array.extents[1:] if e is not None) if array is not None else ()
+            )
+            if access.digits and len(access.digits) == len(inner) + 1:
+                found = as_written(access.digits, inner, access.guard, self.symbols)
+            else:
+                found = delinearised(index, access.guard, self.symbols)
             self._subscripts[access] = found
         return found
 

@@ -22,12 +22,14 @@ _ONE = Polynomial.constant(1)
 class Subscript:
     """``digits`` from the outermost dimension; ``extents`` of all but that one.
 
-    ``proved`` says that every digit but the first is certainly within its extent.
+    ``proved`` says that every digit but the first is certainly within its extent, ``written`` that
+    the text has these digits.
     """
 
     digits: tuple[Polynomial, ...]
     extents: tuple[Polynomial, ...]
     proved: bool
+    written: bool = False
 
     @property
     def linear(self) -> Polynomial:
@@ -53,7 +55,8 @@ def delinearised(index: Polynomial, given: Iterable[Condition], symbols: Symbols
             continue
         digits, extents = found
         pairs = zip(digits[1:], extents, strict=True)
-        if all(ranges.within(digit, extent) for digit, extent in pairs):
+        # The first of a row is in it: where a row has no elements, nothing is accessed.
+        if all(not digit.terms or ranges.within(digit, extent) for digit, extent in pairs):
             return Subscript(digits, extents, proved=True)
     if strides and strides[0][0]:  # sizes tell of rows where numbers alone do not
         found = _cut(index, _chains(strides)[0])
@@ -62,18 +65,15 @@ def delinearised(index: Polynomial, given: Iterable[Condition], symbols: Symbols
     return best
 
 
-def declared(index: Polynomial, extents: tuple[Polynomial, ...]) -> Subscript | None:
-    """The digits of an index into an array whose inner ``extents`` the text gives as numbers."""
-    factors = [extent.value for extent in extents]
-    chain: list[tuple[Monomial, int]] = []
-    stride = 1
-    for factor in reversed(factors):
-        if not factor or factor < 2:
-            return None
-        stride *= factor
-        chain.insert(0, ((), stride))
-    found = _cut(index, chain)
-    return None if found is None else Subscript(*found, proved=True)
+def as_written(
+    digits: tuple[Polynomial, ...], extents: tuple[Polynomial, ...], given: Iterable[Condition],
+    symbols: Symbols,
+) -> Subscript:  # fmt: skip
+    """The digits that the text itself gives, of an array of arrays."""
+    ranges = Ranges(given, symbols)
+    pairs = zip(digits[1:], extents, strict=True)
+    proved = all(ranges.within(digit, extent) for digit, extent in pairs)
+    return Subscript(digits, extents, proved, written=True)
 
 
 def _strides(index: Polynomial, symbols: Symbols) -> list[tuple[Monomial, int]]:
@@ -85,9 +85,10 @@ def _strides(index: Polynomial, symbols: Symbols) -> list[tuple[Monomial, int]]:
         blocks = [n for n in moves if n.startswith("blockDim")]
         if not moves or (len(moves) > len(blocks) + 1 and not blocks):
             continue
-        if not sizes and (abs(factor) == 1 or _is_block(moves)):
-            continue
-        found.add((sizes, abs(factor)))
+        if _is_block(moves):
+            factor = 1
+        if sizes or abs(factor) > 1:
+            found.add((sizes, abs(factor)))
     return sorted(found, key=lambda s: (-len(s[0]), -s[1], s[0]))
 
 

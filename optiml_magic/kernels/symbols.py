@@ -183,11 +183,12 @@ class Symbols:
         self.table.setdefault(name, symbol)
         return Polynomial.symbol(name)
 
-    def builtin(self, name: str) -> Polynomial:
+    def builtin(self, name: str, width: int | None = None) -> Polynomial:
+        """A built-in variable; ``width`` is that of the block along its axis, where it is fixed."""
         axis = name[-1]
         low, high = (0, None) if "Idx" in name else (1, None)
         if name.startswith("threadIdx"):
-            high = _LIMIT[axis] - 1
+            high = (width or _LIMIT[axis]) - 1
         elif name.startswith("blockDim"):
             high = _LIMIT[axis]
         elif name.startswith("blockIdx"):

@@ -8,19 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from optiml_magic.kernels.expressions import Call, Name
+from optiml_magic.kernels.expressions import Call, Expr, Name
 from optiml_magic.kernels.lift import Lifter
 from optiml_magic.kernels.literals import number
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.preprocessor.preprocess import Preprocessed, preprocess
 from optiml_magic.kernels.structs import Structs
 from optiml_magic.kernels.symbols import Symbol, Symbols
-from optiml_magic.kernels.tree import Function, Variable
+from optiml_magic.kernels.tree import Declare, Function, Variable
 from optiml_magic.kernels.types import INT, named
 from optiml_magic.kernels.values import Alias, Value
 from optiml_magic.source.aliases import type_aliases
-from optiml_magic.source.syntax import Syntax, parse
+from optiml_magic.source.formals import declared
+from optiml_magic.source.syntax import Syntax, parse, walk
 
+_DECLARING = frozenset({"declaration", "parameter_declaration", "optional_parameter_declaration"})
 Defines = tuple[tuple[str, int | str], ...]
 
 
@@ -32,6 +34,8 @@ class Unit:
     origin: Preprocessed
     syntax: Syntax
     functions: tuple[Function, ...]
+    declarations: tuple[Declare, ...] = field(repr=False)
+    enumerators: tuple[tuple[str, Expr | None], ...] = field(repr=False)
     newlines: tuple[int, ...] = field(repr=False)
 
     @cached_property
@@ -46,7 +50,7 @@ class Unit:
     @cached_property
     def _by_name(self) -> Mapping[str, tuple[Function, ...]]:
         found: dict[str, tuple[Function, ...]] = {}
-        for function in self.functions:
+        for function in (f for f in self.functions if not f.method):
             bare = function.name.partition("<")[0].rpartition("::")[2]
             found[bare] = (*found.get(bare, ()), function)
         return found
@@ -130,10 +134,42 @@ def lift(text: str, defines: Mapping[str, int | str] | None = None) -> Unit:
 @lru_cache(maxsize=256)
 def _lifted(text: str, defines: Defines) -> Unit:
     origin = preprocess(text, dict(defines))
-    syntax = parse(origin.text.decode())
+    syntax, less = _parsed(origin.text)
     newlines = tuple(match.start() for match in re.finditer(b"\n", text.encode()))
-    lifter = Lifter(syntax, origin=origin, newlines=newlines)
-    return Unit(text, origin, syntax, tuple(lifter.functions()), newlines)
+    lifter = Lifter(syntax, origin=origin, newlines=newlines, less=less)
+    return Unit(
+        text, origin, syntax, tuple(lifter.functions()), tuple(lifter.declarations()),
+        tuple(lifter.enumerators()), newlines,
+    )  # fmt: skip
+
+
+def _parsed(raw: bytes) -> tuple[Syntax, frozenset[int]]:
+    """The tree of a text, and where its ``<`` had to be read as ``>``.
+
+    The grammar takes ``b < 0 || b > n`` for a template; of a variable it is a comparison, and with
+    an operator that binds alike it is read as one.
+    """
+    syntax = parse(raw.decode())
+    if b"<" not in raw:
+        return syntax, frozenset()
+    variables: set[bytes] = set()
+    suspects: list[tuple[bytes, int]] = []
+    for node in walk(syntax.root):
+        if node.type == "template_argument_list" and node.parent is not None:
+            name = node.parent.child_by_field_name("name")
+            if name is not None and name.text:
+                suspects.append((name.text, node.start_byte))
+        elif node.type in _DECLARING:
+            for declarator in node.children_by_field_name("declarator"):
+                variables.add(declared(declarator).name.encode())
+    less = frozenset(at for name, at in suspects if name in variables)
+    if not less:
+        return syntax, less
+    masked = bytearray(raw)
+    for at in less:
+        masked[at] = ord(">")
+    again = parse(masked.decode())
+    return Syntax(syntax.text, again.root), less
 
 
 __all__ = ["Name", "Symbol", "Unit", "lift"]

@@ -18,7 +18,7 @@ from optiml_magic.problem import inputs, reference, shapes
 from optiml_magic.problem.libraries import Home
 from optiml_magic.problem.tolerance import terms, tolerance
 from optiml_magic.source.expressions import parse_expression
-from optiml_magic.source.prepared import with_launches
+from optiml_magic.kernels.prepared import with_launches
 from optiml_magic.source.program import Program
 
 _OUTPUT_SPEC = re.compile(r"\s*(?P<dtype>[a-zA-Z]\w*)\s*(?:\[(?P<shape>.*)\])?\s*")

@@ -84,6 +84,12 @@ class Program:
         """The tuned names that have a value."""
         return {tune.name: tune.value for tune in self.tunes if tune.value is not None}
 
+    @property
+    def macros(self) -> dict[str, int]:
+        """The tuned values that the compiler is given as macros, since an ``#if`` reads them."""
+        values = self.values
+        return {name: values[name] for name in values if name in self._preprocessor_names}
+
     def with_values(self, values: Mapping[str, int]) -> Program:
         """This program with these tuned values; the other tuned names keep theirs."""
         tunes = {tune.name: tune for tune in self.tunes}
@@ -137,14 +143,14 @@ class Program:
                     fix=f"Choose one: `{replace(tune, value=tune.values[0])}`.",
                     line=tune.line,
                 )
-        preprocessed = self._preprocessor_names
+        macros = self.macros
         used = self._used_names
         values = {name: value for name, value in self.values.items() if name in used}
         if not values:
             return self.text
         at = self._after_includes
         newline = self._newline
-        lines = [_definition(name, value, macro=name in preprocessed)
+        lines = [_definition(name, value, macro=name in macros)
                  for name, value in values.items()]  # fmt: skip
         opening = newline if self.text[:at] and not self.text[:at].endswith("\n") else ""
         if numbered:

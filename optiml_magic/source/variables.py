@@ -25,7 +25,8 @@ class DeviceVariable:
 
     ``dtype`` is that of an element, of one lane for a vector type; None for a struct.
     ``initialiser`` is its text as written, with the ``=`` or the braces; without one it holds zeros
-    until somebody fills it. No kernel writes to a ``const`` one.
+    until somebody fills it. No kernel writes to a ``const`` one. ``rank`` counts the dimensions of
+    an array, ``depth`` the stars of a pointer.
     """
 
     name: str
@@ -36,6 +37,8 @@ class DeviceVariable:
     initialiser: str
     const: bool
     line: int
+    rank: int = 0
+    depth: int = 0
 
     @property
     def initialised(self) -> bool:
@@ -94,6 +97,8 @@ def _declared(
             _initialiser(declarator),
             not pointer and bool(words & {"const", "constexpr", "__constant__"}),
             line_of(declarator),
+            _extents(declarator),
+            depth + shape.depth - _extents(declarator),
         )
 
 

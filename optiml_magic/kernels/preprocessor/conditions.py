@@ -34,7 +34,7 @@ _CUDA = re.compile(
     r"|inline|launch_bounds|align|builtin_align|cluster_dims|maxnreg)_*",
     re.ASCII,
 )
-_RESERVED = re.compile(r"__|_[A-Z]")
+_RESERVED = re.compile(r"(?:__|_[A-Z])(?!\w*_H(?:PP|H)?_*$)")  # a guard of a header is its own
 
 
 @dataclass
