@@ -1,6 +1,6 @@
 """Whether what is read of a kernel is what it does, on every kernel at hand.
 
-    python benchmarks/reading/truth.py [--out OUT.json] [--twins EVERY] [--skip-repository] [FOLDER ...]
+    python benchmarks/reading/truth.py [--out OUT.json] [--twins EVERY] [FOLDER ...]
 
 The known kernels, the tutorials, the twins' originals and every so many of their twins, each at up
 to three odd sizes, and the ``.cu`` files of the folders on arrays made up for them. Each is traced
@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 from made_up import made_up  # noqa: E402
+
 from optiml_magic import Task  # noqa: E402
 from optiml_magic.errors import OptimlError  # noqa: E402
 from optiml_magic.testing.kernels import NAMES, known_task  # noqa: E402

@@ -96,10 +96,12 @@ class Numeric:
             symbol = self.symbols[name]
             value, known = self._symbol(symbol, lanes)
             lanes.answers[name] = value, known
-            self._bounds(symbol, value[known & lanes.must])
+            if symbol.kind != "counter":  # those of a test go one round beyond their bounds
+                self.bounds(symbol, value[known & lanes.must])
         return lanes.answers[name]
 
-    def _bounds(self, symbol: Symbol, values: Numbers) -> None:
+    def bounds(self, symbol: Symbol, values: Numbers) -> None:
+        """Note where a symbol does not keep its bounds."""
         if values.size and symbol.low is not None and values.min() < symbol.low:
             self.breaches.add((symbol.name, "low", int(values.min())))
         if values.size and symbol.high is not None and values.max() > symbol.high:
@@ -200,14 +202,14 @@ class Numeric:
             case Every(parts=parts) | Some(parts=parts):
                 # A part that is false settles all of ``Every``, one that is true all of ``Some``.
                 settles = isinstance(condition, Some)
-                decided, known = np.zeros(len(lanes), bool), np.ones(len(lanes), bool)
+                decided, certain = np.zeros(len(lanes), bool), np.ones(len(lanes), bool)
                 for part in parts:
                     # C does not look at a part after one that settles it: neither is it here.
-                    open_ = ~decided
-                    holds, told = self.truth(part, lanes.where(open_))
-                    known[open_] &= told
-                    decided[open_] = told & (holds == settles)
-                return (decided if settles else ~decided), known | decided
+                    asked = ~decided
+                    holds, told = self.truth(part, lanes.where(asked))
+                    certain[asked] &= told
+                    decided[asked] = told & (holds == settles)
+                return (decided if settles else ~decided), certain | decided
         return np.zeros(len(lanes), bool), np.zeros(len(lanes), bool)
 
 
@@ -227,7 +229,8 @@ def _wrapped(value: Numbers, bits: Numbers) -> Numbers:
         return value
     rest = value % (1 << width)
     signed: Mask = np.asarray(bits < 0, bool) & np.asarray(rest >= (1 << width) // 2, bool)
-    return np.where(signed, rest - (1 << width), rest)
+    found: Numbers = np.where(signed, rest - (1 << width), rest)
+    return found
 
 
 _OPERATIONS: Mapping[str, Callable[..., Numbers]] = {

@@ -92,8 +92,8 @@ def numeric_of(launch: LaunchTrace, reading: Reading) -> Numeric:
         elif isinstance(value, bytes):
             scalars |= _members(unit, parameter.name, parameter.type.base, value)
     for name, symbol in reading.symbols.table.items():
-        if name.startswith("sizeof(") and (size := unit.struct_size(name[7:-1])):
-            scalars[name] = size
+        if name.startswith("sizeof(") and (struct := unit.structs.of(name[7:-1])):
+            scalars |= {name: struct.size} if struct.size is not None else {}
         elif symbol.kind == "scalar" and name not in scalars and name in launch.variables:
             held = launch.variables[name].tobytes()
             scalars[name] = int.from_bytes(held, "little", signed=True)
@@ -110,12 +110,13 @@ def _flat(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _members(unit: Unit, name: str, struct: str, raw: bytes) -> dict[str, int]:
+    known = unit.structs.of(struct)
     found = {}
-    for member in unit.members(struct):
-        kind, at = unit.member(struct, member.name)
-        if kind.integral and at is not None and kind.size and not member.array:
+    for field_ in known.fields if known is not None else ():
+        kind, at = field_.type, field_.offset
+        if kind.integral and at is not None and kind.size and not field_.array:
             part = raw[at : at + kind.size]
-            found[f"{name}.{member.name}"] = int.from_bytes(part, "little", signed=kind.signed)
+            found[f"{name}.{field_.name}"] = int.from_bytes(part, "little", signed=kind.signed)
     return found
 
 
@@ -125,10 +126,10 @@ def threads_of(launch: LaunchTrace) -> Lanes:
     bx, by, bz = launch.block
     every = np.arange(gx * gy * gz * bx * by * bz, dtype=np.int64)
     block, thread = np.divmod(every, bx * by * bz)
-    names = {
-        "threadIdx.x": thread % bx, "threadIdx.y": thread // bx % by, "threadIdx.z": thread // (bx * by),
-        "blockIdx.x": block % gx, "blockIdx.y": block // gx % gy, "blockIdx.z": block // (gx * gy),
-    }  # fmt: skip
+    names = {}
+    for number, axis in enumerate(_AXES):
+        names[f"threadIdx.{axis}"] = thread // (1, bx, bx * by)[number] % launch.block[number]
+        names[f"blockIdx.{axis}"] = block // (1, gx, gx * gy)[number] % launch.grid[number]
     return Lanes(names, every, np.ones(len(every), bool))
 
 
@@ -175,15 +176,15 @@ def _predict(launch: LaunchTrace, walker: Walker, sides: dict[_Key, _Side]) -> N
         side = sides.setdefault(key, _Side())
         side.lines.add(access.line)
         size = 8 if access.element.depth else access.element.size
-        if size is None and access.index is not None:
+        if size is None:
             size = walker.numeric.scalars.get(f"sizeof({access.element.name})")
-        if access.index is None or size is None:
+        if access.offset is None or size is None:
             side.open = True
             continue
         lanes = walker.reaching(access)
-        index, known = walker.numeric.form(access.index, lanes)
+        at, known = walker.numeric.form(access.offset, lanes)
         side.open |= not known.all()
-        offsets = index[known].astype(np.int64) * size
+        offsets = at[known].astype(np.int64)
         threads, must = lanes.thread[known], lanes.must[known]
         side.may.append((threads, offsets, size))
         side.must.append((threads[must], offsets[must], size))
@@ -195,9 +196,7 @@ def _execute(launch: LaunchTrace, sides: dict[_Key, _Side]) -> None:
     for (block, thread), touches in launch.touches.items():
         owner = block * per_block + thread
         for touch in touches:
-            threads, offsets = rows.setdefault(
-                (touch.array, touch.access, touch.width), ([], [])
-            )
+            threads, offsets = rows.setdefault((touch.array, touch.access, touch.width), ([], []))
             threads.append(owner)
             offsets.append(touch.offset)
             sides.setdefault((touch.array, touch.access), _Side())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optiml_magic.kernels.expressions import every as parts_of
 from optiml_magic.kernels.reading import Access, Axis, Reading
@@ -100,7 +101,11 @@ class Walker:
         if len(active):
             return self._endless(axis, before)
         self._check_trips(axis, before, counts)
-        return _joined(parts) if parts else before.in_round(axis.name, 0)
+        found = _joined(parts) if parts else before.in_round(axis.name, 0)
+        if not testing:
+            counter = self.reading.symbols[axis.name]
+            self.numeric.bounds(counter, found.names[axis.name][found.must])
+        return found
 
     def _endless(self, axis: Axis, before: Lanes) -> Lanes:
         """One round that stands for all."""
@@ -109,10 +114,10 @@ class Walker:
         lanes.lost = before.lost | {axis.name}
         return lanes
 
-    def _check_trips(self, axis: Axis, before: Lanes, counts: np.ndarray) -> None:  # type: ignore[type-arg]
+    def _check_trips(self, axis: Axis, before: Lanes, counts: NDArray[np.int64]) -> None:
         """What an axis says of its start, step and stop against the rounds of its test."""
         start, step, stop = axis.start, axis.step, axis.stop
-        if not axis.exact or start is None or step is None or stop is None or not len(before):
+        if not axis.exact or start is None or step is None or stop is None or axis.scaled:
             return
         self.walked.add(axis.name)
         if axis.trips is not None and (counts != axis.trips)[before.must].any():

@@ -160,12 +160,12 @@ class Maker:
         low = 0 if made.low >= 0 else 1 - by
         return Number(f"({made.text}) % {by}", low, by - 1, made.type)
 
-    def settled(self, made: Number) -> Number:
-        """What C sees of an unsigned number that may have wrapped.
+    def settled(self, made: Number, kind: str = "") -> Number:
+        """What C sees of a number that may have wrapped, as one of an unsigned type.
 
         Sizes alone are not taken below zero: the reading trusts that they are not.
         """
-        if made.type not in _UNSIGNED or made.low >= 0:
+        if (kind or made.type) not in _UNSIGNED or made.low >= 0:
             return made
         return Number(f"{made.text} + threadIdx.x", 0, 2**32 - 1, made.type)
 
@@ -303,7 +303,7 @@ class Maker:
                 return Number(f"{name}({made.text}, {other.text})", pick(made.low, other.low),
                               pick(made.high, other.high))  # fmt: skip
             case 6:
-                return Number(f"larger({made.text}, {other.text})", max(made.low, other.low),
+                return Number(f"larger<int>({made.text}, {other.text})", max(made.low, other.low),
                               max(made.high, other.high))  # fmt: skip
         return Number(f"abs({made.text})", 0, max(abs(made.low), abs(made.high)))
 
@@ -337,9 +337,11 @@ class Maker:
     )  # fmt: skip
 
     def index(self, depth: int = 1) -> str:
+        stepping, self.stepping_off = self.stepping_off, True  # not in what is inside of it
         made = self.number(depth)
         if not made.within(-_FAR, _FAR):
             made = self._reduced(made)
+        self.stepping_off = stepping
         middle = self.rng.choice([str(MIDDLE), "base"])
         steps = self._stepped(made)
         return f"{middle} + {made.text}{steps}" if self.rng.random() < 0.5 else (
@@ -352,7 +354,8 @@ class Maker:
             if not v.fixed and v.type == _INT and v.name not in self.busy
             and v.name not in made.text and v.spare > self.rounds
         ]  # fmt: skip
-        if not ready or self.stepping_off or self.rng.random() > 0.15:
+        aliased = any(v.name.startswith("r") for v in self.locals)
+        if not ready or self.stepping_off or aliased or self.rng.random() > 0.15:
             return ""
         found = self.rng.choice(ready)
         found.spare -= self.rounds
@@ -376,7 +379,7 @@ class Maker:
         if kind is None:
             return f"({left.text})"
         if kind in _UNSIGNED:
-            left, right = self.settled(left), self.settled(right)
+            left, right = self.settled(left, kind), self.settled(right, kind)
         op = self.rng.choice(["<", "<=", ">", ">=", "==", "!="])
         return f"({left.text} {op} {right.text})"
 
@@ -414,8 +417,12 @@ class Maker:
         by = self.rng.randrange(1, 4)
         if self.rng.random() < 0.5 and found.spare > by * self.rounds:
             found.spare -= by * self.rounds
-            forms = [f"{found.name} += {by}", f"{found.name} -= {by}",
-                     f"{found.name} = {found.name} + {by}", f"{found.name} = {by} + {found.name}"]
+            forms = [
+                f"{found.name} += {by}",
+                f"{found.name} -= {by}",
+                f"{found.name} = {found.name} + {by}",
+                f"{found.name} = {by} + {found.name}",
+            ]
             if by == 1:
                 forms += [f"{found.name}++", f"--{found.name}"]
             if found.type == _INT and by > 1:
@@ -508,7 +515,9 @@ class Maker:
         by = self.rng.randrange(1, 4)
         moved = found.spare > 4 * self.rounds
         offset = self.small(30)
-        place = self.rng.choice([f"*({found.name} + {offset.text})", f"{found.name}[{offset.text}]"])
+        place = self.rng.choice(
+            [f"*({found.name} + {offset.text})", f"{found.name}[{offset.text}]"]
+        )
         if offset.type in _UNSIGNED and offset.low < 0:
             place = f"*{found.name}"
         if moved and self.rng.random() < 0.6:

@@ -130,12 +130,12 @@ def _outer(maker: Maker) -> None:
             maker.line(step)
             maker.body(2)
     elif shape == 4:
-        with maker.block(rng.choice(["while (true)", "for (;;)", "while (1)"])):
-            with maker.inside(9, counter):
-                maker.line(f"if ({name} >= {bound}) break;")
-                maker.endless = True
-                maker.body(2)
-                maker.line(step)
+        head = rng.choice(["while (true)", "for (;;)", "while (1)"])
+        with maker.block(head), maker.inside(9, counter):
+            maker.line(f"if ({name} >= {bound}) break;")
+            maker.endless = True
+            maker.body(2)
+            maker.line(step)
     elif shape == 5:
         with maker.block("while (true)"), maker.inside(9, counter):
             maker.endless = True
