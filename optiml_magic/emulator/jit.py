@@ -56,14 +56,13 @@ def _objects(own: str, library: Sequence[str], cache: ObjectCache | None) -> lis
 
 def _object(text: str, change: Callable[[str], str], kept: Kept | None) -> bytes:
     """Object code for this processor. The text decides, so no version of ours is in the key."""
-    machine = _machine(change)
     if kept is None:
-        return _compiled(text, machine)
+        return _compiled(text, _machine(change))
     cpu, features = _processor()
-    key = key_of([text, _PASSES, machine.triple, cpu, change(features), *_versions()])
+    key = key_of([text, _PASSES, llvm.get_process_triple(), cpu, change(features), *_versions()])
     known = kept.get(key)
     if known is None:
-        known = _compiled(text, machine)
+        known = _compiled(text, _machine(change))
         kept.put(key, known)
     return known
 
@@ -150,6 +149,7 @@ def _machine(change: Callable[[str], str] = str) -> Any:
     )
 
 
+@cache
 def _processor() -> tuple[str, str]:
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
