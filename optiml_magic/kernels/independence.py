@@ -33,9 +33,11 @@ def dependence(reading: Reading, axis: int, leading: Iterable[Bound]) -> str:
         if _by_some(access, axis, inside) and not inside & blocks:
             continue
         stepped = any(
-            thread in compare.form.symbols and block_free(compare.form, axis, blocks, symbols)
+            isinstance(part, Compare)
+            and thread in part.form.symbols
+            and block_free(part.form, axis, blocks, symbols)
             for condition in access.guard
-            for compare in comparisons(condition)
+            for part in condition.conjuncts()
         )
         free = index is None or block_free(index, axis, blocks, symbols)
         if not free or (store and not counted and not stepped):
@@ -144,7 +146,7 @@ def unmet(reading: Reading, block: Sequence[str]) -> str:
             for axis, text in enumerate(block):
                 least = threshold(compare, axis) if text.isdigit() else None
                 spare = compare.op == ">="  # there are threads on both sides
-                if least is not None and 0 < least and int(text) < least + spare:
+                if least is not None and least > 0 and int(text) < least + spare:
                     return (
                         f"it compares threadIdx.{AXES[axis]} with {least}, which asks for more "
                         f"threads than {text}"

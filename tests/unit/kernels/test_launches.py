@@ -196,6 +196,4 @@ def test_an_axis_that_only_blocks_know_has_one_thread():
     out[(b*cols+c)*rows+r] = src[(b*rows+r)*cols+c];
 }
 """
-    assert infer(text) == (
-        "bt grid(cdiv(cols, 16), cdiv(rows, 16), batch) block(16, 16, 1)"
-    )
+    assert infer(text) == ("bt grid(cdiv(cols, 16), cdiv(rows, 16), batch) block(16, 16, 1)")
