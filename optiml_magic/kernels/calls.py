@@ -210,7 +210,7 @@ class CallEvaluator(Evaluator):
         values = [self.value(argument) for argument in expression.arguments]
         if name in groups.SYNCS:
             tile = groups.tile_size(receiver.type.name) is not None
-            block = receiver.type.name == groups.BLOCK
+            block = groups.is_block(receiver.type.name)
             self.barrier("block" if block else "warp" if tile else "other", expression)
         standing = self._standing(receiver.type.name, name)
         if standing is not None:
@@ -220,10 +220,9 @@ class CallEvaluator(Evaluator):
         for argument, value in zip(expression.arguments, values, strict=True):
             self.recorder.unclear |= value.holds
             self._passed(argument)
-        if isinstance(expression.receiver, Name) and expression.receiver.variable is not None:
-            if receiver.type.kind not in ("vector",):
-                variable = expression.receiver.variable
-                self.recorder.write((variable,), expression)
+        own = expression.receiver
+        if isinstance(own, Name) and own.variable is not None and receiver.type.kind != "vector":
+            self.recorder.write((own.variable,), expression)
         return self.opaque(types.UNKNOWN, receiver.depends, held)
 
     def _standing(self, group: str, method: str) -> Value | None:
@@ -235,9 +234,8 @@ class CallEvaluator(Evaluator):
         size = groups.tile_size(group)
         if size is not None and method in ("size", "num_threads"):
             return self.number(Polynomial.constant(size), types.UINT)
-        if method not in ("thread_rank", "meta_group_rank") or group not in (
-            groups.BLOCK, f"{groups.TILE}<{size}>"
-        ):  # fmt: skip
+        ranked = method in ("thread_rank", "meta_group_rank")
+        if not ranked or (size is None and not groups.is_block(group)):
             return None
         rank = self.builtin("threadIdx.z")
         for axis in "yx":

@@ -29,11 +29,11 @@ from optiml_magic.kernels.expressions import (
     Unread,
     builtin,
 )
+from optiml_magic.kernels.layouts import lanes
 from optiml_magic.kernels.literals import number
 from optiml_magic.kernels.operations import Operations, bounds
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Access, Array
-from optiml_magic.kernels.structs import lanes
 from optiml_magic.kernels.symbols import (
     MEMORY,
     UNKNOWN,

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Protocol
 
+from optiml_magic.verifiers.problem import Problem, prepare
+
 from optiml_magic import binding
 from optiml_magic.chips import chip
 from optiml_magic.compilers.base import CompileOptions
@@ -16,7 +18,6 @@ from optiml_magic.devices.base import Array, Job
 from optiml_magic.devices.emulated import EmulatedDevice
 from optiml_magic.model.build import Build
 from optiml_magic.model.task import Task
-from optiml_magic.verifiers.problem import Problem, prepare
 
 _CHIP = chip("h200")
 _INSTRUCTIONS = 100_000_000
