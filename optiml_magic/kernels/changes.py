@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from optiml_magic.kernels import groups
 from optiml_magic.kernels.combining import same
 from optiml_magic.kernels.expressions import (
     Assign,
@@ -120,7 +121,7 @@ class _Collector:
             for at, argument in enumerate(expression.arguments):
                 if isinstance(argument, Name | Member) and self.may_change(expression, at):
                     self.add(argument, "?", None, always=False)
-            if isinstance(expression.receiver, Name):
+            if isinstance(expression.receiver, Name) and expression.function not in groups.ASKING:
                 self.add(expression.receiver, "?", None, always=False)
         for at, part in enumerate(expression.parts):
             lazy = isinstance(expression, Choice) or (

@@ -17,6 +17,12 @@ _PLACES = {
     (GRID, "group_dim"): "gridDim", (GRID, "dim_blocks"): "gridDim",
     (GRID, "block_index"): "blockIdx",
 }  # fmt: skip
+ASKING = frozenset(
+    {
+        "group_index", "thread_index", "group_dim", "dim_threads", "dim_blocks", "block_index",
+        "thread_rank", "block_rank", "size", "num_threads", "meta_group_rank", "meta_group_size",
+    }
+)  # fmt: skip
 SYNCS = frozenset({"sync", "arrive_and_wait", "wait", "barrier_wait", "arrive", "barrier_arrive"})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from optiml_magic.kernels import groups
 from optiml_magic.kernels.calls import CallEvaluator
 from optiml_magic.kernels.changes import Change, changes, skips
 from optiml_magic.kernels.evaluation import State
@@ -159,7 +160,8 @@ class LoopReader(CallEvaluator):
                 isinstance(part, Unary) and part.op in "*&"
             ):
                 return False
-            if isinstance(part, Call) and not pure(bare(part.function)):
+            asks = isinstance(part, Call) and part.receiver and part.function in groups.ASKING
+            if isinstance(part, Call) and not asks and not pure(bare(part.function)):
                 return False
         return True
 

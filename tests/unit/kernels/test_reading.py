@@ -8,6 +8,9 @@ from optiml_magic.kernels.read import read
 from optiml_magic.kernels.unit import lift
 
 HEAD = "const float* a, const int* at, float* out, int n, int m"
+ROW_OF_GROUP = (
+    "auto b = cg::this_thread_block();out[b.group_index().x * blockDim.x + b.thread_index().x] = 1;"
+)
 ROW = "int row = blockIdx.x * blockDim.x + threadIdx.x; "
 
 
@@ -31,8 +34,8 @@ PLACE = "blockDim.x*blockIdx.x + threadIdx.x"
         ("#define PUT(p, v) p[blockIdx.x * blockDim.x + threadIdx.x] = (v)", "PUT(out, 1.0f);"),
         ("__device__ int row() { return blockIdx.x * blockDim.x + threadIdx.x; }", "out[row()] = 1;"),
         ("__device__ void put(float* p, int i, float v) { p[i] = v; }", ROW + "put(out, row, 1);"),
-        ("typedef unsigned int u; using F = float;", "u r = blockIdx.x * blockDim.x + threadIdx.x;"
-         "F* p = out; p[r] = 1;"),
+        ("typedef unsigned int u; using F = float;",
+         "u r = blockIdx.x * blockDim.x + threadIdx.x; F* p = out; p[r] = 1;"),
         ("", "int r; r = blockIdx.x * blockDim.x; r += threadIdx.x; out[r] = 1;"),
         ("", "int q = threadIdx.x; int& r = q; r += blockIdx.x * blockDim.x; out[q] = 1;"),
         ("", "float* p = out + blockIdx.x * blockDim.x; p += threadIdx.x; *p = 1;"),
@@ -40,8 +43,7 @@ PLACE = "blockDim.x*blockIdx.x + threadIdx.x"
          "int r = threadIdx.x; advance(r, blockIdx.x * blockDim.x); out[r] = 1;"),
         ("", "int r = 5; int* p = &r; *p = blockIdx.x * blockDim.x + threadIdx.x; out[r] = 1;"),
         ("#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;",
-         "auto block = cg::this_thread_block();"
-         "out[block.group_index().x * blockDim.x + block.thread_index().x] = 1;"),
+         ROW_OF_GROUP),
         ("struct Pair { int x, y; };",
          "Pair p; p.x = threadIdx.x; p.y = blockIdx.x * blockDim.x; out[p.x + p.y] = 1;"),
         ("", "int r = (blockIdx.x) * (blockDim.x) + (threadIdx.x); out[r] = 1;"),
