@@ -23,7 +23,7 @@ from tests.processes import children, eventually, gone, runs
 
 TASK = """\
 from optiml_magic.testing.kernels import known_task
-task = known_task("transpose_naive", rows=256, cols=192)
+task = known_task("transpose_naive", rows=128, cols=96)
 """
 BUDGET = 8
 ROUNDS = examples(1, 17)  # of each of the three victims: 51 kills
