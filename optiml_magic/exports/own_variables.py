@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from optiml_magic.errors import UsageError
+from optiml_magic.kernels.unit import lift
 from optiml_magic.source.variables import DeviceVariable, device_variables, function_statics
 
 _RESTORE = """\
@@ -32,7 +33,8 @@ def own_variables(text: str, filled: Iterable[str]) -> tuple[DeviceVariable, ...
 
     Raises UsageError for a static variable of a function, which nothing outside can reach.
     """
-    for name in function_statics(text):
+    syntax = lift(text).syntax
+    for name in function_statics(syntax):
         raise UsageError(
             f"`{name}` keeps its value from one launch to the next, and nothing outside of its "
             "function can set it back",
@@ -41,7 +43,7 @@ def own_variables(text: str, filled: Iterable[str]) -> tuple[DeviceVariable, ...
     known = set(filled)
     return tuple(
         v
-        for v in device_variables(text, pointers=True)
+        for v in device_variables(syntax, pointers=True)
         if v.space == "device" and not v.const and v.name not in known
     )
 

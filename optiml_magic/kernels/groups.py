@@ -32,14 +32,25 @@ def made(call: Call) -> str | None:
     return None
 
 
+def _bare(kind: str) -> str:
+    """The name of a group's type without its namespaces."""
+    head, angle, rest = kind.partition("<")
+    return head.rpartition("::")[2] + angle + rest
+
+
+def is_block(kind: str) -> bool:
+    return _bare(kind) == BLOCK
+
+
 def tile_size(kind: str) -> int | None:
     """The threads of a tile."""
+    kind = _bare(kind)
     if not kind.startswith(f"{TILE}<"):
         return None
-    read = number(kind[len(TILE) + 1 : -1])
+    read = number(kind[len(TILE) + 1 : -1].partition(",")[0])
     return read[0] if read is not None and isinstance(read[0], int) else None
 
 
 def place(kind: str, method: str) -> str | None:
     """The built-in variable that a method of a group gives."""
-    return _PLACES.get((kind, method))
+    return _PLACES.get((_bare(kind), method))

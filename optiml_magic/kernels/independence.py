@@ -144,7 +144,7 @@ def unmet(reading: Reading, block: Sequence[str]) -> str:
             for axis, text in enumerate(block):
                 least = threshold(compare, axis) if text.isdigit() else None
                 spare = compare.op == ">="  # there are threads on both sides
-                if least is not None and 0 < least and int(text) < least + spare:
+                if least is not None and least > 0 and int(text) < least + spare:
                     return (
                         f"it compares threadIdx.{AXES[axis]} with {least}, which asks for more "
                         f"threads than {text}"

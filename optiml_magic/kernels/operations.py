@@ -83,9 +83,9 @@ class Operations:
             return self.settled(form, old, path)
         if wide < 4 and wide < narrow:
             return self._narrowed(form, new, path)
-        if form.value is not None:
+        if form.value is not None and new.signed:
             return Polynomial.constant(_wrapped(form.value, new))
-        return form
+        return form  # what is unsigned wraps when it is settled
 
     def _narrowed(self, form: Polynomial, new: CType, path: Sequence[Condition]) -> Polynomial:
         low, high = bounds(new)
@@ -169,10 +169,9 @@ class Operations:
     ) -> Polynomial:
         """A quotient that is rounded towards zero, or its remainder."""
         if left.value is not None and right.value:
-            quotient = abs(left.value) // abs(right.value)
-            quotient = quotient if (left.value < 0) == (right.value < 0) else -quotient
-            rest = left.value - quotient * right.value
-            return Polynomial.constant(quotient if op == "/" else rest)
+            count = abs(left.value) // abs(right.value)
+            count = count if (left.value < 0) == (right.value < 0) else -count
+            return Polynomial.constant(count if op == "/" else left.value - count * right.value)
         if right == _ONE:
             return left if op == "/" else Polynomial()
         ranges = Ranges(path, self.symbols)
@@ -243,7 +242,8 @@ class Operations:
             depends |= {UNKNOWN}
         name = f"select({test}, {then}, {other})"
         lows = [self._low(side) for side in (then, other)]
-        low = min(lows) if all(l is not None for l in lows) else None  # type: ignore[type-var]
+        known = [bound for bound in lows if bound is not None]
+        low = min(known) if len(known) == len(lows) else None
         return self.symbols.of(
             Symbol(name, "select", depends, "select", (then, other), test, low=low)
         )
@@ -268,7 +268,7 @@ def _primitive(form: Polynomial) -> Polynomial:
 
 
 def bounds(kind: CType) -> tuple[int | None, int | None]:
-    """The least and the greatest number of a narrow or unsigned type; None where they say little."""
+    """The least and the greatest number of a type; None where they say little."""
     if kind.kind == "bool":
         return 0, 1
     if kind.kind != "int" or kind.depth or kind.size is None:

@@ -7,7 +7,6 @@ one without is spelled anew, and its parts by the same rule.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import singledispatchmethod
 
 from optiml_magic.kernels.expressions import (
     Assign,
@@ -37,7 +36,6 @@ from optiml_magic.kernels.tree import (
     Loop,
     Statement,
     Variable,
-    Verbatim,
 )
 from optiml_magic.kernels.unit import Unit
 
@@ -98,12 +96,25 @@ class Printer:
         self._reached = max(self._reached, end)
         return self._raw[start:end].decode()
 
-    @singledispatchmethod
     def _spelled(self, statement: Statement, level: int) -> str:
-        raise TypeError(type(statement).__name__)
+        match statement:
+            case Block():
+                return self._block(statement, level)
+            case Declare(words=words, variables=variables):
+                return f"{words}{', '.join(map(self._declarator, variables))};"
+            case Evaluate(expression=expression):
+                return f"{self.expression(expression)};"
+            case If():
+                return self._branch(statement, level)
+            case Loop():
+                return self._loop(statement, level)
+            case Leave(kind=kind, value=value):
+                return f"{kind} {self.expression(value)};" if value is not None else f"{kind};"
+            case Blank():
+                return ";"
+        raise TypeError(f"a {type(statement).__name__} cannot be spelled anew")
 
-    @_spelled.register
-    def _(self, block: Block, level: int) -> str:
+    def _block(self, block: Block, level: int) -> str:
         inside = "".join(self._led(inner, level + 1) for inner in block.body)
         closing = self._own(block.tail) if block.tail is not None else f"\n{_INDENT * level}"
         return f"{{{inside}{closing}}}"
@@ -112,17 +123,7 @@ class Printer:
         lead = f"\n{_INDENT * level}" if statement.lead is None else self._own(statement.lead)
         return lead + self.statement(statement, level)
 
-    @_spelled.register
-    def _(self, declare: Declare, level: int) -> str:
-        declarators = ", ".join(self._declarator(variable) for variable in declare.variables)
-        return f"{declare.words}{declarators};"
-
-    @_spelled.register
-    def _(self, evaluate: Evaluate, level: int) -> str:
-        return self.expression(evaluate.expression) + ";"
-
-    @_spelled.register
-    def _(self, branch: If, level: int) -> str:
+    def _branch(self, branch: If, level: int) -> str:
         if branch.head is not None:
             head = self._own(branch.head)
         else:
@@ -135,8 +136,7 @@ class Printer:
         middle = self._own(branch.middle) if branch.middle is not None else " else "
         return text + middle + self.statement(branch.other, level)
 
-    @_spelled.register
-    def _(self, loop: Loop, level: int) -> str:
+    def _loop(self, loop: Loop, level: int) -> str:
         test = self.expression(loop.test) if loop.test is not None else ""
         if loop.head is not None:
             head = self._own(loop.head)
@@ -153,19 +153,6 @@ class Printer:
         if loop.kind == "do":
             foot = self._own(loop.foot) if loop.foot is not None else f" while ({test});"
         return head + self.statement(loop.body, level) + foot
-
-    @_spelled.register
-    def _(self, leave: Leave, level: int) -> str:
-        value = f" {self.expression(leave.value)}" if leave.value is not None else ""
-        return f"{leave.kind}{value};"
-
-    @_spelled.register
-    def _(self, blank: Blank, level: int) -> str:
-        return ";"
-
-    @_spelled.register
-    def _(self, verbatim: Verbatim, level: int) -> str:
-        raise TypeError("text that is kept as it is cannot be spelled anew")
 
     def _declarator(self, variable: Variable) -> str:
         kind = variable.type
@@ -209,17 +196,17 @@ class Printer:
                 parts = (self.expression(test, level + 1), self.expression(then),
                          self.expression(other, level))  # fmt: skip
                 return f"{parts[0]} ? {parts[1]} : {parts[2]}", level
-            case Cast(type=kind, operand=operand, spelled="("):
-                return f"({kind}){self.expression(operand, _UNARY)}", _UNARY
-            case Cast(type=kind, operand=operand, spelled=spelled) if spelled.endswith("("):
+            case Cast(type=spelling, operand=operand, spelled="("):
+                return f"({spelling}){self.expression(operand, _UNARY)}", _UNARY
+            case Cast(operand=operand, spelled=spelled) if spelled.endswith("("):
                 return f"{spelled}{self.expression(operand, _LEVELS['='])})", _POSTFIX
-            case Cast(type=kind, operand=operand, spelled=spelled):
-                return f"{spelled}<{kind}>({self.expression(operand, _LEVELS['='])})", _POSTFIX
+            case Cast(type=spelling, operand=operand, spelled=spelled):
+                return f"{spelled}<{spelling}>({self.expression(operand, _LEVELS['='])})", _POSTFIX
             case Call(function=function, arguments=arguments, template=template):
                 given = f"<{', '.join(template)}>" if template else ""
                 receiver = expression.receiver
-                base = f"{self.expression(receiver, _POSTFIX)}." if receiver is not None else ""
-                return f"{base}{function}{given}({self._listed(arguments)})", _POSTFIX
+                before = f"{self.expression(receiver, _POSTFIX)}." if receiver is not None else ""
+                return f"{before}{function}{given}({self._listed(arguments)})", _POSTFIX
             case Assign(op=op, target=target, value=value):
                 level = _LEVELS["="]
                 return (
@@ -230,8 +217,8 @@ class Printer:
                 if prefix:
                     return f"{op}{self.expression(target, _UNARY)}", _UNARY
                 return f"{self.expression(target, _POSTFIX)}{op}", _POSTFIX
-            case Braces(type=kind, members=members):
-                return f"{kind}{{{self._listed(members)}}}", _PRIMARY
+            case Braces(type=spelling, members=members):
+                return f"{spelling}{{{self._listed(members)}}}", _PRIMARY
         raise TypeError(type(expression).__name__)
 
 

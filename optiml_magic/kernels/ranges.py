@@ -89,7 +89,7 @@ class Ranges:
         return list(found)
 
     def _least(self, form: Polynomial) -> Polynomial:
-        """Symbols with a negative coefficient at their greatest value, where a bound is a number."""
+        """Symbols with a negative coefficient at their greatest value, where it is a number."""
         changed = form
         for monomial, factor in form.terms:
             if factor < 0 and len(monomial) == 1:

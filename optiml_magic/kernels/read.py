@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from optiml_magic.kernels.evaluation import State
@@ -11,14 +10,13 @@ from optiml_magic.kernels.events import Recorder
 from optiml_magic.kernels.execution import Executor
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.expressions import every as parts_of
-from optiml_magic.kernels.literals import number
 from optiml_magic.kernels.operations import Operations, bounds
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Array, Reading
 from optiml_magic.kernels.reductions import reductions
 from optiml_magic.kernels.symbols import Symbol, Symbols
 from optiml_magic.kernels.tree import Function, Variable
-from optiml_magic.kernels.types import INT, UINT, CType, named
+from optiml_magic.kernels.types import INT, UINT, CType
 from optiml_magic.kernels.unit import Unit
 from optiml_magic.kernels.values import Alias, Pointer, Value
 
@@ -46,7 +44,7 @@ def read(
 def _read(
     unit: Unit, function: Function, template: tuple[str, ...], tuned: tuple[str, ...], fixed: Dims
 ) -> Reading:
-    # Loads of an array that the kernel writes are not steady; which are written is known at the end.
+    # Loads of an array that the kernel writes are not steady: what it writes is known at the end.
     changing: frozenset[str] = frozenset()
     while True:
         reader = _Reader(unit, function, template, tuned, fixed, changing)
@@ -171,12 +169,12 @@ class _Reader:
         executor = self.executor
         constants = dict(executor.constants)
         last = -1
-        for name, value in self.unit.enumerators:
-            form = executor.integer(executor.value(value)) if value is not None else None
-            number = form.value if form is not None else last + 1
-            if number is not None:
-                constants[name] = Value(INT, frozenset(), Polynomial.constant(number))
-                last = number
+        for name, given in self.unit.enumerators:
+            form = executor.integer(executor.value(given)) if given is not None else None
+            count = form.value if form is not None else last + 1
+            if count is not None:
+                constants[name] = Value(INT, frozenset(), Polynomial.constant(count))
+                last = count
             executor.constants = constants
         for declaration in self.unit.declarations:
             stays = any(word in declaration.words for word in _KEPT)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from optiml_magic.kernels.polynomial import Monomial, Polynomial
 from optiml_magic.kernels.ranges import Ranges
@@ -79,22 +80,27 @@ def as_written(
 def _strides(index: Polynomial, symbols: Symbols) -> list[tuple[Monomial, int]]:
     """What moves are multiplied with, largest first: sizes, and the integers before them."""
     found: set[tuple[Monomial, int]] = set()
+    blocks: list[tuple[str, Monomial]] = []
+    threads: set[tuple[str, Monomial]] = set()
     for monomial, factor in index.terms:
         sizes = tuple(name for name in monomial if symbols[name].kind in ("scalar", "final"))
         moves = [name for name in monomial if name not in sizes]
-        blocks = [n for n in moves if n.startswith("blockDim")]
-        if not moves or (len(moves) > len(blocks) + 1 and not blocks):
+        widths = [n for n in moves if n.startswith("blockDim")]
+        if not moves or (len(moves) > len(widths) + 1 and not widths):
             continue
-        if _is_block(moves):
-            factor = 1
-        if sizes or abs(factor) > 1:
+        block = next((n[-1] for n in moves if n.startswith("blockIdx")), "")
+        if block:
+            blocks.append((block, sizes))
+        elif sizes or abs(factor) > 1:
             found.add((sizes, abs(factor)))
+        threads |= {(n[-1], sizes) for n in moves if n.startswith("threadIdx")}
+    for axis, sizes in blocks:
+        # A block begins its threads: with theirs it is one index, whatever a block's width is.
+        own = any((axis == at and len(s) == len(sizes) - 1 and set(s) < set(sizes)) or s == sizes
+                  for at, s in threads)  # fmt: skip
+        if sizes and not own:
+            found.add((sizes, 1))
     return sorted(found, key=lambda s: (-len(s[0]), -s[1], s[0]))
-
-
-def _is_block(moves: list[str]) -> bool:
-    """``blockIdx.x * 256`` begins the threads of a block, not a row."""
-    return any(name.startswith("blockIdx") for name in moves)
 
 
 def _chains(strides: list[tuple[Monomial, int]]) -> list[list[tuple[Monomial, int]]]:
@@ -130,9 +136,9 @@ def _cut(
         digit: dict[Monomial, int] = {}
         for monomial, times in rest.terms:
             over = list(monomial)
-            if all(name in over and not over.remove(name) for name in sizes):  # type: ignore[func-returns-value]
-                if times % factor == 0:
-                    digit[tuple(over)] = times // factor
+            inside = all(name in over and not over.remove(name) for name in sizes)  # type: ignore[func-returns-value]
+            if inside and times % factor == 0:
+                digit[tuple(over)] = times // factor
         quotient = Polynomial.of(digit)
         stride = Polynomial.of({sizes: factor})
         rest = rest - quotient * stride
@@ -140,7 +146,7 @@ def _cut(
     digits.append(rest)
     sizes_of = [*chain, ((), 1)]
     extents = []
-    for large, small in zip(sizes_of, sizes_of[1:], strict=False):
+    for large, small in pairwise(sizes_of):
         over = list(large[0])
         for name in small[0]:
             over.remove(name)

@@ -146,30 +146,35 @@ def _lifted(text: str, defines: Defines) -> Unit:
 def _parsed(raw: bytes) -> tuple[Syntax, frozenset[int]]:
     """The tree of a text, and where its ``<`` had to be read as ``>``.
 
-    The grammar takes ``b < 0 || b > n`` for a template; of a variable it is a comparison, and with
-    an operator that binds alike it is read as one.
+    The grammar takes ``b < 0 || b > n`` for a template and ``(a) && (b)`` for a cast. Of a variable
+    the one is a comparison and the other a value: with an operator that binds alike, and without
+    the parentheses, they are read as such.
     """
     syntax = parse(raw.decode())
-    if b"<" not in raw:
-        return syntax, frozenset()
     variables: set[bytes] = set()
-    suspects: list[tuple[bytes, int]] = []
+    templates: list[tuple[bytes, int]] = []
+    casts: list[tuple[bytes, int, int]] = []
     for node in walk(syntax.root):
-        if node.type == "template_argument_list" and node.parent is not None:
-            name = node.parent.child_by_field_name("name")
-            if name is not None and name.text:
-                suspects.append((name.text, node.start_byte))
-        elif node.type in _DECLARING:
+        kind = node.type
+        if kind in _DECLARING:
             for declarator in node.children_by_field_name("declarator"):
                 variables.add(declared(declarator).name.encode())
-    less = frozenset(at for name, at in suspects if name in variables)
-    if not less:
+        elif kind == "template_argument_list" and node.parent is not None:
+            name = node.parent.child_by_field_name("name")
+            if name is not None and name.text:
+                templates.append((name.text, node.start_byte))
+        elif kind == "cast_expression":
+            spelled = node.child_by_field_name("type")
+            if spelled is not None and spelled.text:
+                casts.append((spelled.text, node.start_byte, spelled.end_byte))
+    less = frozenset(at for name, at in templates if name in variables)
+    values = [(start, end) for name, start, end in casts if name in variables]
+    if not less and not values:
         return syntax, less
     masked = bytearray(raw)
     for at in less:
         masked[at] = ord(">")
-    again = parse(masked.decode())
-    return Syntax(syntax.text, again.root), less
-
-
-__all__ = ["Name", "Symbol", "Unit", "lift"]
+    for start, end in values:
+        masked[start] = ord(" ")
+        masked[masked.index(b")", end)] = ord(" ")
+    return Syntax(syntax.text, parse(masked.decode()).root), less

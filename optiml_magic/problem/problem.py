@@ -12,13 +12,13 @@ import numpy as np
 from optiml_magic import binding
 from optiml_magic.devices.base import Array, Buffer, Case
 from optiml_magic.errors import BindingError, OracleError, UsageError
+from optiml_magic.kernels.prepared import with_launches
 from optiml_magic.model.dtypes import kind, title, widened
 from optiml_magic.model.task import Task
 from optiml_magic.problem import inputs, reference, shapes
 from optiml_magic.problem.libraries import Home
 from optiml_magic.problem.tolerance import terms, tolerance
 from optiml_magic.source.expressions import parse_expression
-from optiml_magic.kernels.prepared import with_launches
 from optiml_magic.source.program import Program
 
 _OUTPUT_SPEC = re.compile(r"\s*(?P<dtype>[a-zA-Z]\w*)\s*(?:\[(?P<shape>.*)\])?\s*")

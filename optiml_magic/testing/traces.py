@@ -24,12 +24,12 @@ from optiml_magic.errors import KernelFailed, UsageError
 from optiml_magic.model.counters import Access
 from optiml_magic.model.launch import BufferArgument, Dim3, Launch, ScalarArgument
 from optiml_magic.model.task import Task
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
 from optiml_magic.source.signature import Kernel, Parameter
 from optiml_magic.source.variables import device_variables
 from optiml_magic.testing.logged_device import Log, LoggedDevice
 from optiml_magic.testing.touches import Thread, Touch, Touches
-from optiml_magic.problem import prepare
 from optiml_magic.verifiers.verify import judge
 
 Scalar = int | float | complex | bytes | tuple[int | float | complex, ...]
@@ -85,7 +85,7 @@ def trace(task: Task, /, *, shared: bool = False, **sizes: int) -> tuple[LaunchT
     values = {n: v for n, v in problem.first.values.items() if n not in outputs}
     buffers, build, plan = prepared(
         problem,
-        CachedCompiler(_compiler(), settings.cache),
+        CachedCompiler(_compiler(), settings.compiled),
         options_of(problem.task, settings),
         chip(DEFAULT_CHIP),
         program,

@@ -49,9 +49,10 @@ def outcome(path: Path) -> dict[str, object]:
 
 
 @pytest.fixture
-def home(home: Path) -> Path:
-    home.mkdir()
-    return home
+def home(own_caches: Path) -> Path:
+    """Its caches are its own: a search may also be killed while it compiles."""
+    own_caches.mkdir()
+    return own_caches
 
 
 @pytest.fixture(scope="module")
