@@ -57,12 +57,10 @@ def _launched(text: str, path: str) -> Iterator[Subject]:
         for launch in launches:
             name, template = split_name(launch.kernel or kernel.name)
             if name == kernel.name:
-                sizes = dict(zip(_BLOCK, (*launch.block, None, None), strict=False))
-                fixed = {
-                    axis: int(size.tree.value) if size else 1
-                    for axis, size in sizes.items()
-                    if size is None or isinstance(size.tree, Number)
-                }
+                fixed = dict.fromkeys(_BLOCK[len(launch.block) :], 1)
+                for axis, size in zip(_BLOCK, launch.block, strict=False):
+                    if isinstance(size.tree, Number):
+                        fixed[axis] = int(size.tree.value)
                 yield Subject(told, unit, kernel, template, tuned, fixed)
                 break
         else:

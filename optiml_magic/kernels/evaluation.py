@@ -32,7 +32,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.literals import number
 from optiml_magic.kernels.operations import Operations, bounds
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.reading import Access, Array
 from optiml_magic.kernels.structs import lanes
 from optiml_magic.kernels.symbols import (
     MEMORY,
@@ -352,6 +352,13 @@ class Evaluator:
         self.recorder.read((place.variable, *place.path), node)
         found: Value | Alias | None = self.state.env.get(place.variable)
         kind = self.kind(place)
+        if place.path and (rank := self._rank(place)):
+            # Where such an array is kept is the compiler's business: it is memory of its own.
+            name = ".".join([place.variable.name, *place.path])
+            self.recorder.arrays.setdefault(name, Array(name, "local", kind))
+            offset = _ZERO if rank == 1 else None
+            return Value(replace(kind, depth=kind.depth + rank), frozenset(),
+                         pointer=Pointer(name, offset), holds=frozenset({name}))  # fmt: skip
         for name in place.path:
             if not isinstance(found, Value):
                 return self.opaque(kind, frozenset(), frozenset())
@@ -364,6 +371,12 @@ class Evaluator:
                 return Value(kind, depends, form, holds=found.holds)
             found = inner
         return found if isinstance(found, Value) else self.opaque(kind, frozenset(), frozenset())
+
+    def _rank(self, place: Local) -> int:
+        """How many dimensions a member of a local has: 0 of one that is no array."""
+        struct = self.unit.structs.of(self.kind(Local(place.variable, place.path[:-1])).name)
+        field = struct.field(place.path[-1]) if struct is not None else None
+        return field.rank if field is not None else 0
 
     def store(self, place: Place, value: Value, node: Expr, written: Expr | None = None) -> None:
         """Put a value into a place; ``written`` is the expression of the value."""
@@ -431,6 +444,13 @@ class Evaluator:
         name = builtin(expression)
         if name:
             return self.builtin(name)
+        if isinstance(expression.base, Call | Braces) and not expression.arrow:
+            made = self.value(expression.base)
+            found = (made.fields or {}).get(expression.field)
+            if found is not None:
+                return found
+            kind = self.member_type(made.type, expression.field)
+            return self.opaque(kind, made.depends, made.holds)
         return self.load(self.place(expression), expression)
 
     def builtin(self, name: str) -> Value:

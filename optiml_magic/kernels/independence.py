@@ -33,9 +33,11 @@ def dependence(reading: Reading, axis: int, leading: Iterable[Bound]) -> str:
         if _by_some(access, axis, inside) and not inside & blocks:
             continue
         stepped = any(
-            thread in compare.form.symbols and block_free(compare.form, axis, blocks, symbols)
+            isinstance(part, Compare)
+            and thread in part.form.symbols
+            and block_free(part.form, axis, blocks, symbols)
             for condition in access.guard
-            for compare in comparisons(condition)
+            for part in condition.conjuncts()
         )
         free = index is None or block_free(index, axis, blocks, symbols)
         if not free or (store and not counted and not stepped):

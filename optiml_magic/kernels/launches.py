@@ -99,7 +99,10 @@ class _Inference:
         return any(array.dynamic for array in self.reading.arrays.values())
 
     def bounds(self, guard: tuple[Condition, ...]) -> Iterator[Bound]:
-        """The bounds that conditions put on blocks, those of the outermost first."""
+        """The bounds that conditions put on blocks, those of the outermost first.
+
+        Those of one way of several are among them: whether each other way implies them is asked.
+        """
         for condition in guard:
             for part in condition.conjuncts():
                 if isinstance(part, Compare) and part.op != "!=":
@@ -107,7 +110,7 @@ class _Inference:
                         found = bound_of(form, self.symbols, self.names)
                         if found is not None and self.written(found) is not None:
                             yield found
-                elif isinstance(part, Some):  # each way may have a bound that the others imply
+                elif isinstance(part, Some):
                     for way in part.parts:
                         yield from self.bounds((way,))
 
@@ -120,8 +123,7 @@ class _Inference:
             bound for found in bounds.values() for bound in found if bound.axis == axis
         )
         for bound in list(candidates)[:_MOST_CANDIDATES]:
-            if all(bound in found or self.implied(bound, effect.guard)
-                   for effect, found in bounds.items()):  # fmt: skip
+            if all(self.implied(bound, effect.guard) for effect in bounds):
                 return bound
         for effect, found in bounds.items():
             if not any(bound.axis == axis for bound in found):
@@ -132,9 +134,10 @@ class _Inference:
         raise self.error(f"its stores are bounded differently along {AXES[axis]}")
 
     def implied(self, bound: Bound, guard: tuple[Condition, ...]) -> bool:
-        if holds(bound.form, guard, self.symbols):
-            return True
         parts = [part for condition in guard for part in condition.conjuncts()]
+        compares = [part for part in parts if isinstance(part, Compare)]
+        if bound in self.bounds(tuple(compares)) or holds(bound.form, guard, self.symbols):
+            return True
         return any(
             all(self.implied(bound, (way, *(p for p in parts if p is not part)))
                 for way in part.parts)

@@ -308,6 +308,8 @@ class Lifter(ExpressionLifter):
         kind = node.type
         if kind == "compound_statement":
             return self.block(node, lead)
+        if kind == "case_statement":
+            return Block(span_of(node), self.line(node), tuple(self._inner(node)), lead=lead)
         if kind in _NOTHING:
             return Blank(span_of(node), self.line(node), lead=lead)
         if kind in ("ERROR", "preproc_if", "preproc_ifdef") or node.is_missing:

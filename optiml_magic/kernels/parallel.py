@@ -75,7 +75,7 @@ def bound_of(form: Polynomial, symbols: Symbols, names: Names) -> Bound | None:
             extent[monomial] = factor
             continue
         # What only adds to the index moves it further from its start.
-        if factor > 0 or not all(_positive(name, symbols) for name in monomial):
+        if factor > 0 or not all(_positive(name, symbols, names) for name in monomial):
             return None
         threads |= {axis for axis in range(3) if f"threadIdx.{AXES[axis]}" in parts}
     if not is_width(stride, symbols, names):
@@ -83,9 +83,9 @@ def bound_of(form: Polynomial, symbols: Symbols, names: Names) -> Bound | None:
     return Bound(blocks[0], Polynomial.of(extent) + _ONE, stride, frozenset(threads))
 
 
-def _positive(name: str, symbols: Symbols) -> bool:
+def _positive(name: str, symbols: Symbols, names: Names) -> bool:
     low = symbols[name].low
-    return low is not None and low >= 0
+    return name in names.tuned or (low is not None and low >= 0)
 
 
 def is_width(form: Polynomial, symbols: Symbols, names: Names) -> bool:

@@ -14,6 +14,7 @@ from optiml_magic.kernels.symbols import Compare, Condition, Symbols
 _DEEPEST = 4
 _MOST_FACTS = 40
 _MOST_STEPS = 60
+_FAR = 2**30  # a bound beyond says nothing of a kernel's sizes
 _ONE = Polynomial.constant(1)
 
 
@@ -94,7 +95,7 @@ class Ranges:
         for monomial, factor in form.terms:
             if factor < 0 and len(monomial) == 1:
                 high = self._symbols[monomial[0]].high
-                bounded = high is not None and high < 2**30
+                bounded = high is not None and high < _FAR
                 if bounded and not any(monomial[0] in f.symbols for f in self.facts):
                     assert high is not None
                     changed = changed + Polynomial.of({monomial: -factor, (): factor * high})
@@ -147,6 +148,8 @@ class Ranges:
                 if name.startswith(low) and (bound := f"{high}{name[-2:]}") in names:
                     found.append(Polynomial.symbol(bound) - Polynomial.symbol(name) - _ONE)
             symbol = self._symbols[name]
+            if symbol.high is not None and symbol.high < _FAR:
+                found.append(Polynomial.constant(symbol.high) - Polynomial.symbol(name))
             if symbol.kind == "operation" and symbol.op == "%" and self._positive(symbol.arguments):
                 found.append(symbol.arguments[1] - Polynomial.symbol(name) - _ONE)
             if symbol.op == "min":

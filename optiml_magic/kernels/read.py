@@ -148,7 +148,7 @@ class _Reader:
         for field in struct.fields:
             own = f"{name}.{field.name}"
             inner = field.type
-            if inner.depth == 1 and not field.array:
+            if inner.depth == 1 and not field.rank:
                 self.recorder.arrays[own] = Array(own, "global", inner.pointee)
                 fields[field.name] = Value(inner, roots, pointer=Pointer(own, Polynomial()),
                                            holds=frozenset({own}))  # fmt: skip
@@ -157,7 +157,7 @@ class _Reader:
                 self.recorder.arrays[name] = Array(name, "global", kind)
                 fields[field.name] = Value(inner, roots, holds=roots)
                 held |= roots
-            elif inner.integral and not field.array:
+            elif inner.integral and not field.rank:
                 form = self.symbols.of(Symbol(own, "scalar", roots))
                 fields[field.name] = Value(inner, roots, form)
             else:

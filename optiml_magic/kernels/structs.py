@@ -21,11 +21,14 @@ _LANES = "xyzw"
 
 @dataclass(frozen=True)
 class Field:
-    """One member; ``offset`` in bytes, None where something before it is not understood."""
+    """One member, an array where it has a ``rank``; ``type`` is that of its elements.
+
+    ``offset`` is in bytes, None where something before it is not understood.
+    """
 
     name: str
     type: CType
-    array: bool
+    rank: int
     offset: int | None
 
 
@@ -81,7 +84,8 @@ class Structs:
                 shape = declared(declarator)
                 if shape.function or not shape.name:
                     continue
-                pointers = shape.depth - shape.array
+                arrays = sum(n.type == "array_declarator" for n in walk(declarator))
+                pointers = shape.depth - arrays
                 kind = self.type(spelled, self._aliases)
                 kind = replace(kind, depth=kind.depth + max(0, pointers))
                 size = 8 if kind.depth or shape.reference else kind.size
@@ -89,7 +93,7 @@ class Structs:
                 if offset is not None and align:
                     offset = -(-offset // align) * align
                     widest = max(widest, align)
-                fields.append(Field(shape.name, kind, shape.array, offset if align else None))
+                fields.append(Field(shape.name, kind, arrays, offset if align else None))
                 known = offset is not None and size is not None and align and not shape.array
                 offset = offset + size if known and offset is not None and size else None
         size = -(-offset // widest) * widest if offset is not None and fields and plain else None

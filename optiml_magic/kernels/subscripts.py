@@ -17,6 +17,7 @@ from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.symbols import Condition, Symbols
 
 _ONE = Polynomial.constant(1)
+_Stride = tuple[Monomial, int]
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ def delinearised(index: Polynomial, given: Iterable[Condition], symbols: Symbols
     """The digits of ``index``; a single one where nothing proves that there are more."""
     ranges = Ranges(given, symbols)
     best = Subscript((index,), (), proved=True)
-    strides = _strides(index, symbols)
+    strides, possible = _strides(index, symbols)
     # The finest cut first: what it does not prove, fewer strides may.
-    for chain in _chains(strides):
+    for chain in [*_chains(possible), *(_chains(strides) if strides != possible else [])]:
         found = _cut(index, chain)
         if found is None:
             continue
@@ -77,9 +78,12 @@ def as_written(
     return Subscript(digits, extents, proved, written=True)
 
 
-def _strides(index: Polynomial, symbols: Symbols) -> list[tuple[Monomial, int]]:
-    """What moves are multiplied with, largest first: sizes, and the integers before them."""
-    found: set[tuple[Monomial, int]] = set()
+def _strides(index: Polynomial, symbols: Symbols) -> tuple[list[_Stride], list[_Stride]]:
+    """What moves are multiplied with, largest first: sizes, and the integers before them.
+
+    The second list has those as well that may be the width of a block, or that of a row.
+    """
+    found: set[_Stride] = set()
     blocks: list[tuple[str, Monomial]] = []
     threads: set[tuple[str, Monomial]] = set()
     for monomial, factor in index.terms:
@@ -94,18 +98,26 @@ def _strides(index: Polynomial, symbols: Symbols) -> list[tuple[Monomial, int]]:
         elif sizes or abs(factor) > 1:
             found.add((sizes, abs(factor)))
         threads |= {(n[-1], sizes) for n in moves if n.startswith("threadIdx")}
+    doubtful: set[_Stride] = set()
     for axis, sizes in blocks:
         # A block begins its threads: with theirs it is one index, whatever a block's width is.
-        own = any((axis == at and len(s) == len(sizes) - 1 and set(s) < set(sizes)) or s == sizes
-                  for at, s in threads)  # fmt: skip
-        if sizes and not own:
+        apart = {s for at, s in threads if at == axis and len(s) == len(sizes) - 1}
+        if not sizes or (sizes, 1) in found:
+            continue
+        if () in apart:
+            doubtful.add((sizes, 1))
+        elif not any(set(s) < set(sizes) for s in apart):
             found.add((sizes, 1))
-    return sorted(found, key=lambda s: (-len(s[0]), -s[1], s[0]))
+    return sorted(found, key=_largest_first), sorted(found | doubtful, key=_largest_first)
 
 
-def _chains(strides: list[tuple[Monomial, int]]) -> list[list[tuple[Monomial, int]]]:
+def _largest_first(stride: _Stride) -> tuple[int, int, Monomial]:
+    return -len(stride[0]), -stride[1], stride[0]
+
+
+def _chains(strides: list[_Stride]) -> list[list[_Stride]]:
     """Sets of strides to try, of which each divides the one before."""
-    chain: list[tuple[Monomial, int]] = []
+    chain: list[_Stride] = []
     for stride in strides:
         if not chain or _divides(stride, chain[-1]):
             chain.append(stride)
@@ -117,7 +129,7 @@ def _chains(strides: list[tuple[Monomial, int]]) -> list[list[tuple[Monomial, in
     return found
 
 
-def _divides(small: tuple[Monomial, int], large: tuple[Monomial, int]) -> bool:
+def _divides(small: _Stride, large: _Stride) -> bool:
     rest = list(large[0])
     for name in small[0]:
         if name not in rest:
@@ -127,7 +139,7 @@ def _divides(small: tuple[Monomial, int], large: tuple[Monomial, int]) -> bool:
 
 
 def _cut(
-    index: Polynomial, chain: list[tuple[Monomial, int]]
+    index: Polynomial, chain: list[_Stride]
 ) -> tuple[tuple[Polynomial, ...], tuple[Polynomial, ...]] | None:
     """The quotients by each stride in turn, and how many of each make one of the larger."""
     digits: list[Polynomial] = []

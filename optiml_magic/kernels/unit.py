@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from optiml_magic.kernels.expressions import Call, Expr, Name
+from tree_sitter import Node
+
+from optiml_magic.kernels.expressions import Call, Expr
 from optiml_magic.kernels.lift import Lifter
 from optiml_magic.kernels.literals import number
 from optiml_magic.kernels.polynomial import Polynomial
@@ -23,6 +25,7 @@ from optiml_magic.source.formals import declared
 from optiml_magic.source.syntax import Syntax, parse, walk
 
 _DECLARING = frozenset({"declaration", "parameter_declaration", "optional_parameter_declaration"})
+_MOST_TRIES = 6
 Defines = tuple[tuple[str, int | str], ...]
 
 
@@ -146,15 +149,37 @@ def _lifted(text: str, defines: Defines) -> Unit:
 def _parsed(raw: bytes) -> tuple[Syntax, frozenset[int]]:
     """The tree of a text, and where its ``<`` had to be read as ``>``.
 
-    The grammar takes ``b < 0 || b > n`` for a template and ``(a) && (b)`` for a cast. Of a variable
-    the one is a comparison and the other a value: with an operator that binds alike, and without
-    the parentheses, they are read as such.
+    The grammar takes ``b < 0 || b > n`` for a template, ``(a) && (b)`` for a cast, and at times
+    ``tile<32> warp = ...`` for a comparison. What is a variable and what is not tells better: with
+    an operator that binds alike, without the parentheses, or with the template argument as a part
+    of the name, the text is read as it is meant.
     """
     syntax = parse(raw.decode())
+    masked = bytearray(raw)
+    less: set[int] = set()
+    for _ in range(_MOST_TRIES):
+        templates, values, types = _mistaken(syntax.root)
+        if not templates and not values and not types:
+            break
+        for at in templates:
+            masked[at] = ord(">")
+        for start, end in values:
+            masked[start] = ord(" ")
+            masked[masked.index(b")", end)] = ord(" ")
+        for start, end in types:
+            masked[start:end] = re.sub(rb"\W", b"_", masked[start:end])
+        less |= templates
+        syntax = Syntax(raw, parse(masked.decode()).root)
+    return syntax, frozenset(less)
+
+
+def _mistaken(root: Node) -> tuple[set[int], list[tuple[int, int]], list[tuple[int, int]]]:
+    """Where variables are taken for templates, where for types, and templates for variables."""
     variables: set[bytes] = set()
     templates: list[tuple[bytes, int]] = []
     casts: list[tuple[bytes, int, int]] = []
-    for node in walk(syntax.root):
+    types: list[tuple[bytes, int, int]] = []
+    for node in walk(root):
         kind = node.type
         if kind in _DECLARING:
             for declarator in node.children_by_field_name("declarator"):
@@ -167,14 +192,27 @@ def _parsed(raw: bytes) -> tuple[Syntax, frozenset[int]]:
             spelled = node.child_by_field_name("type")
             if spelled is not None and spelled.text:
                 casts.append((spelled.text, node.start_byte, spelled.end_byte))
-    less = frozenset(at for name, at in templates if name in variables)
-    values = [(start, end) for name, start, end in casts if name in variables]
-    if not less and not values:
-        return syntax, less
-    masked = bytearray(raw)
-    for at in less:
-        masked[at] = ord(">")
-    for start, end in values:
-        masked[start] = ord(" ")
-        masked[masked.index(b")", end)] = ord(" ")
-    return Syntax(syntax.text, parse(masked.decode()).root), less
+        elif kind == "binary_expression" and (found := _declares(node)) is not None:
+            types.append(found)
+    return (
+        {at for name, at in templates if name in variables},
+        [(start, end) for name, start, end in casts if name in variables],
+        [(start, end) for name, start, end in types if name not in variables],
+    )
+
+
+def _declares(node: Node) -> tuple[bytes, int, int] | None:
+    """``name < 32 > variable = value`` as a statement: the name, and where ``<32>`` stands."""
+    left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+    operator = node.child_by_field_name("operator")
+    statement = node.parent is not None and node.parent.type == "expression_statement"
+    if not statement or left is None or right is None or operator is None:
+        return None
+    if operator.type != ">" or left.type != "binary_expression":
+        return None
+    inner, name = left.child_by_field_name("operator"), left.child_by_field_name("left")
+    if right.type not in ("assignment_expression", "identifier", "call_expression"):
+        return None
+    if inner is None or inner.type != "<" or name is None or name.text is None:
+        return None
+    return name.text, inner.start_byte, operator.end_byte

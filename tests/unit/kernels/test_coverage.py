@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from benchmarks.reading import coverage
 from benchmarks.reading.counting import Figures, cost, figures
-from benchmarks.reading.subjects import own
+from benchmarks.reading.subjects import others, own
 
 RECORD = json.loads(coverage.RECORD.read_text())
 
@@ -39,13 +40,16 @@ def test_shares_reach_what_is_aimed_at(name: str) -> None:
     assert all(times["lift"] < 20 for times in RECORD["milliseconds"].values())
 
 
-def test_our_kernels_are_read_as_recorded() -> None:
+def test_our_kernels_are_read_no_less_than_recorded() -> None:
+    recorded: Counter[str] = Counter()
+    for row in RECORD["sets"][coverage.OURS]["kernels"][::5]:
+        recorded.update({key: value for key, value in row.items() if not isinstance(value, str)})
     total = Figures()
     for subject in list(own())[::5]:
         total = total + figures(subject)
-    for told, part, whole, aim in coverage.SHARES:
-        # A fifth of them may have a little less than all.
-        assert coverage.share(total.counts, part, whole) >= (aim or 0) - 5, told
+    for told, part, whole, _ in coverage.SHARES:
+        had, has = (coverage.share(counts, part, whole) for counts in (recorded, total.counts))
+        assert has >= had - 1, told
 
 
 def test_a_part_that_is_not_read_is_counted(tmp_path: Path) -> None:
@@ -60,7 +64,7 @@ def test_a_part_that_is_not_read_is_counted(tmp_path: Path) -> None:
     row = {"file": "f.cu", "repository": "r", "path": "f.cu", "commit": "c", "kernel": "f"}
     (tmp_path / "index.json").write_text(json.dumps([row]))
     (tmp_path / "f.cu").write_text(text)
-    (subject,) = coverage.others(tmp_path)
+    (subject,) = others(tmp_path)
     found = figures(subject)
     # The counter's declaration and the branch are statements, and so is what they hold.
     assert (found.counts["statements"], found.counts["verbatim"]) == (7, 1)
