@@ -6,7 +6,7 @@ Both sides are sets of bytes of an array: the compiler may merge accesses, and s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -147,7 +147,15 @@ class _Side:
 def check(launch: LaunchTrace, reading: Reading | None = None) -> Comparison:
     """Hold a reading against what a launch did."""
     reading = reading or reading_of(launch)
-    walker = Walker(reading, numeric_of(launch, reading), threads_of(launch))
+    numeric = numeric_of(launch, reading)
+    try:
+        return _check(launch, reading, numeric)
+    except OverflowError:  # a form of 64 bits without a sign
+        return _check(launch, reading, replace(numeric, wide=True, breaches=set()))
+
+
+def _check(launch: LaunchTrace, reading: Reading, numeric: Numeric) -> Comparison:
+    walker = Walker(reading, numeric, threads_of(launch))
     found: list[Contradiction] = []
     sides: dict[_Key, _Side] = {}
     _predict(launch, walker, sides)
