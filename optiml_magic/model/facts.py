@@ -1,4 +1,4 @@
-"""What is known of a kernel's arguments once it is bound: what a rule decides on beside its text."""
+"""What is known of a kernel's arguments once it is bound, for whoever decides on more than text."""
 
 from __future__ import annotations
 
