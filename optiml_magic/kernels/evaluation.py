@@ -21,6 +21,7 @@ from optiml_magic.kernels.expressions import (
     Choice,
     Expr,
     Index,
+    Lambda,
     Literal,
     Member,
     Name,
@@ -49,6 +50,7 @@ from optiml_magic.kernels.types import CType, arithmetic, named, promoted
 from optiml_magic.kernels.unit import Unit
 from optiml_magic.kernels.values import (
     Alias,
+    Closure,
     Elsewhere,
     Local,
     Memory,
@@ -188,6 +190,9 @@ class Evaluator:
                 self.value(test)
                 sides = [self.place(then), self.place(other)]
                 holds = frozenset[str]().union(*(self.holds(side) for side in sides))
+                for side in sides:
+                    if isinstance(side, Local):
+                        holds |= self.address(side).holds
                 return Elsewhere(self.kind(sides[0]), holds)
         found_value = self.value(expression)
         return Elsewhere(found_value.type, found_value.holds)
@@ -287,10 +292,10 @@ class Evaluator:
         kind = place.type
         depends = place.address.depends | {MEMORY}
         if kind.depth:
-            return Value(kind, depends | {UNKNOWN}, holds=place.address.holds)
+            return Value(kind, depends | {UNKNOWN}, holds=self._kept(place.address.holds))
         if not kind.integral:
-            return Value(kind, depends, holds=place.address.holds if kind.size is None else
-                         frozenset())  # fmt: skip
+            return Value(kind, depends, holds=self._kept(place.address.holds)
+                         if kind.size is None else frozenset())  # fmt: skip
         steady = access is not None and access.index is not None and (
             access.space == "global" and access.array not in self.recorder.changing
         )  # fmt: skip
@@ -305,6 +310,25 @@ class Evaluator:
             (access.index,), array=access.array, width=kind.size or 0, low=low, high=high,
         )  # fmt: skip
         return Value(kind, depends, self.operations.symbols.of(symbol))
+
+    def _kept(self, arrays: frozenset[str]) -> frozenset[str]:
+        """Where the pointers in these arrays may lead: there, or to what was put there."""
+        return arrays.union(*(self.recorder.ever(array) for array in arrays))
+
+    @staticmethod
+    def leading(value: Value) -> frozenset[str]:
+        """The arrays that a value leads to, where it may be kept as an address."""
+        held = value.type.depth or value.type.integral or value.fields
+        return value.holds if held else frozenset()
+
+    def _keep(self, arrays: frozenset[str], value: Value) -> None:
+        """An address is stored: the reading finds it again in arrays of the kernel's own alone."""
+        led = self.leading(value)
+        known = [self.recorder.arrays.get(array) for array in arrays]
+        if led and (not known or any(a is None or a.space == "global" for a in known)):
+            self.recorder.unclear |= led
+        for array in arrays if led else ():
+            self.recorder.give(array, led)
 
     def _load_local(self, place: Local, node: Expr) -> Value:
         self.recorder.read((place.variable, *place.path), node)
@@ -329,9 +353,12 @@ class Evaluator:
             self.state.env[place.variable] = self._with(
                 self.state.env.get(place.variable), place.path, value, self.kind(place)
             )
+            self.recorder.give(place.variable, value.holds)
         elif isinstance(place, Elsewhere):
+            self._keep(place.holds, value)
             self.recorder.touch(place.holds, "store", place.type, self.state.path, node)
         else:
+            self._keep(place.address.holds, value)
             self.recorder.access(place, "store", self.state.path, node, written)
 
     def _with(
@@ -349,7 +376,7 @@ class Evaluator:
 
     def convert(self, value: Value, kind: CType) -> Value:
         """A value as another type."""
-        if kind.kind == "unknown" or value.type == kind:
+        if kind.kind == "unknown" or value.type == kind or value.closure is not None:
             return value
         if kind.depth:
             return replace(value, type=kind, form=None, truth=None, shape=())
@@ -423,6 +450,7 @@ class Evaluator:
             kind = self.kind(place)
             found = self.state.env.get(place.variable)
             held = found.holds if isinstance(found, Value) else frozenset[str]()
+            self.recorder.unclear |= held  # whoever has it may lead the pointer in it elsewhere
             return Value(kind.pointer, frozenset({UNKNOWN}), holds=held)
         return Value(place.type.pointer, frozenset({UNKNOWN}), holds=place.holds)
 
@@ -460,7 +488,7 @@ class Evaluator:
         form = self.operations.binary(op, sides[0], sides[1], kind, path)
         if form.value is not None:
             form = self.operations.settled(form, kind, path)
-        return self.number(form, kind)
+        return replace(self.number(form, kind), holds=holds)
 
     def _compared(self, op: str, left: Value, right: Value) -> Condition:
         depends = left.depends | right.depends
@@ -632,6 +660,21 @@ class Evaluator:
         self.disturb(expression.mentions, expression)
         return Value(depends=frozenset({UNKNOWN}))
 
+    def closure(self, expression: Lambda) -> Value:
+        """A lambda: where it goes a way that is not followed, all it mentions may be changed."""
+        held: frozenset[str] = frozenset()
+        captured: dict[Variable, Value | Alias] = {}
+        for mention in expression.mentions:
+            if not isinstance(mention, Name) or mention.variable is None:
+                continue
+            found = self.state.env.get(mention.variable)
+            if found is not None and expression.copies:
+                captured[mention.variable] = found
+            held |= self.holds(found.place) if isinstance(found, Alias) else frozenset()
+            held |= found.holds if isinstance(found, Value) else frozenset()
+        return Value(types.UNKNOWN, frozenset({UNKNOWN}), holds=held,
+                     closure=Closure(expression, captured))  # fmt: skip
+
     def disturb(self, mentions: tuple[Expr, ...], node: Expr | None = None) -> None:
         """Anything may have been done with what is mentioned."""
         for mention in mentions:
@@ -653,7 +696,11 @@ class Evaluator:
             return
         kind = self.declared(variable)
         holds = found.holds if isinstance(found, Value) else frozenset[str]()
+        holds |= self.recorder.ever(variable)
         self.recorder.unclear |= holds
+        if isinstance(found, Value) and found.closure is not None:  # it may be called
+            self.state.env[variable] = replace(found, closure=None)
+            self.disturb(found.closure.made.mentions, node)
         self.recorder.write((variable,), node)
         if variable.array or (isinstance(found, Value) and found.shape):
             return
@@ -671,7 +718,7 @@ def _handlers() -> Mapping[type[Expr], Callable[[Evaluator, Expr], Value]]:
         Index: Evaluator.index, Unary: Evaluator.unary, Binary: Evaluator.binary,
         Choice: Evaluator.choice, Cast: Evaluator.cast, Assign: Evaluator.assign,
         Step: Evaluator.step, Braces: Evaluator.braces, Unread: Evaluator.unread,
-        Call: lambda self, call: self.call(call),
+        Call: lambda self, call: self.call(call), Lambda: Evaluator.closure,
     }  # type: ignore[dict-item,return-value]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from optiml_magic.kernels.expressions import Lambda
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Variable
@@ -26,7 +27,8 @@ class Value:
     """``form`` is that of an integer, ``truth`` of a condition, ``pointer`` of an address.
 
     ``holds`` are the arrays that a pointer in it may lead into; ``depends`` what it comes from;
-    ``shape`` the extents of what it points to, where that is a row of an array of arrays.
+    ``shape`` the extents of what it points to, where that is a row of an array of arrays;
+    ``closure`` the lambda that it is.
     """
 
     type: CType = UNKNOWN
@@ -37,6 +39,15 @@ class Value:
     holds: frozenset[str] = NOTHING
     fields: Mapping[str, Value] | None = field(default=None, compare=False)
     shape: tuple[Polynomial | None, ...] = ()
+    closure: Closure | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closure:
+    """A lambda with the values that its captures had where it was made, if it copies them."""
+
+    made: Lambda
+    captured: Mapping[Variable, Value | Alias]
 
 
 @dataclass(frozen=True, slots=True)
