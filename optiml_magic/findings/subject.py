@@ -9,13 +9,14 @@ from functools import cached_property
 
 from optiml_magic.chips import Chip
 from optiml_magic.findings.code import Code, codes
+from optiml_magic.kernels.signature import Parameter, kernels
+from optiml_magic.kernels.unit import lift_program
 from optiml_magic.model.build import Build
 from optiml_magic.model.counters import Access, KernelCounters
 from optiml_magic.model.launch import Launch, LaunchPlan
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.roofline import Roofs
 from optiml_magic.source.program import Program
-from optiml_magic.source.signature import Parameter, kernels
 
 _ASSIGNED = re.compile(r"(?<![=!<>])(?:<<|>>|[+\-*/%&|^])?=(?!=)")
 _INDEXED = re.compile(r"\b([A-Za-z_]\w*)\s*\[")
@@ -123,7 +124,7 @@ class Subject:
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
         """The parameters of all kernels by name."""
-        return {p.name: p for k in kernels(self.program.text) for p in k.parameters}
+        return {p.name: p for k in kernels(lift_program(self.program)) for p in k.parameters}
 
     def text(self, line: int) -> str:
         """A line of the program without its comments; empty where there is none."""

@@ -171,10 +171,13 @@ class _Reader:
 
 def _device_arrays(unit: Unit) -> tuple[Array, ...]:
     """The variables of the module: arrays, and what is alone, without extents."""
-    from optiml_magic.source.variables import device_variables
+    from optiml_magic.kernels.variables import device_variables, dynamic_shared
 
-    found = []
-    for variable in device_variables(unit.syntax, pointers=True):
+    found = [
+        Array(name, "shared", named(spelled, unit.aliases), (None,), dynamic=True)
+        for name, spelled in dynamic_shared(unit).items()
+    ]
+    for variable in device_variables(unit, pointers=True):
         kind = named(variable.ctype, unit.aliases)
         found.append(
             Array(variable.bare_name, "global", kind, (None,) if "[" in variable.ctype else (),

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from optiml_magic.kernels.expressions import Call, Name
+from optiml_magic.kernels.expressions import Name
 from optiml_magic.kernels.lift import Lifter
 from optiml_magic.kernels.literals import number
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.preprocessor.preprocess import Preprocessed, preprocess
+from optiml_magic.kernels.structs import Member, members
 from optiml_magic.kernels.symbols import Symbol, Symbols
 from optiml_magic.kernels.tree import Function, Variable
 from optiml_magic.kernels.types import INT, UNKNOWN, CType, named
 from optiml_magic.kernels.values import Alias, Value
+from optiml_magic.kernels.variables import dynamic_shared
 from optiml_magic.source.aliases import type_aliases
-from optiml_magic.source.structs import Member, members
+from optiml_magic.source.program import Program
 from optiml_magic.source.syntax import Syntax, parse
 
 Defines = tuple[tuple[str, int | str], ...]
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +62,23 @@ class Unit:
             if function.required <= count <= len(function.parameters) and not function.kernel
         )
 
-    @staticmethod
-    def variable_of(call: Call) -> Variable | None:
-        """The local that is called, such as a lambda."""
-        del call
-        return None
+    @cached_property
+    def _dynamic_shared(self) -> frozenset[str]:
+        return frozenset(dynamic_shared(self, inside=True))
+
+    def uses_dynamic_shared(self, function: Function) -> bool:
+        """Whether a function, or one of this text that it calls, names such an array."""
+        seen: set[str] = set()
+        stack = [function]
+        while stack and self._dynamic_shared:
+            start, end = stack.pop().span
+            words = set(_WORD.findall(self.syntax.text[start:end].decode()))
+            if words & self._dynamic_shared:
+                return True
+            for name in (words & self._by_name.keys()) - seen:
+                seen.add(name)
+                stack += self._by_name[name]
+        return False
 
     @cached_property
     def _structs(self) -> dict[str, tuple[Member, ...]]:
@@ -70,7 +86,7 @@ class Unit:
 
     def members(self, name: str) -> tuple[Member, ...]:
         if name not in self._structs:
-            self._structs[name] = members(self.syntax, name) if name else ()
+            self._structs[name] = members(self, name) if name else ()
         return self._structs[name]
 
     def member_names(self, name: str) -> tuple[str, ...]:
@@ -105,9 +121,13 @@ class Unit:
 
     def line(self, start: int, end: int) -> int:
         """The 1-based line of the text that a span of the preprocessed text comes from."""
-        from bisect import bisect_right
+        return self.lines(start, end).start
 
-        return bisect_right(self.newlines, self.origin.origin(start, end)[0] - 1) + 1
+    def lines(self, start: int, end: int) -> range:
+        """All lines of the text that a span of the preprocessed text comes from."""
+        first, last = self.origin.origin(start, end)
+        begin = bisect_right(self.newlines, first - 1) + 1
+        return range(begin, max(begin, bisect_right(self.newlines, last - 2) + 1) + 1)
 
     def instantiated(
         self, function: Function, given: Sequence[str], names: Mapping[str, str],
@@ -170,18 +190,31 @@ def _member_type(member: Member, aliases: Mapping[str, str]) -> CType:
                  each.signed, member.lanes)  # fmt: skip
 
 
-def lift(text: str, defines: Mapping[str, int | str] | None = None) -> Unit:
-    """The functions of a text as trees; ``defines`` are macros from outside of it."""
-    return _lifted(text, tuple(sorted((defines or {}).items())))
+def lift(
+    text: str, defines: Mapping[str, int | str] | None = None, *, foreign: bool = False
+) -> Unit:
+    """The functions of a text as trees; ``defines`` are macros from outside of it.
+
+    Where it is ``foreign``, there may be others: what depends on them is kept with all branches.
+    """
+    return _lifted(text, tuple(sorted((defines or {}).items())), foreign)
+
+
+def lift_program(program: Program, defines: Mapping[str, int | str] | None = None) -> Unit:
+    """A program as it is compiled: its tuned values are macros where the preprocessor asks.
+
+    ``defines`` are all macros from outside; None where nobody knows them.
+    """
+    return lift(program.text, {**(defines or {}), **program.macros}, foreign=defines is None)
 
 
 @lru_cache(maxsize=256)
-def _lifted(text: str, defines: Defines) -> Unit:
-    origin = preprocess(text, dict(defines))
-    syntax = parse(origin.text.decode())
+def _lifted(text: str, defines: Defines, foreign: bool) -> Unit:
+    origin = preprocess(text, dict(defines), foreign=foreign)
+    syntax = parse(origin.text.decode("utf-8", "surrogatepass"))
     newlines = tuple(match.start() for match in re.finditer(b"\n", text.encode()))
     lifter = Lifter(syntax, origin=origin, newlines=newlines)
     return Unit(text, origin, syntax, tuple(lifter.functions()), newlines)
 
 
-__all__ = ["Name", "Symbol", "Unit", "lift"]
+__all__ = ["Name", "Symbol", "Unit", "lift", "lift_program"]

@@ -12,13 +12,13 @@ import numpy as np
 from optiml_magic import binding
 from optiml_magic.devices.base import Array, Buffer, Case
 from optiml_magic.errors import BindingError, OracleError, UsageError
+from optiml_magic.kernels.prepared import with_launches
 from optiml_magic.model.dtypes import kind, title, widened
 from optiml_magic.model.task import Task
 from optiml_magic.problem import inputs, reference, shapes
 from optiml_magic.problem.libraries import Home
 from optiml_magic.problem.tolerance import terms, tolerance
 from optiml_magic.source.expressions import parse_expression
-from optiml_magic.source.prepared import with_launches
 from optiml_magic.source.program import Program
 
 _OUTPUT_SPEC = re.compile(r"\s*(?P<dtype>[a-zA-Z]\w*)\s*(?:\[(?P<shape>.*)\])?\s*")
@@ -102,7 +102,7 @@ def prepare(task: Task, *, seeds: int) -> Problem:
     if task.reference is not None:
         name = getattr(task.reference, "__name__", "the reference")
         oracle = f"{name} in {'float64' if wide else 'the dtypes of the inputs'}"
-    _, kernel = binding.launched(program)[0]
+    _, kernel = binding.launched(program, task.defines)[0]
     notes = (*(note.text for note in prepared.notes), *_checked_sizes(task))
     dropped = {n.name: n.text for n in reversed(prepared.notes) if n.kind == "dropped_function"}
     return Problem(

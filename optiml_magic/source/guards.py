@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from optiml_magic.source.accesses import callee
 from optiml_magic.source.expressions import Binary, Expression, Number, parse_expression
 from optiml_magic.source.formals import text_of
 from optiml_magic.source.indices import bare
@@ -27,7 +26,18 @@ _LEAVES = frozenset({"return_statement", "continue_statement"})
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 _READERS = ("__ld", "printf", "assert", "__prefetch")
+_NAMES = frozenset({"identifier", "field_identifier", "type_identifier"})
 _CASTS = frozenset({"reinterpret_cast", "static_cast", "const_cast"})
+
+
+def callee(function: Node | None) -> str:
+    """The bare name of what is called, without scope and template arguments."""
+    while function is not None and function.type not in _NAMES:
+        inner = function.child_by_field_name("name") or function.child_by_field_name("field")
+        if inner is None:
+            return ""
+        function = inner
+    return text_of(function)
 
 
 def guards_of(store: Node, body: Node, indices: Indices, values: Values) -> Iterator[Bound]:

@@ -84,6 +84,16 @@ class Program:
         """The tuned names that have a value."""
         return {tune.name: tune.value for tune in self.tunes if tune.value is not None}
 
+    @property
+    def macros(self) -> dict[str, int]:
+        """The tuned names that an ``#if`` asks for; one without a value has its first."""
+        asked = self._preprocessor_names
+        return {
+            tune.name: tune.values[0] if tune.value is None else tune.value
+            for tune in self.tunes
+            if tune.name in asked
+        }
+
     def with_values(self, values: Mapping[str, int]) -> Program:
         """This program with these tuned values; the other tuned names keep theirs."""
         tunes = {tune.name: tune for tune in self.tunes}

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from optiml_magic.emulator import calls
+from optiml_magic.model.counters import Access
 from optiml_magic.ptx.nouns import (
     Address,
     Function,
@@ -27,7 +28,6 @@ from optiml_magic.ptx.nouns import (
     Vector,
     bits,
 )
-from optiml_magic.model.counters import Access
 
 LOG, USED = "optiml_log", "optiml_log_used"
 MOST_NOTES = 1 << 25  # pages of the log are committed on first use

@@ -13,10 +13,10 @@ from optiml_magic.devices.emulated import EmulatedDevice
 from optiml_magic.emulator.launch import Limits, Run
 from optiml_magic.emulator.memory import Bytes, Memory
 from optiml_magic.emulator.module import Module
-from optiml_magic.ptx.parser import parse
 from optiml_magic.emulator.places import Area, plain_name
 from optiml_magic.errors import UsageError
 from optiml_magic.model.build import Build
+from optiml_magic.ptx.parser import parse
 from optiml_magic.settings import resolve
 from optiml_magic.testing.instrumented import (
     LOG,

@@ -4,9 +4,9 @@ import pytest
 from known_texts import KERNELS
 
 from optiml_magic.errors import SourceError
-from optiml_magic.source.launches import infer_launch
+from optiml_magic.kernels.launches import infer_launch
+from optiml_magic.kernels.signature import kernels
 from optiml_magic.source.program import parse_program
-from optiml_magic.source.signature import kernels
 from optiml_magic.source.syntax import parse
 
 HEAD = "__global__ void k(float* out, const float* a, int n, int w, int h, long long big)"
@@ -16,7 +16,7 @@ XY = "int x = blockIdx.x * blockDim.x + threadIdx.x; int y = blockIdx.y * blockD
 
 def infer(text: str, tuned: tuple[str, ...] = ()) -> str:
     syntax = parse(text)
-    (kernel,) = kernels(syntax)
+    (kernel,) = kernels(text)
     return str(infer_launch(kernel, syntax, tuned)).removeprefix("#pragma optiml launch ")
 
 
@@ -192,7 +192,7 @@ def test_an_axis_that_only_blocks_know_has_one_thread():
 }
 """
     syntax = parse(text)
-    launch = infer_launch(kernels(syntax)[0], syntax)
+    launch = infer_launch(kernels(text)[0], syntax)
     assert str(launch) == (
         "#pragma optiml launch bt grid(cdiv(cols, 16), cdiv(rows, 16), batch) block(16, 16, 1)"
     )

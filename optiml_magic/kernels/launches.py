@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
+    from optiml_magic.kernels.signature import Kernel
     from optiml_magic.source.expressions import Expression
-    from optiml_magic.source.signature import Kernel
     from optiml_magic.source.syntax import Syntax
 
 _BLOCKS = {1: (256,), 2: (32, 8), 3: (32, 4, 2)}

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from optiml_magic.errors import SourceError
-from optiml_magic.source.hostcode import drop_host_code
-from optiml_magic.source.launches import infer_launch
+from optiml_magic.kernels.hostcode import drop_host_code
+from optiml_magic.kernels.launches import infer_launch
+from optiml_magic.kernels.signature import kernels
+from optiml_magic.kernels.unit import lift
 from optiml_magic.source.notes import Note
 from optiml_magic.source.program import Program, parse_program
-from optiml_magic.source.signature import kernels
 from optiml_magic.source.syntax import parse
 
 
@@ -34,7 +35,7 @@ def with_launches(text: str, defines: Mapping[str, int] | None = None) -> Prepar
     if program.launches:
         return PreparedProgram(program, "given", notes)
     syntax = parse(dropped)
-    known = kernels(syntax)
+    known = kernels(lift(dropped, {**(defines or {}), **program.macros}, foreign=True))
     if not known:
         raise SourceError(
             "there is no kernel here",
