@@ -16,7 +16,7 @@ from optiml_magic.devices.base import Array, Job
 from optiml_magic.devices.emulated import EmulatedDevice
 from optiml_magic.model.build import Build
 from optiml_magic.model.task import Task
-from optiml_magic.verifiers.problem import Problem, prepare
+from optiml_magic.problem import Problem, prepare
 
 _CHIP = chip("h200")
 _INSTRUCTIONS = 100_000_000
