@@ -92,7 +92,6 @@ class Maker:
     lines: list[str] = field(default_factory=list)
     locals: list[Local] = field(default_factory=list)
     walks: list[Walk] = field(default_factory=list)
-    busy: set[str] = field(default_factory=set)
     depth: int = 0
     rounds: int = 1
     loops: int = 0
@@ -116,15 +115,18 @@ class Maker:
 
     def fresh(self, prefix: str) -> str:
         """A new name, or now and then one that hides another."""
-        hidden = [v.name for v in self.locals if v.name not in self.busy and v.name != "acc"]
-        if self.depth and hidden and self.rng.random() < 0.15 and self.shadowing:
+        hidden = [v.name for v in self.locals]
+        if self.depth and hidden and self.rng.random() < 0.15:
             name = self.rng.choice(hidden)
             if name not in self.here:
                 return name
         self.made += 1
         return f"{prefix}{self.made}"
 
-    shadowing = True
+    @property
+    def visible(self) -> list[Local]:
+        """The locals that no other one of their name hides."""
+        return list({v.name: v for v in self.locals}.values())
 
     @property
     def here(self) -> set[str]:
@@ -171,7 +173,7 @@ class Maker:
 
     def _atom(self) -> Number:
         roll = self.rng.random()
-        usable = [v for v in self.locals if v.name not in self.busy]
+        usable = self.visible
         if usable and roll < 0.5:
             # Those declared last are the ones that loops step.
             found = self.rng.choice(usable[-5:] if self.rng.random() < 0.6 else usable)
@@ -350,8 +352,8 @@ class Maker:
     def _stepped(self, made: Number) -> str:
         """A step inside of the subscript, of a local that is not in it otherwise."""
         ready = [
-            v for v in self.locals
-            if not v.fixed and v.type == _INT and v.name not in self.busy
+            v for v in self.visible
+            if not v.fixed and v.type == _INT
             and v.name not in made.text and v.spare > self.rounds
         ]  # fmt: skip
         aliased = any(v.name.startswith("r") for v in self.locals)
@@ -407,7 +409,7 @@ class Maker:
             self.locals.append(Local(name, kind))
 
     def _assignable(self) -> Local | None:
-        found = [v for v in self.locals if not v.fixed and v.name not in self.busy]
+        found = [v for v in self.visible if not v.fixed]
         return self.rng.choice(found) if found else None
 
     def assign(self) -> None:
@@ -482,8 +484,7 @@ class Maker:
     endless = False
 
     def reference(self) -> None:
-        found = [v for v in self.locals if not v.fixed and v.type == _INT
-                 and v.name not in self.busy]  # fmt: skip
+        found = [v for v in self.visible if not v.fixed and v.type == _INT]
         if not found:
             return self.declare()
         target, name = self.rng.choice(found), f"r{self.made}"

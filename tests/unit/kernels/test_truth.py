@@ -128,7 +128,7 @@ def test_a_random_kernel_touches_what_is_predicted(
     for text, launch in zip(texts, traced(texts, tmp_path_factory.mktemp("host")), strict=True):
         if launch is None:
             continue
-        found = check(launch)
+        found = check(launch, by_line=True)
         wrong = "\n".join(map(str, found.contradictions))
         assert not found.contradictions, f"{wrong}\n{PRELUDE}\n{text}"
         # Nothing optimises here: what is certainly read is read.
