@@ -66,7 +66,8 @@ class Lines:
         if exact:
             return exact
         over = tuple(self._over(line))
-        spans = [*(piece.span for piece in over), *(f.span for f in self._called(over))]
+        whole = [*(piece.span for piece in over), *(f.span for f in self._called(over))]
+        spans = [span for span in whole if span is not None]
         return tuple(site for site in wanted if _inside(site.access.node, spans))
 
     def array(self, line: int, access: Access, space: Space | None = None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from optiml_magic.chips import Chip
@@ -14,6 +14,7 @@ from optiml_magic.kernels.reading import Reading
 from optiml_magic.kernels.unit import Unit, lift
 from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
+from optiml_magic.model.facts import Facts
 from optiml_magic.model.launch import Launch, LaunchPlan
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.roofline import Roofs
@@ -55,7 +56,7 @@ class Run:
 class Subject:
     """One program on one chip, as measured, under the roofs that this chip has.
 
-    ``buffers`` has the bytes of each array by name.
+    ``facts`` are those of its launches; None where it was bound to nothing.
     """
 
     chip: Chip
@@ -64,7 +65,12 @@ class Subject:
     program: Program
     build: Build
     plan: LaunchPlan
-    buffers: Mapping[str, int] = field(default_factory=dict)
+    facts: Facts | None = None
+
+    @property
+    def buffers(self) -> Mapping[str, int]:
+        """The bytes of each array of the task by name."""
+        return self.facts.buffers if self.facts is not None else {}
 
     @property
     def counted_by(self) -> str:

@@ -72,8 +72,8 @@ class Access:
     """One load, store or atomic operation on an element of an array.
 
     ``offset`` counts bytes from the start of the array, ``index`` elements of ``element``; each is
-    None where it is not followed. ``guard`` has all that holds where it runs, the tests of its loops included;
-    ``loops`` are the counters of those, outermost first.
+    None where it is not followed. ``guard`` has all that holds where it runs, the tests of its
+    loops included; ``loops`` are the counters of those, outermost first.
     """
 
     array: str
@@ -96,9 +96,10 @@ class Access:
 class Reduction:
     """A place that a loop combines values into, and nothing else in that loop reads or writes it.
 
-    ``axes`` are the counters of the loops, innermost first; ``start`` what the place holds before them, where one
-    assignment gives it. ``op`` is ``+ * & | ^ && ||``, ``min`` or ``max`` for functions, which drop
-    a NaN, and ``<`` or ``>`` for a comparison that selects, which may keep one.
+    ``axes`` are the counters of the loops, innermost first; ``start`` what the place holds before
+    them, where one assignment gives it. ``op`` is ``+ * & | ^ && ||``, ``min`` or ``max`` for
+    functions, which drop a NaN, and ``<`` or ``>`` for a comparison that selects, which may keep
+    one. ``carried`` are assigned along with a value that is selected, such as its place.
     """
 
     place: str

@@ -33,7 +33,7 @@ class TypeName:
 class Variable:
     """A parameter or a local; ``extents`` are those of an array, None for one without.
 
-    It begins as ``value``, or is made from the ``initial`` ones; ``opening`` is how that is written.
+    It begins as ``value``, or is made from the ``initial`` ones, as ``opening`` says.
     """
 
     name: str
@@ -179,7 +179,8 @@ class Blank(Statement):
 class Verbatim(Statement):
     """Text that is kept as it is; ``reason`` says why, and what it may do is all that is known.
 
-    ``inner`` are the statements in it that can be read, in no known order; ``mentions`` the names in it, and its assembly. It ``jumps`` where control may leave it sideways.
+    ``inner`` are the statements in it that can be read, in no known order; ``mentions`` the names
+    in it, and its assembly. It ``jumps`` where control may leave it sideways.
     """
 
     reason: str

@@ -1,4 +1,4 @@
-"""What is known of a kernel's arguments once it is bound: what a rule decides on beside its text."""
+"""What is known of a kernel's arguments once it is bound, for whoever decides on more than text."""
 
 from __future__ import annotations
 
@@ -55,9 +55,13 @@ class LaunchFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """The launches of one program on one set of inputs; tolerances of the loosest output."""
+    """The launches of one program on one set of inputs; tolerances of the loosest output.
+
+    ``variables`` are the arrays of the module that the task fills, by their names.
+    """
 
     launches: tuple[LaunchFacts, ...]
+    variables: Mapping[str, ArrayFacts]
     rtol: float
     atol: float
     chip: str
@@ -65,9 +69,6 @@ class Facts:
     @property
     def buffers(self) -> dict[str, int]:
         """The bytes of each array of the task by its name; scratch is none."""
-        return {
-            array.buffer: array.nbytes
-            for launch in self.launches
-            for array in launch.arrays.values()
-            if array.role != "scratch"
-        }
+        every = [*self.variables.values()]
+        every += [array for launch in self.launches for array in launch.arrays.values()]
+        return {array.buffer: array.nbytes for array in every if array.role != "scratch"}

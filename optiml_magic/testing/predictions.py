@@ -114,7 +114,7 @@ def _members(unit: Unit, name: str, struct: str, raw: bytes) -> dict[str, int]:
     found = {}
     for field_ in known.fields if known is not None else ():
         kind, at = field_.type, field_.offset
-        if kind.integral and at is not None and kind.size and not field_.array:
+        if kind.integral and at is not None and kind.size and not field_.rank:
             part = raw[at : at + kind.size]
             found[f"{name}.{field_.name}"] = int.from_bytes(part, "little", signed=kind.signed)
     return found
