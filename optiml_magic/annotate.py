@@ -12,6 +12,9 @@ from optiml_magic.compilers.sass import RememberedCode
 from optiml_magic.devices.base import Execution, Fault, Job
 from optiml_magic.diagnosis import Diagnosis
 from optiml_magic.errors import KernelFailed, UsageError
+from optiml_magic.kernels.hostcode import drop_host_code
+from optiml_magic.kernels.signature import kernels
+from optiml_magic.kernels.unit import lift_program
 from optiml_magic.model.build import Build, CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
@@ -28,9 +31,7 @@ from optiml_magic.reports.annotation import Annotation, annotated
 from optiml_magic.reports.quantities import number_of, seconds
 from optiml_magic.reports.text import describe
 from optiml_magic.settings import Settings
-from optiml_magic.source.hostcode import drop_host_code
 from optiml_magic.source.program import parse_program
-from optiml_magic.source.signature import kernels
 from optiml_magic.verifiers.verify import judge, verify
 
 Facts = list[tuple[str, str]]
@@ -68,7 +69,7 @@ def annotate(task: Task, settings: Settings) -> Annotation:
 def _static(task: Task, settings: Settings, unfit: UsageError) -> Annotation:
     """Compiled alone; ``unfit`` says why it cannot be run."""
     program = parse_program(drop_host_code(task.text, task.constants)[0])
-    known = kernels(program.text)
+    known = kernels(lift_program(program, task.defines))
     if not known:
         raise unfit
     launched = {launch.kernel or known[0].name for launch in program.launches}

@@ -31,6 +31,7 @@ from optiml_magic.exports import Exportable
 from optiml_magic.findings import TOOLS
 from optiml_magic.inprocess import InProcess, library_of
 from optiml_magic.journal import SCHEMA, Journal, RunHeader
+from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
@@ -54,7 +55,6 @@ from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, run
 from optiml_magic.search.mcts import Mcts
 from optiml_magic.settings import Settings
-from optiml_magic.source.hostcode import drop_host_code
 from optiml_magic.source.program import parse_program
 from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
 from optiml_magic.verifiers.sanitizer import SanitizerInspector

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from optiml_magic import binding
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.errors import SourceError, UsageError
+from optiml_magic.kernels.exits import early_returns
+from optiml_magic.kernels.unit import lift_program
 from optiml_magic.model.build import Build, CompileFailure, Diagnostic
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, Verdict
@@ -53,7 +55,9 @@ def compiled(
     build = compiler.compile(source, names, chip, options)
     if isinstance(build, CompileFailure):
         return binding.misfit(program, interface, build) or build
-    return Bound(program, interface, build, chip)
+    # Of the text that is compiled, whose lines the compiler counts as those of the program's.
+    leaves = early_returns(lift_program(program, interface.defines))
+    return Bound(program, interface, replace(build, early_returns=leaves), chip)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.devices.base import Job, Order
 from optiml_magic.devices.emulated import EmulatedDevice
+from optiml_magic.kernels.exits import early_returns
+from optiml_magic.kernels.unit import lift
 from optiml_magic.model.build import Build
 from optiml_magic.problem import prepare
 from optiml_magic.testing import faulty
@@ -95,6 +97,7 @@ def hazards(
 ) -> dict[str, list[int]]:
     build = compiler.compile(example.text, example.kernels, CHIP, CompileOptions())
     assert isinstance(build, Build), build
+    build = replace(build, early_returns=early_returns(lift(example.text)))
     device = EmulatedDevice(CHIP.name)
     device.put(example.case())
     execution = device.execute(build, example.job(build, checks=True, order=order))
@@ -110,6 +113,7 @@ def cost(compiler: CachedCompiler, name: str) -> dict[str, Any]:
     source, names = program.compiled_text(), binding.name_expressions(program, problem.interface)
     build = compiler.compile(source, names, CHIP, CompileOptions())
     assert isinstance(build, Build), build
+    build = replace(build, early_returns=early_returns(lift(program.text)))
     plan = binding.plan(program, problem.interface, build, instance.values, instance.shapes, CHIP)
     device = EmulatedDevice(CHIP.name)
     device.put(instance.case)

@@ -9,7 +9,7 @@ import numpy as np
 
 from optiml_magic import Task
 from optiml_magic.errors import OptimlError
-from optiml_magic.source.signature import Kernel, Parameter, kernels
+from optiml_magic.kernels.signature import Kernel, Parameter, kernels
 
 _ELEMENTS = 1 << 14
 _BLOCKS = {1: "32", 2: "8, 8", 3: "4, 4, 4"}

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from optiml_magic.errors import SourceError
+from optiml_magic.kernels.signature import split_name
 from optiml_magic.kernels.tree import Function
 from optiml_magic.kernels.unit import Unit, lift
 from optiml_magic.source.expressions import Number
 from optiml_magic.source.program import parse_program
-from optiml_magic.source.signature import split_name
 from optiml_magic.testing.findings import NAMES, pair
 
 ROOT = Path(__file__).parents[2]

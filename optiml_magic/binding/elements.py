@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.errors import BindingError
+from optiml_magic.kernels.signature import Parameter
+from optiml_magic.kernels.structs import members
+from optiml_magic.kernels.unit import Unit
 from optiml_magic.model.dtypes import DType, numbers, title
-from optiml_magic.source.program import Program
-from optiml_magic.source.signature import Parameter
-from optiml_magic.source.structs import members
 
 _TEXTURES = frozenset({"cudaTextureObject_t", "cudaSurfaceObject_t"})
 
@@ -22,23 +22,23 @@ def element_dtype(parameter: Parameter) -> DType | None:
 
 
 def struct_dtype(
-    program: Program, parameter: Parameter, name: str, layouts: Mapping[str, DType]
+    unit: Unit, parameter: Parameter, name: str, layouts: Mapping[str, DType]
 ) -> DType:
     """The dtype of a struct, by its C++ name; a BindingError for any other type without one."""
-    refuse(program, parameter, name)
+    refuse(unit, parameter, name)
     dtype = layouts.get(parameter.ctype)
     if dtype is not None and not numbers(dtype):
         raise BindingError(
             f"`{name}` holds {title(dtype)}, of which a member is no number of a kernel's",
-            fix=f"make it an array of {suggested(program, parameter.ctype)}",
+            fix=f"make it an array of {suggested(unit, parameter.ctype)}",
             line=parameter.line,
         )
     if dtype is not None:
         return dtype
-    if members(program.text, parameter.ctype):
+    if members(unit, parameter.ctype):
         raise BindingError(
             f"`{name}` is a struct `{parameter.ctype}`, and no array tells its layout",
-            fix=f"define `{name}` as an array of {suggested(program, parameter.ctype)}",
+            fix=f"define `{name}` as an array of {suggested(unit, parameter.ctype)}",
             line=parameter.line,
         )
     raise BindingError(
@@ -59,7 +59,7 @@ def layouts(parameters: list[tuple[Parameter, str]], values: Mapping[str, Any]) 
     }
 
 
-def refuse(program: Program, parameter: Parameter, name: str) -> None:
+def refuse(unit: Unit, parameter: Parameter, name: str) -> None:
     """Raise BindingError for a type that a kernel here cannot take."""
     if parameter.ctype in _TEXTURES:
         message, fix = "a texture, which is not supported", "read a plain array: const float*"
@@ -68,7 +68,7 @@ def refuse(program: Program, parameter: Parameter, name: str) -> None:
     elif parameter.depth > 1:
         message = "a pointer to pointers or to rows, which is not supported"
         fix = f"take one flat array, and index it: {name}[row * cols + col]"
-    elif pointers := [m for m in members(program.text, parameter.ctype) if m.pointer]:
+    elif pointers := [m for m in members(unit, parameter.ctype) if m.pointer]:
         member = pointers[0]
         raise BindingError(
             f"the member `{member.name}` of `{parameter.ctype}` is a pointer, and arrays hold no "
@@ -81,9 +81,9 @@ def refuse(program: Program, parameter: Parameter, name: str) -> None:
     raise BindingError(f"`{name}` is {message}", fix=fix, line=parameter.line)
 
 
-def suggested(program: Program, ctype: str) -> str:
+def suggested(unit: Unit, ctype: str) -> str:
     """A dtype to paste for a struct of the text, where its members are plain."""
-    found = members(program.text, ctype)
+    found = members(unit, ctype)
     if not found or any(m.dtype is None or m.array for m in found):
         return "np.dtype([(member, type), ...], align=True)"
     spelled = [(m.name, np.dtype(m.dtype).name, m.lanes) for m in found]

@@ -15,13 +15,14 @@ import numpy as np
 
 from optiml_magic.binding.elements import element_dtype, is_row_of, layouts, struct_dtype
 from optiml_magic.errors import BindingError, SourceError
+from optiml_magic.kernels.signature import Kernel, Parameter, kernels, select
+from optiml_magic.kernels.unit import Unit, lift_program
+from optiml_magic.kernels.variables import DeviceVariable, device_variables
 from optiml_magic.model.dtypes import BFLOAT16, DType, title
 from optiml_magic.model.task import Task
 from optiml_magic.source.directives import LaunchDirective, RepeatDirective
 from optiml_magic.source.expressions import Expression, nearest, parse_expression
 from optiml_magic.source.program import Program
-from optiml_magic.source.signature import Kernel, Parameter, kernels, select
-from optiml_magic.source.variables import DeviceVariable, device_variables
 
 BufferRole = Literal["input", "output", "inout"]
 Place = Literal["parameter", "variable"]
@@ -54,16 +55,22 @@ class Interface:
     buffers: tuple[BoundBuffer, ...]
     scalars: tuple[str, ...]
     structs: Mapping[str, DType] = field(default_factory=dict)
-    constants: Mapping[str, int] = field(default_factory=dict)  # macros from outside of the text
+    constants: Mapping[str, int] = field(default_factory=dict)  # the integers among the defines
+    defines: Mapping[str, str] = field(default_factory=dict)  # macros from outside of the text
 
     def named(self, *roles: BufferRole) -> tuple[BoundBuffer, ...]:
         """The buffers of these roles, in the order of the parameters."""
         return tuple(buffer for buffer in self.buffers if buffer.role in roles)
 
 
-def launched(program: Program) -> tuple[tuple[LaunchDirective, Kernel], ...]:
-    """Each launch with the kernel it names; SourceError where there is none."""
-    known = kernels(program.text)
+def launched(
+    program: Program, defines: Mapping[str, str] | None = None
+) -> tuple[tuple[LaunchDirective, Kernel], ...]:
+    """Each launch with the kernel it names; SourceError where there is none.
+
+    ``defines`` are the macros from outside of the text; None where nobody knows them.
+    """
+    known = kernels(lift_program(program, defines))
     if not known:
         raise SourceError(
             "there is no kernel here",
@@ -87,18 +94,18 @@ def pairs(launch: LaunchDirective, kernel: Kernel) -> Sequence[tuple[Parameter, 
     return list(zip(kernel.parameters, launch.args, strict=True))
 
 
-def expressions(program: Program) -> tuple[Expression, ...]:
+def expressions(program: Program, found: Interface) -> tuple[Expression, ...]:
     """Every expression that is evaluated before the launches; a name that is passed on is none."""
-    found = [requirement.condition for requirement in program.requires]
-    found += [scratch.count for scratch in program.scratch]
+    read = [requirement.condition for requirement in program.requires]
+    read += [scratch.count for scratch in program.scratch]
     seen: list[RepeatDirective] = []
-    for launch, kernel in launched(program):
+    for launch, kernel in launched(program, found.defines):
         if launch.repeat and not any(launch.repeat is known for known in seen):
             seen.append(launch.repeat)
-            found.append(launch.repeat.count)
-        found += [*launch.grid, *launch.block, *([launch.shared] if launch.shared else [])]
-        found += [e for p, e in pairs(launch, kernel) if not p.pointer and e.name is None]
-    return tuple(found)
+            read.append(launch.repeat.count)
+        read += [*launch.grid, *launch.block, *([launch.shared] if launch.shared else [])]
+        read += [e for p, e in pairs(launch, kernel) if not p.pointer and e.name is None]
+    return tuple(read)
 
 
 def scalars(program: Program, found: Interface) -> tuple[str, ...]:
@@ -106,11 +113,11 @@ def scalars(program: Program, found: Interface) -> tuple[str, ...]:
     fixed = {*found.constants, *program.values}
     passed = [
         e.name
-        for launch, kernel in launched(program)
+        for launch, kernel in launched(program, found.defines)
         for p, e in pairs(launch, kernel)
         if not p.pointer and e.name
     ]
-    read = [name for e in expressions(program) for name in sorted(e.names)]
+    read = [name for e in expressions(program, found) for name in sorted(e.names)]
     others = [name for name in (*passed, *read) if name != SM_COUNT]
     return tuple(n for n in dict.fromkeys([*found.scalars, *others]) if n not in fixed)
 
@@ -118,22 +125,24 @@ def scalars(program: Program, found: Interface) -> tuple[str, ...]:
 def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interface:
     """The interface that the input program gives its task; ``values`` are its inputs by name."""
     arrays = {name for name, value in values.items() if isinstance(value, np.ndarray)}
-    check_own_names(program, arrays | {*task.outputs, *task.inout}, values)
+    launches = launched(program, task.defines)
+    check_own_names(program, arrays | {*task.outputs, *task.inout}, values, task.defines)
     temporary = {directive.name for directive in program.scratch}
     set_before = {d.buffer for d in program.zeros} | {d.buffer for d in program.inits}
     buffers: dict[str, BoundBuffer] = {}
     scalars: dict[str, None] = {}
-    passed = [(p, e) for launch, kernel in launched(program) for p, e in pairs(launch, kernel)]
+    passed = [(p, e) for launch, kernel in launches for p, e in pairs(launch, kernel)]
     known = layouts([(p, e.text) for p, e in passed], values)
     structs: dict[str, DType] = {}
+    unit = lift_program(program, task.defines)
     given = {*task.constants, *(tune.name for tune in program.tunes)}
     given |= {SM_COUNT} - values.keys()
     for parameter, expression in passed:
         if parameter.dtype is None and expression.text not in temporary:
-            structs[expression.text] = struct_dtype(program, parameter, expression.text, known)
+            structs[expression.text] = struct_dtype(unit, parameter, expression.text, known)
         if not parameter.pointer:
             scalars.update(dict.fromkeys(sorted(expression.names - given)))
-    for parameter, name in _uses(program):
+    for parameter, name in _uses(launches):
         if name in temporary:
             continue
         role = _role(parameter, name, task, set_before, values)
@@ -151,11 +160,12 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
             parameter.lanes,
             parameter.line,
         )
-    for variable in _filled(program, values):
+    for variable in _filled(program, task, values):
         buffers.setdefault(variable.name, variable)
         if variable.dtype.names is not None:
             structs[variable.name] = variable.dtype
-    found = Interface(tuple(buffers.values()), tuple(scalars), structs, task.constants)
+    found = Interface(tuple(buffers.values()), tuple(scalars), structs, task.constants,
+                      task.defines)  # fmt: skip
     if not found.named("output", "inout"):
         if program.scratch:
             raise BindingError(
@@ -170,7 +180,9 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
     return found
 
 
-def check_own_names(program: Program, arrays: Collection[str], values: Collection[str]) -> None:
+def check_own_names(
+    program: Program, arrays: Collection[str], values: Collection[str], defines: Mapping[str, str]
+) -> None:
     """No directive takes the place of what the task gives.
 
     ``arrays`` and ``values`` are the names that it gives: to a tuned name that is passed for a
@@ -187,7 +199,7 @@ def check_own_names(program: Program, arrays: Collection[str], values: Collectio
         return
     taken = {
         p.name
-        for launch, kernel in launched(program)
+        for launch, kernel in launched(program, defines)
         for p, e in pairs(launch, kernel)
         if not p.pointer and p.name == e.name
     }
@@ -200,9 +212,9 @@ def check_own_names(program: Program, arrays: Collection[str], values: Collectio
             )
 
 
-def _uses(program: Program) -> Iterator[tuple[Parameter, str]]:
+def _uses(known: Sequence[tuple[LaunchDirective, Kernel]]) -> Iterator[tuple[Parameter, str]]:
     """The buffers that each launch is given, in order; a round that swaps comes again, swapped."""
-    for _, group in groupby(launched(program), key=lambda pair: id(pair[0].repeat)):
+    for _, group in groupby(known, key=lambda pair: id(pair[0].repeat)):
         launches = list(group)
         repeat = launches[0][0].repeat
         names: dict[str, str] = {}
@@ -222,9 +234,10 @@ def _uses(program: Program) -> Iterator[tuple[Parameter, str]]:
                 names[one], names[two] = names.get(two, two), names.get(one, one)
 
 
-def _filled(program: Program, values: Mapping[str, Any]) -> Iterator[BoundBuffer]:
+def _filled(program: Program, task: Task, values: Mapping[str, Any]) -> Iterator[BoundBuffer]:
     """The variables that are filled from the values; those with an initialiser keep it."""
-    for variable in device_variables(program.text):
+    unit = lift_program(program, task.defines)
+    for variable in device_variables(unit):
         name = variable.bare_name
         if variable.initialised or (name not in values and variable.space == "device"):
             continue  # a counter or a flag of the kernel's own begins with zeros
@@ -234,16 +247,16 @@ def _filled(program: Program, values: Mapping[str, Any]) -> Iterator[BoundBuffer
                 fix=nearest(name, values) or f"define `{name}`, or initialise it in the code",
                 line=variable.line,
             )
-        dtype = _variable_dtype(program, variable, values)
+        dtype = _variable_dtype(unit, variable, values)
         yield BoundBuffer(name, "input", dtype, variable.lanes, variable.line, "variable")
 
 
-def _variable_dtype(program: Program, variable: DeviceVariable, values: Mapping[str, Any]) -> DType:
+def _variable_dtype(unit: Unit, variable: DeviceVariable, values: Mapping[str, Any]) -> DType:
     if variable.dtype is not None:
         return np.dtype(variable.dtype)
     name = variable.bare_name
     struct = Parameter(name, variable.ctype, None, False, True, True, False, True, variable.line)
-    return struct_dtype(program, struct, name, layouts([(struct, name)], values))
+    return struct_dtype(unit, struct, name, layouts([(struct, name)], values))
 
 
 def content(bound: BoundBuffer, values: Mapping[str, Any]) -> Any:

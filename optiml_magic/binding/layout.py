@@ -15,11 +15,12 @@ from optiml_magic.binding.elements import suggested
 from optiml_magic.binding.interface import Interface, launched, pairs
 from optiml_magic.binding.plan import bound_variables
 from optiml_magic.errors import BindingError
+from optiml_magic.kernels.signature import Parameter
+from optiml_magic.kernels.unit import lift_program
+from optiml_magic.kernels.variables import DeviceVariable
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.dtypes import DType, numbers, title
 from optiml_magic.source.program import Program
-from optiml_magic.source.signature import Parameter
-from optiml_magic.source.variables import DeviceVariable
 
 # NVRTC 13.0 has no __builtin_offsetof; what its front end makes of one, __INTADDR__, it has.
 _FIRST_LINE = 1_000_001  # beyond every line of a cell
@@ -70,16 +71,17 @@ def misfit(program: Program, found: Interface, failure: CompileFailure) -> Bindi
     check = checks[at]
     ctype, dtype = check.place.ctype, found.structs[check.name]
     told = check.message.format(instance["compiler"]) if instance else error["text"]
+    unit = lift_program(program, found.defines)
     return BindingError(
         f"`{check.name}` holds {title(dtype)}, and its struct is `{ctype}`: {told}",
-        fix=f"give it the layout of the struct: {suggested(program, ctype)}",
+        fix=f"give it the layout of the struct: {suggested(unit, ctype)}",
         line=check.place.line,
     )
 
 
 def _checks(program: Program, found: Interface) -> Iterator[_Check]:
     seen: set[tuple[str, DType]] = set()
-    for launch, kernel in launched(program):
+    for launch, kernel in launched(program, found.defines):
         function = launch.kernel or kernel.name
         for at, (parameter, expression) in enumerate(pairs(launch, kernel)):
             name = expression.text

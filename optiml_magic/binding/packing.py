@@ -8,8 +8,8 @@ import numpy as np
 
 from optiml_magic.binding.elements import element_dtype, is_row_of, wanted
 from optiml_magic.errors import BindingError
+from optiml_magic.kernels.signature import Parameter
 from optiml_magic.model.dtypes import DType, kind, title
-from optiml_magic.source.signature import Parameter
 
 
 def pack(parameter: Parameter, value: Any) -> bytes:

@@ -20,6 +20,9 @@ from optiml_magic.binding.interface import (
 from optiml_magic.binding.packing import pack
 from optiml_magic.chips import Chip
 from optiml_magic.errors import BindingError, RequirementError, SourceError
+from optiml_magic.kernels.signature import Kernel, Parameter
+from optiml_magic.kernels.unit import lift_program
+from optiml_magic.kernels.variables import DeviceVariable, device_variables
 from optiml_magic.model.build import Build
 from optiml_magic.model.dtypes import DType, title
 from optiml_magic.model.launch import (
@@ -33,8 +36,6 @@ from optiml_magic.model.launch import (
 from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.expressions import Expression, nearest
 from optiml_magic.source.program import Program
-from optiml_magic.source.signature import Kernel, Parameter
-from optiml_magic.source.variables import DeviceVariable, device_variables
 
 Shapes = Mapping[str, tuple[int, ...]]
 _LARGEST_GRID = (2**31 - 1, 65535, 65535)
@@ -68,7 +69,7 @@ def plan(
         RequirementError: a ``require`` that does not hold.
     """
     buffers = {buffer.name: buffer for buffer in found.buffers}
-    check_own_names(program, buffers, found.scalars)
+    check_own_names(program, buffers, found.scalars, found.defines)
     integers = {**found.constants, **_integers(values, program, chip)}
     for requirement in program.requires:
         if not requirement.condition.evaluate(integers, shapes):
@@ -81,7 +82,9 @@ def plan(
     known: dict[str, BoundBuffer | Scratch] = {**buffers, **{s.name: s for s in scratch}}
     own = {name: value for name, value in values.items() if name not in program.values}
     env = _Environment(own, integers, shapes, chip, known, found.structs)
-    launches = [_launch(x, kernel, build.names, env) for x, kernel in launched(program)]
+    launches = [
+        _launch(x, kernel, build.names, env) for x, kernel in launched(program, found.defines)
+    ]
     zeros = tuple(d.buffer for d in program.zeros)
     for name, line in [(d.buffer, d.line) for d in (*program.zeros, *program.inits)]:  # type: ignore[attr-defined]
         if name not in known:
@@ -130,7 +133,7 @@ def bound_variables(
 ) -> Iterator[tuple[DeviceVariable, BoundBuffer]]:
     """The variables of this program that the task fills, each with its buffer."""
     buffers = {b.name: b for b in found.buffers if b.place == "variable"}
-    for variable in device_variables(program.text):
+    for variable in device_variables(lift_program(program, found.defines)):
         bound = buffers.get(variable.bare_name)
         if variable.initialised:
             continue
@@ -182,7 +185,7 @@ def told(expression: Expression, integers: Mapping[str, int]) -> str:
 
 def name_expressions(program: Program, found: Interface) -> tuple[str, ...]:
     """The kernels that a program launches and the variables that are filled, each once."""
-    kernels = [_expression_of(x, k) for x, k in launched(program)]
+    kernels = [_expression_of(x, k) for x, k in launched(program, found.defines)]
     filled = [f"&{variable.name}" for variable, _ in bound_variables(program, found)]
     return tuple(dict.fromkeys([*kernels, *filled]))
 

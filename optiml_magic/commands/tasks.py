@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.errors import BindingError, OptimlError, SourceError, UsageError
+from optiml_magic.kernels.signature import kernels
+from optiml_magic.kernels.unit import lift
+from optiml_magic.kernels.variables import device_variables
 from optiml_magic.model.task import Task
 from optiml_magic.source.expressions import nearest
 from optiml_magic.source.program import parse_program
-from optiml_magic.source.signature import kernels
-from optiml_magic.source.variables import device_variables
 
 
 def from_file(path: Path) -> list[Task]:
@@ -63,8 +64,9 @@ def from_cell(
 ) -> Task:
     """The task of a cell: names in the kernel are names in the notebook."""
     renamed = _renamed(options.inputs)
-    wanted = {p.name for kernel in kernels(cell) for p in kernel.parameters}
-    wanted |= {v.bare_name for v in device_variables(cell) if not v.initialised}
+    unit = lift(cell, foreign=True)
+    wanted = {p.name for kernel in kernels(unit) for p in kernel.parameters}
+    wanted |= {v.bare_name for v in device_variables(unit) if not v.initialised}
     wanted -= _own(cell)  # what an earlier cell left under such a name is not meant
     wanted |= set(_names(options.args)) | set(renamed)
     inputs: dict[str, Any] = {}

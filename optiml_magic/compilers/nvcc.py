@@ -23,7 +23,6 @@ from optiml_magic.compilers.ptxas import resources
 from optiml_magic.compilers.variables import module_variables
 from optiml_magic.errors import InternalError, MachineError, UsageError
 from optiml_magic.model.build import Build, CompileFailure, Diagnostic
-from optiml_magic.source.exits import early_returns
 
 _FILE = CELL.rsplit("/", 1)[-1]
 _DEFINES = "optiml_defines.h"
@@ -111,7 +110,6 @@ class NvccCompiler:
             variables=module_variables(ptx),
             warnings=tuple(d for d in _diagnostics(log, text) if d.severity == "warning"),
             digest=hashlib.sha256(second[0].encode() + second[1]).hexdigest()[:16],
-            early_returns=early_returns(text),
         )
 
     def _built(

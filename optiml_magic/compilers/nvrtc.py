@@ -23,7 +23,6 @@ from optiml_magic.compilers.ptxas import resources
 from optiml_magic.compilers.variables import module_variables
 from optiml_magic.errors import InternalError, MachineError, UsageError
 from optiml_magic.model.build import Build, CompileFailure
-from optiml_magic.source.exits import early_returns
 
 _SHIMS = Path(__file__).parent / "shims"
 # _GLOBAL__N__00000000_7_cell_cu_ef30682a_31231, with the length of it all before it.
@@ -81,7 +80,6 @@ class NvrtcCompiler:
             variables=module_variables(ptx),
             warnings=tuple(d for d in parse_log(log) if d.severity == "warning"),
             digest=_digest(plain[0], plain[1]),
-            early_returns=early_returns(text),
         )
 
     def _run(

@@ -18,6 +18,9 @@ from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.errors import UsageError
 from optiml_magic.exports.device_text import DeviceText, device_text
 from optiml_magic.exports.own_variables import own_variables
+from optiml_magic.kernels.signature import Kernel, Parameter
+from optiml_magic.kernels.unit import lift
+from optiml_magic.kernels.variables import DeviceVariable
 from optiml_magic.model.dtypes import DType
 from optiml_magic.source.directives import LaunchDirective, RepeatDirective
 from optiml_magic.source.expressions import Binary, Choice, Expression, Node, Unary
@@ -25,8 +28,6 @@ from optiml_magic.source.expressions import Call as CallNode
 from optiml_magic.source.grammar import HEAD
 from optiml_magic.source.lexer import lex
 from optiml_magic.source.program import Program
-from optiml_magic.source.signature import Kernel, Parameter
-from optiml_magic.source.variables import DeviceVariable
 
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -92,7 +93,7 @@ class Exportable:
     def rounds(self) -> tuple[Round, ...]:
         """The launches, those of one ``repeat`` together."""
         found: list[Round] = []
-        for directive, kernel in launched(self.program):
+        for directive, kernel in launched(self.program, self.interface.defines):
             step = Step(directive, kernel, tuple(pairs(directive, kernel)))
             repeat = directive.repeat
             if repeat is not None and found and found[-1].repeat is repeat:
@@ -109,7 +110,7 @@ class Exportable:
     @cached_property
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression that is evaluated before the launches."""
-        return binding.expressions(self.program)
+        return binding.expressions(self.program, self.interface)
 
     @cached_property
     def extents(self) -> tuple[tuple[str, int | None], ...]:
@@ -175,7 +176,7 @@ class Exportable:
     @cached_property
     def own(self) -> tuple[DeviceVariable, ...]:
         """The variables that a run has to set back first."""
-        return own_variables(self.device.text, [variable.name for variable, _ in self.tables])
+        return own_variables(lift(self.device.text), [variable.name for variable, _ in self.tables])
 
     @cached_property
     def words(self) -> frozenset[str]:

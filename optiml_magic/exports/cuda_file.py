@@ -23,9 +23,9 @@ from optiml_magic.exports.c_types import c_type
 from optiml_magic.exports.device_text import for_nvcc
 from optiml_magic.exports.launcher import HELPERS, LAUNCH
 from optiml_magic.exports.own_variables import namespaces, setting_back
+from optiml_magic.kernels.signature import Parameter
 from optiml_magic.model.dtypes import DType
 from optiml_magic.source.expressions import Expression
-from optiml_magic.source.signature import Parameter
 
 _BITS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 _GRID = (2**31 - 1, 65535, 65535)

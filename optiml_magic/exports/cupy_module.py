@@ -30,9 +30,9 @@ from optiml_magic.exports.python_literals import (
     struct,
     tupled,
 )
+from optiml_magic.kernels.signature import Parameter
 from optiml_magic.model.dtypes import BFLOAT16, widened
 from optiml_magic.source.expressions import Expression
-from optiml_magic.source.signature import Parameter
 
 _MOST_NUMBERS = 64  # of a table that is written into the file
 _NEEDS_BFLOAT16 = (

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from optiml_magic.errors import UsageError
-from optiml_magic.kernels.unit import lift
-from optiml_magic.source.variables import DeviceVariable, device_variables, function_statics
+from optiml_magic.kernels.unit import Unit
+from optiml_magic.kernels.variables import DeviceVariable, device_variables, function_statics
 
 _RESTORE = """\
 template <typename T>
@@ -28,13 +28,12 @@ __device__ void {name}(T& variable) {{
 """
 
 
-def own_variables(text: str, filled: Iterable[str]) -> tuple[DeviceVariable, ...]:
-    """What kernels of ``text`` may change beside those ``filled`` for every run.
+def own_variables(unit: Unit, filled: Iterable[str]) -> tuple[DeviceVariable, ...]:
+    """What kernels of a text may change beside those ``filled`` for every run.
 
     Raises UsageError for a static variable of a function, which nothing outside can reach.
     """
-    syntax = lift(text).syntax
-    for name in function_statics(syntax):
+    for name in function_statics(unit):
         raise UsageError(
             f"`{name}` keeps its value from one launch to the next, and nothing outside of its "
             "function can set it back",
@@ -43,7 +42,7 @@ def own_variables(text: str, filled: Iterable[str]) -> tuple[DeviceVariable, ...
     known = set(filled)
     return tuple(
         v
-        for v in device_variables(syntax, pointers=True)
+        for v in device_variables(unit, pointers=True)
         if v.space == "device" and not v.const and v.name not in known
     )
 

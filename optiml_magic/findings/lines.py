@@ -66,8 +66,7 @@ class Lines:
         if exact:
             return exact
         over = tuple(self._over(line))
-        whole = [*(piece.span for piece in over), *(f.span for f in self._called(over))]
-        spans = [span for span in whole if span is not None]
+        spans = [*(piece.span for piece in over), *(f.span for f in self._called(over))]
         return tuple(site for site in wanted if _inside(site.access.node, spans))
 
     def array(self, line: int, access: Access, space: Space | None = None) -> str:

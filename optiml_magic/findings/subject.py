@@ -11,7 +11,8 @@ from optiml_magic.findings.code import Code, codes
 from optiml_magic.findings.lines import Lines
 from optiml_magic.kernels.read import read
 from optiml_magic.kernels.reading import Reading
-from optiml_magic.kernels.unit import Unit, lift
+from optiml_magic.kernels.signature import Parameter, kernels, split_name
+from optiml_magic.kernels.unit import Unit, lift_program
 from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.facts import Facts
@@ -19,7 +20,6 @@ from optiml_magic.model.launch import Launch, LaunchPlan
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.roofline import Roofs
 from optiml_magic.source.program import Program
-from optiml_magic.source.signature import Parameter, kernels, split_name
 
 DRAM_BYTES = "dram__bytes.sum"
 # What ncu says of the resources that the time model of the emulated device has terms for.
@@ -127,7 +127,7 @@ class Subject:
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
         """The parameters of all kernels by name."""
-        return {p.name: p for k in kernels(self.program.text) for p in k.parameters}
+        return {p.name: p for k in kernels(self._unit) for p in k.parameters}
 
     @cached_property
     def readings(self) -> tuple[Reading, ...]:
@@ -154,7 +154,7 @@ class Subject:
 
     @cached_property
     def _unit(self) -> Unit:
-        return lift(self.program.text, self.program.macros)
+        return lift_program(self.program)
 
     @cached_property
     def _tuned(self) -> tuple[str, ...]:

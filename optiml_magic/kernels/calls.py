@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from optiml_magic.kernels import groups, types
 from optiml_magic.kernels.evaluation import Evaluator, State
-from optiml_magic.kernels.expressions import Call, Expr, Name, Unary
+from optiml_magic.kernels.expressions import Call, Expr, Lambda, Name, Unary
 from optiml_magic.kernels.functions import (
     ASSUMING,
     BLOCK_BARRIERS,
+    CONVERTING,
     HARMLESS,
     LANES,
     PRODUCTS,
@@ -52,6 +55,11 @@ class CallEvaluator(Evaluator):
     def call(self, expression: Call) -> Value:
         name = bare(expression.function)
         self.recorder.calls.add(name)
+        if expression.callee is not None:
+            closure = self.value(expression.callee).closure
+            if closure is not None and self._takes(closure.made.function, expression):
+                return self._entered(closure.made.function, expression, closure.captured)
+            return self._unknown(expression)
         if name == "sizeof":
             return self._sizeof(expression)
         if expression.receiver is not None:
@@ -109,6 +117,9 @@ class CallEvaluator(Evaluator):
             return self._used(expression, USES[name])
         if name in ASSUMING and arguments:
             return self.value(arguments[0])
+        if CONVERTING.fullmatch(name) and arguments:
+            address = self.value(arguments[0])
+            return self.opaque(types.SIZE, address.depends, address.holds)
         if name == "swap" and len(arguments) == 2:
             return self._swap(expression)
         if name in PRODUCTS and len(arguments) == 2:
@@ -250,9 +261,10 @@ class CallEvaluator(Evaluator):
         """A function that is not seen: it may do anything with what it gets a pointer to."""
         depends: frozenset[str] = frozenset()
         held: frozenset[str] = frozenset()
-        callee = self.unit.variable_of(expression)
-        if callee is not None and callee in self.state.env:
-            self.forget(callee, expression)
+        if isinstance(expression.callee, Name) and expression.callee.variable is not None:
+            self.forget(expression.callee.variable, expression)
+        elif isinstance(expression.callee, Lambda):
+            self.disturb(expression.callee.mentions, expression)
         for at, argument in enumerate(expression.arguments):
             value = self.value(argument)
             depends |= value.depends
@@ -263,7 +275,16 @@ class CallEvaluator(Evaluator):
                 self._passed(argument)
         self.recorder.unclear |= held
         self.forget_escaped()
+        self.refer(expression.function, expression.arguments)
         return self.opaque(types.UNKNOWN, depends, held)
+
+    def refer(self, made: str, arguments: tuple[Expr, ...]) -> None:
+        """An object may keep references to what it is made from, as ``atomic_ref`` does."""
+        name = bare(made.partition("<")[0].strip())
+        functions = self.unit.called(name, len(arguments))
+        for at, argument in enumerate(arguments):
+            if name.endswith("_ref") or any(f.parameters[at].type.reference for f in functions):
+                self.recorder.unclear |= self.holds(self.place(argument))
 
     def may_change(self, call: Call, at: int) -> bool:
         """Whether a call may change the local that is its argument."""
@@ -296,7 +317,15 @@ class CallEvaluator(Evaluator):
         entered = [frame.function for frame in self.frames]
         return len(entered) < _DEEPEST and function not in entered and not function.method
 
-    def _entered(self, function: Function, expression: Call) -> Value:
+    def _takes(self, function: Function, expression: Call) -> bool:
+        count = len(expression.arguments)
+        fits = function.required <= count <= len(function.parameters)
+        return fits and self._may_enter(function)
+
+    def _entered(
+        self, function: Function, expression: Call,
+        captured: Mapping[Variable, Value | Alias] = MappingProxyType({}),
+    ) -> Value:  # fmt: skip
         """Run the body of a function on these arguments."""
         caller = self.state
         names, constants = self.names, self.constants
@@ -324,7 +353,7 @@ class CallEvaluator(Evaluator):
         frame = _Frame(function, self.open_rounds())
         self.frames.append(frame)
         # Locals of the function begin anew at each call.
-        self.state = State({**self.state.env, **bound}, caller.path)
+        self.state = State({**self.state.env, **captured, **bound}, caller.path)
         self.run(function.body)
         ends = [*frame.returns]
         if self.state.alive or not ends:
@@ -332,7 +361,11 @@ class CallEvaluator(Evaluator):
         self.frames.pop()
         result = self.type(function.result.base)
         self.names, self.constants = names, constants
-        return self._returned(caller, ends, result, function)
+        value = self._returned(caller, ends, result, function)
+        for variable in captured:  # the function had copies of its own
+            if variable in caller.env:
+                self.state.env[variable] = caller.env[variable]
+        return value
 
     def _returned(
         self, caller: State, ends: list[tuple[State, Value]], kind: CType, function: Function

@@ -13,6 +13,7 @@ from optiml_magic.kernels.expressions import (
     Call,
     Choice,
     Expr,
+    Lambda,
     Member,
     Name,
     Step,
@@ -123,6 +124,8 @@ class _Collector:
                     self.add(argument, "?", None, always=False)
             if isinstance(expression.receiver, Name) and expression.function not in groups.ASKING:
                 self.add(expression.receiver, "?", None, always=False)
+        elif isinstance(expression, Lambda):
+            self.statement(expression.function.body, always=False)
         for at, part in enumerate(expression.parts):
             lazy = isinstance(expression, Choice) or (
                 isinstance(expression, Binary) and expression.op in ("&&", "||")

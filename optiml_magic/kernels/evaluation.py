@@ -6,9 +6,8 @@ One walk in the order of execution, on values that are forms over threads, count
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 from optiml_magic.kernels import types
 from optiml_magic.kernels.events import Recorder
@@ -21,6 +20,7 @@ from optiml_magic.kernels.expressions import (
     Choice,
     Expr,
     Index,
+    Lambda,
     Literal,
     Member,
     Name,
@@ -38,9 +38,7 @@ from optiml_magic.kernels.symbols import (
     MEMORY,
     UNKNOWN,
     Always,
-    Compare,
     Condition,
-    Every,
     Some,
     Symbol,
     Untold,
@@ -51,6 +49,7 @@ from optiml_magic.kernels.types import CType, arithmetic, named, promoted
 from optiml_magic.kernels.unit import Unit
 from optiml_magic.kernels.values import (
     Alias,
+    Closure,
     Elsewhere,
     Local,
     Memory,
@@ -93,9 +92,41 @@ class Evaluator:
 
     def value(self, expression: Expr) -> Value:
         """What an expression is worth; what it does is recorded."""
-        found = self._HANDLERS[type(expression)](self, expression)
+        found = self._evaluated(expression)
         self.types[expression] = found.type
         return found
+
+    def _evaluated(self, expression: Expr) -> Value:
+        match expression:
+            case Name():
+                return self.name(expression)
+            case Binary():
+                return self.binary(expression)
+            case Literal():
+                return self.literal(expression)
+            case Index():
+                return self.load(self.place(expression), expression)
+            case Member():
+                return self.member(expression)
+            case Call():
+                return self.call(expression)
+            case Unary():
+                return self.unary(expression)
+            case Assign():
+                return self.assign(expression)
+            case Cast():
+                return self.cast(expression)
+            case Step():
+                return self.step(expression)
+            case Choice():
+                return self.choice(expression)
+            case Braces():
+                return self.braces(expression)
+            case Lambda():
+                return self.closure(expression)
+            case Unread():
+                self.disturb(expression.mentions, expression)
+        return Value(depends=frozenset({UNKNOWN}))
 
     def condition(self, expression: Expr) -> Condition:
         """An expression as a condition."""
@@ -192,6 +223,9 @@ class Evaluator:
                 self.value(test)
                 sides = [self.place(then), self.place(other)]
                 holds = frozenset[str]().union(*(self.holds(side) for side in sides))
+                for side in sides:
+                    if isinstance(side, Local):
+                        holds |= self.address(side).holds
                 return Elsewhere(self.kind(sides[0]), holds)
         found_value = self.value(expression)
         return Elsewhere(found_value.type, found_value.holds)
@@ -310,12 +344,13 @@ class Evaluator:
         kind = place.type
         depends = place.address.depends | {MEMORY}
         if kind.depth:
-            return Value(kind, depends | {UNKNOWN}, holds=place.address.holds)
+            return Value(kind, depends | {UNKNOWN}, holds=self._kept(place.address.holds))
         if kind.integral:
             return self._loaded(
                 access, access.offset if access is not None else None, kind, depends
             )
-        holds = place.address.holds if kind.kind in ("record", "unknown") else frozenset[str]()
+        known = kind.kind not in ("record", "unknown")
+        holds = frozenset[str]() if known else self._kept(place.address.holds)
         fields = {}
         for name in self.members(kind):
             inner, at = self.member_type(kind, name), self.member_offset(kind, name)
@@ -347,6 +382,25 @@ class Evaluator:
             (index,), array=access.array, width=kind.size or 0, low=low, high=high,
         )  # fmt: skip
         return Value(kind, depends, self.operations.symbols.of(symbol))
+
+    def _kept(self, arrays: frozenset[str]) -> frozenset[str]:
+        """Where the pointers in these arrays may lead: there, or to what was put there."""
+        return arrays.union(*(self.recorder.ever(array) for array in arrays))
+
+    @staticmethod
+    def leading(value: Value) -> frozenset[str]:
+        """The arrays that a value leads to, where it may be kept as an address."""
+        held = value.type.depth or value.type.integral or value.fields
+        return value.holds if held else frozenset()
+
+    def _keep(self, arrays: frozenset[str], value: Value) -> None:
+        """An address is stored: the reading finds it again in arrays of the kernel's own alone."""
+        led = self.leading(value)
+        known = [self.recorder.arrays.get(array) for array in arrays]
+        if led and (not known or any(a is None or a.space == "global" for a in known)):
+            self.recorder.unclear |= led
+        for array in arrays if led else ():
+            self.recorder.give(array, led)
 
     def _load_local(self, place: Local, node: Expr) -> Value:
         self.recorder.read((place.variable, *place.path), node)
@@ -384,10 +438,13 @@ class Evaluator:
             self.state.env[place.variable] = self._with(
                 self.state.env.get(place.variable), place.path, value, self.kind(place)
             )
+            self.recorder.give(place.variable, value.holds)
         elif isinstance(place, Elsewhere):
+            self._keep(place.holds, value)
             self.recorder.touch(place.holds, "store", place.type, self.state.path, node)
             self.forget_escaped()
         else:
+            self._keep(place.address.holds, value)
             self.recorder.access(place, "store", self.state.path, node, written)
             if place.address.pointer is None:
                 self.forget_escaped()
@@ -407,7 +464,7 @@ class Evaluator:
 
     def convert(self, value: Value, kind: CType) -> Value:
         """A value as another type."""
-        if kind.kind == "unknown" or value.type == kind:
+        if kind.kind == "unknown" or value.type == kind or value.closure is not None:
             return value
         if kind.depth:
             return replace(value, type=kind, form=None, truth=None, shape=(), digits=())
@@ -461,9 +518,6 @@ class Evaluator:
         most = width.form.value if width is not None and width.form is not None else None
         form = self.operations.symbols.builtin(name, most)
         return Value(types.UINT, frozenset({name}), form)
-
-    def index(self, expression: Expr) -> Value:
-        return self.load(self.place(expression), expression)
 
     def unary(self, expression: Unary) -> Value:
         op = expression.op
@@ -527,7 +581,7 @@ class Evaluator:
         form = self.operations.binary(op, sides[0], sides[1], kind, path)
         if form.value is not None:
             form = self.operations.settled(form, kind, path)
-        return self.number(form, kind)
+        return replace(self.number(form, kind), holds=holds)
 
     def _compared(self, op: str, left: Value, right: Value) -> Condition:
         depends = left.depends | right.depends
@@ -695,9 +749,20 @@ class Evaluator:
         fields = dict(zip(names, values, strict=False))
         return Value(kind, depends, holds=holds, fields=fields)
 
-    def unread(self, expression: Unread) -> Value:
-        self.disturb(expression.mentions, expression)
-        return Value(depends=frozenset({UNKNOWN}))
+    def closure(self, expression: Lambda) -> Value:
+        """A lambda: where it goes a way that is not followed, all it mentions may be changed."""
+        held: frozenset[str] = frozenset()
+        captured: dict[Variable, Value | Alias] = {}
+        for mention in expression.mentions:
+            if not isinstance(mention, Name) or mention.variable is None:
+                continue
+            found = self.state.env.get(mention.variable)
+            if found is not None and expression.copies:
+                captured[mention.variable] = found
+            held |= self.holds(found.place) if isinstance(found, Alias) else frozenset()
+            held |= found.holds if isinstance(found, Value) else frozenset()
+        return Value(types.UNKNOWN, frozenset({UNKNOWN}), holds=held,
+                     closure=Closure(expression, captured))  # fmt: skip
 
     def disturb(self, mentions: tuple[Expr, ...], node: Expr | None = None) -> None:
         """Anything may have been done with what is mentioned."""
@@ -725,7 +790,11 @@ class Evaluator:
             return
         kind = self.declared(variable)
         holds = found.holds if isinstance(found, Value) else frozenset[str]()
+        holds |= self.recorder.ever(variable)
         self.recorder.unclear |= holds
+        if isinstance(found, Value) and found.closure is not None:  # it may be called
+            self.state.env[variable] = replace(found, closure=None)
+            self.disturb(found.closure.made.mentions, node)
         self.recorder.write((variable,), node)
         if variable.array or (isinstance(found, Value) and found.shape):
             return
@@ -733,19 +802,3 @@ class Evaluator:
 
     def call(self, expression: Call) -> Value:
         raise NotImplementedError
-
-    _HANDLERS: ClassVar[Mapping[type[Expr], Callable[[Evaluator, Expr], Value]]] = {}
-
-
-def _handlers() -> Mapping[type[Expr], Callable[[Evaluator, Expr], Value]]:
-    return {
-        Name: Evaluator.name, Literal: Evaluator.literal, Member: Evaluator.member,
-        Index: Evaluator.index, Unary: Evaluator.unary, Binary: Evaluator.binary,
-        Choice: Evaluator.choice, Cast: Evaluator.cast, Assign: Evaluator.assign,
-        Step: Evaluator.step, Braces: Evaluator.braces, Unread: Evaluator.unread,
-        Call: lambda self, call: self.call(call),
-    }  # type: ignore[dict-item,return-value]  # fmt: skip
-
-
-Evaluator._HANDLERS = _handlers()  # noqa: SLF001
-__all__ = ["Compare", "Evaluator", "Every", "State"]

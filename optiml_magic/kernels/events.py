@@ -51,6 +51,8 @@ class Recorder:
     loops: tuple[str, ...] = ()
     stepping: set[tuple[str, Variable]] = field(default_factory=set)
     inside_verbatim: int = 0
+    given: dict[Variable | str, frozenset[str]] = field(default_factory=dict)
+    asked: dict[Variable | str, frozenset[str]] = field(default_factory=dict)
     _own: list[tuple[Expr, Key | None, Combination | None, CType]] = field(default_factory=list)
     _selected: dict[Key, Combination] = field(default_factory=dict)
     _carried: set[Key] = field(default_factory=set)
@@ -99,6 +101,24 @@ class Recorder:
             element=kind, index=None, guard=path, loops=self.loops, line=self.line_of(node),
             node=node, verbatim=bool(self.inside_verbatim),
         )  # fmt: skip
+
+    def give(self, keeper: Variable | str, arrays: frozenset[str]) -> None:
+        """A local or an array takes a value that leads to these arrays."""
+        if arrays:
+            self.given[keeper] = self.given.get(keeper, frozenset()) | arrays
+
+    def ever(self, keeper: Variable | str) -> frozenset[str]:
+        """The arrays that what a local or an array holds may lead to, at any time."""
+        found = self.given.get(keeper, frozenset())
+        self.asked.setdefault(keeper, found)
+        return found
+
+    @property
+    def outgrown(self) -> bool:
+        """Whether something was given after it was asked for, as loops do."""
+        return any(
+            self.given.get(keeper, frozenset()) - told for keeper, told in self.asked.items()
+        )
 
     def read(self, key: Key, node: Expr | None) -> None:
         if any(own == key for _, own, found, _ in self._own if found is not None):

@@ -13,9 +13,10 @@ from optiml_magic.kernels.evaluation import State
 from optiml_magic.kernels.events import Key, key_of
 from optiml_magic.kernels.expressions import Expr, Index, Literal, Name, Unread
 from optiml_magic.kernels.expressions import every as parts_of
+from optiml_magic.kernels.functions import ASSEMBLY_READS, ASSEMBLY_WRITES
 from optiml_magic.kernels.loops import LoopReader
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.reading import Array, Guard
+from optiml_magic.kernels.reading import Array, Guard, Mode
 from optiml_magic.kernels.symbols import (
     UNKNOWN,
     Always,
@@ -86,7 +87,11 @@ class Executor(LoopReader):
         else:
             form = self.operations.unknown(frozenset(), kind) if kind.integral else None
             made = Value(kind, frozenset({UNKNOWN}), form)
+        if kind.kind in ("record", "unknown"):
+            parts = variable.initial if variable.value is None else (variable.value,)
+            self.refer(variable.type.base, parts)
         self.state.env[variable] = made
+        self.recorder.give(variable, made.holds)
         if variable.value is not None:
             self.recorder.write((variable,), variable.value, variable.value)
 
@@ -105,9 +110,9 @@ class Executor(LoopReader):
             value = self.value(extent) if extent is not None else None
             known = value is not None and value.form is not None and value.type.integral
             forms.append(self.integer(value) if known and value is not None else None)
-        for part in (*variable.initial, *((variable.value,) if variable.value else ())):
-            self.value(part)
         name = self._array_name(variable)
+        for part in (*variable.initial, *((variable.value,) if variable.value else ())):
+            self.recorder.give(name, self.leading(self.value(part)))
         space = "shared" if variable.storage in ("shared", "dynamic") else "local"
         self.recorder.arrays[name] = Array(
             name, space, kind, tuple(forms), variable.type.const,  # type: ignore[arg-type]
@@ -197,6 +202,8 @@ class Executor(LoopReader):
     def verbatim(self, statement: Verbatim) -> None:
         """Kept as it is: what is inside may happen, and what it changes is not known after."""
         self.recorder.verbatim.append(statement)
+        if self._assembly(statement):
+            return
         before = self.state
         self.recorder.inside_verbatim += 1
         maybe = self.untold(statement.reason, frozenset({UNKNOWN}))
@@ -207,17 +214,32 @@ class Executor(LoopReader):
         self.state = before
         for variable in changes(statement.inner, self.may_change):
             self._lose(variable)
-        if statement.inner:
-            mentions = tuple(m for m in statement.mentions if isinstance(m, Unread))
-        else:
-            mentions = statement.mentions
+        if not statement.inner:
             self.disturb(statement.mentions)
-        for mention in mentions:
+        for mention in statement.mentions:
             if isinstance(mention, Unread) and ("bar" in mention.text or "sync" in mention.text):
                 self.barrier("other", mention)
         if statement.jumps:
             unsure = self.untold("a jump", frozenset({UNKNOWN}))
             self.state = State(self.state.env, (*self.state.path, unsure))
+
+    def _assembly(self, statement: Verbatim) -> bool:
+        """Instructions whose names say what they do with the addresses they are given."""
+        code = [m for m in statement.mentions if isinstance(m, Unread)]
+        reads = any(ASSEMBLY_READS.search(m.text) for m in code)
+        writes = any(ASSEMBLY_WRITES.search(m.text) for m in code)
+        if statement.inner or not (reads or writes):
+            return False
+        modes: list[Mode] = []
+        modes += ["load"] if reads else []
+        modes += ["store"] if writes else []
+        names = (m for m in statement.mentions if isinstance(m, Name))
+        for variable in dict.fromkeys(m.variable for m in names if m.variable is not None):
+            held = self.value(Name(None, variable.name, variable)).holds
+            for mode in modes:
+                self.recorder.touch(held, mode, types.UNKNOWN, self.state.path, code[0])
+            self._lose(variable)
+        return True
 
     def _lose(self, variable: Variable) -> None:
         """After this the value of a local is not known."""
@@ -228,7 +250,8 @@ class Executor(LoopReader):
             return
         if found is None or variable.array:
             return
-        self.state.env[variable] = self.opaque(self.declared(variable), frozenset(), found.holds)
+        held = found.holds | self.recorder.ever(variable)
+        self.state.env[variable] = self.opaque(self.declared(variable), frozenset(), held)
         self.recorder.write((variable,), None)
 
     def run_loop(self, statement: Loop) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from optiml_magic.kernels.tree import Variable
+    from optiml_magic.kernels.tree import Function, Variable
 
 Span = tuple[int, int]
 
@@ -123,7 +123,8 @@ class Cast(Expr):
 class Call(Expr):
     """A call of a function by name, with explicit template arguments where it has them.
 
-    ``values`` are those that are values, None for a type.
+    ``values`` are those that are values, None for a type. ``callee`` is what is called instead: a
+    local, or a lambda on the spot.
     """
 
     function: str
@@ -131,10 +132,12 @@ class Call(Expr):
     template: tuple[str, ...] = ()
     values: tuple[Expr | None, ...] = ()
     receiver: Expr | None = None
+    callee: Expr | None = None
 
     @property
     def parts(self) -> tuple[Expr, ...]:
-        return (*((self.receiver,) if self.receiver else ()), *self.arguments)
+        called = (part for part in (self.receiver, self.callee) if part is not None)
+        return (*called, *self.arguments)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,6 +176,19 @@ class Braces(Expr):
     @property
     def parts(self) -> tuple[Expr, ...]:
         return self.members
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lambda(Expr):
+    """A lambda; ``copies`` where it has the values that its captures had when it was made."""
+
+    function: Function
+    copies: bool
+    mentions: tuple[Expr, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return self.mentions
 
 
 @dataclass(frozen=True, slots=True, eq=False)

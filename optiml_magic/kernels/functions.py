@@ -29,6 +29,9 @@ HARMLESS = re.compile(
     r"__prefetch\w*|prefetch\w*|__is[A-Z]\w*|__cvta_\w+|assert|printf|__builtin_\w+|[sd]izeof"
     r"|__threadfence\w*|__nanosleep|__trap|clock|clock64|globaltimer|__brkpt"
 )
+CONVERTING = re.compile(r"__cvta_\w+")
+ASSEMBLY_READS = re.compile(r"\b(?:ld|atom|cp\.async|ldmatrix|ldu)\b")
+ASSEMBLY_WRITES = re.compile(r"\b(?:st|red|atom)\b")
 ASSUMING = frozenset({"__builtin_assume_aligned", "assume_aligned", "launder"})
 USES: dict[str, tuple[Use, ...]] = {
     "memcpy": ("write", "read"),
@@ -155,4 +158,4 @@ def atomic(name: str) -> str | None:
     base = re.sub(r"_(?:block|system)$", "", name)
     if base in ATOMICS:
         return ATOMICS[base]
-    return "other" if base.startswith("atomic") else None
+    return "other" if re.match(r"atomic[A-Z]", base) else None

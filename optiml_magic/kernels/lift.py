@@ -13,7 +13,7 @@ from typing import Literal
 
 from tree_sitter import Node
 
-from optiml_magic.kernels.expressions import Expr, Name, Span
+from optiml_magic.kernels.expressions import Expr, Lambda, Name, Span, Unread
 from optiml_magic.kernels.lift_expressions import (
     ExpressionLifter,
     TooDeepError,
@@ -58,7 +58,14 @@ _PARAMETERS = frozenset(
 )  # fmt: skip
 _JUMPS = frozenset({"goto_statement", "labeled_statement"})
 _HOLDERS = frozenset(
-    {"case_statement", "preproc_else", "preproc_elif", "preproc_elifdef", "else_clause"}
+    {
+        "case_statement",
+        "catch_clause",
+        "preproc_else",
+        "preproc_elif",
+        "preproc_elifdef",
+        "else_clause",
+    }
 )
 _SCOPES = frozenset(
     {
@@ -282,6 +289,24 @@ class Lifter(ExpressionLifter):
             return (parts[0], ()) if len(parts) == 1 else (None, parts)
         return self.expression(value), ()
 
+    def closure(self, node: Node) -> Expr:
+        captures = self.text(node.child_by_field_name("captures"))
+        declarator, body = (node.child_by_field_name(part) for part in ("declarator", "body"))
+        if body is None or "=" in captures.strip("[]").strip()[1:]:
+            return super().closure(node)
+        mentions = self.mentions(node)
+        written = declarator.child_by_field_name("parameters") if declarator else None
+        nodes = [c for c in (written.named_children if written else ()) if _is_parameter(c)]
+        self.scopes.append({})
+        parameters = tuple(self._parameter(child) for child in nodes)
+        lifted = self.block(body)
+        self.scopes.pop()
+        assert isinstance(lifted, Block)
+        required = sum(child.type != "optional_parameter_declaration" for child in nodes)
+        function = Function("", span_of(node), self.line(node), parameters, (), lifted,
+                            TypeName("auto"), required=required)  # fmt: skip
+        return Lambda(span_of(node), function, _copies(captures), mentions)
+
     def block(self, node: Node, lead: Span | None = None) -> Statement:
         self.scopes.append({})
         statements: list[Statement] = []
@@ -308,8 +333,6 @@ class Lifter(ExpressionLifter):
         kind = node.type
         if kind == "compound_statement":
             return self.block(node, lead)
-        if kind == "case_statement":
-            return Block(span_of(node), self.line(node), tuple(self._inner(node)), lead=lead)
         if kind in _NOTHING:
             return Blank(span_of(node), self.line(node), lead=lead)
         if kind in ("ERROR", "preproc_if", "preproc_ifdef") or node.is_missing:
@@ -435,8 +458,14 @@ class Lifter(ExpressionLifter):
         if node.type in ("gnu_asm_expression", "expression_statement", "declaration"):
             return
         self.scopes.append({})
+        ranged = node.child_by_field_name("right") if node.type == "for_range_loop" else None
+        if ranged is not None:  # its elements are behind a name that is not followed
+            unread = Unread(span_of(ranged), self.text(ranged), self.mentions(ranged))
+            yield Evaluate(span_of(ranged), self.line(ranged), unread)
         for child in node.named_children:
-            if child.type in _STATEMENTS or child.type == "compound_statement":
+            if child.type == "compound_statement" and node.type == "switch_statement":
+                yield from self._inner(child)  # its cases do not follow each other
+            elif child.type in _STATEMENTS or child.type == "compound_statement":
                 yield self.statement(child)
             elif child.type == "condition_clause":
                 _, test = self._condition(child)
@@ -468,6 +497,12 @@ def _declarator_in(node: Node) -> Node | None:
     return next(
         (c for c in node.named_children if c.type in _NAMES or c.type.endswith("_declarator")), None
     )
+
+
+def _copies(captures: str) -> bool:
+    """Whether a lambda copies something that it captures."""
+    names = [name.strip() for name in captures.strip("[] ").split(",")]
+    return any(name and not name.startswith("&") and name != "this" for name in names)
 
 
 def _is_parameter(node: Node) -> bool:

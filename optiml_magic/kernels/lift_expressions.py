@@ -30,6 +30,9 @@ from optiml_magic.source.syntax import Syntax, walk
 
 _CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast", "__builtin_bit_cast"})
 _TYPE_NODES = frozenset({"primitive_type", "sized_type_specifier"})
+_VALUES = frozenset(
+    {"lambda_expression", "subscript_expression", "parenthesized_expression", "call_expression"}
+)
 _DEEPEST = 150
 
 
@@ -121,6 +124,12 @@ class ExpressionLifter:
         return Unary(span_of(node), self.operator(node), self.expression(argument))
 
     def assign(self, node: Node) -> Expr:
+        target = node.child_by_field_name("left")
+        while target is not None and target.type == "subscript_expression":
+            target = target.child_by_field_name("argument")
+        made = target.child_by_field_name("function") if target is not None else None
+        if made is not None and made.type in _TYPE_NODES:  # a declaration: float (*rows)[4] = p
+            return Unread(span_of(node), self.text(node), self.mentions(node))
         return Assign(span_of(node), self.operator(node), *self.two(node, "left", "right"))
 
     def step(self, node: Node) -> Expr:
@@ -185,12 +194,16 @@ class ExpressionLifter:
         name = blanks(self.text(inner))
         if name in _CASTS and len(template) == 1 and len(arguments) == 1:
             return Cast(span_of(node), template[0], arguments[0], name)
+        if function.type in _VALUES:
+            return Call(span_of(node), "", arguments, callee=self.expression(function))
         if inner.type not in ("identifier", "type_identifier"):
             return Unread(span_of(node), self.text(node), self.mentions(node))
         scope = blanks(self.text(function)).partition("<")[0].rpartition("::")[0]
-        return Call(
-            span_of(node), f"{scope}::{name}" if scope else name, arguments, template, values
-        )
+        callee = None
+        if not scope and (variable := self.resolve(name)) is not None:
+            callee = Name(span_of(inner), name, variable)
+        full = f"{scope}::{name}" if scope else name
+        return Call(span_of(node), full, arguments, template, values, None, callee)
 
     def _template_value(self, node: Node) -> Expr | None:
         """A template argument that is a value; the grammar takes a lone name for a type."""
@@ -215,6 +228,9 @@ class ExpressionLifter:
 
     def string(self, node: Node) -> Expr:
         return Literal(span_of(node), self.text(node), None)
+
+    def closure(self, node: Node) -> Expr:
+        return Unread(span_of(node), self.text(node), self.mentions(node))
 
     def sizeof(self, node: Node) -> Expr:
         kind, value = node.child_by_field_name("type"), node.child_by_field_name("value")
@@ -264,4 +280,5 @@ _EXPRESSIONS: dict[str, Callable[[ExpressionLifter, Node], Expr]] = {
     "compound_literal_expression": ExpressionLifter.compound,
     "qualified_identifier": ExpressionLifter.qualified,
     "sizeof_expression": ExpressionLifter.sizeof,
+    "lambda_expression": lambda self, node: self.closure(node),
 }

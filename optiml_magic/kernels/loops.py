@@ -33,7 +33,17 @@ from optiml_magic.kernels.symbols import (
     Untold,
     every,
 )
-from optiml_magic.kernels.tree import Block, If, Leave, Loop, Statement, Variable
+from optiml_magic.kernels.tree import (
+    Block,
+    Function,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    Variable,
+    Verbatim,
+    expressions,
+)
 from optiml_magic.kernels.values import Alias, Local, Pointer, Value
 
 _ONE = Polynomial.constant(1)
@@ -116,7 +126,8 @@ class LoopReader(CallEvaluator):
         before = (statement.test,) if statement.test is not None else ()
         after = (statement.update,) if statement.update is not None else ()
         found: dict[Variable, list[Change]] = {}
-        own = changes((statement.body,), self.may_change, before, after)
+        bodies = (statement.body, *self._called_lambdas(statement))
+        own = changes(bodies, self.may_change, before, after)
         for variable, its_changes in own.items():
             target: Variable | None = variable
             value = self.state.env.get(variable)
@@ -128,6 +139,22 @@ class LoopReader(CallEvaluator):
             if target is not None and target in self.state.env:
                 found.setdefault(target, []).extend(its_changes)
         return found
+
+    def _called_lambdas(self, statement: Statement) -> tuple[Statement, ...]:
+        """The bodies of the lambdas that a loop mentions, each once, as it may not call them."""
+        found: dict[Function, Statement] = {}
+        fresh = [statement]
+        while fresh:
+            for part in expressions(fresh.pop()):
+                value = self.state.env.get(part.variable) if (
+                    isinstance(part, Name) and part.variable is not None) else None  # fmt: skip
+                made = value.closure.made if isinstance(value, Value) and value.closure else None
+                if made is not None and made.function not in found:
+                    body = made.function.body
+                    unsure = Verbatim(body.span, body.line, "a lambda", inner=(body,))
+                    found[made.function] = unsure
+                    fresh.append(body)
+        return tuple(found.values())
 
     def _inductions(
         self, statement: Loop, changed: dict[Variable, list[Change]], entry: State
@@ -208,7 +235,7 @@ class LoopReader(CallEvaluator):
 
     def _unfollowed(self, variable: Variable, before: Value) -> Value:
         kind = before.type if before.type.kind != "unknown" else self.declared(variable)
-        return self.opaque(kind, frozenset(), before.holds)
+        return self.opaque(kind, frozenset(), before.holds | self.recorder.ever(variable))
 
     def _power(self, induction: _Induction, change: Change, rounds: Polynomial) -> Value:
         """A local that each round multiplies or divides by one number."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from optiml_magic.errors import SourceError
+from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.kernels.launches import infer_launch
 from optiml_magic.kernels.unit import lift
-from optiml_magic.source.hostcode import drop_host_code
 from optiml_magic.source.notes import Note
 from optiml_magic.source.program import Program, parse_program
 
@@ -33,7 +33,8 @@ def with_launches(text: str, defines: Mapping[str, int] | None = None) -> Prepar
     if program.launches:
         return PreparedProgram(program, "given", notes)
     tuned = [tune.name for tune in program.tunes]
-    unit = lift(dropped, {k: v for k, v in (defines or {}).items() if k not in tuned})
+    outside = {k: v for k, v in (defines or {}).items() if k not in tuned}
+    unit = lift(dropped, {**outside, **program.macros}, foreign=True)
     if not unit.kernels:
         raise SourceError(
             "there is no kernel here",

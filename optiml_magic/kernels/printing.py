@@ -51,7 +51,6 @@ _UNARY, _POSTFIX, _PRIMARY = 14, 15, 16
 def printed(unit: Unit, function: Function) -> str:
     """The text of ``unit`` with this function in the place of the one that it was lifted from."""
     source = next(f for f in unit.functions if f.name == function.name and f.line == function.line)
-    assert source.span is not None
     raw = unit.text.encode()
     start, end = unit.origin.origin(*source.span)
     return raw[:start].decode() + Printer(unit).function(function) + raw[end:].decode()
@@ -67,9 +66,8 @@ class Printer:
 
     def function(self, function: Function) -> str:
         """A function; its head is kept."""
-        if function.span is not None:
+        if function.body.span is not None or function.head is None:
             return self._own(function.span)
-        assert function.head is not None
         return self._own(function.head) + self.statement(function.body, 0)
 
     def statement(self, statement: Statement, level: int = 0) -> str:

@@ -46,25 +46,28 @@ def _read(
 ) -> Reading:
     # Loads of an array that the kernel writes are not steady: what it writes is known at the end.
     changing: frozenset[str] = frozenset()
+    given: dict[Variable | str, frozenset[str]] = {}
     while True:
-        reader = _Reader(unit, function, template, tuned, fixed, changing)
+        reader = _Reader(unit, function, template, tuned, fixed, changing, given)
         reading = reader.reading()
         missed = (reading.written & frozenset(reader.recorder.trusted)) - changing
-        if not missed:
+        if not missed and not reader.recorder.outgrown:
             return reading
         changing |= reading.written
+        given = reader.recorder.given
 
 
 class _Reader:
     def __init__(
         self, unit: Unit, function: Function, template: tuple[str, ...],
         tuned: tuple[str, ...], fixed: Dims, changing: frozenset[str],
+        given: Mapping[Variable | str, frozenset[str]],
     ) -> None:  # fmt: skip
         self.unit = unit
         self.function = function
         self.symbols = Symbols()
         self.operations = Operations(self.symbols)
-        self.recorder = Recorder(self._line, {}, changing)
+        self.recorder = Recorder(self._line, {}, changing, given=dict(given))
         constants: dict[str, Value] = {}
         for name in tuned:
             form = self.symbols.of(Symbol(name, "scalar", frozenset({name})))

@@ -207,7 +207,7 @@ class Function:
     """
 
     name: str
-    span: Span | None
+    span: Span
     line: int
     parameters: tuple[Variable, ...]
     template: tuple[TemplateParameter, ...]

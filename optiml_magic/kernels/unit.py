@@ -8,25 +8,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from tree_sitter import Node
-
-from optiml_magic.kernels.expressions import Call, Expr
+from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.layouts import Structs
 from optiml_magic.kernels.lift import Lifter
 from optiml_magic.kernels.literals import number
+from optiml_magic.kernels.parsing import parsed
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.preprocessor.preprocess import Preprocessed, preprocess
 from optiml_magic.kernels.symbols import Symbol, Symbols
 from optiml_magic.kernels.tree import Declare, Function, Variable
 from optiml_magic.kernels.types import INT, named
 from optiml_magic.kernels.values import Alias, Value
+from optiml_magic.kernels.variables import dynamic_shared
 from optiml_magic.source.aliases import type_aliases
-from optiml_magic.source.formals import declared
-from optiml_magic.source.syntax import Syntax, parse, walk
+from optiml_magic.source.program import Program
+from optiml_magic.source.syntax import Syntax
 
-_DECLARING = frozenset({"declaration", "parameter_declaration", "optional_parameter_declaration"})
-_MOST_TRIES = 6
 Defines = tuple[tuple[str, int | str], ...]
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +65,23 @@ class Unit:
             if function.required <= count <= len(function.parameters) and not function.kernel
         )
 
-    @staticmethod
-    def variable_of(call: Call) -> Variable | None:
-        """The local that is called, such as a lambda."""
-        del call
-        return None
+    @cached_property
+    def _dynamic_shared(self) -> frozenset[str]:
+        return frozenset(dynamic_shared(self, inside=True))
+
+    def uses_dynamic_shared(self, function: Function) -> bool:
+        """Whether a function, or one of this text that it calls, names such an array."""
+        seen: set[str] = set()
+        stack = [function]
+        while stack and self._dynamic_shared:
+            start, end = stack.pop().span
+            words = set(_WORD.findall(self.syntax.text[start:end].decode()))
+            if words & self._dynamic_shared:
+                return True
+            for name in (words & self._by_name.keys()) - seen:
+                seen.add(name)
+                stack += self._by_name[name]
+        return False
 
     @cached_property
     def structs(self) -> Structs:
@@ -78,7 +89,13 @@ class Unit:
 
     def line(self, start: int, end: int) -> int:
         """The 1-based line of the text that a span of the preprocessed text comes from."""
-        return bisect_right(self.newlines, self.origin.origin(start, end)[0] - 1) + 1
+        return self.lines(start, end).start
+
+    def lines(self, start: int, end: int) -> range:
+        """All lines of the text that a span of the preprocessed text comes from."""
+        first, last = self.origin.origin(start, end)
+        begin = bisect_right(self.newlines, first - 1) + 1
+        return range(begin, max(begin, bisect_right(self.newlines, last - 2) + 1) + 1)
 
     def instantiated(
         self, function: Function, given: Sequence[str | Value], names: Mapping[str, str],
@@ -129,90 +146,31 @@ def _deduced(name: str, bound: Mapping[Variable, Value | Alias]) -> str | None:
     return None
 
 
-def lift(text: str, defines: Mapping[str, int | str] | None = None) -> Unit:
-    """The functions of a text as trees; ``defines`` are macros from outside of it."""
-    return _lifted(text, tuple(sorted((defines or {}).items())))
+def lift(
+    text: str, defines: Mapping[str, int | str] | None = None, *, foreign: bool = False
+) -> Unit:
+    """The functions of a text as trees; ``defines`` are macros from outside of it.
+
+    Where it is ``foreign``, there may be others: what depends on them is kept with all branches.
+    """
+    return _lifted(text, tuple(sorted((defines or {}).items())), foreign)
+
+
+def lift_program(program: Program, defines: Mapping[str, int | str] | None = None) -> Unit:
+    """A program as it is compiled: its tuned values are macros where the preprocessor asks.
+
+    ``defines`` are all macros from outside; None where nobody knows them.
+    """
+    return lift(program.text, {**(defines or {}), **program.macros}, foreign=defines is None)
 
 
 @lru_cache(maxsize=256)
-def _lifted(text: str, defines: Defines) -> Unit:
-    origin = preprocess(text, dict(defines))
-    syntax, less = _parsed(origin.text)
+def _lifted(text: str, defines: Defines, foreign: bool) -> Unit:
+    origin = preprocess(text, dict(defines), foreign=foreign)
+    syntax, less = parsed(origin.text)
     newlines = tuple(match.start() for match in re.finditer(b"\n", text.encode()))
     lifter = Lifter(syntax, origin=origin, newlines=newlines, less=less)
     return Unit(
         text, origin, syntax, tuple(lifter.functions()), tuple(lifter.declarations()),
         tuple(lifter.enumerators()), newlines,
     )  # fmt: skip
-
-
-def _parsed(raw: bytes) -> tuple[Syntax, frozenset[int]]:
-    """The tree of a text, and where its ``<`` had to be read as ``>``.
-
-    The grammar takes ``b < 0 || b > n`` for a template, ``(a) && (b)`` for a cast, and at times
-    ``tile<32> warp = ...`` for a comparison. What is a variable and what is not tells better: with
-    an operator that binds alike, without the parentheses, or with the template argument as a part
-    of the name, the text is read as it is meant.
-    """
-    syntax = parse(raw.decode())
-    masked = bytearray(raw)
-    less: set[int] = set()
-    for _ in range(_MOST_TRIES):
-        templates, values, types = _mistaken(syntax.root)
-        if not templates and not values and not types:
-            break
-        for at in templates:
-            masked[at] = ord(">")
-        for start, end in values:
-            masked[start] = ord(" ")
-            masked[masked.index(b")", end)] = ord(" ")
-        for start, end in types:
-            masked[start:end] = re.sub(rb"\W", b"_", masked[start:end])
-        less |= templates
-        syntax = Syntax(raw, parse(masked.decode()).root)
-    return syntax, frozenset(less)
-
-
-def _mistaken(root: Node) -> tuple[set[int], list[tuple[int, int]], list[tuple[int, int]]]:
-    """Where variables are taken for templates, where for types, and templates for variables."""
-    variables: set[bytes] = set()
-    templates: list[tuple[bytes, int]] = []
-    casts: list[tuple[bytes, int, int]] = []
-    types: list[tuple[bytes, int, int]] = []
-    for node in walk(root):
-        kind = node.type
-        if kind in _DECLARING:
-            for declarator in node.children_by_field_name("declarator"):
-                variables.add(declared(declarator).name.encode())
-        elif kind == "template_argument_list" and node.parent is not None:
-            name = node.parent.child_by_field_name("name")
-            if name is not None and name.text:
-                templates.append((name.text, node.start_byte))
-        elif kind == "cast_expression":
-            spelled = node.child_by_field_name("type")
-            if spelled is not None and spelled.text:
-                casts.append((spelled.text, node.start_byte, spelled.end_byte))
-        elif kind == "binary_expression" and (found := _declares(node)) is not None:
-            types.append(found)
-    return (
-        {at for name, at in templates if name in variables},
-        [(start, end) for name, start, end in casts if name in variables],
-        [(start, end) for name, start, end in types if name not in variables],
-    )
-
-
-def _declares(node: Node) -> tuple[bytes, int, int] | None:
-    """``name < 32 > variable = value`` as a statement: the name, and where ``<32>`` stands."""
-    left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-    operator = node.child_by_field_name("operator")
-    statement = node.parent is not None and node.parent.type == "expression_statement"
-    if not statement or left is None or right is None or operator is None:
-        return None
-    if operator.type != ">" or left.type != "binary_expression":
-        return None
-    inner, name = left.child_by_field_name("operator"), left.child_by_field_name("left")
-    if right.type not in ("assignment_expression", "identifier", "call_expression"):
-        return None
-    if inner is None or inner.type != "<" or name is None or name.text is None:
-        return None
-    return name.text, inner.start_byte, operator.end_byte

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from optiml_magic.kernels.expressions import Lambda
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Variable
@@ -27,7 +28,8 @@ class Value:
 
     ``holds`` are the arrays that a pointer in it may lead into; ``depends`` what it comes from;
     ``shape`` the extents of what it points to, where that is a row of an array of arrays, and
-    ``digits`` how it was indexed so far; ``target`` is the local whose address it is.
+    ``digits`` how it was indexed so far; ``target`` is the local whose address it is, ``closure``
+    the lambda that it is.
     """
 
     type: CType = UNKNOWN
@@ -40,6 +42,15 @@ class Value:
     shape: tuple[Polynomial | None, ...] = ()
     digits: tuple[Polynomial, ...] = ()
     target: Local | None = None
+    closure: Closure | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closure:
+    """A lambda with the values that its captures had where it was made, if it copies them."""
+
+    made: Lambda
+    captured: Mapping[Variable, Value | Alias]
 
 
 @dataclass(frozen=True, slots=True)

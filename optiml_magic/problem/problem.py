@@ -102,7 +102,7 @@ def prepare(task: Task, *, seeds: int) -> Problem:
     if task.reference is not None:
         name = getattr(task.reference, "__name__", "the reference")
         oracle = f"{name} in {'float64' if wide else 'the dtypes of the inputs'}"
-    _, kernel = binding.launched(program)[0]
+    _, kernel = binding.launched(program, task.defines)[0]
     notes = (*(note.text for note in prepared.notes), *_checked_sizes(task))
     dropped = {n.name: n.text for n in reversed(prepared.notes) if n.kind == "dropped_function"}
     return Problem(

@@ -86,9 +86,13 @@ class Program:
 
     @property
     def macros(self) -> dict[str, int]:
-        """The tuned values that the compiler is given as macros, since an ``#if`` reads them."""
-        values = self.values
-        return {name: values[name] for name in values if name in self._preprocessor_names}
+        """The tuned names that an ``#if`` asks for; one without a value has its first."""
+        asked = self._preprocessor_names
+        return {
+            tune.name: tune.values[0] if tune.value is None else tune.value
+            for tune in self.tunes
+            if tune.name in asked
+        }
 
     def with_values(self, values: Mapping[str, int]) -> Program:
         """This program with these tuned values; the other tuned names keep theirs."""

@@ -202,7 +202,8 @@ class Numeric:
             case Every(parts=parts) | Some(parts=parts):
                 # A part that is false settles all of ``Every``, one that is true all of ``Some``.
                 settles = isinstance(condition, Some)
-                decided, certain = np.zeros(len(lanes), bool), np.ones(len(lanes), bool)
+                decided: Mask = np.zeros(len(lanes), bool)
+                certain: Mask = np.ones(len(lanes), bool)
                 for part in parts:
                     # C does not look at a part after one that settles it: neither is it here.
                     asked = ~decided

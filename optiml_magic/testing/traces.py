@@ -21,13 +21,14 @@ from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.compilers.options import options_of
 from optiml_magic.devices.base import Array, Case, Job
 from optiml_magic.errors import KernelFailed, UsageError
+from optiml_magic.kernels.signature import Kernel, Parameter
+from optiml_magic.kernels.unit import lift
+from optiml_magic.kernels.variables import device_variables
 from optiml_magic.model.counters import Access
 from optiml_magic.model.launch import BufferArgument, Dim3, Launch, ScalarArgument
 from optiml_magic.model.task import Task
 from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
-from optiml_magic.source.signature import Kernel, Parameter
-from optiml_magic.source.variables import device_variables
 from optiml_magic.testing.logged_device import Log, LoggedDevice
 from optiml_magic.testing.touches import Thread, Touch, Touches
 from optiml_magic.verifiers.verify import judge
@@ -97,7 +98,10 @@ def trace(task: Task, /, *, shared: bool = False, **sizes: int) -> tuple[LaunchT
     verdict = judge(device.execute(build, job))
     if not verdict.passed:
         raise KernelFailed(f"{verdict.outcome}: {verdict.summary}", line=verdict.line)
-    kernels = {build.names[x.kernel or k.name]: k for x, k in binding.launched(program)}
+    kernels = {
+        build.names[x.kernel or k.name]: k
+        for x, k in binding.launched(program, problem.task.defines)
+    }
     likes: dict[str, Array] = {b.name: b.array for b in buffers}
     likes |= {s.name: np.empty(s.elements, s.dtype) for s in plan.scratch}
     return tuple(
@@ -159,7 +163,7 @@ def _scalar(parameter: Parameter, raw: bytes) -> Scalar:
 
 
 def _variables(log: Log, text: str) -> dict[str, Array]:
-    types = {v.bare_name: v.dtype for v in device_variables(text) if v.dtype}
+    types = {v.bare_name: v.dtype for v in device_variables(lift(text, foreign=True)) if v.dtype}
     return {
         name: content.view(types.get(name, "u1"))
         if content.nbytes % np.dtype(types.get(name, "u1")).itemsize == 0

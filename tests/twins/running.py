@@ -16,6 +16,8 @@ from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.devices.base import Array, Job
 from optiml_magic.devices.emulated import EmulatedDevice
+from optiml_magic.kernels.exits import early_returns
+from optiml_magic.kernels.unit import lift
 from optiml_magic.model.build import Build
 from optiml_magic.model.task import Task
 
@@ -63,7 +65,7 @@ def _build(texts: Sequence[str], problems: Sequence[Problem]) -> Build:
     whole = "".join(_apart(text, f"p{at}") for at, text in enumerate(texts))
     build = _compiler().compile(whole, tuple(names), _CHIP, CompileOptions())
     if isinstance(build, Build):
-        return build
+        return replace(build, early_returns=early_returns(lift(whole)))
     lines = whole.splitlines()
     wrong = [f"{e.message}\n  {lines[e.line - 1]}" for e in build.errors if e.line]
     raise AssertionError("\n".join(wrong) or str(build))

@@ -14,12 +14,12 @@ from functools import cache
 
 from optiml_magic.kernels.read import read
 from optiml_magic.kernels.reading import Access, Axis, Reading
+from optiml_magic.kernels.signature import split_name
 from optiml_magic.kernels.symbols import Condition, Some, Symbols
 from optiml_magic.kernels.types import CType
 from optiml_magic.kernels.unit import lift
 from optiml_magic.source.expressions import Number
 from optiml_magic.source.program import parse_program
-from optiml_magic.source.signature import split_name
 
 from .canonical import Names, Place, same_places
 from .twins import Twin

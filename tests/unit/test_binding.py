@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from optiml_magic.binding import Interface, check_values, interface, pack, plan
 from optiml_magic.chips import chip
 from optiml_magic.errors import BindingError, SourceError, UsageError
+from optiml_magic.kernels.signature import kernels
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import BufferArgument, ScalarArgument
 from optiml_magic.model.task import Task
 from optiml_magic.source.program import Program, parse_program
-from optiml_magic.source.signature import kernels
 
 F4 = np.ones(8, np.float32)
 ADD = """\

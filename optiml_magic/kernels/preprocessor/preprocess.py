@@ -85,11 +85,16 @@ class Preprocessed:
 
 
 def preprocess(
-    text: str, defines: Mapping[str, int | str] | None = None, *, arch: int | None = None
+    text: str,
+    defines: Mapping[str, int | str] | None = None,
+    *,
+    arch: int | None = None,
+    foreign: bool = False,
 ) -> Preprocessed:
     """The text that is read; ``defines`` are macros from outside of it, as of ``-D``.
 
-    ``arch`` is the compute capability that is compiled for, 90 for 9.0. Any text gives a result.
+    ``arch`` is the compute capability that is compiled for, 90 for 9.0. Where the text is
+    ``foreign``, any other macro may be defined outside as well. Any text gives a result.
     """
     data = text.encode("utf-8", "surrogatepass")
     raw = data.decode("latin-1")
@@ -100,7 +105,7 @@ def preprocess(
     found = lines(raw, clean)
     written = {line.changed for line in found if line.word == "define"}
     expander = Expander(dict(outside), _LEAST_WORK + len(raw))
-    passed = list(passages(found, Names(expander, written, arch), len(raw)))
+    passed = list(passages(found, Names(expander, written, arch, foreign), len(raw)))
     expander.table = outside  # the uses are gone through from the start again
     edits = [Edit(*use, "macro") for use in uses(raw, clean, passed, expander)]
     for each in passed:

@@ -13,7 +13,8 @@ import pytest
 import optiml_magic.compilers
 from optiml_magic import emulator
 from optiml_magic.compilers.nvrtc import _bindings
-from optiml_magic.source.exits import early_returns
+from optiml_magic.kernels.exits import early_returns
+from optiml_magic.kernels.unit import lift
 
 SHIMS = Path(optiml_magic.compilers.__file__).parent / "shims"
 
@@ -43,7 +44,7 @@ def ptx_of(source: str, *options: str) -> str:
 
 @cache
 def module_of(source: str, *options: str) -> emulator.Module:
-    return emulator.load(ptx_of(source, *options), early_returns=early_returns(source))
+    return emulator.load(ptx_of(source, *options), early_returns=early_returns(lift(source)))
 
 
 Run = Callable[..., emulator.Run]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -13,6 +14,8 @@ from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.devices.base import Execution, Order
 from optiml_magic.devices.emulated import EmulatedDevice
 from optiml_magic.emulator.jit import complete
+from optiml_magic.kernels.exits import early_returns
+from optiml_magic.kernels.unit import lift
 from optiml_magic.model.build import Build
 from optiml_magic.model.hazard import Hazard
 from optiml_magic.optimize import evaluate_once
@@ -34,7 +37,7 @@ def compiler() -> NvrtcCompiler:
 def build(example: faulty.Example) -> Build:
     built = compiler().compile(example.text, example.kernels, chip("h200"), CompileOptions())
     assert isinstance(built, Build), built
-    return built
+    return replace(built, early_returns=early_returns(lift(example.text)))
 
 
 def checked(example: faulty.Example, *orders: Order) -> list[Execution]:

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optiml_magic import emulator
-from optiml_magic.source.exits import early_returns
+from optiml_magic.kernels.exits import early_returns
+from optiml_magic.kernels.unit import lift
 from tests.oracle.machine import Module
 from tests.present import examples
 
@@ -22,7 +23,7 @@ seeds = st.integers(0, 2**32)
 def agree(
     ptx: str, names: list[str], threads: int, words: int, seed: int, source: str = ""
 ) -> None:
-    here, oracle = emulator.load(ptx, early_returns=early_returns(source)), Module(ptx)
+    here, oracle = emulator.load(ptx, early_returns=early_returns(lift(source))), Module(ptx)
     data = np.random.default_rng(seed).integers(0, 2**16, words * threads).astype(np.int32)
     for name in names:
         got, wanted = (np.zeros(threads, np.int32) for _ in range(2))

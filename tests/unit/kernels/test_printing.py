@@ -60,7 +60,7 @@ def respelled(text):
     """The text with the body of its first kernel spelled anew."""
     unit = lift(text)
     function = unit.kernels[0]
-    return printed(unit, replace(function, span=None, body=forgotten(function.body)))
+    return printed(unit, replace(function, body=forgotten(function.body)))
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.stem)
@@ -73,9 +73,7 @@ def test_what_was_not_edited_is_printed_as_its_own_bytes(path):
             if unit.syntax.root.has_error:  # a brace may be missing that a block would get
                 continue
             # Blocks and heads that are put together again are the same bytes, too.
-            assert (
-                printed(unit, replace(function, span=None, body=taken_apart(function.body))) == text
-            )
+            assert printed(unit, replace(function, body=taken_apart(function.body))) == text
 
 
 def taken_apart(block: Block) -> Block:
@@ -130,7 +128,7 @@ def test_an_edit_touches_what_it_is_about_and_nothing_else():
     )
     then = replace(branch.then, span=None, body=(first, changed))
     body = replace(function.body, span=None, body=(declared, replace(branch, span=None, then=then)))
-    assert printed(unit, replace(function, span=None, body=body)) == text.replace("+=", "-=")
+    assert printed(unit, replace(function, body=body)) == text.replace("+=", "-=")
 
 
 def test_operators_keep_their_places_when_spelled_anew():

@@ -175,7 +175,7 @@ def test_value_ranges_follow_from_types():
         "int i = FROM_A_HEADER; out[i] = 1;",
         "int i = unseen(n); out[i] = 1;",
         "int i = 3; unseen(i); out[i] = 1;",
-        "int i = 3; auto f = [&]() { i = n; }; f(); out[i] = 1;",
+        "int i = 3; auto f = [&]() { i = n; }; unseen(f); out[i] = 1;",
         'int i = 3; asm("mov.u32 %0, %1;" : "=r"(i) : "r"(n)); out[i] = 1;',
         "int i = 3; while (a[i] > 0) { if (a[i] > 1) i = n; else i++; } out[i] = 1;",
         "int i = 3; switch (n) { case 1: i = 4; break; default: i = 5; } out[i] = 1;",

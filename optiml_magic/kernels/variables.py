@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from optiml_magic.source.aliases import resolve, type_aliases
+from optiml_magic.source.aliases import resolve
 from optiml_magic.source.dtypes import element_dtype
 from optiml_magic.source.formals import declared, text_of
-from optiml_magic.source.syntax import Syntax, line_of, parse, walk
+from optiml_magic.source.syntax import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tree_sitter import Node
+
+    from optiml_magic.kernels.unit import Unit
 
 _SCOPES = frozenset({"namespace_definition", "declaration_list", "linkage_specification"})
 _CONDITIONALS = frozenset({"preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif"})
@@ -25,8 +27,7 @@ class DeviceVariable:
 
     ``dtype`` is that of an element, of one lane for a vector type; None for a struct.
     ``initialiser`` is its text as written, with the ``=`` or the braces; without one it holds zeros
-    until somebody fills it. No kernel writes to a ``const`` one. ``rank`` counts the dimensions of
-    an array, ``depth`` the stars of a pointer.
+    until somebody fills it. No kernel writes to a ``const`` one.
     """
 
     name: str
@@ -37,8 +38,6 @@ class DeviceVariable:
     initialiser: str
     const: bool
     line: int
-    rank: int = 0
-    depth: int = 0
 
     @property
     def initialised(self) -> bool:
@@ -51,17 +50,15 @@ class DeviceVariable:
         return self.name.rsplit("::", 1)[-1]
 
 
-def device_variables(source: str | Syntax, *, pointers: bool = False) -> tuple[DeviceVariable, ...]:
+def device_variables(unit: Unit, *, pointers: bool = False) -> tuple[DeviceVariable, ...]:
     """The variables of a text in order; those inside functions and classes are not the user's.
 
     Pointers are left out unless asked for: their values are addresses, which nobody can give.
     """
-    syntax = parse(source) if isinstance(source, str) else source
-    aliases = type_aliases(syntax)
     return tuple(
         found
-        for node, scope in _declarations(syntax.root, ())
-        for found in _declared(node, scope, aliases, pointers=pointers)
+        for node, scope in _declarations(unit.syntax.root, ())
+        for found in _declared(node, scope, unit, pointers=pointers)
     )
 
 
@@ -76,14 +73,14 @@ def _declarations(node: Node, scope: tuple[str, ...]) -> Iterator[tuple[Node, tu
 
 
 def _declared(
-    node: Node, scope: tuple[str, ...], aliases: dict[str, str], *, pointers: bool
+    node: Node, scope: tuple[str, ...], unit: Unit, *, pointers: bool
 ) -> Iterator[DeviceVariable]:
     words = {text_of(child) for child in node.children}
     if not words & {"__constant__", "__device__"} or words & {"extern", "__shared__"}:
         return
     for declarator in node.children_by_field_name("declarator"):
         shape = declared(declarator)
-        spelled, depth, _ = resolve(text_of(node.child_by_field_name("type")), aliases)
+        spelled, depth, _ = resolve(text_of(node.child_by_field_name("type")), unit.aliases)
         pointer = depth or shape.depth > _extents(declarator)
         if not shape.name or shape.function or (pointer and not pointers):
             continue
@@ -96,18 +93,29 @@ def _declared(
             "constant" if "__constant__" in words else "device",
             _initialiser(declarator),
             not pointer and bool(words & {"const", "constexpr", "__constant__"}),
-            line_of(declarator),
-            _extents(declarator),
-            depth + shape.depth - _extents(declarator),
+            unit.line(declarator.start_byte, declarator.end_byte),
         )
 
 
-def function_statics(source: str | Syntax) -> tuple[str, ...]:
+def dynamic_shared(unit: Unit, *, inside: bool = False) -> dict[str, str]:
+    """The types of the ``extern __shared__`` arrays by name, also those ``inside`` functions."""
+    outside = (node for node, _ in _declarations(unit.syntax.root, ()))
+    found = {}
+    for node in walk(unit.syntax.root) if inside else outside:
+        if node.type != "declaration":
+            continue
+        if {text_of(child) for child in node.children} >= {"extern", "__shared__"}:
+            spelled = text_of(node.child_by_field_name("type"))
+            for declarator in node.children_by_field_name("declarator"):
+                found[declared(declarator).name] = spelled
+    return found
+
+
+def function_statics(unit: Unit) -> tuple[str, ...]:
     """The variables that functions keep from one launch to the next."""
-    syntax = parse(source) if isinstance(source, str) else source
     return tuple(
         declared(declarator).name
-        for function in walk(syntax.root)
+        for function in walk(unit.syntax.root)
         if function.type == "function_definition"
         for node in walk(function)
         if node.type == "declaration"

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from known_texts import KERNEL_TEXTS
 
 from optiml_magic.errors import SourceError
+from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.kernels.launches import infer_launch
+from optiml_magic.kernels.signature import kernels
 from optiml_magic.kernels.unit import lift
-from optiml_magic.source.hostcode import drop_host_code
 from optiml_magic.source.program import parse_program
-from optiml_magic.source.signature import kernels
 from optiml_magic.source.syntax import parse
 
 PIECES = [
@@ -43,7 +43,7 @@ def everything(text: str) -> None:
             attempt(program.without, directive)
     attempt(drop_host_code, text)
     syntax = attempt(parse, text)
-    for kernel in attempt(kernels, syntax) or () if syntax is not None else ():
+    for kernel in attempt(kernels, text) or () if syntax is not None else ():
         attempt(kernel.instantiate, ["float"])
     unit = attempt(lift, text) if program is not None and syntax is not None else None
     for function in unit.kernels if unit is not None else ():

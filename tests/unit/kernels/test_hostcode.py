@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from known_texts import KERNEL_TEXTS
 
-from optiml_magic.source.hostcode import drop_host_code
+from optiml_magic.kernels.hostcode import drop_host_code
 
 DEVICE = """\
 #include <cuda_fp16.h>

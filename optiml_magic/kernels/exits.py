@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from optiml_magic.errors import SourceError
-from optiml_magic.source.syntax import Syntax, line_of, parse
+from optiml_magic.kernels.unit import Unit
+from optiml_magic.source.syntax import Syntax
 
 _BARRIER = re.compile(r"sync|bar", re.IGNORECASE)
 _RETURN = re.compile(r"\breturn\b")
@@ -21,26 +21,22 @@ _BRANCHES = frozenset(
 )
 
 
-def early_returns(text: str) -> tuple[int, ...]:
+def early_returns(unit: Unit) -> tuple[int, ...]:
     """The 1-based lines of the branches and loops of each kernel by which threads leave it.
 
     These have a return in them and nothing that may be a barrier: who goes through them reaches
     what follows, or the end. The compiler may merge the conditions of one inside another, so all
     lines count but those on which a branch with a barrier in it begins.
     """
-    if not _RETURN.search(text):
-        return ()
-    try:
-        syntax = parse(text)
-    except SourceError:
-        return ()
+    syntax = unit.syntax
     lines: set[int] = set()
     doubtful: set[int] = set()
     for node in (branch for kernel in syntax.kernels() for branch in _branches(kernel)):
+        its_lines = unit.lines(node.start_byte, node.end_byte)
         if _BARRIER.search(syntax.source(node)):
-            doubtful.add(line_of(node))
+            doubtful.add(its_lines.start)
         elif _leaves(syntax, node):
-            lines |= set(range(line_of(node), int(node.end_point[0]) + 2))
+            lines |= set(its_lines)
     return tuple(sorted(lines - doubtful))
 
 

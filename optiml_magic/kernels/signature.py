@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
-from optiml_magic.source.accesses import Access, Accesses
+from optiml_magic.kernels.read import read
+from optiml_magic.kernels.tree import Function, TemplateParameter, Variable
+from optiml_magic.kernels.unit import Unit, lift
 from optiml_magic.source.aliases import resolve
 from optiml_magic.source.dtypes import element_dtype
 from optiml_magic.source.expressions import nearest
-from optiml_magic.source.formals import Formal, declared, formals, text_of
-from optiml_magic.source.syntax import Syntax, line_of, name_of, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from tree_sitter import Node
-
+    from optiml_magic.kernels.reading import Reading
     from optiml_magic.source.directives import LaunchDirective
 
 
@@ -45,16 +43,6 @@ class Parameter:
     line: int
     lanes: int = 1
     depth: int = 0
-
-
-@dataclass(frozen=True)
-class TemplateParameter:
-    """A pack takes all the arguments that are left."""
-
-    name: str
-    is_type: bool
-    default: str | None = None
-    is_pack: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,20 +100,22 @@ class Kernel:
         )
 
 
-def kernels(source: str | Syntax) -> tuple[Kernel, ...]:
-    """The kernels that a text defines, in order of appearance."""
-    return _of_text(source) if isinstance(source, str) else _of_syntax(source)
+def kernels(
+    source: str | Unit, defines: Mapping[str, int | str] | None = None
+) -> tuple[Kernel, ...]:
+    """The kernels of a text, in order of appearance.
+
+    ``defines`` are all macros from outside of it; None where nobody knows them.
+    """
+    if isinstance(source, str):
+        source = lift(source, defines, foreign=defines is None)
+    return _of(source)
 
 
 @lru_cache(maxsize=128)
-def _of_text(text: str) -> tuple[Kernel, ...]:
+def _of(unit: Unit) -> tuple[Kernel, ...]:
     """Every stage asks for those of the same text."""
-    return _of_syntax(parse(text))
-
-
-def _of_syntax(syntax: Syntax) -> tuple[Kernel, ...]:
-    accesses = Accesses(syntax)
-    return tuple(_kernel(node, accesses) for node in syntax.kernels())
+    return tuple(_kernel(function, unit) for function in unit.kernels)
 
 
 def select(known: Sequence[Kernel], launch: LaunchDirective) -> Kernel:
@@ -188,41 +178,43 @@ def split_name(expression: str) -> tuple[str, tuple[str, ...]]:
     return base.strip().removeprefix("::"), tuple(filter(None, arguments))
 
 
-def _kernel(node: Node, accesses: Accesses) -> Kernel:
-    uses = accesses.of(node)
-    templates = _template_parameters(node)
+def _kernel(function: Function, unit: Unit) -> Kernel:
+    reading = read(unit, function)
     # A template parameter hides an alias of the same name.
-    visible = {k: v for k, v in accesses.aliases.items() if k not in {t.name for t in templates}}
+    hidden = {parameter.name for parameter in function.template}
+    visible = {name: kind for name, kind in unit.aliases.items() if name not in hidden}
+    start, end = unit.origin.origin(*function.span)
     return Kernel(
-        name="::".join([*_namespaces(node), name_of(node)]),
-        parameters=tuple(_parameter(f, uses.get(f.name, Access()), visible)
-                         for f in formals(node)),
-        template_parameters=templates,
-        line=line_of(node),
-        dynamic_shared=accesses.uses_dynamic_shared(node),
-        launch_bounds=_launch_bounds(node),
-        start_byte=node.start_byte,
-        end_byte=node.end_byte,
+        name=function.name,
+        parameters=tuple(_parameter(v, reading, visible) for v in function.parameters),
+        template_parameters=function.template,
+        line=function.line,
+        dynamic_shared=unit.uses_dynamic_shared(function),
+        launch_bounds=function.launch_bounds,
+        start_byte=start,
+        end_byte=end,
         aliases=tuple(sorted(visible.items())),
-    )  # fmt: skip
+    )
 
 
-def _parameter(formal: Formal, access: Access, aliases: Mapping[str, str]) -> Parameter:
-    spelled, depth, const = resolve(formal.type, aliases)
-    const = const or formal.const
-    depth += formal.depth
-    dtype, lanes = (None, 1) if formal.reference or depth > 1 else element_dtype(spelled)
+def _parameter(variable: Variable, reading: Reading, aliases: Mapping[str, str]) -> Parameter:
+    name, kind = variable.name, variable.type
+    spelled, depth, const = resolve(kind.base, aliases)
+    const = const or kind.const
+    depth += kind.depth + len(variable.extents)
+    dtype, lanes = (None, 1) if kind.reference or depth > 1 else element_dtype(spelled)
     pointer = depth > 0
+    modes = {access.mode for access in reading.of(name)} if pointer or dtype is None else set()
     return Parameter(
-        name=formal.name,
-        ctype=spelled + ("&" if formal.reference else ""),
+        name=name,
+        ctype=spelled + ("&" if kind.reference else ""),
         dtype=dtype,
         pointer=pointer,
         const=const,
-        reads=access.reads and (pointer or dtype is None),
-        writes=access.writes and (pointer or dtype is None) and not const,
-        certain=not pointer or const or access.certain,
-        line=formal.line,
+        reads=not modes <= {"store"},
+        writes=not modes <= {"load"} and not const,
+        certain=not pointer or const or name not in reading.unclear,
+        line=variable.line,
         lanes=lanes,
         depth=depth,
     )
@@ -242,38 +234,3 @@ def _instantiated(
         parameter, ctype=spelled, dtype=dtype, lanes=lanes, depth=depth, pointer=depth > 0,
         const=const, writes=parameter.writes and not const, certain=parameter.certain or const,
     )  # fmt: skip
-
-
-def _template_parameters(function: Node) -> tuple[TemplateParameter, ...]:
-    parent = function.parent
-    listed = parent.child_by_field_name("parameters") if parent is not None else None
-    if parent is None or parent.type != "template_declaration" or listed is None:
-        return ()
-    found = []
-    for node in listed.named_children:
-        is_type = "type_parameter" in node.type
-        default = node.child_by_field_name("default_type" if is_type else "default_value")
-        if is_type:
-            name = text_of(next((c for c in node.children if c.type == "type_identifier"), None))
-        else:
-            name = declared(node.child_by_field_name("declarator")).name
-        pack = node.type.startswith("variadic")
-        found.append(TemplateParameter(name, is_type, text_of(default) or None, pack))
-    return tuple(found)
-
-
-def _namespaces(node: Node) -> Iterable[str]:
-    names = []
-    parent = node.parent
-    while parent is not None:
-        if parent.type == "namespace_definition":
-            names.append(text_of(parent.child_by_field_name("name")))
-        parent = parent.parent
-    return [name for name in reversed(names) if name]
-
-
-def _launch_bounds(function: Node) -> str | None:
-    for node in function.children:
-        if node.type == "launch_bounds":
-            return text_of(node.named_child(0)) or None
-    return None

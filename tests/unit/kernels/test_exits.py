@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.source.exits import early_returns
+from optiml_magic.kernels import exits
+from optiml_magic.kernels.unit import lift
+
+
+def early_returns(text: str) -> tuple[int, ...]:
+    return exits.early_returns(lift(text))
 
 
 @pytest.mark.parametrize(
@@ -38,6 +43,11 @@ def test_what_a_helper_returns_from_is_not_the_kernel() -> None:
     assert early_returns(helper.replace("__device__ int", "__global__ void")) == (2,)
 
 
-@pytest.mark.parametrize("text", ["if (c) return", "\ud800 return", ""])
+@pytest.mark.parametrize("text", ["if (c) return", ""])
 def test_a_text_that_is_no_program_has_none(text: str) -> None:
     assert early_returns(text) == ()
+
+
+def test_lines_are_those_of_the_text_that_macros_stand_in() -> None:
+    text = "#define OUT(c, \\\n v) if (c) { out[0] = v; return; }\n__global__ void k(int c) {\n"
+    assert early_returns(text + "OUT(c,\n 1)\n__syncthreads();\nif (c) return; }") == (4, 5, 7)

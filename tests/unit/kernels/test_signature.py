@@ -4,9 +4,9 @@ import pytest
 from known_texts import KERNELS
 
 from optiml_magic.errors import SourceError
+from optiml_magic.kernels.signature import kernels, select, split_name
 from optiml_magic.source.grammar import parse_directive
 from optiml_magic.source.program import parse_program
-from optiml_magic.source.signature import kernels, select, split_name
 
 READ, WRITTEN, BOTH, NEITHER = (True, False), (False, True), (True, True), (False, False)
 DEVICE = """
@@ -19,6 +19,7 @@ __device__ void twice(float* p) { store(p, 1); store(p + 1, 2); }
 __device__ float load(const float* p, int i) { return p[i]; }
 __device__ void bump(float& r) { r += 1; }
 __device__ void loop(float* p, int n) { if (n) loop(p, n - 1); p[n] = 1; }
+template <class F> __device__ void each(int n, F f) { for (int i = 0; i < n; ++i) f(i); }
 #define AT(i) p[i]
 """
 
@@ -74,6 +75,25 @@ def access(body: str, declaration: str = "float* p"):
         ("auto f = [&](int i) { p[i] = x; }; f(n);", WRITTEN),
         ("for (int i = 0; i < n; ++i) { if (p[i] > x) break; }", READ),
         ("x = sizeof(p[0]);", NEITHER),
+        ("{ float p = 3; p = x; }", NEITHER),
+        ("AT(n) = x;", WRITTEN),
+        ("View v; keep(v, p); v.p[n] = x;", WRITTEN),
+        ("auto f = [=](int i) { return p[i]; }; x = f(n);", READ),
+        ("auto f = [&](float* q) { *q = x; }; f(p);", WRITTEN),
+        ("auto f = [p](int i) { p[i] = x; }; p = nullptr; f(n);", WRITTEN),
+        ("each(n, [&](int i) { p[i] = x; });", WRITTEN),
+        ("[&] { p[n] = x; }();", WRITTEN),
+        ("float** q = &p; (*q)[0] = x;", WRITTEN),
+        ("for (auto& e : {1, 2}) { p[e] = x; }", WRITTEN),
+        ("switch (n) { case 1: p[n] = x; break; default: x = p[0]; }", BOTH),
+        (
+            'auto a = __cvta_generic_to_global(p); asm("st.global.f32 [%0], %1;" :: "l"(a));',
+            WRITTEN,
+        ),
+        ("size_t a = (size_t)p + 4 * n; *(float*)a = x;", WRITTEN),
+        ("float* both[2]; both[0] = p; both[n][1] = x;", WRITTEN),
+        ("float*& q = p; q[0] = x;", WRITTEN),
+        ("__pipeline_memcpy_async(&x, p, 4);", READ),
         ("if (p == nullptr) return;", NEITHER),
         ('asm volatile("ld.global.f32 %0, [%1];" : "=f"(x) : "l"(p + n));', READ),
         ('asm volatile("st.global.f32 [%0], %1;" :: "l"(p + n), "f"(x));', WRITTEN),
@@ -87,10 +107,13 @@ def test_what_is_seen_of_a_pointer(body, seen):
     "body",
     [
         "mystery(p);",
+        "mystery([&](int i) { p[i] = x; });",
+        "cuda::memcpy_async(p, &x, 4, n);",
+        "for (auto& e : p) { e = x; }",
+        "float (*rows)[4] = (float (*)[4])p; rows[n][1] = x;",
+        "cuda::atomic_ref<float>(p[n]).fetch_add(x);",
+        "[q = p + 1](int i) { q[i] = 1; }(n);",
         "x = mystery(p + n)[1];",
-        "AT(n) = x;",
-        "View v; keep(v, p); v.p[n] = x;",
-        "{ float p = 3; p = x; }",
         "float* q(p + 1); q[0] = x;",
         "cuda::atomic_ref<float> r(p[n]); r = x;",
         "Thing t(p); t.set(x);",
@@ -295,7 +318,48 @@ def test_dynamic_shared_memory_is_found_where_it_is_declared(text, dynamic):
     assert only(text).dynamic_shared is dynamic
 
 
-def test_a_macro_counts_only_where_it_is_used():
+def test_a_macro_is_read_where_it_is_used():
     text = "#define AT(i) p[i]\n#define SET(i) AT(i) = 1\n"
-    assert only(text + "__global__ void k(float* p) { p[0] = 1; }").parameters[0].certain
-    assert not only(text + "__global__ void k(float* p) { SET(0); }").parameters[0].certain
+    for body, seen in (("x = p[0];", READ), ("SET(0);", WRITTEN)):
+        (p, _) = only(text + f"__global__ void k(float* p, float x) {{ {body} }}").parameters
+        assert ((p.reads, p.writes), p.certain) == (seen, True)
+
+
+def test_a_member_is_no_parameter_of_that_name():
+    text = "#define GID_X (blockIdx.x * blockDim.x + threadIdx.x)\n"
+    kernel = only(text + "__global__ void k(float* x, const float* y) { x[GID_X] = y[GID_X]; }")
+    assert [(p.reads, p.writes, p.certain) for p in kernel.parameters] == [
+        (False, True, True), (True, False, True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "float* t = p; p = q; q = t;",
+        "std::swap(p, q);",
+        "View v{p}; v.p[i] = 1; p = q; x = v.p[i];",
+    ],
+)
+def test_pointers_that_a_loop_exchanges_lead_to_both(body):
+    loop = f"for (int i = 0; i < n; ++i) {{ q[i] = p[i]; {body} }}"
+    text = f"{DEVICE}__global__ void k(float* p, float* q, int n, float x) {{ {loop} }}"
+    for parameter in only(text).parameters[:2]:
+        assert ((parameter.reads, parameter.writes), parameter.certain) == (BOTH, True)
+
+
+def test_a_pointer_that_a_round_leads_elsewhere_for_the_next():
+    loop = "float* t = p; for (int i = 0; i < n; ++i) { t[i] = 1; t = q; }"
+    p, q, _ = only(f"__global__ void k(float* p, float* q, int n) {{ {loop} }}").parameters
+    assert (p.writes, q.writes) == (True, True)
+
+
+def test_macros_from_outside_choose_what_is_read():
+    text = (
+        "#ifdef FAST\n__global__ void fast(REAL* p) { p[0] = 1; }\n"
+        "#else\n__global__ void slow(float* p) { p[0] = 1; }\n#endif\n"
+    )
+    (fast,) = kernels(text, {"FAST": "1", "REAL": "double"})
+    assert (fast.name, fast.parameters[0].dtype) == ("fast", "<f8")
+    assert [kernel.name for kernel in kernels(text, {})] == ["slow"]
+    assert [kernel.name for kernel in kernels(text)] == ["fast", "slow"]

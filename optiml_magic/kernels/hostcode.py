@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.signature import Kernel, kernels, split_name
+from optiml_magic.kernels.unit import Unit, lift
 from optiml_magic.source.definitions import Definition, definitions
 from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.edits import Edit, apply
@@ -17,7 +19,6 @@ from optiml_magic.source.expressions import Expression, parse_expression
 from optiml_magic.source.formals import declared, formals, text_of
 from optiml_magic.source.notes import Note
 from optiml_magic.source.program import parse_program
-from optiml_magic.source.signature import Kernel, kernels, split_name
 from optiml_magic.source.syntax import line_of, name_of, parse, walk
 from optiml_magic.source.values import Values, constants, tidy
 
@@ -66,7 +67,8 @@ def drop_host_code(
         if function is None:
             told = f"dropped host line {line_of(node)}: `{_first_line(node)}`"
             notes.append(Note("dropped_line", told))
-    directives, more = _launches(syntax, defines or {})
+    unit = lift(text, defines, foreign=True)
+    directives, more = _launches(syntax, unit, defines or {})
     device_text = apply(text, [_blanked(syntax.text, node) for node in dropped]).rstrip() + "\n"
     program = parse_program(device_text)
     if program.launches:
@@ -194,7 +196,7 @@ class _HostValues(Values):
 
 
 def _launches(
-    syntax: Syntax, defines: Mapping[str, int]
+    syntax: Syntax, unit: Unit, defines: Mapping[str, int]
 ) -> tuple[list[LaunchDirective], list[Note]]:
     """A directive for the first launch of each kernel, and notes on what could not be said."""
     found: list[LaunchDirective] = []
@@ -202,7 +204,7 @@ def _launches(
     seen: dict[str, str] = {}
     buffers: dict[str, str] = {}
     fixed, functions = {**defines, **constants(syntax)}, definitions(syntax)
-    for call in _calls(syntax, notes):
+    for call in _calls(syntax, unit, notes):
         directive = _directive(call, fixed, functions, buffers)
         if directive is None:
             told = (
@@ -228,8 +230,8 @@ def _launches(
     return found, notes
 
 
-def _calls(syntax: Syntax, notes: list[Note]) -> Iterator[_Call]:
-    known = kernels(syntax)
+def _calls(syntax: Syntax, unit: Unit, notes: list[Note]) -> Iterator[_Call]:
+    known = kernels(unit)
     for node in walk(syntax.root):
         if node.type != "kernel_call_syntax" or node.parent is None:
             continue

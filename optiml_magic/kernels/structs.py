@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from optiml_magic.source.aliases import resolve, type_aliases
+from optiml_magic.source.aliases import resolve
 from optiml_magic.source.dtypes import element_dtype
 from optiml_magic.source.formals import declared, text_of
-from optiml_magic.source.syntax import Syntax, line_of, parse, walk
+from optiml_magic.source.syntax import Syntax, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tree_sitter import Node
+
+    from optiml_magic.kernels.unit import Unit
 
 _STRUCTS = frozenset({"struct_specifier", "class_specifier"})
 
@@ -30,11 +32,10 @@ class Member:
     line: int
 
 
-def members(source: str | Syntax, name: str) -> tuple[Member, ...]:
+def members(unit: Unit, name: str) -> tuple[Member, ...]:
     """The members of the struct of that name, in order; empty where the text does not define it."""
-    syntax = parse(source) if isinstance(source, str) else source
-    body = _body(syntax, name.rsplit("::", 1)[-1])
-    return tuple(_members(body, type_aliases(syntax))) if body is not None else ()
+    body = _body(unit.syntax, name.rsplit("::", 1)[-1])
+    return tuple(_members(body, unit)) if body is not None else ()
 
 
 def _body(syntax: Syntax, name: str) -> Node | None:
@@ -49,18 +50,19 @@ def _body(syntax: Syntax, name: str) -> Node | None:
     return None
 
 
-def _members(body: Node, aliases: dict[str, str]) -> Iterator[Member]:
+def _members(body: Node, unit: Unit) -> Iterator[Member]:
     for node in body.named_children:
         if node.type != "field_declaration":
             continue
-        spelled, depth, _ = resolve(text_of(node.child_by_field_name("type")), aliases)
+        spelled, depth, _ = resolve(text_of(node.child_by_field_name("type")), unit.aliases)
         for declarator in node.children_by_field_name("declarator"):
             shape = declared(declarator)
             if shape.function or not shape.name:
                 continue
             pointer = bool(depth) or shape.reference or _points(declarator)
             dtype, lanes = (None, 1) if pointer else element_dtype(spelled)
-            yield Member(shape.name, dtype, lanes, pointer, shape.array, line_of(declarator))
+            line = unit.line(declarator.start_byte, declarator.end_byte)
+            yield Member(shape.name, dtype, lanes, pointer, shape.array, line)
 
 
 def _points(declarator: Node) -> bool:

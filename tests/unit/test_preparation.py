@@ -1,0 +1,49 @@
+"""From a program's text to something that can be run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optiml_magic.evaluation import Evaluator
+from optiml_magic.model.task import Task
+from optiml_magic.optimize import session
+from optiml_magic.preparation import Prepared
+from optiml_magic.problem import prepare
+from optiml_magic.settings import resolve
+from optiml_magic.source import syntax
+
+TEXT = """
+#define WIDTH 32
+struct Pair {{ float a, b; }};
+__constant__ float scale[2];
+__device__ int launches;
+#pragma optiml tune T in {{1, 2}} = 1
+#pragma optiml launch k grid(cdiv(n, 32)) block(WIDTH_)
+__global__ void k(const Pair* x, float* out, int n) {{
+    int i = blockIdx.x * WIDTH + threadIdx.x;
+    if (i >= n) return;
+    out[i] = scale[0] * x[i].a + scale[1] * x[i].b * {value}f * T;
+}}
+""".replace("WIDTH_", "32")
+
+
+def test_a_fresh_text_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = np.ones(64, np.dtype([("a", "f4"), ("b", "f4")]))
+    scale, out = np.ones(2, np.float32), np.zeros(64, np.float32)
+    inputs = {"x": pairs, "scale": scale, "out": out, "n": 64}
+    problem = prepare(Task(TEXT.format(value="1.0"), inputs=inputs), seeds=1)
+    cases = [instance.case for instance in problem.instances]
+    parsed: list[bytes] = []
+
+    def counted(text: bytes) -> bytes:
+        parsed.append(text)
+        return text
+
+    with session(resolve({"device": "emulated"}), cases) as members:
+        prepare_program = Evaluator(problem, members.tools)._prepare
+        monkeypatch.setattr(syntax, "_mask_attributes", counted)  # every parse goes through it
+        made = prepare_program(TEXT.format(value="3.25"))
+    assert isinstance(made, Prepared), made
+    assert len(parsed) == 1
+    assert made.build.early_returns == (10,)
