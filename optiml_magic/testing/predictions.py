@@ -213,9 +213,9 @@ def _execute(launch: LaunchTrace, sides: dict[_Key, _Side], *, by_line: bool) ->
             threads, offsets = rows.setdefault((key, touch.width), ([], []))
             threads.append(owner)
             offsets.append(touch.offset)
-    for (key, width), (threads, offsets) in rows.items():
+    for (side, width), (threads, offsets) in rows.items():
         spans = np.array(threads, np.int64), np.array(offsets, np.int64), width
-        sides.setdefault(key, _Side()).ran.append(spans)
+        sides.setdefault(side, _Side()).ran.append(spans)
 
 
 def _ends(side: _Side) -> Iterable[int]:
