@@ -221,7 +221,8 @@ class Executor(LoopReader):
         writes = any(ASSEMBLY_WRITES.search(m.text) for m in code)
         if statement.inner or not (reads or writes):
             return False
-        modes: list[Mode] = [*(["load"] if reads else []), *(["store"] if writes else [])]
+        wanted: tuple[tuple[Mode, bool], ...] = (("load", reads), ("store", writes))
+        modes = [mode for mode, used in wanted if used]
         names = (m for m in statement.mentions if isinstance(m, Name))
         for variable in dict.fromkeys(m.variable for m in names if m.variable is not None):
             held = self.value(Name(None, variable.name, variable)).holds

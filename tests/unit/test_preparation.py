@@ -41,7 +41,7 @@ def test_a_fresh_text_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return text
 
     with session(resolve({"device": "emulated"}), cases) as members:
-        prepare_program = Evaluator(problem, members.tools)._prepare  # noqa: SLF001
+        prepare_program = Evaluator(problem, members.tools)._prepare
         monkeypatch.setattr(syntax, "_mask_attributes", counted)  # every parse goes through it
         made = prepare_program(TEXT.format(value="3.25"))
     assert isinstance(made, Prepared), made
