@@ -17,6 +17,7 @@ from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.roofline import Roofs
 from optiml_magic.problem import Problem
+from optiml_magic.problem.facts import FactFinder
 from optiml_magic.profilers.roofline import stand
 from optiml_magic.profilers.work import LeastWork
 from optiml_magic.source.program import parse_program
@@ -34,7 +35,7 @@ class Diagnosis:
         hit_rates: HitRates,
     ) -> None:
         first = problem.instances[0]
-        self._buffers = {b.name: b.array.nbytes for b in first.case.buffers}
+        self._facts = FactFinder(problem, chip)
         # What computes with arrays of CuPy or torch cannot be followed.
         task = replace(problem.task, reference=None) if problem.homes else problem.task
         self._work = LeastWork(task, first.values, first.case.buffers)
@@ -67,7 +68,8 @@ class Diagnosis:
         build, job = run
         program = parse_program(candidate.text)
         roofs = self._roofs()
-        subject = Subject(self._chip, roofs, measured, program, build, job.plan, self._buffers)
+        facts = self._facts(program, build, job.plan)
+        subject = Subject(self._chip, roofs, measured, program, build, job.plan, facts)
         root = self._measured.get(0) or measured
         standing = stand(measured, self._work(root), roofs)
         findings = diagnose(self._tools, standing.kind, subject)

@@ -95,7 +95,7 @@ def session(
     choice = choose(settings.device)
     plugins = load()
     hosted = _compiler(settings, options)
-    compiler = CachedCompiler(hosted, settings.cache)
+    compiler = CachedCompiler(hosted, settings.compiled)
     if not choice.is_emulated:
         require_release(compiler.version, compiler.major, choice.driver)
     device = HostedDevice(choice.name, seconds=settings.run_seconds)
@@ -337,7 +337,7 @@ class _Calls:
     def _in_process(self) -> InProcess:
         options = options_of(self._problem.task, self._settings)
         hosted = self._opened.enter_context(closing(_compiler(self._settings, options)))
-        return InProcess(self._problem, CachedCompiler(hosted, self._settings.cache), options)
+        return InProcess(self._problem, CachedCompiler(hosted, self._settings.compiled), options)
 
 
 def _batch(members: Session) -> int:

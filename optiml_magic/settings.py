@@ -15,7 +15,7 @@ from optiml_magic.errors import UsageError
 
 @dataclass(frozen=True)
 class Settings:
-    """Values in force. ``home`` holds the caches and the journals of runs."""
+    """Values in force. ``home`` holds the caches, what was learned, and the journals of runs."""
 
     device: str = "auto"  # OPTIML_DEVICE
     llm: str = "auto"  # OPTIML_LLM: a model's name, none, or auto; its key is in OPENAI_API_KEY
@@ -37,21 +37,22 @@ class Settings:
     experience: bool = True  # OPTIML_EXPERIENCE: 1 or 0, learn from earlier runs and add to them
     energy: bool = False  # OPTIML_ENERGY: measure it too, two seconds a program, on a GPU
     home: Path = Path("~/.cache/optiml")  # OPTIML_HOME
+    cache: str = ""  # OPTIML_CACHE: another folder for what is only kept to save time
 
     @property
-    def cache(self) -> Path:
+    def compiled(self) -> Path:
         """The compile cache's folder."""
-        return self.home / "compiled"
+        return self._caches / "compiled"
 
     @property
     def disassembled(self) -> Path:
         """The folder of the cubins' machine code as text."""
-        return self.home / "disassembled"
+        return self._caches / "disassembled"
 
     @property
     def objects(self) -> Path:
         """The folder of the emulated device's object code."""
-        return self.home / "objects"
+        return self._caches / "objects"
 
     @property
     def experience_file(self) -> Path:
@@ -62,6 +63,10 @@ class Settings:
     def runs(self) -> Path:
         """The folder of the journals."""
         return self.home / "runs"
+
+    @property
+    def _caches(self) -> Path:
+        return Path(self.cache).expanduser() if self.cache else self.home
 
 
 _POSITIVE = (

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,10 +41,27 @@ def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One folder of compiled programs for all tests of a run, whichever worker they are on."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "caches"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPTIML_CACHE", str(folder))
+        yield folder
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Journals, experience and the compile cache of a test stay in its own folder."""
+    """Journals and experience of a test stay in its own folder; code is compiled once."""
     monkeypatch.delenv("OPTIML_EXPERIENCE", raising=False)
     folder = tmp_path / "optiml"
     monkeypatch.setenv("OPTIML_HOME", str(folder))
     return folder
+
+
+@pytest.fixture
+def own_caches(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """For a test that looks at the caches: nothing is in them yet."""
+    monkeypatch.delenv("OPTIML_CACHE")
+    return home

@@ -9,6 +9,7 @@ import numpy as np
 
 from optiml_magic.errors import BindingError
 from optiml_magic.kernels.signature import Parameter
+from optiml_magic.kernels.structs import members
 from optiml_magic.kernels.unit import Unit
 from optiml_magic.model.dtypes import DType, numbers, title
 
@@ -34,7 +35,7 @@ def struct_dtype(
         )
     if dtype is not None:
         return dtype
-    if unit.members(parameter.ctype):
+    if members(unit, parameter.ctype):
         raise BindingError(
             f"`{name}` is a struct `{parameter.ctype}`, and no array tells its layout",
             fix=f"define `{name}` as an array of {suggested(unit, parameter.ctype)}",
@@ -67,7 +68,7 @@ def refuse(unit: Unit, parameter: Parameter, name: str) -> None:
     elif parameter.depth > 1:
         message = "a pointer to pointers or to rows, which is not supported"
         fix = f"take one flat array, and index it: {name}[row * cols + col]"
-    elif pointers := [m for m in unit.members(parameter.ctype) if m.pointer]:
+    elif pointers := [m for m in members(unit, parameter.ctype) if m.pointer]:
         member = pointers[0]
         raise BindingError(
             f"the member `{member.name}` of `{parameter.ctype}` is a pointer, and arrays hold no "
@@ -82,7 +83,7 @@ def refuse(unit: Unit, parameter: Parameter, name: str) -> None:
 
 def suggested(unit: Unit, ctype: str) -> str:
     """A dtype to paste for a struct of the text, where its members are plain."""
-    found = unit.members(ctype)
+    found = members(unit, ctype)
     if not found or any(m.dtype is None or m.array for m in found):
         return "np.dtype([(member, type), ...], align=True)"
     spelled = [(m.name, np.dtype(m.dtype).name, m.lanes) for m in found]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
-from optiml_magic.emulator.library import closure
+from optiml_magic.emulator.library import parts
 from optiml_magic.emulator.objects import ObjectCache, key_of
 from optiml_magic.emulator.ternlog import is_suspect, without_avx512
 from optiml_magic.ptx.parser import split
@@ -29,12 +29,12 @@ class Native:
     """
 
     def __init__(self, text: str, worker: str, objects: Path | None = None) -> None:
-        whole = complete(text, worker)
+        own, *library = complete(text, worker)
         with _LOCK:
             machine = _machine()
-            code = _object(whole, machine, ObjectCache(objects) if objects else None)
             self._engine = llvm.create_mcjit_compiler(_module("", machine), machine)
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+            for code in _objects(own, library, ObjectCache(objects) if objects else None):
+                self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             self._engine.finalize_object()
         self.worker = self.address(worker)
 
@@ -42,26 +42,49 @@ class Native:
         return int(self._engine.get_function_address(function))
 
 
-def _object(text: str, machine: Any, cache: ObjectCache | None) -> bytes:
+def _objects(own: str, library: Sequence[str], cache: ObjectCache | None) -> list[bytes]:
+    """The object code of every part, all for the same features: they pass each other vectors."""
+
+    def made(change: Callable[[str], str]) -> list[bytes]:
+        keep = _KNOWN if cache is None else cache
+        known = [_object(text, change, keep) for text in library]
+        return [_object(own, change, cache), *known]
+
+    codes = made(str)
+    return made(without_avx512) if any(map(is_suspect, codes)) else codes  # slower, and right
+
+
+def _object(text: str, change: Callable[[str], str], kept: Kept | None) -> bytes:
     """Object code for this processor. The text decides, so no version of ours is in the key."""
-    if cache is None:
-        return _compiled(text, machine)
-    key = key_of([text, _PASSES, machine.triple, *_processor(), *_versions()])
-    known = cache.get(key)
+    if kept is None:
+        return _compiled(text, _machine(change))
+    cpu, features = _processor()
+    key = key_of([text, _PASSES, llvm.get_process_triple(), cpu, change(features), *_versions()])
+    known = kept.get(key)
     if known is None:
-        known = _compiled(text, machine)
-        cache.put(key, known)
+        known = _compiled(text, _machine(change))
+        kept.put(key, known)
     return known
 
 
+class _Known:
+    """The library's object code of this process, for who names no folder."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, bytes] = {}
+
+    def get(self, key: str) -> bytes | None:
+        return self._codes.get(key)
+
+    def put(self, key: str, content: bytes) -> None:
+        self._codes[key] = content
+
+
+_KNOWN = _Known()
+Kept = ObjectCache | _Known
+
+
 def _compiled(text: str, machine: Any) -> bytes:
-    code = _emitted(text, machine)
-    if is_suspect(code):  # slower, and right
-        code = _emitted(text, _machine(without_avx512))
-    return code
-
-
-def _emitted(text: str, machine: Any) -> bytes:
     module = _module(text, machine)
     _optimise(module, machine)
     return bytes(machine.emit_object(module))
@@ -74,15 +97,27 @@ def _module(text: str, machine: Any) -> Any:
     return module
 
 
-def complete(text: str, worker: str) -> str:
-    """The kernels' text with the library functions that it uses, and all declarations."""
-    whole = "\n".join([text, *closure(f"{text}\n@{worker}( @om_replay(")])
+def complete(text: str, worker: str) -> list[str]:
+    """The kernels' text, and one for each function of the library that stands by itself.
+
+    Each has the inlined functions that it uses, and all declarations. Every kernel shares those of
+    the library, so the machine code of most of what a small kernel needs is there already.
+    """
+    own, *library = parts(text, (worker, "om_replay"))
+    return [_declared(own), *map(_declared_once, library)]
+
+
+def _declared(text: str) -> str:
+    """With the declarations of what is neither defined nor declared in it."""
     declared: dict[str, str] = {}
-    for result, name, arguments in _CALL.findall(whole):
+    for result, name, arguments in _CALL.findall(text):
         if not name.startswith("om_"):
             types = ", ".join(_ARGUMENT.match(a)[0] for a in split(arguments))  # type: ignore[index]
             declared[name] = f"declare {result} @{name}({types})"
-    return "\n".join([*declared.values(), whole])
+    return "\n".join([*declared.values(), text])
+
+
+_declared_once = cache(_declared)
 
 
 @cache
@@ -114,6 +149,7 @@ def _machine(change: Callable[[str], str] = str) -> Any:
     )
 
 
+@cache
 def _processor() -> tuple[str, str]:
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
@@ -122,7 +158,7 @@ def _versions() -> tuple[str, str]:
     return llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info))
 
 
-_PASSES = "O1, ternlog"  # with _optimise: change it when that changes
+_PASSES = "O1, ternlog, parts"  # with _optimise: change it when that changes
 
 
 def _optimise(module: Any, machine: Any) -> None:

@@ -17,6 +17,7 @@ from optiml_magic.ptx.traits import kind
 # that one float64 product among twenty instructions is three of them.
 _PART = 0.02
 _METRIC = "smsp__inst_executed_pipe_fp64.sum"
+_DOUBLES = ("double", "double2", "double3", "double4")
 _EXECUTED = "smsp__inst_executed.sum"
 
 
@@ -71,12 +72,12 @@ def _meant(subject: Subject) -> bool:
         for i in code.instructions
         if kind(i) == "fp64" and i.base not in ("cvt", "mov")
     }
-    if codes and all("printf" in subject.text(line) for line in lines):
+    if codes and all("printf" in subject.lines.calls(line) for line in lines):
         return True
     doubles = any("double" in p.ctype for p in subject.parameters.values()) or any(
         "double" in (launch.kernel or "") for launch in subject.program.launches
     )
-    return doubles or subject.line_of(r"\bdouble[234]?\b") > 0
+    return doubles or subject.lines.spells(*_DOUBLES)
 
 
 def _line(subject: Subject) -> int:

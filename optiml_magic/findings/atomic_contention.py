@@ -19,7 +19,6 @@ _PART = 0.02  # of the executed instructions
 _UNIT = "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed"
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"
 _SPACES: tuple[Space, ...] = ("global", "shared")
-_CALL = r"\batomic[A-Z]\w*\s*\("
 
 
 class AtomicContention:
@@ -34,10 +33,10 @@ class AtomicContention:
     def diagnose(self, subject: Subject) -> Iterator[Finding]:
         busy = subject.measured.get(_UNIT)
         if busy is not None and busy >= _BUSY:
-            line = subject.line_of(_CALL)
+            line = subject.lines.first("atomic", "global")
             evidence = Evidence(_UNIT, busy, _BUSY, "%", "ncu", line)
             cause = f"The busiest of the L2's atomic units works {busy:.0f} % of the time"
-            yield _finding(subject, line, cause, evidence, busy / 100)
+            yield _finding(subject, (line, "global"), cause, evidence, busy / 100)
             return
         for _, counts in counted(subject):
             for space in _SPACES:
@@ -59,11 +58,14 @@ def _contended(subject: Subject, site: MemoryCounters, share: float) -> Finding:
         "turns_per_request", turns, _TURNS, "turn/request", subject.counted_by, site.line
     )
     cause = f"{turns:.0f} of 32 lanes meet at one address in each {site.space} atomic"
-    return _finding(subject, site.line, cause, evidence, share)
+    return _finding(subject, (site.line, site.space), cause, evidence, share)
 
 
-def _finding(subject: Subject, line: int, cause: str, evidence: Evidence, share: float) -> Finding:
-    where = f" on {of_name(line, _target(subject, line))}" if line else ""
+def _finding(
+    subject: Subject, at: tuple[int, Space], cause: str, evidence: Evidence, share: float
+) -> Finding:
+    line, space = at
+    where = f" on {of_name(line, subject.lines.array(line, 'atomic', space))}" if line else ""
     return Finding(
         tool=AtomicContention.name,
         severity=severity(saved(share)),
@@ -84,10 +86,3 @@ def _finding(subject: Subject, line: int, cause: str, evidence: Evidence, share:
         gain=(1.0, min(8.0, saved(share))),
         reason="one addition for many in place of many in turn",
     )
-
-
-def _target(subject: Subject, line: int) -> str:
-    text = subject.text(line)
-    _, _, inside = text.partition("atomic")
-    name = inside.partition("(")[2].lstrip("& \t").split("[")[0].split(",")[0].strip()
-    return name if name.isidentifier() else ""

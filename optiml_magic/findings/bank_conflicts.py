@@ -57,7 +57,7 @@ def _from_sums(subject: Subject) -> Iterator[Finding]:
 def _finding(subject: Subject, access: MemoryCounters, gain: float) -> Finding:
     per_request = access.wavefronts / access.requests
     cause = "lanes add to the same words" if access.access == "atomic" else "lanes share a bank"
-    where = of_name(access.line, subject.array(access.line, access.access))
+    where = of_name(access.line, subject.lines.array(access.line, access.access, "shared"))
     return Finding(
         tool=BankConflicts.name,
         severity=severity(gain),

@@ -66,7 +66,7 @@ def _busiest(subject: Subject) -> int:
         for line in counts.lines:
             found[line.line] = found.get(line.line, 0) + line.by_class.get("barrier", 0)
     most = max(found, key=lambda line: found[line], default=0)
-    return most if found.get(most) else subject.line_of(r"\b__syncthreads\b")
+    return most if found.get(most) else subject.lines.first_barrier
 
 
 def _finding(line: int, cause: str, evidence: Evidence, share: float) -> Finding:

@@ -38,7 +38,8 @@ class CacheReuse:
         ]
         most = max(loads, key=lambda m: m.sectors, default=None)
         line = most.line if most else 0
-        where = f" (the load on {of_name(line, subject.array(line, 'load'))} most of all)"
+        named = of_name(line, subject.lines.array(line, "load", "global"))
+        where = f" (the load on {named} most of all)"
         again = 1 - least / read
         yield Finding(
             tool=self.name,

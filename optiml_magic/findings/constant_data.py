@@ -32,7 +32,8 @@ class ConstantData:
             total = sum(m.requests for m in loads)
             for load in by_line(filter(_uniform, counts.memory), "global"):
                 often = load.requests >= max(_PART * total, _BUSY * counts.warp_instructions)
-                small = [n for n in subject.arrays(load.line, "load") if _small(subject, n)]
+                names = subject.lines.arrays(load.line, "load", "global")
+                small = [name for name in names if _small(subject, name)]
                 if often and len(small) == 1:
                     name = small[0]
                     yield _finding(subject, load, name, load.requests / counts.warp_instructions)

@@ -77,6 +77,6 @@ def _busiest(subject: Subject) -> tuple[int, str, bool]:
     if not sites:
         return 0, "", False
     most = max(sites, key=lambda m: m.sectors)
-    name = subject.array(most.line, most.access)
+    name = subject.lines.array(most.line, most.access, "global")
     where = f", most of it for the {most.access} on {of_name(most.line, name)}"
     return most.line, where, most.sectors > _WASTED * most.ideal

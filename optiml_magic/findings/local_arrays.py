@@ -33,9 +33,9 @@ class LocalArrays:
             if not sites or requests < _PART * counts.warp_instructions:
                 continue
             most = max(sites, key=lambda m: (m.requests, m.access == "load"))
-            if not subject.arrays(most.line, most.access):
+            if not subject.lines.arrays(most.line, most.access, "local"):
                 continue  # an object whose address is taken, or the arguments of printf
-            where = of_name(most.line, subject.array(most.line, most.access))
+            where = of_name(most.line, subject.lines.array(most.line, most.access, "local"))
             yield Finding(
                 tool=self.name,
                 severity="warning",

@@ -66,7 +66,7 @@ def _finding(subject: Subject, loop: Loop, filled: float) -> Finding:
     assert chain is not None
     line = chain.slowest.line
     ratio = chain.cycles / filled
-    where = of_name(line, subject.assigned(line))
+    where = of_name(line, subject.lines.assigned(line))
     return Finding(
         tool=LowIlp.name,
         severity="warning" if ratio > 2 * _RATIO else "note",

@@ -62,7 +62,7 @@ def _shares(counts: KernelCounters) -> bool:
 
 def _finding(subject: Subject, found: list[MemoryCounters]) -> Finding:
     most = max(found, key=lambda m: (m.access == "load", m.sectors))
-    where = of_name(most.line, subject.array(most.line, most.access))
+    where = of_name(most.line, subject.lines.array(most.line, most.access, "global"))
     times = 16 // most.width
     return Finding(
         tool=ScalarAccess.name,

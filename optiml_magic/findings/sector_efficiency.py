@@ -43,7 +43,7 @@ class SectorEfficiency:
 def _finding(subject: Subject, access: MemoryCounters, excess: float) -> Finding:
     per_request = access.sectors / access.requests
     ideal = access.ideal / access.requests
-    where = of_name(access.line, subject.array(access.line, access.access))
+    where = of_name(access.line, subject.lines.array(access.line, access.access, "global"))
     stem = f"pipe_lsu_mem_global_op_{_SHORT[access.access]}"
     sectors = f"l1tex__t_sectors_{stem}.sum"
     factor = (1.01, access.sectors / access.ideal)

@@ -50,7 +50,7 @@ def _reused(counts: KernelCounters) -> list[MemoryCounters]:
 
 def _finding(subject: Subject, loads: list[MemoryCounters], again: float) -> Finding:
     most = max(loads, key=lambda m: m.sectors)
-    where = of_name(most.line, subject.array(most.line, "load"))
+    where = of_name(most.line, subject.lines.array(most.line, "load", "global"))
     share = max(subject.share("lsu") or 0.0, subject.share("latency") or 0.0)
     gain = saved(0.75 * share) if share else 3.0
     return Finding(

@@ -8,7 +8,6 @@ Guide, "Division Modulo Operations".
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -25,10 +24,13 @@ _TRAFFIC = 0.7  # of the time that memory may take before arithmetic stops to ma
 _INTEGER32, _INTEGER64, _FLOAT, _DOUBLE = 22, 90, 10, 25
 _METRIC = "smsp__inst_executed.sum"
 # Functions that have a fast form or a cheaper way; ``expf`` is nearly as short as ``__expf``.
-_EXACT = re.compile(
-    r"(?<![\w.>])(?:std\s*::\s*)?((?:a?(?:sin|cos|tan)h?|atan2|sincos|sinpi|cospi|pow|log|log2|log10"
-    r"|log1p|expm1|exp10|erfc?|cbrt|fmod|remainder|hypot|[lt]gamma)f?)\s*\("
-)
+_EXACT = frozenset(
+    {
+        "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh",
+        "atanh", "atan2", "sincos", "sinpi", "cospi", "pow", "log", "log2", "log10", "log1p",
+        "expm1", "exp10", "erf", "erfc", "cbrt", "fmod", "remainder", "hypot", "lgamma", "tgamma",
+    }
+)  # fmt: skip
 _CHEAP = 6  # instructions on a line for each call, what a fast form and its surroundings take
 
 
@@ -103,7 +105,7 @@ def _calls(run: Run, counts: KernelCounters, subject: Subject) -> dict[int, tupl
     found: dict[int, tuple[float, str]] = {}
     for counted_line in counts.lines:
         line, executed = counted_line.line, counted_line.warp_instructions
-        names = _EXACT.findall(subject.text(line))
+        names = [n for n in subject.lines.calls(line) if {n, n.removesuffix("f")} & _EXACT]
         body = static[line] - _CHEAP * len(names)
         if names and body > 0 and executed:
             found[line] = executed * body / static[line], f"call of `{names[0]}`"
@@ -152,7 +154,7 @@ _ADVICE = {
 
 
 def _finding(subject: Subject, line: int, what: str, share: float, gain: float) -> Finding:
-    target = subject.assigned(line)
+    target = subject.lines.assigned(line)
     value = f" for `{target}`" if target else ""
     return Finding(
         tool=SlowMath.name,

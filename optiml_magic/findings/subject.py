@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from optiml_magic.chips import Chip
 from optiml_magic.findings.code import Code, codes
-from optiml_magic.kernels.signature import Parameter, kernels
-from optiml_magic.kernels.unit import lift_program
+from optiml_magic.findings.lines import Lines
+from optiml_magic.kernels.read import read
+from optiml_magic.kernels.reading import Reading
+from optiml_magic.kernels.signature import Parameter, kernels, split_name
+from optiml_magic.kernels.unit import Unit, lift_program
 from optiml_magic.model.build import Build
-from optiml_magic.model.counters import Access, KernelCounters
+from optiml_magic.model.counters import KernelCounters
+from optiml_magic.model.facts import Facts
 from optiml_magic.model.launch import Launch, LaunchPlan
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.roofline import Roofs
 from optiml_magic.source.program import Program
-
-_ASSIGNED = re.compile(r"(?<![=!<>])(?:<<|>>|[+\-*/%&|^])?=(?!=)")
-_INDEXED = re.compile(r"\b([A-Za-z_]\w*)\s*\[")
-_FOR = re.compile(r"\bfor\s*\([^;]*;[^;]*;[^;{)]*\)")
-_TARGET = re.compile(r"([A-Za-z_]\w*)(?:\s*\[[^\]]*\])*\s*$")
 
 DRAM_BYTES = "dram__bytes.sum"
 # What ncu says of the resources that the time model of the emulated device has terms for.
@@ -58,7 +56,7 @@ class Run:
 class Subject:
     """One program on one chip, as measured, under the roofs that this chip has.
 
-    ``buffers`` has the bytes of each array by name.
+    ``facts`` are those of its launches; None where it was bound to nothing.
     """
 
     chip: Chip
@@ -67,7 +65,12 @@ class Subject:
     program: Program
     build: Build
     plan: LaunchPlan
-    buffers: Mapping[str, int] = field(default_factory=dict)
+    facts: Facts | None = None
+
+    @property
+    def buffers(self) -> Mapping[str, int]:
+        """The bytes of each array of the task by name."""
+        return self.facts.buffers if self.facts is not None else {}
 
     @property
     def counted_by(self) -> str:
@@ -124,60 +127,38 @@ class Subject:
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
         """The parameters of all kernels by name."""
-        return {p.name: p for k in kernels(lift_program(self.program)) for p in k.parameters}
-
-    def text(self, line: int) -> str:
-        """A line of the program without its comments; empty where there is none."""
-        return self._lines[line - 1] if 0 < line <= len(self._lines) else ""
-
-    def array(self, line: int, access: Access) -> str:
-        """The array that a line loads from or stores to; empty where that is not certain."""
-        found = self.arrays(line, access)
-        return found[0] if len(found) == 1 else ""
-
-    def arrays(self, line: int, access: Access) -> tuple[str, ...]:
-        """The arrays that a line may load from or store to, each once."""
-        text = self.text(line)
-        sign = _ASSIGNED.search(text)
-        names = list(_INDEXED.finditer(text))
-        at = _target_start(text[: sign.start()]) if sign else -1
-        target = [m for m in names if m.start() == at]
-        stored = [m[1] for m in target]
-        loaded = [m[1] for m in names if m not in target]
-        if sign and sign[0] != "=" and access == "load":
-            loaded += stored
-        return tuple(dict.fromkeys(stored if access == "store" else loaded))
-
-    def assigned(self, line: int) -> str:
-        """The variable that a line assigns to; empty where there is none, or more than one."""
-        text = _FOR.sub("", self.text(line))
-        signs = list(_ASSIGNED.finditer(text))
-        target = _TARGET.search(text[: signs[0].start()]) if len(signs) == 1 else None
-        return target[1] if target else ""
-
-    def line_of(self, pattern: str) -> int:
-        """The first line whose code matches, 0 where none does."""
-        found = (at for at, text in enumerate(self._lines, 1) if re.search(pattern, text))
-        return next(found, 0)
+        return {p.name: p for k in kernels(self._unit) for p in k.parameters}
 
     @cached_property
-    def _lines(self) -> list[str]:
-        return self.program.lexed.code.split("\n")
+    def readings(self) -> tuple[Reading, ...]:
+        """What each kernel of the plan does, once; of all kernels where the plan has none."""
+        spelled = {lowered: name for name, lowered in self.build.names.items()}
+        launched = dict.fromkeys(launch.kernel for launch in self.plan.launches)
+        found = [self._reading(spelled.get(lowered, lowered)) for lowered in launched]
+        return tuple(filter(None, found)) or tuple(
+            read(self._unit, kernel, tuned=self._tuned) for kernel in self._unit.kernels
+        )
 
+    @cached_property
+    def lines(self) -> Lines:
+        """What stands on each line of the program."""
+        return Lines(self._unit, self.readings)
 
-def _target_start(text: str) -> int:
-    """Where the name begins whose element stands at the end of a text; -1 where none does."""
-    text = text.rstrip()
-    while text.endswith("]"):
-        depth, at = 0, len(text)
-        while at and (depth or at == len(text)):
-            at -= 1
-            depth += {"]": 1, "[": -1}.get(text[at], 0)
-        text = text[:at].rstrip()
-        if not text.endswith("]"):
-            name = re.search(r"[A-Za-z_]\w*$", text)
-            return name.start() if name else -1
-    return -1
+    def _reading(self, spelled: str) -> Reading | None:
+        """That of the kernel that a name expression such as ``ns::k<float, 4>`` means."""
+        name, arguments = split_name(spelled)
+        known = self._unit.kernels
+        found = [kernel for kernel in known if kernel.name == name]
+        found = found or [k for k in known if k.name.endswith(f"::{name}")]
+        return read(self._unit, found[0], arguments, tuned=self._tuned) if found else None
+
+    @cached_property
+    def _unit(self) -> Unit:
+        return lift_program(self.program)
+
+    @cached_property
+    def _tuned(self) -> tuple[str, ...]:
+        return tuple(tune.name for tune in self.program.tunes)
 
 
 def of_name(line: int, name: str) -> str:

@@ -95,10 +95,11 @@ def _reuse(subject: Subject, run: Run, found: Instruction | None) -> float | Non
 
 def _finding(subject: Subject, found: Instruction, reuse: float) -> Finding:
     line = found.line
+    where = of_name(line, subject.lines.assigned(line))
     return Finding(
         tool=TensorCores.name,
         severity="warning",
-        cause=f"The sum of products on {of_name(line, subject.assigned(line))} multiplies each "
+        cause=f"The sum of products on {where} multiplies each "
         f"element {reuse:.0f} times, lane by lane: a matrix product without tensor cores.",
         evidence=(
             Evidence("products_per_element", reuse, _REUSE, "product/element",

@@ -5,24 +5,19 @@ Source: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from optiml_magic.findings.base import WORTH, by_line, saved, severity
 from optiml_magic.findings.subject import Subject, counted, of_name
-from optiml_magic.model.counters import MemoryCounters
+from optiml_magic.model.counters import Access, MemoryCounters
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 RATIO = 1.5  # sectors over ideal from which an access counts as uncoalesced
 _MORE = 2.0  # sectors of a request beyond the ideal: a warp over two short rows is no fault
 _SHARE = 0.10  # of all global sectors, below which it is not worth a word
-_SHORT = {"load": "ld", "store": "st", "atomic": "atom"}
-# Of one element of a struct, or of every second to sixteenth number.
-_FIELD = re.compile(
-    r"\]\s*(?:\.|->)\s*\w|\[[^\[\]]*(?:\b(?:[2-9]|1[0-6])\s*\*|\*\s*(?:[2-9]|1[0-6])\b)[^\[\]]*\]"
-)
-_GATHER = re.compile(r"\w\s*\[[^\]]*\w\s*\[")  # an index that is read from memory
-_LOOP = r"\b(?:for|while)\b"
+_SHORT: dict[Access, str] = {"load": "ld", "store": "st", "atomic": "atom"}
+_ONE_WAY: tuple[Access, ...] = ("load", "store")
+_STEPS = range(2, 17)  # elements from lane to lane: every second to sixteenth number is a field
 _WHY = "sectors that nobody asked for take their share of the traffic"
 
 
@@ -53,7 +48,8 @@ class UncoalescedAccess:
 
 def _from_ratios(subject: Subject) -> Iterator[Finding]:
     """Where counters came for the kernel as a whole: how much of each sector was asked for."""
-    for access, short in (("load", "ld"), ("store", "st")):
+    for access in _ONE_WAY:
+        short = _SHORT[access]
         metric = f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{short}.pct"
         used = subject.measured.get(metric)
         if used is None or used >= 100 / RATIO:
@@ -65,7 +61,7 @@ def _from_ratios(subject: Subject) -> Iterator[Finding]:
             cause=f"Only {used:.0f} % of the bytes of each sector that global {access}s touch were "
             "asked for: neighbouring lanes are far apart in memory.",
             evidence=(Evidence(metric, used, 100 / RATIO, "%", "ncu"),),
-            actions=_actions(subject, 0, short, most),
+            actions=_actions(subject, 0, access, most),
             gain=(1.0, most),
             reason=_WHY,
         )
@@ -76,7 +72,7 @@ def _finding(subject: Subject, access: MemoryCounters, gain: float) -> Finding:
     ideal = access.ideal / access.requests
     short = _SHORT[access.access]
     metric = f"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_{short}"
-    where = of_name(access.line, subject.array(access.line, access.access))
+    where = of_name(access.line, subject.lines.array(access.line, access.access, "global"))
     return Finding(
         tool=UncoalescedAccess.name,
         severity=severity(gain),
@@ -92,27 +88,28 @@ def _finding(subject: Subject, access: MemoryCounters, gain: float) -> Finding:
                 access.line,
             ),
         ),
-        actions=_actions(subject, access.line, short, per_request / ideal),
+        actions=_actions(subject, access.line, access.access, per_request / ideal),
         gain=(1.0, gain),
         reason=_WHY,
     )
 
 
-def _actions(subject: Subject, line: int, short: str, most: float) -> tuple[Action, ...]:
-    """What helps, first what the text of the line suggests."""
-    text = subject.text(line)
+def _actions(subject: Subject, line: int, access: Access, most: float) -> tuple[Action, ...]:
+    """What helps, first what the accesses of the line suggest."""
+    sites = subject.lines.sites(line, access, "global")
     along = ("Let threadIdx.x run along the contiguous dimension.", "coalesce_mapping")
     warps = ("Give each row to a warp, whose lanes share the loop over it.", "warp_per_item")
     tile = ("Stage the data through a padded tile in shared memory.", "shared_tile")
     fields = ("Keep each field in an array of its own.", "")
     order = ("Order the work by the index, so that neighbouring lanes meet neighbours.", "")
-    if _GATHER.search(text):
+    if any(site.gathers for site in sites):
         advice = [order, tile, along]
-    elif _FIELD.search(text):
+    elif any(site.of_struct or site.apart in _STEPS for site in sites):
         advice = [fields, tile, along]
     else:
         advice = [along, warps, tile, fields]
-    if not subject.line_of(_LOOP):
+    in_loop = [site.loop is not None for site in sites]
+    if not any(in_loop or (bool(reading.axes) for reading in subject.readings)):
         advice = [one for one in advice if one is not warps]
-    metric = f"l1tex__t_sectors_pipe_lsu_mem_global_op_{short}.sum"
+    metric = f"l1tex__t_sectors_pipe_lsu_mem_global_op_{_SHORT[access]}.sum"
     return tuple(Action(what, rule, metric, factor=(1.1, most)) for what, rule in advice)

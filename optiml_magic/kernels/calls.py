@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from optiml_magic.kernels import types
+from optiml_magic.kernels import groups, types
 from optiml_magic.kernels.evaluation import Evaluator, State
 from optiml_magic.kernels.expressions import Call, Expr, Lambda, Name, Unary
 from optiml_magic.kernels.functions import (
@@ -15,6 +15,7 @@ from optiml_magic.kernels.functions import (
     CONVERTING,
     HARMLESS,
     LANES,
+    PRODUCTS,
     READERS,
     USES,
     WARP_BARRIERS,
@@ -105,11 +106,11 @@ class CallEvaluator(Evaluator):
             return self._atomic(expression, operation)
         if READERS.fullmatch(name) and arguments:
             address = self.value(arguments[0])
-            return self.load(self.element(address, self.number(_ZERO, types.INT), arguments[0]),
+            return self.load(self.element(address, self.number(_ZERO, types.INT)),
                              expression)  # fmt: skip
         if WRITERS.fullmatch(name) and len(arguments) > 1:
             address, value = self.value(arguments[0]), self.value(arguments[1])
-            place = self.element(address, self.number(_ZERO, types.INT), arguments[0])
+            place = self.element(address, self.number(_ZERO, types.INT))
             self.store(place, value, expression, arguments[1])
             return Value(types.VOID)
         if name in USES:
@@ -121,6 +122,13 @@ class CallEvaluator(Evaluator):
             return self.opaque(types.SIZE, address.depends, address.holds)
         if name == "swap" and len(arguments) == 2:
             return self._swap(expression)
+        if name in PRODUCTS and len(arguments) == 2:
+            left, right = (self.value(argument) for argument in arguments)
+            return self.combined("*", left, right)
+        if (group := groups.made(expression)) is not None:
+            for argument in arguments:
+                self.value(argument)
+            return Value(CType(group, "record"))
         if name in ("min", "max", "umin", "umax", "llmin", "llmax") and len(arguments) == 2:
             return self._extreme(name[-3:], expression)
         kind = self.type(name)
@@ -179,7 +187,7 @@ class CallEvaluator(Evaluator):
         address = self.value(expression.arguments[0])
         for argument in expression.arguments[1:]:
             self.value(argument)
-        place = self.element(address, self.number(_ZERO, types.INT), expression.arguments[0])
+        place = self.element(address, self.number(_ZERO, types.INT))
         value = expression.arguments[1] if len(expression.arguments) > 1 else None
         if isinstance(place, Memory):
             self.recorder.access(place, "atomic", self.state.path, expression, value, operation)
@@ -211,18 +219,43 @@ class CallEvaluator(Evaluator):
         assert expression.receiver is not None
         receiver = self.value(expression.receiver)
         values = [self.value(argument) for argument in expression.arguments]
-        if name in ("sync", "arrive_and_wait", "wait", "barrier_wait", "arrive"):
-            self.barrier("other", expression)
+        if name in groups.SYNCS:
+            tile = groups.tile_size(receiver.type.name) is not None
+            block = groups.is_block(receiver.type.name)
+            self.barrier("block" if block else "warp" if tile else "other", expression)
+        standing = self._standing(receiver.type.name, name)
+        if standing is not None:
+            return standing
         held = receiver.holds
         self.recorder.unclear |= held
         for argument, value in zip(expression.arguments, values, strict=True):
             self.recorder.unclear |= value.holds
             self._passed(argument)
-        if isinstance(expression.receiver, Name) and expression.receiver.variable is not None:
-            if receiver.type.kind not in ("vector",):
-                variable = expression.receiver.variable
-                self.recorder.write((variable,), expression)
+        own = expression.receiver
+        if isinstance(own, Name) and own.variable is not None and receiver.type.kind != "vector":
+            self.recorder.write((own.variable,), expression)
         return self.opaque(types.UNKNOWN, receiver.depends, held)
+
+    def _standing(self, group: str, method: str) -> Value | None:
+        """Where a thread stands in a group; None where that is not known."""
+        variable = groups.place(group, method)
+        if variable is not None:
+            fields = {axis: self.builtin(f"{variable}.{axis}") for axis in "xyz"}
+            return Value(CType("dim3", "record"), fields=fields)
+        size = groups.tile_size(group)
+        if size is not None and method in ("size", "num_threads"):
+            return self.number(Polynomial.constant(size), types.UINT)
+        ranked = method in ("thread_rank", "meta_group_rank")
+        if not ranked or (size is None and not groups.is_block(group)):
+            return None
+        rank = self.builtin("threadIdx.z")
+        for axis in "yx":
+            row = self.combined("*", rank, self.builtin(f"blockDim.{axis}"))
+            rank = self.combined("+", row, self.builtin(f"threadIdx.{axis}"))
+        if size is None:
+            return rank
+        op = "%" if method == "thread_rank" else "/"
+        return self.combined(op, rank, self.number(Polynomial.constant(size), types.UINT))
 
     def _unknown(self, expression: Call) -> Value:
         """A function that is not seen: it may do anything with what it gets a pointer to."""
@@ -232,12 +265,16 @@ class CallEvaluator(Evaluator):
             self.forget(expression.callee.variable, expression)
         elif isinstance(expression.callee, Lambda):
             self.disturb(expression.callee.mentions, expression)
-        for argument in expression.arguments:
+        for at, argument in enumerate(expression.arguments):
             value = self.value(argument)
             depends |= value.depends
             held |= value.holds
-            self._passed(argument)
+            if value.target is not None:
+                self.forget(value.target.variable, argument)
+            elif self.may_change(expression, at):
+                self._passed(argument)
         self.recorder.unclear |= held
+        self.forget_escaped()
         self.refer(expression.function, expression.arguments)
         return self.opaque(types.UNKNOWN, depends, held)
 
@@ -248,6 +285,21 @@ class CallEvaluator(Evaluator):
         for at, argument in enumerate(arguments):
             if name.endswith("_ref") or any(f.parameters[at].type.reference for f in functions):
                 self.recorder.unclear |= self.holds(self.place(argument))
+
+    def may_change(self, call: Call, at: int) -> bool:
+        """Whether a call may change the local that is its argument."""
+        name = bare(call.function)
+        functions = self.unit.called(call.function, len(call.arguments))
+        if functions:
+            return any(
+                at >= len(f.parameters) or f.parameters[at].type.reference for f in functions
+            )
+        known = atomic(name) is not None or pure(name) or HARMLESS.fullmatch(name) is not None
+        return not (
+            known or name in BLOCK_BARRIERS or LANES.fullmatch(name) or name == "sizeof"
+            or name.startswith(("__ld", "__st", "make_")) or name in PRODUCTS
+            or self.type(name).kind not in ("record", "unknown")
+        )  # fmt: skip
 
     def _passed(self, argument: Expr) -> None:
         """An argument of an unseen function: a reference to it may be taken."""
@@ -287,8 +339,12 @@ class CallEvaluator(Evaluator):
         for formal in function.parameters[len(expression.arguments) :]:
             default = self.declared(formal)
             bound[formal] = self.opaque(default, frozenset(), frozenset())
+        given = [
+            text if value is None else self.value(value)
+            for text, value in zip(expression.template, expression.values, strict=True)
+        ]
         inner_names, inner_constants = self.unit.instantiated(
-            function, expression.template, names, constants, bound
+            function, given, names, constants, bound
         )
         self.names, self.constants = inner_names, inner_constants
         for formal, value in bound.items():
@@ -303,8 +359,9 @@ class CallEvaluator(Evaluator):
         if self.state.alive or not ends:
             ends.append((self.state, Value(types.VOID)))
         self.frames.pop()
+        result = self.type(function.result.base)
         self.names, self.constants = names, constants
-        value = self._returned(caller, ends, self.type(function.result.base), function)
+        value = self._returned(caller, ends, result, function)
         for variable in captured:  # the function had copies of its own
             if variable in caller.env:
                 self.state.env[variable] = caller.env[variable]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from optiml_magic.kernels import groups
 from optiml_magic.kernels.combining import same
 from optiml_magic.kernels.expressions import (
     Assign,
@@ -18,6 +19,7 @@ from optiml_magic.kernels.expressions import (
     Step,
     Unary,
     Unread,
+    every,
 )
 from optiml_magic.kernels.tree import (
     Block,
@@ -55,6 +57,7 @@ class _Collector:
         self.may_change = may_change
         self.found: dict[Variable, list[Change]] = {}
         self.declared: set[Variable] = set()
+        self.aliases: dict[Variable, Variable] = {}
         self.early = True
 
     def add(self, target: Expr, op: str, value: Expr | None, *, always: bool) -> None:
@@ -62,8 +65,9 @@ class _Collector:
         while isinstance(target, Member) and not target.arrow:
             target = target.base
         if isinstance(target, Name) and target.variable is not None:
-            change = Change(target.variable, op if whole else "?", value, always, self.early)
-            self.found.setdefault(target.variable, []).append(change)
+            variable = self.aliases.get(target.variable, target.variable)
+            change = Change(variable, op if whole else "?", value, always, self.early)
+            self.found.setdefault(variable, []).append(change)
 
     def statement(self, statement: Statement, *, always: bool) -> None:
         if isinstance(statement, Block):
@@ -79,12 +83,30 @@ class _Collector:
             return
         if isinstance(statement, Declare):
             self.declared |= set(statement.variables)
+            for variable in statement.variables:
+                self._refer(variable)
         own = always and isinstance(statement, Declare | Evaluate)
         for expression in statement.expressions:
             # The test of a branch is evaluated in every round, what is inside is not.
             self.expression(expression, always=own or (always and isinstance(statement, If)))
         for inner in statement.statements:
             self.statement(inner, always=False)
+
+    def _refer(self, variable: Variable) -> None:
+        """A reference stands for what it is bound to; to a member of it any change is a change."""
+        target = variable.value
+        if not variable.type.reference or target is None:
+            return
+        whole = isinstance(target, Name)
+        while isinstance(target, Member) and not target.arrow:
+            target = target.base
+        if isinstance(target, Name) and target.variable is not None:
+            self.aliases[variable] = self.aliases.get(target.variable, target.variable)
+            if not whole:
+                self.add(target, "?", None, always=False)
+        else:
+            for part in every(target):
+                self.add(part, "?", None, always=False)
 
     def expression(self, expression: Expr, *, always: bool) -> None:
         if isinstance(expression, Assign):
@@ -100,7 +122,7 @@ class _Collector:
             for at, argument in enumerate(expression.arguments):
                 if isinstance(argument, Name | Member) and self.may_change(expression, at):
                     self.add(argument, "?", None, always=False)
-            if isinstance(expression.receiver, Name):
+            if isinstance(expression.receiver, Name) and expression.function not in groups.ASKING:
                 self.add(expression.receiver, "?", None, always=False)
         elif isinstance(expression, Lambda):
             self.statement(expression.function.body, always=False)

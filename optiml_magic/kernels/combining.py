@@ -8,6 +8,7 @@ from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
     Call,
+    Cast,
     Choice,
     Expr,
     Index,
@@ -137,6 +138,8 @@ def same(one: Expr, other: Expr) -> bool:
         case Member(), Member():
             alike = one.field == other.field and one.arrow == other.arrow
             return alike and same(one.base, other.base)
+        case Cast(), Cast():
+            return one.type == other.type and same(one.operand, other.operand)
         case (Binary(), Binary()) | (Unary(), Unary()):
             alike = one.op == other.op  # type: ignore[attr-defined]
             return alike and _all_same(one, other)

@@ -6,9 +6,8 @@ One walk in the order of execution, on values that are forms over threads, count
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 from optiml_magic.kernels import types
 from optiml_magic.kernels.events import Recorder
@@ -30,22 +29,22 @@ from optiml_magic.kernels.expressions import (
     Unread,
     builtin,
 )
+from optiml_magic.kernels.layouts import lanes
 from optiml_magic.kernels.literals import number
 from optiml_magic.kernels.operations import Operations, bounds
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.reading import Access, Array
 from optiml_magic.kernels.symbols import (
     MEMORY,
     UNKNOWN,
     Always,
-    Compare,
     Condition,
-    Every,
     Some,
     Symbol,
     Untold,
     every,
 )
-from optiml_magic.kernels.tree import Variable
+from optiml_magic.kernels.tree import TemplateParameter, Variable
 from optiml_magic.kernels.types import CType, arithmetic, named, promoted
 from optiml_magic.kernels.unit import Unit
 from optiml_magic.kernels.values import (
@@ -85,6 +84,7 @@ class Evaluator:
     recorder: Recorder
     names: Mapping[str, str]
     constants: Mapping[str, Value]
+    template: tuple[TemplateParameter, ...] = ()
     state: State = field(default_factory=lambda: State({}))
     types: dict[Expr, CType] = field(default_factory=dict)
 
@@ -92,9 +92,41 @@ class Evaluator:
 
     def value(self, expression: Expr) -> Value:
         """What an expression is worth; what it does is recorded."""
-        found = self._HANDLERS[type(expression)](self, expression)
+        found = self._evaluated(expression)
         self.types[expression] = found.type
         return found
+
+    def _evaluated(self, expression: Expr) -> Value:
+        match expression:
+            case Name():
+                return self.name(expression)
+            case Binary():
+                return self.binary(expression)
+            case Literal():
+                return self.literal(expression)
+            case Index():
+                return self.load(self.place(expression), expression)
+            case Member():
+                return self.member(expression)
+            case Call():
+                return self.call(expression)
+            case Unary():
+                return self.unary(expression)
+            case Assign():
+                return self.assign(expression)
+            case Cast():
+                return self.cast(expression)
+            case Step():
+                return self.step(expression)
+            case Choice():
+                return self.choice(expression)
+            case Braces():
+                return self.braces(expression)
+            case Lambda():
+                return self.closure(expression)
+            case Unread():
+                self.disturb(expression.mentions, expression)
+        return Value(depends=frozenset({UNKNOWN}))
 
     def condition(self, expression: Expr) -> Condition:
         """An expression as a condition."""
@@ -119,7 +151,7 @@ class Evaluator:
         return self.operations.settled(value.form, value.type, self.state.path)
 
     def type(self, spelled: str) -> CType:
-        return named(spelled, self.names)
+        return self.unit.structs.type(spelled, self.names)
 
     def declared(self, variable: Variable) -> CType:
         """The type of a variable, or of the elements of an array."""
@@ -139,7 +171,7 @@ class Evaluator:
     def name(self, expression: Name) -> Value:
         variable = expression.variable
         if variable is None:
-            return self._global(expression.name)
+            return self._global(expression)
         found = self.state.env.get(variable)
         if isinstance(found, Alias):
             return self.load(found.place, expression)
@@ -147,7 +179,8 @@ class Evaluator:
         return found if found is not None else self.opaque(self.declared(variable), frozenset(),
                                                            frozenset())  # fmt: skip
 
-    def _global(self, name: str) -> Value:
+    def _global(self, expression: Name) -> Value:
+        name = expression.name
         found = self.constants.get(name)
         if found is not None:
             return found
@@ -155,10 +188,10 @@ class Evaluator:
         if array is not None:
             if array.extents:
                 return Value(array.element.pointer, frozenset(), pointer=Pointer(name, _ZERO),
-                             holds=frozenset({name}))  # fmt: skip
+                             holds=frozenset({name}), shape=array.extents[1:])  # fmt: skip
             place = Memory(Value(array.element.pointer, pointer=Pointer(name, _ZERO),
                                  holds=frozenset({name})), array.element)  # fmt: skip
-            return self.load(place, Name(None, name))
+            return self.load(place, expression)
         return self.opaque(types.UNKNOWN, frozenset(), frozenset())
 
     def place(self, expression: Expr) -> Place:
@@ -174,9 +207,9 @@ class Evaluator:
                                 holds=frozenset({name}))  # fmt: skip
                 return Memory(pointer, array.element)
             case Index(base=base, index=index):
-                return self.element(self.value(base), self.value(index), base)
+                return self.element(self.value(base), self.value(index))
             case Unary(op="*", operand=operand):
-                return self.element(self.value(operand), self.number(_ZERO, types.INT), operand)
+                return self.element(self.value(operand), self.number(_ZERO, types.INT))
             case Member():
                 return self._member_place(expression)
             case Cast(operand=operand, type=spelled) if "&" in spelled:
@@ -211,20 +244,29 @@ class Evaluator:
             return place.address.holds
         return place.holds if isinstance(place, Elsewhere) else frozenset()
 
-    def element(self, base: Value, index: Value, written: Expr) -> Place:
+    def element(self, base: Value, index: Value) -> Place:
         """``base[index]``; also where the two are swapped, as C allows."""
         if not base.type.depth and index.type.depth:
             base, index = index, base
-        del written
         kind = base.type.pointee
+        by = self.distance(index)
+        if base.target is not None and not by.terms:
+            return base.target
         if base.shape:
             step = kind.size
             row: Polynomial | None = Polynomial.constant(step) if step else None
             for extent in base.shape:
                 row = row * extent if row is not None and extent is not None else None
-            moved = self._moved(base, self.integer(index), row)
-            return Memory(replace(moved, shape=base.shape), kind)
-        return Memory(self._moved(base, self.integer(index), self.stride(base.type)), kind)
+            moved = self._moved(base, by, row)
+            return Memory(replace(moved, shape=base.shape, digits=(*base.digits, by)), kind)
+        moved = self._moved(base, by, self.stride(base.type))
+        return Memory(replace(moved, digits=(*base.digits, by) if base.digits else ()), kind)
+
+    def distance(self, value: Value) -> Polynomial:
+        """How far an index moves: addresses wrap as 64-bit numbers do, and it need not."""
+        if value.form is not None and value.type.size == 8:
+            return value.form
+        return self.integer(value)
 
     def stride(self, kind: CType) -> Polynomial | None:
         """Bytes from one element to the next; a size that is not known is a symbol."""
@@ -248,8 +290,7 @@ class Evaluator:
 
     def _member_place(self, expression: Member) -> Place:
         if expression.arrow:
-            inner = self.element(self.value(expression.base), self.number(_ZERO, types.INT),
-                                 expression.base)  # fmt: skip
+            inner = self.element(self.value(expression.base), self.number(_ZERO, types.INT))  # fmt: skip
         else:
             inner = self.place(expression.base)
         name = expression.field
@@ -269,13 +310,24 @@ class Evaluator:
     def member_type(self, kind: CType, name: str) -> CType:
         if kind.kind == "vector" and kind.depth == 0:
             return kind.lane
-        return self.unit.member(kind.name, name)[0]
+        struct = self.unit.structs.of(kind.name)
+        found = struct.field(name) if struct is not None else None
+        return found.type if found is not None else types.UNKNOWN
+
+    def members(self, kind: CType) -> tuple[str, ...]:
+        """The names of the members of a vector or a struct, in their order."""
+        if kind.kind == "vector":
+            return tuple(lanes(kind.lanes))
+        struct = self.unit.structs.of(kind.name)
+        return tuple(field.name for field in struct.fields) if struct is not None else ()
 
     def member_offset(self, kind: CType, name: str) -> int | None:
         """Bytes from the start of a vector or a struct to one of its members."""
         if kind.kind == "vector":
             return _LANES.index(name) * (kind.lane.size or 0) if name in _LANES else None
-        return self.unit.member(kind.name, name)[1]
+        struct = self.unit.structs.of(kind.name)
+        found = struct.field(name) if struct is not None else None
+        return found.offset if found is not None else None
 
     # -- loads and stores
 
@@ -293,21 +345,41 @@ class Evaluator:
         depends = place.address.depends | {MEMORY}
         if kind.depth:
             return Value(kind, depends | {UNKNOWN}, holds=self._kept(place.address.holds))
-        if not kind.integral:
-            return Value(kind, depends, holds=self._kept(place.address.holds)
-                         if kind.size is None else frozenset())  # fmt: skip
-        steady = access is not None and access.index is not None and (
-            access.space == "global" and access.array not in self.recorder.changing
+        if kind.integral:
+            return self._loaded(
+                access, access.offset if access is not None else None, kind, depends
+            )
+        known = kind.kind not in ("record", "unknown")
+        holds = frozenset[str]() if known else self._kept(place.address.holds)
+        fields = {}
+        for name in self.members(kind):
+            inner, at = self.member_type(kind, name), self.member_offset(kind, name)
+            if (
+                inner.integral
+                and access is not None
+                and access.offset is not None
+                and at is not None
+            ):
+                offset = access.offset + Polynomial.constant(at)
+                fields[name] = self._loaded(access, offset, inner, depends)
+        return Value(kind, depends, holds=holds, fields=fields or None)
+
+    def _loaded(
+        self, access: Access | None, offset: Polynomial | None, kind: CType,
+        depends: frozenset[str],
+    ) -> Value:  # fmt: skip
+        """A whole number from memory; it is the same each time where nobody writes there."""
+        index = offset.divided(kind.size) if offset is not None and kind.size else None
+        steady = access is not None and access.space == "global" and (
+            access.array not in self.recorder.changing
         )  # fmt: skip
-        low, high = bounds(kind)
-        if not steady:
+        if index is None or access is None or not steady:
             return self.opaque(kind, depends, frozenset())
-        assert access is not None
-        assert access.index is not None
+        low, high = bounds(kind)
         self.recorder.trusted.add(access.array)
         symbol = Symbol(
-            f"{access.array}[{access.index}]:{kind.name}", "load", depends, kind.name,
-            (access.index,), array=access.array, width=kind.size or 0, low=low, high=high,
+            f"{access.array}[{index}]:{kind.name}", "load", depends, kind.name,
+            (index,), array=access.array, width=kind.size or 0, low=low, high=high,
         )  # fmt: skip
         return Value(kind, depends, self.operations.symbols.of(symbol))
 
@@ -334,6 +406,13 @@ class Evaluator:
         self.recorder.read((place.variable, *place.path), node)
         found: Value | Alias | None = self.state.env.get(place.variable)
         kind = self.kind(place)
+        if place.path and (rank := self._rank(place)):
+            # Where such an array is kept is the compiler's business: it is memory of its own.
+            name = ".".join([place.variable.name, *place.path])
+            self.recorder.arrays.setdefault(name, Array(name, "local", kind))
+            offset = _ZERO if rank == 1 else None
+            return Value(replace(kind, depth=kind.depth + rank), frozenset(),
+                         pointer=Pointer(name, offset), holds=frozenset({name}))  # fmt: skip
         for name in place.path:
             if not isinstance(found, Value):
                 return self.opaque(kind, frozenset(), frozenset())
@@ -347,6 +426,12 @@ class Evaluator:
             found = inner
         return found if isinstance(found, Value) else self.opaque(kind, frozenset(), frozenset())
 
+    def _rank(self, place: Local) -> int:
+        """How many dimensions a member of a local has: 0 of one that is no array."""
+        struct = self.unit.structs.of(self.kind(Local(place.variable, place.path[:-1])).name)
+        field = struct.field(place.path[-1]) if struct is not None else None
+        return field.rank if field is not None else 0
+
     def store(self, place: Place, value: Value, node: Expr, written: Expr | None = None) -> None:
         """Put a value into a place; ``written`` is the expression of the value."""
         if isinstance(place, Local):
@@ -357,9 +442,12 @@ class Evaluator:
         elif isinstance(place, Elsewhere):
             self._keep(place.holds, value)
             self.recorder.touch(place.holds, "store", place.type, self.state.path, node)
+            self.forget_escaped()
         else:
             self._keep(place.address.holds, value)
             self.recorder.access(place, "store", self.state.path, node, written)
+            if place.address.pointer is None:
+                self.forget_escaped()
 
     def _with(
         self, old: Value | Alias | None, path: tuple[str, ...], value: Value, kind: CType
@@ -379,7 +467,7 @@ class Evaluator:
         if kind.kind == "unknown" or value.type == kind or value.closure is not None:
             return value
         if kind.depth:
-            return replace(value, type=kind, form=None, truth=None, shape=())
+            return replace(value, type=kind, form=None, truth=None, shape=(), digits=())
         if not kind.integral:
             if value.type.kind in ("vector", "record"):
                 return replace(value, type=kind)
@@ -413,17 +501,23 @@ class Evaluator:
         name = builtin(expression)
         if name:
             return self.builtin(name)
+        if isinstance(expression.base, Call | Braces) and not expression.arrow:
+            made = self.value(expression.base)
+            found = (made.fields or {}).get(expression.field)
+            if found is not None:
+                return found
+            kind = self.member_type(made.type, expression.field)
+            return self.opaque(kind, made.depends, made.holds)
         return self.load(self.place(expression), expression)
 
     def builtin(self, name: str) -> Value:
         fixed = self.constants.get(name)
         if fixed is not None:
             return fixed
-        form = self.operations.symbols.builtin(name)
+        width = self.constants.get(name.replace("threadIdx", "blockDim"))
+        most = width.form.value if width is not None and width.form is not None else None
+        form = self.operations.symbols.builtin(name, most)
         return Value(types.UINT, frozenset({name}), form)
-
-    def index(self, expression: Expr) -> Value:
-        return self.load(self.place(expression), expression)
 
     def unary(self, expression: Unary) -> Value:
         op = expression.op
@@ -443,15 +537,14 @@ class Evaluator:
 
     def address(self, place: Place) -> Value:
         if isinstance(place, Memory):
-            return replace(place.address, type=place.type.pointer, shape=())
+            return replace(place.address, type=place.type.pointer, shape=(), digits=())
         if isinstance(place, Local):
             # Whoever has the address may change the local behind the back of this reading.
             self.recorder.escaped.add(place.variable)
             kind = self.kind(place)
             found = self.state.env.get(place.variable)
             held = found.holds if isinstance(found, Value) else frozenset[str]()
-            self.recorder.unclear |= held  # whoever has it may lead the pointer in it elsewhere
-            return Value(kind.pointer, frozenset({UNKNOWN}), holds=held)
+            return Value(kind.pointer, frozenset({UNKNOWN}), holds=held, target=place)
         return Value(place.type.pointer, frozenset({UNKNOWN}), holds=place.holds)
 
     def binary(self, expression: Binary) -> Value:
@@ -523,9 +616,9 @@ class Evaluator:
             return self.opaque(types.LONG, depends, frozenset())
         if op in ("+", "-"):
             base, by = (left, right) if left.type.depth else (right, left)
-            form = self.integer(by)
+            form = self.distance(by)
             moved = self._moved(base, form if op == "+" else -form, self.stride(base.type))
-            return replace(moved, holds=holds, shape=())
+            return replace(moved, holds=holds, shape=(), digits=())
         kind = left.type if left.type.depth else right.type
         return Value(kind, depends | {UNKNOWN}, holds=holds)
 
@@ -652,13 +745,9 @@ class Evaluator:
         """A vector or a struct made of its members."""
         depends = frozenset[str]().union(*(v.depends for v in values))
         holds = frozenset[str]().union(*(v.holds for v in values))
-        names = _LANES if kind.kind == "vector" else self.unit.member_names(kind.name)
+        names = self.members(kind)
         fields = dict(zip(names, values, strict=False))
         return Value(kind, depends, holds=holds, fields=fields)
-
-    def unread(self, expression: Unread) -> Value:
-        self.disturb(expression.mentions, expression)
-        return Value(depends=frozenset({UNKNOWN}))
 
     def closure(self, expression: Lambda) -> Value:
         """A lambda: where it goes a way that is not followed, all it mentions may be changed."""
@@ -686,6 +775,11 @@ class Evaluator:
                 continue
             self.forget(mention.variable, node or mention)
 
+    def forget_escaped(self) -> None:
+        """Somebody may have written to the locals whose addresses were taken."""
+        for variable in self.recorder.escaped & self.state.env.keys():
+            self.forget(variable, None)
+
     def forget(self, variable: Variable, node: Expr | None) -> None:
         """A local may have changed in a way that is not followed, and what it leads to as well."""
         found = self.state.env.get(variable)
@@ -708,19 +802,3 @@ class Evaluator:
 
     def call(self, expression: Call) -> Value:
         raise NotImplementedError
-
-    _HANDLERS: ClassVar[Mapping[type[Expr], Callable[[Evaluator, Expr], Value]]] = {}
-
-
-def _handlers() -> Mapping[type[Expr], Callable[[Evaluator, Expr], Value]]:
-    return {
-        Name: Evaluator.name, Literal: Evaluator.literal, Member: Evaluator.member,
-        Index: Evaluator.index, Unary: Evaluator.unary, Binary: Evaluator.binary,
-        Choice: Evaluator.choice, Cast: Evaluator.cast, Assign: Evaluator.assign,
-        Step: Evaluator.step, Braces: Evaluator.braces, Unread: Evaluator.unread,
-        Call: lambda self, call: self.call(call), Lambda: Evaluator.closure,
-    }  # type: ignore[dict-item,return-value]  # fmt: skip
-
-
-Evaluator._HANDLERS = _handlers()  # noqa: SLF001
-__all__ = ["Compare", "Evaluator", "Every", "State"]

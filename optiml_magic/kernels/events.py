@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from optiml_magic.kernels.combining import Combination, combination
@@ -75,7 +75,11 @@ class Recorder:
                 unit = f"sizeof({place.type.name})"
                 index = pointer.offset.coefficient(unit) if not pointer.offset.without(
                     [unit]).terms else None  # fmt: skip
-        noted = self._note(pointer.array, mode, place.type, path, node, index, value, op)
+        noted = replace(
+            self._plain(pointer.array, mode, place.type, path, node),
+            index=index, value=value, op=op, offset=pointer.offset, digits=place.address.digits,
+        )  # fmt: skip
+        self.accesses.append(noted)
         if mode == "load":
             self.read(_memory_key(place), node)
         return noted
@@ -84,24 +88,19 @@ class Recorder:
         self, arrays: frozenset[str], mode: Mode, kind: CType, path: tuple[Condition, ...],
         node: Expr,
     ) -> None:  # fmt: skip
-        """Note an access that may be to any of these."""
-        for array in sorted(arrays):
-            self._note(array, mode, kind, path, node, None, None, "")
+        """Note an access that may be to any of these, or to one of no name where it is nowhere."""
+        for array in sorted(arrays) or ("",):
+            self.accesses.append(self._plain(array, mode, kind, path, node))
 
-    def _note(
-        self, array: str, mode: Mode, kind: CType, path: tuple[Condition, ...], node: Expr,
-        index: Any, value: Expr | None, op: str,
-    ) -> Access:  # fmt: skip
+    def _plain(
+        self, array: str, mode: Mode, kind: CType, path: tuple[Condition, ...], node: Expr
+    ) -> Access:
         known = self.arrays.get(array)
-        noted = Access(
+        return Access(
             array=array, space=known.space if known is not None else "global", mode=mode,
-            element=kind, index=index, guard=path, loops=self.loops, line=self.line_of(node),
-            node=node, value=value, op=op, verbatim=bool(self.inside_verbatim),
+            element=kind, index=None, guard=path, loops=self.loops, line=self.line_of(node),
+            node=node, verbatim=bool(self.inside_verbatim),
         )  # fmt: skip
-        self.accesses.append(noted)
-        return noted
-
-    # Where pointers may lead that are not followed: anywhere that they ever lead.
 
     def give(self, keeper: Variable | str, arrays: frozenset[str]) -> None:
         """A local or an array takes a value that leads to these arrays."""
@@ -120,8 +119,6 @@ class Recorder:
         return any(
             self.given.get(keeper, frozenset()) - told for keeper, told in self.asked.items()
         )
-
-    # What reductions are found from.
 
     def read(self, key: Key, node: Expr | None) -> None:
         if any(own == key for _, own, found, _ in self._own if found is not None):

@@ -75,6 +75,10 @@ class Executor(LoopReader):
         if variable.array or variable.storage in ("shared", "dynamic", "static"):
             self._declare_memory(variable, kind)
             return
+        if variable.opening != "=" and self._keeps(kind):
+            for given in (variable.value, *variable.initial):
+                if given is not None:
+                    self.recorder.unclear |= self.holds(self.place(given))
         if variable.value is not None:
             value = self.value(variable.value)
             made = self.convert(value, kind) if kind.kind != "unknown" else value
@@ -90,6 +94,14 @@ class Executor(LoopReader):
         self.recorder.give(variable, made.holds)
         if variable.value is not None:
             self.recorder.write((variable,), variable.value, variable.value)
+
+    def _keeps(self, kind: types.CType) -> bool:
+        """Whether an object of a type that is not seen may keep a reference to what makes it."""
+        parameters = {
+            parameter.name for frame in self.frames for parameter in frame.function.template
+        }
+        known = kind.name in parameters | {p.name for p in self.template}
+        return kind.kind == "record" and not known and self.unit.structs.of(kind.name) is None
 
     def _declare_memory(self, variable: Variable, kind: types.CType) -> None:
         """An array of this function, or a variable that its block shares."""
@@ -112,7 +124,7 @@ class Executor(LoopReader):
             self.state.env[variable] = replace(pointer, shape=tuple(forms[1:]))
         else:
             self.state.env[variable] = Alias(self.element(
-                pointer, self.number(Polynomial(), types.INT), Name(None, variable.name)))  # fmt: skip
+                pointer, self.number(Polynomial(), types.INT)))  # fmt: skip
 
     def _array_name(self, variable: Variable) -> str:
         """Its name; with its line where another array has that name."""
@@ -202,12 +214,9 @@ class Executor(LoopReader):
         self.state = before
         for variable in changes(statement.inner, self.may_change):
             self._lose(variable)
-        if statement.inner:
-            mentions = tuple(m for m in statement.mentions if isinstance(m, Unread))
-        else:
-            mentions = statement.mentions
+        if not statement.inner:
             self.disturb(statement.mentions)
-        for mention in mentions:
+        for mention in statement.mentions:
             if isinstance(mention, Unread) and ("bar" in mention.text or "sync" in mention.text):
                 self.barrier("other", mention)
         if statement.jumps:
@@ -221,8 +230,9 @@ class Executor(LoopReader):
         writes = any(ASSEMBLY_WRITES.search(m.text) for m in code)
         if statement.inner or not (reads or writes):
             return False
-        wanted: tuple[tuple[Mode, bool], ...] = (("load", reads), ("store", writes))
-        modes = [mode for mode, used in wanted if used]
+        modes: list[Mode] = []
+        modes += ["load"] if reads else []
+        modes += ["store"] if writes else []
         names = (m for m in statement.mentions if isinstance(m, Name))
         for variable in dict.fromkeys(m.variable for m in names if m.variable is not None):
             held = self.value(Name(None, variable.name, variable)).holds

@@ -123,12 +123,14 @@ class Cast(Expr):
 class Call(Expr):
     """A call of a function by name, with explicit template arguments where it has them.
 
-    ``callee`` is what is called instead: a local, or a lambda on the spot.
+    ``values`` are those that are values, None for a type. ``callee`` is what is called instead: a
+    local, or a lambda on the spot.
     """
 
     function: str
     arguments: tuple[Expr, ...]
     template: tuple[str, ...] = ()
+    values: tuple[Expr | None, ...] = ()
     receiver: Expr | None = None
     callee: Expr | None = None
 

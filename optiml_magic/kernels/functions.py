@@ -52,6 +52,7 @@ COMBINING = {
     "__hadd": "+", "__fadd_rn": "+", "__dadd_rn": "+", "__hadd2": "+",
     "__fmul_rn": "*", "__hmul": "*",
 }  # fmt: skip
+PRODUCTS = frozenset({"__mul24", "__umul24", "mul24", "umul24"})
 FUSED = frozenset({"fma", "fmaf", "__fmaf_rn", "__fma_rn", "__hfma", "__hfma2", "mad"})
 _MATH = [
     "abs",

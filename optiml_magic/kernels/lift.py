@@ -47,6 +47,7 @@ _NOTHING = frozenset(
         "struct_specifier", "empty_declaration",
     }
 )  # fmt: skip
+_METHODS = frozenset({"field_identifier", "operator_name"})
 _NAMES = frozenset({"identifier", "field_identifier", "type_identifier"})
 _KEYWORDS = ("struct ", "union ", "enum ", "typename ", "class ")
 _PARAMETERS = frozenset(
@@ -66,6 +67,12 @@ _HOLDERS = frozenset(
         "else_clause",
     }
 )
+_SCOPES = frozenset(
+    {
+        "namespace_definition", "declaration_list", "linkage_specification", "preproc_if",
+        "preproc_ifdef", "preproc_else", "preproc_elif",
+    }
+)  # fmt: skip
 _DEEPEST = 150
 _LeaveKind = Literal["return", "break", "continue"]
 _LEAVES: dict[str, _LeaveKind] = {
@@ -97,8 +104,25 @@ class Lifter(ExpressionLifter):
     def functions(self) -> Iterator[Function]:
         """Every function with a body, in the order of the text."""
         for node in walk(self.syntax.root):
-            if node.type == "function_definition" and name_of(node):
+            if node.type == "function_definition" and _name(node):
                 yield self.function(node)
+
+    def declarations(self) -> Iterator[Declare]:
+        """The variables of the module and its constants, in the order of the text."""
+        for node in _outside(self.syntax.root):
+            if node.type == "declaration":
+                self.scopes = [{}]  # names of the module are no variables of a function
+                lifted = self.declaration(node, None)
+                if isinstance(lifted, Declare):
+                    yield lifted
+
+    def enumerators(self) -> Iterator[tuple[str, Expr | None]]:
+        """The named numbers of enumerations; one without a value follows the one before."""
+        for node in walk(self.syntax.root):
+            if node.type == "enumerator":
+                value = node.child_by_field_name("value")
+                name = self.text(node.child_by_field_name("name"))
+                yield name, self.expression(value) if value is not None else None
 
     def line(self, node: Node) -> int:
         at = self.origin.origin(node.start_byte, node.end_byte)[0]
@@ -122,7 +146,7 @@ class Lifter(ExpressionLifter):
         bounds = next((c for c in node.children if c.type == "launch_bounds"), None)
         first = bounds.named_children[0] if bounds and bounds.named_children else None
         return Function(
-            name="::".join([*self._namespaces(node), name_of(node)]),
+            name="::".join([*self._namespaces(node), _name(node)]),
             span=(node.start_byte, node.end_byte),
             line=self.line(node),
             parameters=parameters,
@@ -133,6 +157,7 @@ class Lifter(ExpressionLifter):
             method=_in_class(node),
             required=sum(child.type != "optional_parameter_declaration" for child in nodes),
             launch_bounds=self.text(first) or None,
+            head=(node.start_byte, body.start_byte) if body is not None else None,
         )
 
     def _body(self, node: Node) -> Block:
@@ -247,11 +272,13 @@ class Lifter(ExpressionLifter):
                             base.volatile)  # fmt: skip
             variable = Variable(
                 shape.name, kind, storage, self.line(declarator), span_of(declarator),
-                shape.extents, first, initial, shape.restrict,
+                shape.extents, first, initial, shape.restrict, _opening(value),
             )  # fmt: skip
             self.scopes[-1][shape.name] = variable
             variables.append(variable)
-        return Declare(span_of(node), self.line(node), tuple(variables), lead=lead)
+        declarators = node.children_by_field_name("declarator")
+        words = self.syntax.text[node.start_byte : declarators[0].start_byte].decode()
+        return Declare(span_of(node), self.line(node), words, tuple(variables), lead=lead)
 
     def _initial(self, value: Node | None) -> tuple[Expr | None, tuple[Expr, ...]]:
         """The one value that a variable begins with, or the several that make it."""
@@ -340,7 +367,9 @@ class Lifter(ExpressionLifter):
             return If(
                 span_of(node), self.line(node), test, self.statement(then),
                 self.statement(inner) if inner is not None else None, before,
-                any(c.type == "constexpr" for c in node.children), lead=lead,
+                any(c.type == "constexpr" for c in node.children),
+                (node.start_byte, then.start_byte),
+                (then.end_byte, inner.start_byte) if inner is not None else None, lead=lead,
             )  # fmt: skip
         finally:
             self.scopes.pop()
@@ -354,7 +383,7 @@ class Lifter(ExpressionLifter):
         value = node.child_by_field_name("value")
         before = None
         if begins is not None:
-            inner = begins
+            inner: Node | None = begins
             if begins.type == "init_statement":
                 inner = begins.named_children[0] if begins.named_children else None
             before = self.statement(inner) if inner is not None else None
@@ -381,7 +410,8 @@ class Lifter(ExpressionLifter):
             span_of(node), self.line(node), "for", before,
             self.expression(test) if test is not None else None,
             self.expression(update) if update is not None else None,
-            self.statement(body) if body is not None else Blank(None, self.line(node)), lead=lead,
+            self.statement(body) if body is not None else Blank(None, self.line(node)),
+            (node.start_byte, body.start_byte) if body is not None else None, lead=lead,
         )  # fmt: skip
         self.scopes.pop()
         return loop
@@ -395,7 +425,9 @@ class Lifter(ExpressionLifter):
                 return self.verbatim(node, "a condition that is not understood", lead)
             kind: Literal["while", "do"] = "do" if node.type == "do_statement" else "while"
             return Loop(span_of(node), self.line(node), kind, None, test, None,
-                        self.statement(body), lead=lead)  # fmt: skip
+                        self.statement(body), (node.start_byte, body.start_byte),
+                        (body.end_byte, node.end_byte) if kind == "do" else None,
+                        lead=lead)  # fmt: skip
         finally:
             self.scopes.pop()
 
@@ -431,7 +463,9 @@ class Lifter(ExpressionLifter):
             unread = Unread(span_of(ranged), self.text(ranged), self.mentions(ranged))
             yield Evaluate(span_of(ranged), self.line(ranged), unread)
         for child in node.named_children:
-            if child.type in _STATEMENTS or child.type == "compound_statement":
+            if child.type == "compound_statement" and node.type == "switch_statement":
+                yield from self._inner(child)  # its cases do not follow each other
+            elif child.type in _STATEMENTS or child.type == "compound_statement":
                 yield self.statement(child)
             elif child.type == "condition_clause":
                 _, test = self._condition(child)
@@ -442,6 +476,20 @@ class Lifter(ExpressionLifter):
             elif child.type.endswith(("_statement", "_loop")) or child.type == "ERROR":
                 yield self.statement(child)
         self.scopes.pop()
+
+
+def _outside(node: Node) -> Iterator[Node]:
+    """What stands outside of functions and classes."""
+    for child in node.named_children:
+        if child.type == "declaration":
+            yield child
+        elif child.type in _SCOPES:
+            yield from _outside(child)
+
+
+def _opening(value: Node | None) -> str:
+    kinds = {"argument_list": "(", "initializer_list": "{"}
+    return kinds.get(value.type, "=") if value is not None else "="
 
 
 def _declarator_in(node: Node) -> Node | None:
@@ -461,6 +509,15 @@ def _is_parameter(node: Node) -> bool:
     if node.type == "parameter_declaration" and node.text == b"void":
         return False
     return node.type in _PARAMETERS
+
+
+def _name(node: Node) -> str:
+    """The name of a function, or of a method such as ``operator()``."""
+    declarator = node.child_by_field_name("declarator")
+    while declarator is not None and declarator.type not in _METHODS:
+        declarator = declarator.child_by_field_name("declarator") or _declarator_in(declarator)
+    own = declarator.text.decode() if declarator is not None and declarator.text else ""
+    return own or name_of(node)
 
 
 def _in_class(node: Node) -> bool:

@@ -46,6 +46,7 @@ class ExpressionLifter:
 
     syntax: Syntax
     scopes: list[dict[str, Variable]] = field(default_factory=list)
+    less: frozenset[int] = frozenset()  # where the tree has a > for what the text has a <
     depth: int = 0
 
     def text(self, node: Node | None) -> str:
@@ -107,7 +108,9 @@ class ExpressionLifter:
 
     def operator(self, node: Node) -> str:
         operator = node.child_by_field_name("operator")
-        return operator.type if operator is not None else ""
+        if operator is None:
+            return ""
+        return "<" if operator.start_byte in self.less else operator.type
 
     def binary(self, node: Node) -> Expr:
         return Binary(span_of(node), self.operator(node), *self.two(node, "left", "right"))
@@ -172,16 +175,19 @@ class ExpressionLifter:
             base = function.child_by_field_name("argument")
             name = self.text(function.child_by_field_name("field"))
             receiver = self.expression(base) if base is not None else None
-            return Call(span_of(node), name, arguments, (), receiver)
+            return Call(span_of(node), name, arguments, (), (), receiver)
         template: tuple[str, ...] = ()
+        values: tuple[Expr | None, ...] = ()
         inner = function
         if inner.type == "qualified_identifier":
             inner = inner.child_by_field_name("name") or inner
             while inner.type == "qualified_identifier":
                 inner = inner.child_by_field_name("name") or inner
         if inner.type == "template_function":
-            given = inner.child_by_field_name("arguments")
-            template = tuple(blanks(self.text(c)) for c in (given.named_children if given else ()))
+            listed = inner.child_by_field_name("arguments")
+            given = operands(listed) if listed is not None else []
+            template = tuple(blanks(self.text(part)) for part in given)
+            values = tuple(self._template_value(part) for part in given)
             inner = inner.child_by_field_name("name") or inner
         if function.type in _TYPE_NODES and len(arguments) == 1:
             return Cast(span_of(node), self.text(function), arguments[0], f"{self.text(function)}(")
@@ -193,10 +199,19 @@ class ExpressionLifter:
         if inner.type not in ("identifier", "type_identifier"):
             return Unread(span_of(node), self.text(node), self.mentions(node))
         scope = blanks(self.text(function)).partition("<")[0].rpartition("::")[0]
+        callee = None
         if not scope and (variable := self.resolve(name)) is not None:
             callee = Name(span_of(inner), name, variable)
-            return Call(span_of(node), name, arguments, template, None, callee)
-        return Call(span_of(node), f"{scope}::{name}" if scope else name, arguments, template)
+        full = f"{scope}::{name}" if scope else name
+        return Call(span_of(node), full, arguments, template, values, None, callee)
+
+    def _template_value(self, node: Node) -> Expr | None:
+        """A template argument that is a value; the grammar takes a lone name for a type."""
+        if node.type != "type_descriptor":
+            return self.expression(node)
+        name = blanks(self.text(node))
+        variable = self.resolve(name)
+        return Name(span_of(node), name, variable) if variable is not None else None
 
     def braces(self, node: Node) -> Expr:
         members = tuple(self.expression(part) for part in operands(node))

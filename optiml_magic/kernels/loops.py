@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from optiml_magic.kernels import groups
 from optiml_magic.kernels.calls import CallEvaluator
 from optiml_magic.kernels.changes import Change, changes, skips
 from optiml_magic.kernels.evaluation import State
@@ -19,7 +20,7 @@ from optiml_magic.kernels.expressions import (
     Unread,
 )
 from optiml_magic.kernels.expressions import every as parts_of
-from optiml_magic.kernels.functions import BLOCK_BARRIERS, HARMLESS, LANES, atomic, bare, pure
+from optiml_magic.kernels.functions import bare, pure
 from optiml_magic.kernels.operations import tightened
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Axis
@@ -77,25 +78,13 @@ class LoopReader(CallEvaluator):
     def open_rounds(self) -> int:
         return len(self.rounds)
 
-    def may_change(self, call: Call, at: int) -> bool:
-        """Whether a call may change the local that is its argument."""
-        name = bare(call.function)
-        functions = self.unit.called(call.function, len(call.arguments))
-        if functions:
-            return any(
-                at >= len(f.parameters) or f.parameters[at].type.reference for f in functions
-            )
-        known = atomic(name) is not None or pure(name) or HARMLESS.fullmatch(name) is not None
-        return not (
-            known or name in BLOCK_BARRIERS or LANES.fullmatch(name) or name == "sizeof"
-            or name.startswith(("__ld", "__st", "make_"))
-            or self.type(name).kind not in ("record", "unknown")
-        )  # fmt: skip
-
     def loop(self, statement: Loop) -> None:
         if statement.before is not None:
             self.run(statement.before)
         written, body = _test_of(statement)
+        if statement.kind == "do" and _never(written) and not _leaves(statement.body):
+            self.run(statement.body)  # do { ... } while (0) of a macro is a block
+            return
         entry = self.state
         counter = f"k{len(self.recorder.axes)}"
         self.recorder.axes.append(_UNREAD)
@@ -123,7 +112,14 @@ class LoopReader(CallEvaluator):
         self.recorder.loops = outer
         axis = self._axis(statement, counter, entry, inductions, test, ends)
         self.recorder.axes[int(counter[1:])] = axis
+        self._count(axis)
         self._leave_loop(axis, entry, changed, inductions, rounds, ends)
+
+    def _count(self, axis: Axis) -> None:
+        """What is known of the counter of a loop whose rounds are a number."""
+        if axis.trips is not None:
+            table = self.operations.symbols.table
+            table[axis.name] = replace(table[axis.name], high=max(axis.trips - 1, 0))
 
     def _changed(self, statement: Loop) -> dict[Variable, list[Change]]:
         """The locals that the rounds change, references to locals followed."""
@@ -191,7 +187,8 @@ class LoopReader(CallEvaluator):
                 isinstance(part, Unary) and part.op in "*&"
             ):
                 return False
-            if isinstance(part, Call) and not pure(bare(part.function)):
+            asks = isinstance(part, Call) and part.receiver and part.function in groups.ASKING
+            if isinstance(part, Call) and not asks and not pure(bare(part.function)):
                 return False
         return True
 
@@ -298,10 +295,12 @@ class LoopReader(CallEvaluator):
     ) -> Axis:  # fmt: skip
         parts = list(test.conjuncts())
         driving, start, step, stop = None, None, None, None
+        scaled = False
         for part in parts:
             found = self._bound(part, counter, inductions, last=statement.kind == "do")
             if found is not None:
                 driving, start, step, stop = found
+                scaled = inductions[driving].step is None
                 break
         reason = ""
         if ends.breaks or ends.returned:
@@ -314,6 +313,7 @@ class LoopReader(CallEvaluator):
         return Axis(
             name=counter, node=statement, line=statement.line, variable=driving, start=start,
             step=step, stop=stop, test=test, exact=not reason, reason=reason, guard=entry.path,
+            scaled=scaled,
         )  # fmt: skip
 
     def _bound(
@@ -326,7 +326,7 @@ class LoopReader(CallEvaluator):
         for variable, induction in inductions.items():
             step = induction.step
             if step is None:
-                found = self._power_bound(part.form, counter, induction)
+                found = self._power_bound(part, counter, induction)
                 if found is not None:
                     return found
                 continue
@@ -354,10 +354,10 @@ class LoopReader(CallEvaluator):
         return None
 
     def _power_bound(
-        self, form: Polynomial, counter: str, induction: _Induction
+        self, part: Compare, counter: str, induction: _Induction
     ) -> tuple[Variable, Polynomial, Polynomial, Polynomial] | None:
         """The same of one that is multiplied or divided, whose step is the factor."""
-        start = self.integer(induction.start)
+        start, form = self.integer(induction.start), part.form
         for name in form.symbols:
             symbol = self.operations.symbols[name]
             sign = form.coefficient(name)
@@ -366,6 +366,10 @@ class LoopReader(CallEvaluator):
             rest = form.without([name])
             if counter in symbol.arguments[2].symbols and sign.value in (1, -1):
                 stop = rest + _ONE if sign.value < 0 else -rest - _ONE
+                if part.op == "!=":  # of one that is divided until nothing is left
+                    if rest.terms or symbol.op != "power/":
+                        continue
+                    stop = Polynomial()
                 return induction.variable, start, symbol.arguments[1], stop
         return None
 
@@ -437,6 +441,22 @@ def _moved(induction: _Induction, rounds: Polynomial) -> Value:
     if start.form is not None and not start.type.depth:
         return replace(start, form=start.form + by, depends=start.depends | moves, truth=None)
     return replace(start, form=None, truth=None, depends=start.depends | {UNKNOWN})
+
+
+def _never(test: Expr | None) -> bool:
+    return isinstance(test, Literal) and test.value == 0
+
+
+def _leaves(body: Statement) -> bool:
+    """Whether a break or a continue in a body is meant for the loop around it."""
+    stack = [body]
+    while stack:
+        statement = stack.pop()
+        if isinstance(statement, Leave) and statement.kind != "return":
+            return True
+        if not isinstance(statement, Loop):
+            stack.extend(statement.statements)
+    return False
 
 
 def _untold(test: Condition) -> bool:

@@ -24,7 +24,6 @@ from optiml_magic.kernels.types import CType
 
 _ONE = Polynomial.constant(1)
 _FORMS = {"<": (1, -1), "<=": (1, 0), ">": (-1, -1), ">=": (-1, 0)}
-_LONGEST = 600  # characters of an operation's name; what is longer is not worth following
 _FOLDED: dict[str, Callable[[int, int], int]] = {
     ">>": lambda a, b: a >> b,
     "&": lambda a, b: a & b,
@@ -65,7 +64,7 @@ class Operations:
         if form.value is not None:
             return Polynomial.constant(form.value % (1 << 8 * kind.size))
         kinds = {self.symbols[name].kind for name in form.symbols}
-        if kinds <= {"scalar"} or self.nonnegative(form, path):
+        if kinds <= {"scalar"} or Ranges(path, self.symbols, sizes=True).nonnegative(form):
             return form
         return self.operation("wrap", (form, Polynomial.constant(8 * kind.size)), low=0)
 
@@ -84,9 +83,9 @@ class Operations:
             return self.settled(form, old, path)
         if wide < 4 and wide < narrow:
             return self._narrowed(form, new, path)
-        if form.value is not None:
+        if form.value is not None and new.signed:
             return Polynomial.constant(_wrapped(form.value, new))
-        return form
+        return form  # what is unsigned wraps when it is settled
 
     def _narrowed(self, form: Polynomial, new: CType, path: Sequence[Condition]) -> Polynomial:
         low, high = bounds(new)
@@ -107,8 +106,6 @@ class Operations:
         """``op`` of these, as a symbol that is equal wherever they are."""
         depends = frozenset[str]().union(*(self.symbols.depends(a) for a in arguments))
         name = f"{op}({', '.join(map(str, arguments))})"
-        if len(name) > _LONGEST:
-            return self.unknown(depends)
         return self.symbols.of(
             Symbol(name, "operation", depends, op, arguments, low=low, high=high)
         )
@@ -172,10 +169,9 @@ class Operations:
     ) -> Polynomial:
         """A quotient that is rounded towards zero, or its remainder."""
         if left.value is not None and right.value:
-            quotient = abs(left.value) // abs(right.value)
-            quotient = quotient if (left.value < 0) == (right.value < 0) else -quotient
-            rest = left.value - quotient * right.value
-            return Polynomial.constant(quotient if op == "/" else rest)
+            count = abs(left.value) // abs(right.value)
+            count = count if (left.value < 0) == (right.value < 0) else -count
+            return Polynomial.constant(count if op == "/" else left.value - count * right.value)
         if right == _ONE:
             return left if op == "/" else Polynomial()
         ranges = Ranges(path, self.symbols)
@@ -245,10 +241,9 @@ class Operations:
         if isinstance(test, Untold):
             depends |= {UNKNOWN}
         name = f"select({test}, {then}, {other})"
-        if len(name) > _LONGEST:
-            return self.unknown(depends)
         lows = [self._low(side) for side in (then, other)]
-        low = min(lows) if all(l is not None for l in lows) else None  # type: ignore[type-var]
+        known = [bound for bound in lows if bound is not None]
+        low = min(known) if len(known) == len(lows) else None
         return self.symbols.of(
             Symbol(name, "select", depends, "select", (then, other), test, low=low)
         )
@@ -273,7 +268,7 @@ def _primitive(form: Polynomial) -> Polynomial:
 
 
 def bounds(kind: CType) -> tuple[int | None, int | None]:
-    """The least and the greatest number of a narrow or unsigned type; None where they say little."""
+    """The least and the greatest number of a type; None where they say little."""
     if kind.kind == "bool":
         return 0, 1
     if kind.kind != "int" or kind.depth or kind.size is None:

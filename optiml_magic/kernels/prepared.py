@@ -9,11 +9,9 @@ from typing import Literal
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.kernels.launches import infer_launch
-from optiml_magic.kernels.signature import kernels
 from optiml_magic.kernels.unit import lift
 from optiml_magic.source.notes import Note
 from optiml_magic.source.program import Program, parse_program
-from optiml_magic.source.syntax import parse
 
 
 @dataclass(frozen=True)
@@ -34,23 +32,24 @@ def with_launches(text: str, defines: Mapping[str, int] | None = None) -> Prepar
     program = parse_program(dropped)
     if program.launches:
         return PreparedProgram(program, "given", notes)
-    syntax = parse(dropped)
-    known = kernels(lift(dropped, {**(defines or {}), **program.macros}, foreign=True))
-    if not known:
+    tuned = [tune.name for tune in program.tunes]
+    outside = {k: v for k, v in (defines or {}).items() if k not in tuned}
+    unit = lift(dropped, {**outside, **program.macros}, foreign=True)
+    if not unit.kernels:
         raise SourceError(
             "there is no kernel here",
             fix="write a `__global__ void name(...)` function; one in a header is not seen",
         )
-    if len(known) > 1:
-        names = ", ".join(kernel.name for kernel in known)
+    first, *others = unit.kernels
+    if others:
+        names = ", ".join(kernel.name for kernel in unit.kernels)
         raise SourceError(
-            f"there are {len(known)} kernels ({names}) and no launch",
-            fix="say what runs, in order: "
-            f"#pragma optiml launch {known[0].name} grid(...) block(...)",
-            line=known[0].line,
+            f"there are {len(unit.kernels)} kernels ({names}) and no launch",
+            fix=f"say what runs, in order: #pragma optiml launch {first.name} grid(...) block(...)",
+            line=first.line,
         )
     try:
-        launch = infer_launch(known[0], syntax, [tune.name for tune in program.tunes], defines)
+        launch = infer_launch(unit, first, tuned)
     except SourceError as unclear:
         unread = [note.text for note in notes if note.kind == "unread_launch"]
         reasons = "; ".join([*unread, unclear.message])

@@ -13,6 +13,8 @@ from optiml_magic.kernels.symbols import Compare, Condition, Symbols
 
 _DEEPEST = 4
 _MOST_FACTS = 40
+_MOST_STEPS = 60
+_FAR = 2**30  # a bound beyond says nothing of a kernel's sizes
 _ONE = Polynomial.constant(1)
 
 
@@ -22,10 +24,13 @@ def holds(form: Polynomial, given: Iterable[Condition], symbols: Symbols) -> boo
 
 
 class Ranges:
-    """The facts of one place."""
+    """The facts of one place; where scalars are ``sizes``, none of them is negative."""
 
-    def __init__(self, given: Iterable[Condition], symbols: Symbols) -> None:
+    def __init__(
+        self, given: Iterable[Condition], symbols: Symbols, *, sizes: bool = False
+    ) -> None:
         self._symbols = symbols
+        self._sizes = sizes
         compares = [
             c for condition in given for c in condition.conjuncts() if isinstance(c, Compare)
         ]
@@ -43,6 +48,7 @@ class Ranges:
                     self.facts.append(side - _ONE)
 
     def nonnegative(self, form: Polynomial) -> bool:
+        self._left = _MOST_STEPS
         return self._prove(form, _DEEPEST)
 
     def within(self, form: Polynomial, extent: Polynomial) -> bool:
@@ -53,7 +59,8 @@ class Ranges:
         form = self._least(form)
         if self._plainly(form):
             return True
-        if depth == 0:
+        self._left -= 1
+        if depth == 0 or self._left <= 0:
             return False
         negative = {name for monomial, factor in form.terms if factor < 0 for name in monomial}
         constant = any(factor < 0 and not monomial for monomial, factor in form.terms)
@@ -83,12 +90,12 @@ class Ranges:
         return list(found)
 
     def _least(self, form: Polynomial) -> Polynomial:
-        """Symbols with a negative coefficient at their greatest value, where a bound is a number."""
+        """Symbols with a negative coefficient at their greatest value, where it is a number."""
         changed = form
         for monomial, factor in form.terms:
             if factor < 0 and len(monomial) == 1:
                 high = self._symbols[monomial[0]].high
-                bounded = high is not None and high < 2**30
+                bounded = high is not None and high < _FAR
                 if bounded and not any(monomial[0] in f.symbols for f in self.facts):
                     assert high is not None
                     changed = changed + Polynomial.of({monomial: -factor, (): factor * high})
@@ -104,6 +111,8 @@ class Ranges:
             low = 1
             for name in monomial:
                 bound = self._symbols[name].low
+                if bound is None and self._sizes and self._symbols[name].kind == "scalar":
+                    bound = 0
                 if bound is None or bound < 0:
                     if self._even(monomial, name):
                         bound = 0
@@ -139,6 +148,8 @@ class Ranges:
                 if name.startswith(low) and (bound := f"{high}{name[-2:]}") in names:
                     found.append(Polynomial.symbol(bound) - Polynomial.symbol(name) - _ONE)
             symbol = self._symbols[name]
+            if symbol.high is not None and symbol.high < _FAR:
+                found.append(Polynomial.constant(symbol.high) - Polynomial.symbol(name))
             if symbol.kind == "operation" and symbol.op == "%" and self._positive(symbol.arguments):
                 found.append(symbol.arguments[1] - Polynomial.symbol(name) - _ONE)
             if symbol.op == "min":

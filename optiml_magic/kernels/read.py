@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from optiml_magic.kernels.evaluation import State
@@ -11,14 +10,13 @@ from optiml_magic.kernels.events import Recorder
 from optiml_magic.kernels.execution import Executor
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.expressions import every as parts_of
-from optiml_magic.kernels.literals import number
 from optiml_magic.kernels.operations import Operations, bounds
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Array, Reading
 from optiml_magic.kernels.reductions import reductions
 from optiml_magic.kernels.symbols import Symbol, Symbols
 from optiml_magic.kernels.tree import Function, Variable
-from optiml_magic.kernels.types import INT, UINT, CType, named
+from optiml_magic.kernels.types import INT, UINT, CType
 from optiml_magic.kernels.unit import Unit
 from optiml_magic.kernels.values import Alias, Pointer, Value
 
@@ -46,7 +44,7 @@ def read(
 def _read(
     unit: Unit, function: Function, template: tuple[str, ...], tuned: tuple[str, ...], fixed: Dims
 ) -> Reading:
-    # Loads of an array that the kernel writes are not steady; which are written is known at the end.
+    # Loads of an array that the kernel writes are not steady: what it writes is known at the end.
     changing: frozenset[str] = frozenset()
     given: dict[Variable | str, frozenset[str]] = {}
     while True:
@@ -69,9 +67,8 @@ class _Reader:
         self.function = function
         self.symbols = Symbols()
         self.operations = Operations(self.symbols)
-        arrays = {v.name: v for v in _device_arrays(unit)}
-        self.recorder = Recorder(self._line, dict(arrays), changing, given=dict(given))
-        constants: dict[str, Value] = dict(self._constants())
+        self.recorder = Recorder(self._line, {}, changing, given=dict(given))
+        constants: dict[str, Value] = {}
         for name in tuned:
             form = self.symbols.of(Symbol(name, "scalar", frozenset({name})))
             constants[name] = Value(INT, frozenset({name}), form)
@@ -81,7 +78,10 @@ class _Reader:
         names, constants = unit.instantiated(  # type: ignore[assignment]
             function, template, unit.aliases, constants, {}, self.symbols
         )
-        self.executor = Executor(unit, self.operations, self.recorder, names, constants)
+        self.executor = Executor(
+            unit, self.operations, self.recorder, names, constants, function.template
+        )
+        self._module()
 
     def _line(self, expression: Expr | None) -> int:
         if expression is None:
@@ -142,48 +142,64 @@ class _Reader:
     def _record(self, name: str, kind: CType) -> Value:
         """A struct by value: its numbers are scalars, its pointers lead to arrays of their own."""
         roots = frozenset({name})
-        fields: dict[str, Value] = {}
-        held = frozenset({name}) if not self.unit.members(kind.name) else frozenset[str]()
-        for member in self.unit.members(kind.name):
-            inner, _ = self.unit.member(kind.name, member.name)
-            own = f"{name}.{member.name}"
-            if inner.depth or inner.kind in ("unknown", "record"):
-                fields[member.name] = Value(inner, roots, holds=roots)
-                held |= roots
-            elif inner.integral and not member.array:
-                form = self.symbols.of(Symbol(own, "scalar", roots))
-                fields[member.name] = Value(inner, roots, form)
-            else:
-                fields[member.name] = Value(inner, roots)
-        if held:
+        struct = self.unit.structs.of(kind.name)
+        if struct is None:  # it may hold anything
             self.recorder.arrays[name] = Array(name, "global", kind)
+            return Value(kind, roots, holds=roots)
+        fields: dict[str, Value] = {}
+        held: frozenset[str] = frozenset()
+        for field in struct.fields:
+            own = f"{name}.{field.name}"
+            inner = field.type
+            if inner.depth == 1 and not field.rank:
+                self.recorder.arrays[own] = Array(own, "global", inner.pointee)
+                fields[field.name] = Value(inner, roots, pointer=Pointer(own, Polynomial()),
+                                           holds=frozenset({own}))  # fmt: skip
+                held |= {own}
+            elif inner.depth or inner.kind in ("unknown", "record"):
+                self.recorder.arrays[name] = Array(name, "global", kind)
+                fields[field.name] = Value(inner, roots, holds=roots)
+                held |= roots
+            elif inner.integral and not field.rank:
+                form = self.symbols.of(Symbol(own, "scalar", roots))
+                fields[field.name] = Value(inner, roots, form)
+            else:
+                fields[field.name] = Value(inner, roots)
         return Value(kind, roots, holds=held, fields=fields)
 
-    def _constants(self) -> Mapping[str, Value]:
-        """Named whole numbers of the text: constants and enumerators."""
-        found: dict[str, Value] = {}
-        from optiml_magic.source.values import constants
+    def _module(self) -> None:
+        """Named whole numbers of the text, and what its module keeps in memory."""
+        executor = self.executor
+        constants = dict(executor.constants)
+        last = -1
+        for name, given in self.unit.enumerators:
+            form = executor.integer(executor.value(given)) if given is not None else None
+            count = form.value if form is not None else last + 1
+            if count is not None:
+                constants[name] = Value(INT, frozenset(), Polynomial.constant(count))
+                last = count
+            executor.constants = constants
+        for declaration in self.unit.declarations:
+            stays = any(word in declaration.words for word in _KEPT)
+            for variable in declaration.variables:
+                if stays:
+                    self._kept(variable, declaration.words)
+                elif variable.type.const and variable.value is not None and not variable.array:
+                    value = executor.convert(
+                        executor.value(variable.value), executor.declared(variable)
+                    )
+                    if value.form is not None and value.form.value is not None:
+                        constants.setdefault(variable.name, value)
+                        executor.constants = constants
 
-        for name, value in constants(self.unit.syntax).items():
-            found[name] = Value(INT, frozenset(), Polynomial.constant(value))
-        return found
-
-
-def _device_arrays(unit: Unit) -> tuple[Array, ...]:
-    """The variables of the module: arrays, and what is alone, without extents."""
-    from optiml_magic.kernels.variables import device_variables, dynamic_shared
-
-    found = [
-        Array(name, "shared", named(spelled, unit.aliases), (None,), dynamic=True)
-        for name, spelled in dynamic_shared(unit).items()
-    ]
-    for variable in device_variables(unit, pointers=True):
-        kind = named(variable.ctype, unit.aliases)
-        found.append(
-            Array(variable.bare_name, "global", kind, (None,) if "[" in variable.ctype else (),
-                  variable.const or variable.space == "constant")
+    def _kept(self, variable: Variable, words: str) -> None:
+        extents = [self.executor.value(e).form if e is not None else None
+                   for e in variable.extents]  # fmt: skip
+        kind = self.executor.declared(variable)
+        self.recorder.arrays[variable.name] = Array(
+            variable.name, "shared" if "__shared__" in words else "global", kind, tuple(extents),
+            variable.type.const or "__constant__" in words, dynamic="extern" in words,
         )  # fmt: skip
-    return tuple(replace(array) for array in found)
 
 
-__all__ = ["number", "read"]
+_KEPT = ("__device__", "__constant__", "__managed__", "__shared__")

@@ -12,7 +12,7 @@ from typing import Literal
 
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.subscripts import Subscript, declared, delinearised
+from optiml_magic.kernels.subscripts import Subscript, as_written, delinearised
 from optiml_magic.kernels.symbols import VARYING, Condition, Symbols, every
 from optiml_magic.kernels.tree import Function, Loop, Statement, Variable, Verbatim
 from optiml_magic.kernels.types import CType
@@ -25,8 +25,9 @@ Mode = Literal["load", "store", "atomic"]
 class Axis:
     """A serial loop. Its counter ``name`` counts the rounds from 0.
 
-    ``variable`` begins at ``start`` and grows by ``step`` a round; a round runs where ``test``
-    holds, in a ``do`` loop the first one anyway. Where ``exact`` is false there are other ways out,
+    ``variable`` begins at ``start`` and grows by ``step`` a round, or where it is ``scaled`` is
+    multiplied or divided by it; a round runs where ``test`` holds, in a ``do`` loop the first one
+    anyway. Where ``exact`` is false there are other ways out,
     and ``reason`` says which.
     """
 
@@ -41,6 +42,7 @@ class Axis:
     exact: bool
     reason: str
     guard: tuple[Condition, ...]
+    scaled: bool = False
 
     @property
     def bounded(self) -> bool:
@@ -51,6 +53,8 @@ class Axis:
     def trips(self) -> int | None:
         """How many rounds there are, where that is a number."""
         if self.start is None or self.step is None or self.stop is None or not self.exact:
+            return None
+        if self.scaled:
             return None
         apart, step = (self.stop - self.start).value, self.step.value
         if apart is None or not step:
@@ -67,9 +71,9 @@ class Axis:
 class Access:
     """One load, store or atomic operation on an element of an array.
 
-    ``index`` counts elements of ``element`` from the start of the array; None where it is not
-    followed. ``guard`` has all that holds where it runs, the tests of its loops included;
-    ``loops`` are the counters of those, outermost first.
+    ``offset`` counts bytes from the start of the array, ``index`` elements of ``element``; each is
+    None where it is not followed. ``guard`` has all that holds where it runs, the tests of its
+    loops included; ``loops`` are the counters of those, outermost first.
     """
 
     array: str
@@ -84,15 +88,18 @@ class Access:
     value: Expr | None = None
     op: str = ""
     verbatim: bool = False
+    offset: Polynomial | None = None
+    digits: tuple[Polynomial, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
     """A place that a loop combines values into, and nothing else in that loop reads or writes it.
 
-    ``axes`` are the counters of the loops, innermost first; ``start`` what the place holds before them, where one
-    assignment gives it. ``op`` is ``+ * & | ^ && ||``, ``min`` or ``max`` for functions, which drop
-    a NaN, and ``<`` or ``>`` for a comparison that selects, which may keep one.
+    ``axes`` are the counters of the loops, innermost first; ``start`` what the place holds before
+    them, where one assignment gives it. ``op`` is ``+ * & | ^ && ||``, ``min`` or ``max`` for
+    functions, which drop a NaN, and ``<`` or ``>`` for a comparison that selects, which may keep
+    one. ``carried`` are assigned along with a value that is selected, such as its place.
     """
 
     place: str
@@ -167,16 +174,26 @@ class Reading:
         return not depends & VARYING
 
     def subscript(self, access: Access) -> Subscript | None:
-        """The index of an access as one digit a dimension; None where it is not followed."""
-        if access.index is None or not self.symbols.known(access.index):
+        """The index of an access as one digit a dimension; None where it is not followed.
+
+        It counts elements of the array where several are taken at once.
+        """
+        index = access.index
+        array = self.arrays.get(access.array)
+        if index is None and access.offset is not None and array is not None:
+            # Several elements at once, from an element that need not begin such a group.
+            index = access.offset.divided(array.element.size) if array.element.size else None
+        if index is None or not self.symbols.known(index):
             return None
         found = self._subscripts.get(access)
         if found is None:
-            array = self.arrays.get(access.array)
-            inner = array.extents[1:] if array is not None else ()
-            if inner and access.element == array.element and None not in inner:  # type: ignore[union-attr]
-                found = declared(access.index, inner)  # type: ignore[arg-type]
-            found = found or delinearised(access.index, access.guard, self.symbols)
+            inner = (
+                tuple(e for e in array.extents[1:] if e is not None) if array is not None else ()
+            )
+            if access.digits and len(access.digits) == len(inner) + 1:
+                found = as_written(access.digits, inner, access.guard, self.symbols)
+            else:
+                found = delinearised(index, access.guard, self.symbols)
             self._subscripts[access] = found
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from optiml_magic.kernels.events import Key, Use
-from optiml_magic.kernels.expressions import Expr
+from optiml_magic.kernels.expressions import Expr, Name
 from optiml_magic.kernels.reading import Access, Reduction
 from optiml_magic.kernels.symbols import Symbols
 from optiml_magic.kernels.tree import Variable
@@ -54,12 +54,7 @@ def _of_place(
 def _reduction(key: Key, use: Use, uses: list[Use], axes: tuple[str, ...]) -> Reduction:
     inside = [u for u in uses if u.kind == "update" and axes[-1] in u.loops]
     values = tuple(v for u in inside if u.combination for v in u.combination.values)
-    carried = tuple(
-        _spelled((e.variable,)) if (e := target) and getattr(e, "variable", None) else ""
-        for u in inside
-        if u.combination
-        for target in u.combination.carried
-    )
+    along = [t for u in inside if u.combination for t in u.combination.carried]
     return Reduction(
         place=_spelled(key),
         op=_op(use),
@@ -68,7 +63,7 @@ def _reduction(key: Key, use: Use, uses: list[Use], axes: tuple[str, ...]) -> Re
         values=values,
         type=use.type,
         line=use.line,
-        carried=tuple(filter(None, carried)),
+        carried=tuple(target.name for target in along if isinstance(target, Name)),
     )
 
 

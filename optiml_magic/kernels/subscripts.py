@@ -10,24 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from optiml_magic.kernels.polynomial import Monomial, Polynomial
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.symbols import Condition, Symbols
 
 _ONE = Polynomial.constant(1)
+_Stride = tuple[Monomial, int]
 
 
 @dataclass(frozen=True)
 class Subscript:
     """``digits`` from the outermost dimension; ``extents`` of all but that one.
 
-    ``proved`` says that every digit but the first is certainly within its extent.
+    ``proved`` says that every digit but the first is certainly within its extent, ``written`` that
+    the text has these digits.
     """
 
     digits: tuple[Polynomial, ...]
     extents: tuple[Polynomial, ...]
     proved: bool
+    written: bool = False
 
     @property
     def linear(self) -> Polynomial:
@@ -45,15 +49,16 @@ def delinearised(index: Polynomial, given: Iterable[Condition], symbols: Symbols
     """The digits of ``index``; a single one where nothing proves that there are more."""
     ranges = Ranges(given, symbols)
     best = Subscript((index,), (), proved=True)
-    strides = _strides(index, symbols)
+    strides, possible = _strides(index, symbols)
     # The finest cut first: what it does not prove, fewer strides may.
-    for chain in _chains(strides):
+    for chain in [*_chains(possible), *(_chains(strides) if strides != possible else [])]:
         found = _cut(index, chain)
         if found is None:
             continue
         digits, extents = found
         pairs = zip(digits[1:], extents, strict=True)
-        if all(ranges.within(digit, extent) for digit, extent in pairs):
+        # The first of a row is in it: where a row has no elements, nothing is accessed.
+        if all(not digit.terms or ranges.within(digit, extent) for digit, extent in pairs):
             return Subscript(digits, extents, proved=True)
     if strides and strides[0][0]:  # sizes tell of rows where numbers alone do not
         found = _cut(index, _chains(strides)[0])
@@ -62,43 +67,57 @@ def delinearised(index: Polynomial, given: Iterable[Condition], symbols: Symbols
     return best
 
 
-def declared(index: Polynomial, extents: tuple[Polynomial, ...]) -> Subscript | None:
-    """The digits of an index into an array whose inner ``extents`` the text gives as numbers."""
-    factors = [extent.value for extent in extents]
-    chain: list[tuple[Monomial, int]] = []
-    stride = 1
-    for factor in reversed(factors):
-        if not factor or factor < 2:
-            return None
-        stride *= factor
-        chain.insert(0, ((), stride))
-    found = _cut(index, chain)
-    return None if found is None else Subscript(*found, proved=True)
+def as_written(
+    digits: tuple[Polynomial, ...], extents: tuple[Polynomial, ...], given: Iterable[Condition],
+    symbols: Symbols,
+) -> Subscript:  # fmt: skip
+    """The digits that the text itself gives, of an array of arrays."""
+    ranges = Ranges(given, symbols)
+    pairs = zip(digits[1:], extents, strict=True)
+    proved = all(ranges.within(digit, extent) for digit, extent in pairs)
+    return Subscript(digits, extents, proved, written=True)
 
 
-def _strides(index: Polynomial, symbols: Symbols) -> list[tuple[Monomial, int]]:
-    """What moves are multiplied with, largest first: sizes, and the integers before them."""
-    found: set[tuple[Monomial, int]] = set()
+def _strides(index: Polynomial, symbols: Symbols) -> tuple[list[_Stride], list[_Stride]]:
+    """What moves are multiplied with, largest first: sizes, and the integers before them.
+
+    The second list has those as well that may be the width of a block, or that of a row.
+    """
+    found: set[_Stride] = set()
+    blocks: list[tuple[str, Monomial]] = []
+    threads: set[tuple[str, Monomial]] = set()
     for monomial, factor in index.terms:
         sizes = tuple(name for name in monomial if symbols[name].kind in ("scalar", "final"))
         moves = [name for name in monomial if name not in sizes]
-        blocks = [n for n in moves if n.startswith("blockDim")]
-        if not moves or (len(moves) > len(blocks) + 1 and not blocks):
+        widths = [n for n in moves if n.startswith("blockDim")]
+        if not moves or (len(moves) > len(widths) + 1 and not widths):
             continue
-        if not sizes and (abs(factor) == 1 or _is_block(moves)):
+        block = next((n[-1] for n in moves if n.startswith("blockIdx")), "")
+        if block:
+            blocks.append((block, sizes))
+        elif sizes or abs(factor) > 1:
+            found.add((sizes, abs(factor)))
+        threads |= {(n[-1], sizes) for n in moves if n.startswith("threadIdx")}
+    doubtful: set[_Stride] = set()
+    for axis, sizes in blocks:
+        # A block begins its threads: with theirs it is one index, whatever a block's width is.
+        apart = {s for at, s in threads if at == axis and len(s) == len(sizes) - 1}
+        if not sizes or (sizes, 1) in found:
             continue
-        found.add((sizes, abs(factor)))
-    return sorted(found, key=lambda s: (-len(s[0]), -s[1], s[0]))
+        if () in apart:
+            doubtful.add((sizes, 1))
+        elif not any(set(s) < set(sizes) for s in apart):
+            found.add((sizes, 1))
+    return sorted(found, key=_largest_first), sorted(found | doubtful, key=_largest_first)
 
 
-def _is_block(moves: list[str]) -> bool:
-    """``blockIdx.x * 256`` begins the threads of a block, not a row."""
-    return any(name.startswith("blockIdx") for name in moves)
+def _largest_first(stride: _Stride) -> tuple[int, int, Monomial]:
+    return -len(stride[0]), -stride[1], stride[0]
 
 
-def _chains(strides: list[tuple[Monomial, int]]) -> list[list[tuple[Monomial, int]]]:
+def _chains(strides: list[_Stride]) -> list[list[_Stride]]:
     """Sets of strides to try, of which each divides the one before."""
-    chain: list[tuple[Monomial, int]] = []
+    chain: list[_Stride] = []
     for stride in strides:
         if not chain or _divides(stride, chain[-1]):
             chain.append(stride)
@@ -110,7 +129,7 @@ def _chains(strides: list[tuple[Monomial, int]]) -> list[list[tuple[Monomial, in
     return found
 
 
-def _divides(small: tuple[Monomial, int], large: tuple[Monomial, int]) -> bool:
+def _divides(small: _Stride, large: _Stride) -> bool:
     rest = list(large[0])
     for name in small[0]:
         if name not in rest:
@@ -120,7 +139,7 @@ def _divides(small: tuple[Monomial, int], large: tuple[Monomial, int]) -> bool:
 
 
 def _cut(
-    index: Polynomial, chain: list[tuple[Monomial, int]]
+    index: Polynomial, chain: list[_Stride]
 ) -> tuple[tuple[Polynomial, ...], tuple[Polynomial, ...]] | None:
     """The quotients by each stride in turn, and how many of each make one of the larger."""
     digits: list[Polynomial] = []
@@ -129,9 +148,9 @@ def _cut(
         digit: dict[Monomial, int] = {}
         for monomial, times in rest.terms:
             over = list(monomial)
-            if all(name in over and not over.remove(name) for name in sizes):  # type: ignore[func-returns-value]
-                if times % factor == 0:
-                    digit[tuple(over)] = times // factor
+            inside = all(name in over and not over.remove(name) for name in sizes)  # type: ignore[func-returns-value]
+            if inside and times % factor == 0:
+                digit[tuple(over)] = times // factor
         quotient = Polynomial.of(digit)
         stride = Polynomial.of({sizes: factor})
         rest = rest - quotient * stride
@@ -139,7 +158,7 @@ def _cut(
     digits.append(rest)
     sizes_of = [*chain, ((), 1)]
     extents = []
-    for large, small in zip(sizes_of, sizes_of[1:], strict=False):
+    for large, small in pairwise(sizes_of):
         over = list(large[0])
         for name in small[0]:
             over.remove(name)

@@ -8,7 +8,7 @@ from; ``UNKNOWN`` in it means: from something that this reading does not follow.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from optiml_magic.kernels.polynomial import Polynomial
@@ -18,6 +18,7 @@ MEMORY = "[]"
 THREADS = frozenset({"threadIdx.x", "threadIdx.y", "threadIdx.z"})
 BLOCKS = frozenset({"blockIdx.x", "blockIdx.y", "blockIdx.z"})
 VARYING = THREADS | {UNKNOWN}
+_LONGEST = 160  # characters
 _LIMIT = {"x": 1024, "y": 1024, "z": 64}
 
 Kind = Literal["builtin", "scalar", "counter", "operation", "load", "select", "final", "unknown"]
@@ -168,20 +169,26 @@ class Symbols:
 
     def __init__(self) -> None:
         self.table: dict[str, Symbol] = {}
+        self._short: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> Symbol:
         return self.table[name]
 
     def of(self, symbol: Symbol) -> Polynomial:
-        """The form that is this symbol alone."""
-        self.table.setdefault(symbol.name, symbol)
-        return Polynomial.symbol(symbol.name)
+        """The form that is this symbol alone. A name that nobody would read is made short."""
+        name = symbol.name
+        if len(name) > _LONGEST:
+            name = self._short.setdefault(name, f"{symbol.op}#{len(self._short)}")
+            symbol = replace(symbol, name=name)
+        self.table.setdefault(name, symbol)
+        return Polynomial.symbol(name)
 
-    def builtin(self, name: str) -> Polynomial:
+    def builtin(self, name: str, width: int | None = None) -> Polynomial:
+        """A built-in variable; ``width`` is that of the block along its axis, where it is fixed."""
         axis = name[-1]
         low, high = (0, None) if "Idx" in name else (1, None)
         if name.startswith("threadIdx"):
-            high = _LIMIT[axis] - 1
+            high = (width or _LIMIT[axis]) - 1
         elif name.startswith("blockDim"):
             high = _LIMIT[axis]
         elif name.startswith("blockIdx"):

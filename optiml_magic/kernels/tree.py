@@ -31,7 +31,10 @@ class TypeName:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variable:
-    """A parameter or a local; ``extents`` are those of an array, None where none is written."""
+    """A parameter or a local; ``extents`` are those of an array, None for one without.
+
+    It begins as ``value``, or is made from the ``initial`` ones, as ``opening`` says.
+    """
 
     name: str
     type: TypeName
@@ -42,6 +45,7 @@ class Variable:
     value: Expr | None = None
     initial: tuple[Expr, ...] = ()
     restrict: bool = False
+    opening: str = "="
 
     @property
     def array(self) -> bool:
@@ -81,8 +85,9 @@ class Block(Statement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Declare(Statement):
-    """One declaration of one or more variables."""
+    """One declaration of one or more variables; ``words`` stand before the first: its type."""
 
+    words: str
     variables: tuple[Variable, ...]
 
     @property
@@ -107,13 +112,18 @@ class Evaluate(Statement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If(Statement):
-    """``before`` is what ``if (int p = f(); p)`` declares."""
+    """``before`` is what ``if (int p = f(); p)`` declares.
+
+    ``head`` spans what stands before ``then``, ``middle`` what stands between it and ``other``.
+    """
 
     test: Expr
     then: Statement
     other: Statement | None = None
     before: Statement | None = None
     constant: bool = False
+    head: Span | None = None
+    middle: Span | None = None
 
     @property
     def statements(self) -> tuple[Statement, ...]:
@@ -126,13 +136,18 @@ class If(Statement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop(Statement):
-    """``for``, ``while`` or ``do``; the last two have neither ``before`` nor ``update``."""
+    """``for``, ``while`` or ``do``; the last two have neither ``before`` nor ``update``.
+
+    ``head`` spans what stands before the body, ``foot`` the test that follows that of a ``do``.
+    """
 
     kind: Literal["for", "while", "do"]
     before: Statement | None
     test: Expr | None
     update: Expr | None
     body: Statement
+    head: Span | None = None
+    foot: Span | None = None
 
     @property
     def statements(self) -> tuple[Statement, ...]:
@@ -164,8 +179,8 @@ class Blank(Statement):
 class Verbatim(Statement):
     """Text that is kept as it is; ``reason`` says why, and what it may do is all that is known.
 
-    ``inner`` are the statements in it that can be read, in an order that is not followed;
-    ``mentions`` the names in it, and its assembly. It ``jumps`` where control may leave it sideways.
+    ``inner`` are the statements in it that can be read, in no known order; ``mentions`` the names
+    in it, and its assembly. It ``jumps`` where control may leave it sideways.
     """
 
     reason: str
@@ -186,7 +201,10 @@ class TemplateParameter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """A kernel or a function that it may call; ``name`` includes its namespaces."""
+    """A kernel or a function that it may call; ``name`` includes its namespaces.
+
+    ``head`` spans what stands before the body.
+    """
 
     name: str
     span: Span
@@ -199,6 +217,7 @@ class Function:
     method: bool = False
     required: int = 0
     launch_bounds: str | None = None
+    head: Span | None = None
 
 
 def walk(statement: Statement) -> Iterator[Statement]:

@@ -92,11 +92,8 @@ def _named(base: str) -> CType:
     dtype, lanes = element_dtype(base)
     if dtype is None:
         return CType(base, "unknown" if not base or base == "auto" else "record")
-    if dtype == "bfloat16":
-        kind, each, code = "float", 2, "f"
-    else:
-        code, each = dtype[1], int(dtype[2:])
-        kind = _KINDS[code]
+    code, each = ("f", 2) if dtype == "bfloat16" else (dtype[1], int(dtype[2:]))
+    kind = _KINDS[code]
     if lanes > 1:
         # A vector of three has no padding: CUDA's float3 takes 12 bytes.
         return CType(base, "vector", each * lanes, code in "if", lanes)

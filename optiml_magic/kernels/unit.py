@@ -8,20 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from optiml_magic.kernels.expressions import Name
+from optiml_magic.kernels.expressions import Expr
+from optiml_magic.kernels.layouts import Structs
 from optiml_magic.kernels.lift import Lifter
 from optiml_magic.kernels.literals import number
+from optiml_magic.kernels.parsing import parsed
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.preprocessor.preprocess import Preprocessed, preprocess
-from optiml_magic.kernels.structs import Member, members
 from optiml_magic.kernels.symbols import Symbol, Symbols
-from optiml_magic.kernels.tree import Function, Variable
-from optiml_magic.kernels.types import INT, UNKNOWN, CType, named
+from optiml_magic.kernels.tree import Declare, Function, Variable
+from optiml_magic.kernels.types import INT, named
 from optiml_magic.kernels.values import Alias, Value
 from optiml_magic.kernels.variables import dynamic_shared
 from optiml_magic.source.aliases import type_aliases
 from optiml_magic.source.program import Program
-from optiml_magic.source.syntax import Syntax, parse
+from optiml_magic.source.syntax import Syntax
 
 Defines = tuple[tuple[str, int | str], ...]
 _WORD = re.compile(r"\w+")
@@ -35,6 +36,8 @@ class Unit:
     origin: Preprocessed
     syntax: Syntax
     functions: tuple[Function, ...]
+    declarations: tuple[Declare, ...] = field(repr=False)
+    enumerators: tuple[tuple[str, Expr | None], ...] = field(repr=False)
     newlines: tuple[int, ...] = field(repr=False)
 
     @cached_property
@@ -49,8 +52,8 @@ class Unit:
     @cached_property
     def _by_name(self) -> Mapping[str, tuple[Function, ...]]:
         found: dict[str, tuple[Function, ...]] = {}
-        for function in self.functions:
-            bare = function.name.rpartition("::")[2]
+        for function in (f for f in self.functions if not f.method):
+            bare = function.name.partition("<")[0].rpartition("::")[2]
             found[bare] = (*found.get(bare, ()), function)
         return found
 
@@ -58,7 +61,7 @@ class Unit:
         """The functions of the text that a call of this name with so many arguments may mean."""
         return tuple(
             function
-            for function in self._by_name.get(name.rpartition("::")[2], ())
+            for function in self._by_name.get(name.partition("<")[0].rpartition("::")[2], ())
             if function.required <= count <= len(function.parameters) and not function.kernel
         )
 
@@ -81,43 +84,8 @@ class Unit:
         return False
 
     @cached_property
-    def _structs(self) -> dict[str, tuple[Member, ...]]:
-        return {}
-
-    def members(self, name: str) -> tuple[Member, ...]:
-        if name not in self._structs:
-            self._structs[name] = members(self, name) if name else ()
-        return self._structs[name]
-
-    def member_names(self, name: str) -> tuple[str, ...]:
-        return tuple(member.name for member in self.members(name))
-
-    def member(self, struct: str, name: str) -> tuple[CType, int | None]:
-        """The type of a member of a struct, and where it begins in bytes, where that is known."""
-        offset: int | None = 0
-        for member in self.members(struct):
-            kind = _member_type(member, self.aliases)
-            size = 8 if kind.depth else kind.size
-            align = 8 if kind.depth else (kind.size or 0) // max(kind.lanes, 1)
-            if offset is not None and align:
-                offset = -(-offset // align) * align
-            if member.name == name:
-                return kind, None if kind.lanes > 1 else offset
-            known = size is not None and not member.array and kind.lanes == 1
-            offset = offset + size if known and offset is not None and size is not None else None
-        return UNKNOWN, None
-
-    def struct_size(self, name: str) -> int | None:
-        """The bytes of a struct of plain numbers and pointers; None for any other."""
-        offset, widest = 0, 1
-        for member in self.members(name):
-            kind = _member_type(member, self.aliases)
-            size = 8 if kind.depth else kind.size
-            if size is None or member.array or kind.lanes > 1:
-                return None
-            offset = -(-offset // size) * size + size
-            widest = max(widest, size)
-        return -(-offset // widest) * widest if self.members(name) else None
+    def structs(self) -> Structs:
+        return Structs(self.syntax, self.aliases)
 
     def line(self, start: int, end: int) -> int:
         """The 1-based line of the text that a span of the preprocessed text comes from."""
@@ -130,7 +98,7 @@ class Unit:
         return range(begin, max(begin, bisect_right(self.newlines, last - 2) + 1) + 1)
 
     def instantiated(
-        self, function: Function, given: Sequence[str], names: Mapping[str, str],
+        self, function: Function, given: Sequence[str | Value], names: Mapping[str, str],
         constants: Mapping[str, Value], bound: Mapping[Variable, Value | Alias],
         symbols: Symbols | None = None,
     ) -> tuple[Mapping[str, str], Mapping[str, Value]]:  # fmt: skip
@@ -143,6 +111,10 @@ class Unit:
         types, values = dict(names), dict(constants)
         for at, parameter in enumerate(function.template):
             text = given[at] if at < len(given) else None
+            if isinstance(text, Value):
+                types.pop(parameter.name, None)
+                values[parameter.name] = text
+                continue
             if text is None and parameter.is_type:
                 text = _deduced(parameter.name, bound)
             text = text if text is not None else parameter.default
@@ -174,22 +146,6 @@ def _deduced(name: str, bound: Mapping[Variable, Value | Alias]) -> str | None:
     return None
 
 
-def _member_type(member: Member, aliases: Mapping[str, str]) -> CType:
-    from optiml_magic.kernels.types import scalar
-
-    if member.pointer:
-        return CType("", "unknown", None, depth=1)
-    if member.dtype is None:
-        return UNKNOWN
-    if member.dtype == "bfloat16":
-        return named("__nv_bfloat16", aliases)
-    each = scalar(member.dtype[1], int(member.dtype[2:]))
-    if member.lanes == 1:
-        return each
-    return CType(f"{each.name}{member.lanes}", "vector", (each.size or 0) * member.lanes,
-                 each.signed, member.lanes)  # fmt: skip
-
-
 def lift(
     text: str, defines: Mapping[str, int | str] | None = None, *, foreign: bool = False
 ) -> Unit:
@@ -211,10 +167,10 @@ def lift_program(program: Program, defines: Mapping[str, int | str] | None = Non
 @lru_cache(maxsize=256)
 def _lifted(text: str, defines: Defines, foreign: bool) -> Unit:
     origin = preprocess(text, dict(defines), foreign=foreign)
-    syntax = parse(origin.text.decode("utf-8", "surrogatepass"))
+    syntax, less = parsed(origin.text)
     newlines = tuple(match.start() for match in re.finditer(b"\n", text.encode()))
-    lifter = Lifter(syntax, origin=origin, newlines=newlines)
-    return Unit(text, origin, syntax, tuple(lifter.functions()), newlines)
-
-
-__all__ = ["Name", "Symbol", "Unit", "lift", "lift_program"]
+    lifter = Lifter(syntax, origin=origin, newlines=newlines, less=less)
+    return Unit(
+        text, origin, syntax, tuple(lifter.functions()), tuple(lifter.declarations()),
+        tuple(lifter.enumerators()), newlines,
+    )  # fmt: skip

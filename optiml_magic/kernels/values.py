@@ -27,8 +27,9 @@ class Value:
     """``form`` is that of an integer, ``truth`` of a condition, ``pointer`` of an address.
 
     ``holds`` are the arrays that a pointer in it may lead into; ``depends`` what it comes from;
-    ``shape`` the extents of what it points to, where that is a row of an array of arrays;
-    ``closure`` the lambda that it is.
+    ``shape`` the extents of what it points to, where that is a row of an array of arrays, and
+    ``digits`` how it was indexed so far; ``target`` is the local whose address it is, ``closure``
+    the lambda that it is.
     """
 
     type: CType = UNKNOWN
@@ -39,6 +40,8 @@ class Value:
     holds: frozenset[str] = NOTHING
     fields: Mapping[str, Value] | None = field(default=None, compare=False)
     shape: tuple[Polynomial | None, ...] = ()
+    digits: tuple[Polynomial, ...] = ()
+    target: Local | None = None
     closure: Closure | None = None
 
 

@@ -147,14 +147,14 @@ class Program:
                     fix=f"Choose one: `{replace(tune, value=tune.values[0])}`.",
                     line=tune.line,
                 )
-        preprocessed = self._preprocessor_names
+        macros = self.macros
         used = self._used_names
         values = {name: value for name, value in self.values.items() if name in used}
         if not values:
             return self.text
         at = self._after_includes
         newline = self._newline
-        lines = [_definition(name, value, macro=name in preprocessed)
+        lines = [_definition(name, value, macro=name in macros)
                  for name, value in values.items()]  # fmt: skip
         opening = newline if self.text[:at] and not self.text[:at].endswith("\n") else ""
         if numbered:

@@ -257,15 +257,3 @@ def _changed(body: Node) -> Iterator[str]:
             target = member if member is not None else target.named_child(0)
         if target is not None and target.type == "identifier":
             yield text_of(target)
-
-
-def device_variables(syntax: Syntax) -> frozenset[str]:
-    """The ``__device__`` and ``__managed__`` variables of a text, which any kernel may change."""
-    return frozenset(
-        declared(child).name
-        for node in walk(syntax.root)
-        if node.type == "declaration"
-        and any(text_of(c) in ("__device__", "__managed__") for c in node.children)
-        and not any(text_of(c) in ("const", "constexpr") for c in node.children)
-        for child in node.children_by_field_name("declarator")
-    )

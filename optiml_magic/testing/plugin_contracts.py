@@ -24,6 +24,7 @@ from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import Session, session
 from optiml_magic.preparation import Bound, compiled
 from optiml_magic.problem import Problem, prepare
+from optiml_magic.problem.facts import FactFinder
 from optiml_magic.profilers.base import AddedProfiler
 from optiml_magic.proposers.rewrites.base import Rewrite
 from optiml_magic.settings import resolve
@@ -59,9 +60,9 @@ def _subject(name: str) -> Subject:
         (found,) = evaluator([_candidate(0, problem.program.text)])
         build, job = _run(problem, members)
         assert found.measurement is not None
-        sizes = {b.name: b.array.nbytes for b in problem.instances[0].case.buffers}
-        tools, measured = members.tools, found.measurement
-        return Subject(tools.chip, tools.roofs(), measured, problem.program, build, job.plan, sizes)
+        tools, measured, program = members.tools, found.measurement, problem.program
+        facts = FactFinder(problem, tools.chip)(program, build, job.plan)
+        return Subject(tools.chip, tools.roofs(), measured, program, build, job.plan, facts)
 
 
 def _run(problem: Problem, members: Session) -> tuple[Build, Job]:

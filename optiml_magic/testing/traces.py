@@ -86,7 +86,7 @@ def trace(task: Task, /, *, shared: bool = False, **sizes: int) -> tuple[LaunchT
     values = {n: v for n, v in problem.first.values.items() if n not in outputs}
     buffers, build, plan = prepared(
         problem,
-        CachedCompiler(_compiler(), settings.cache),
+        CachedCompiler(_compiler(), settings.compiled),
         options_of(problem.task, settings),
         chip(DEFAULT_CHIP),
         program,

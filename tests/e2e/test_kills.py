@@ -23,7 +23,7 @@ from tests.processes import children, eventually, gone, runs
 
 TASK = """\
 from optiml_magic.testing.kernels import known_task
-task = known_task("transpose_naive", rows=256, cols=192)
+task = known_task("transpose_naive", rows=128, cols=96)
 """
 BUDGET = 8
 ROUNDS = examples(1, 17)  # of each of the three victims: 51 kills
@@ -49,9 +49,10 @@ def outcome(path: Path) -> dict[str, object]:
 
 
 @pytest.fixture
-def home(home: Path) -> Path:
-    home.mkdir()
-    return home
+def home(own_caches: Path) -> Path:
+    """Its caches are its own: a search may also be killed while it compiles."""
+    own_caches.mkdir()
+    return own_caches
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,13 @@ from tests.processes import children, gone
 
 TASK = """\
 from optiml_magic.testing.kernels import known_task
-task = known_task("transpose_naive", rows=256, cols=192)
+task = known_task("transpose_naive", rows=128, cols=96)
 """
 
 
 def command(task: Path, out: Path, *more: str) -> list[str]:
     return [
-        sys.executable, "-m", "optiml_magic.cli", "optimize", str(task), "--budget", "12",
+        sys.executable, "-m", "optiml_magic.cli", "optimize", str(task), "--budget", "8",
         "--llm", "none", "--seed", "3", "--json", str(out), *more,
     ]  # fmt: skip
 

@@ -51,7 +51,7 @@ def line_with(annotation: Annotation, text: str) -> AnnotatedLine:
 
 
 @needs_nvdisasm
-def test_nothing_of_code_or_counts_is_lost_between_the_lines(home: Path) -> None:
+def test_nothing_of_code_or_counts_is_lost_between_the_lines(own_caches: Path) -> None:
     task = known_task("matmul_tiled", m=64, n=64, k=64)
     found = annotate(task, settings())
     measured = evaluate_once(task, settings()).evaluation.measurement
@@ -64,7 +64,7 @@ def test_nothing_of_code_or_counts_is_lost_between_the_lines(home: Path) -> None
         executed = sum(i.executed or 0 for i in line.instructions)
         assert executed == (counted.warp_instructions if counted else 0)
         assert (line.counts.instructions if line.counts else 0) == executed
-    (cubin,) = (home / "compiled").glob("*/*.cubin")
+    (cubin,) = (own_caches / "compiled").glob("*/*.cubin")
     code = sass.disassemble(cubin.read_bytes())
     assert code is not None
     machine = Counter(text for i in instructions for text in i.machine)
@@ -225,10 +225,10 @@ def test_without_nvdisasm_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_nvdisasm
 def test_machine_code_is_remembered_and_a_broken_entry_is_not_believed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_caches: Path
 ) -> None:
     annotate(scaled(), settings())
-    (cubin,) = (home / "compiled").glob("*/*.cubin")
+    (cubin,) = (own_caches / "compiled").glob("*/*.cubin")
     remembered = RememberedCode(tmp_path / "code")
     first = remembered(cubin.read_bytes())
     (entry,) = (tmp_path / "code").iterdir()

@@ -514,10 +514,10 @@ def test_no_child_is_given_a_key() -> None:
 
 
 @pytest.mark.usefixtures("key")
-def test_no_file_of_a_run_holds_a_key(home: Path) -> None:
+def test_no_file_of_a_run_holds_a_key(own_caches: Path) -> None:
     task = known_task("saxpy", n=1000)
     result = optimize(task, resolve({"device": "emulated", "budget": 2, "llm": "none"}))
-    files = [path for path in home.rglob("*") if path.is_file()]
+    files = [path for path in own_caches.rglob("*") if path.is_file()]
     assert any(path.suffix == ".jsonl" for path in files)
     for path in files:
         assert SECRET.encode() not in path.read_bytes(), path

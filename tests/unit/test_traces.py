@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,17 +33,6 @@ SMALL = {
     "softmax": {"rows": 9, "cols": 77},
 }
 UNSUPPORTED = "modern/recursion"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("optiml")
-
-
-@pytest.fixture(autouse=True)
-def home(compiled_once: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("OPTIML_HOME", str(compiled_once))
-    return compiled_once
 
 
 def traced(text: str, outputs: dict[str, str], **inputs: Any) -> tuple[LaunchTrace, ...]:

@@ -75,16 +75,22 @@ def from_integer(sign: str, mode: str, from_bits: str, to_bits: str) -> str:
         f"define internal {target} @om_{sign}itofp_{mode}_i{from_bits}_f{to_bits}({source} %a)",
         f"call {target} @{name}({source} %a, {_STRICT})",
         target,
+        # Without AVX-512, LLVM takes two parts of an unsigned integer from each other: 0 is x - x,
+        # which is -0 where rounding is down.
+        f"""  %zero = icmp eq {source} %a, zeroinitializer
+  %result = select <32 x i1> %zero, {target} zeroinitializer, {target} %r
+""",
     )
 
 
-def _under(mode: str, header: str, call: str, type_: str) -> str:
+def _under(mode: str, header: str, call: str, type_: str, mending: str = "") -> str:
+    """``call`` under ``mode``; ``mending`` makes ``%result`` of its ``%r``."""
     return f"""
 {header} strictfp noinline {{
   call void @llvm.set.rounding(i32 {_MODES[mode]}) strictfp
   %r = {call} strictfp
   call void @llvm.set.rounding(i32 {_MODES["rn"]}) strictfp
-  ret {type_} %r
+{mending}  ret {type_} {"%result" if mending else "%r"}
 }}"""
 
 

@@ -18,7 +18,7 @@ from optiml_magic.kernels.preprocessor.bounds import (
     literal,
 )
 from optiml_magic.kernels.preprocessor.expansion import Expander
-from optiml_magic.kernels.preprocessor.macros import Macro, State, is_compilers
+from optiml_magic.kernels.preprocessor.macros import Macro, State, guards, is_compilers
 from optiml_magic.kernels.preprocessor.tokens import Token, UnfaithfulError, read
 from optiml_magic.source.operators import BINARY
 
@@ -58,7 +58,8 @@ class Names:
         if self._built_in(name) is not None:
             return True
         own = bool(_RESERVED.match(name)) and name in self.written and not _CUDA.fullmatch(name)
-        if self.foreign or (not own and (_RESERVED.match(name) or is_compilers(name))):
+        reserved = bool(_RESERVED.match(name)) and not guards(name)
+        if self.foreign or (not own and (reserved or is_compilers(name))):
             return None
         return False
 

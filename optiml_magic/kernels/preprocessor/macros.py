@@ -39,9 +39,17 @@ class Macro:
 Table = dict[str, Macro | State]
 
 
+_GUARD = re.compile(r"\w+_(?:H|HPP|HH|CUH?)_*", re.ASCII)
+
+
 def is_compilers(name: str) -> bool:
     """Whether the compiler or one of its headers may define a name, unseen by the text."""
-    return _COMPILERS.fullmatch(name) is not None
+    return _COMPILERS.fullmatch(name) is not None and not guards(name)
+
+
+def guards(name: str) -> bool:
+    """Whether a name is that of a header's guard, which belongs to that header alone."""
+    return _GUARD.fullmatch(name) is not None
 
 
 def define(definition: str) -> tuple[str, Macro | State]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.proposers.rewrites.affine import Affine, uncast
-from optiml_magic.proposers.rewrites.polynomial import Polynomial
 from optiml_magic.source.syntax import walk
 
 if TYPE_CHECKING:

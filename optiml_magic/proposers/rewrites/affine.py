@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.proposers.rewrites.kernel import Kernel, Variable, builtin
-from optiml_magic.proposers.rewrites.polynomial import Polynomial
 from optiml_magic.source.syntax import walk
 
 if TYPE_CHECKING:

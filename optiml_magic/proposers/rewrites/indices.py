@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.proposers.rewrites.affine import INTEGRAL, Affine, uncast
 from optiml_magic.proposers.rewrites.kernel import Kernel, builtin
-from optiml_magic.proposers.rewrites.polynomial import Polynomial
 from optiml_magic.source.syntax import walk
 
 if TYPE_CHECKING:

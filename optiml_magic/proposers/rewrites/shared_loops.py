@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.proposers.rewrites.accesses import Access, accesses
 from optiml_magic.proposers.rewrites.affine import INTEGRAL, PURE, Affine, uncast
 from optiml_magic.proposers.rewrites.guards import bare, leaves
-from optiml_magic.proposers.rewrites.polynomial import Polynomial
 from optiml_magic.proposers.rewrites.surgery import NotCertainError
 from optiml_magic.source.syntax import name_of, walk
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
+    from optiml_magic.kernels.polynomial import Polynomial
     from optiml_magic.proposers.rewrites.kernel import Variable
-    from optiml_magic.proposers.rewrites.polynomial import Polynomial
 
 Reason = Literal["strided", "reused", "uniform", "none"]
 _CONDITIONAL = ("if_statement", "switch_statement", "conditional_expression", "lambda_expression",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.model.finding import Finding
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.accesses import Access, accesses, pattern
@@ -19,7 +20,6 @@ from optiml_magic.proposers.rewrites.indices import cooperative, helpers_see_thr
 from optiml_magic.proposers.rewrites.kernel import Kernel, Variable, builtin
 from optiml_magic.proposers.rewrites.launches import extents, launched, recut, relaunch
 from optiml_magic.proposers.rewrites.layout import indentation
-from optiml_magic.proposers.rewrites.polynomial import Polynomial
 from optiml_magic.proposers.rewrites.shared_loops import SharedLoop, place, shared_loop
 from optiml_magic.proposers.rewrites.surgery import NotCertainError, Surgery
 from optiml_magic.source.edits import apply

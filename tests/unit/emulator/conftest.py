@@ -12,6 +12,7 @@ import pytest
 
 import optiml_magic.compilers
 from optiml_magic import emulator
+from optiml_magic.compilers.nvrtc import _bindings
 from optiml_magic.kernels.exits import early_returns
 from optiml_magic.kernels.unit import lift
 
@@ -21,8 +22,8 @@ SHIMS = Path(optiml_magic.compilers.__file__).parent / "shims"
 @cache
 def ptx_of(source: str, *options: str) -> str:
     import nvidia
-    from cuda.bindings import nvrtc
 
+    nvrtc = _bindings()  # the library that the product takes, wherever it is installed
     folders = [p for root in nvidia.__path__ for p in Path(root).glob("*/include")]
     folders += [p / "cccl" for p in folders if (p / "cccl").is_dir()]
     options = options or ("--gpu-architecture=sm_90",)

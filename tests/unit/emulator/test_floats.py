@@ -8,8 +8,12 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from optiml_magic.emulator import jit
+from optiml_magic.emulator.ternlog import without_avx512
 
 from .programs import Program
 
@@ -281,3 +285,31 @@ def test_conversions_and_comparisons(operands):
         assert same(value(got["widen"][at], "f64"), x)
         assert got["number"][at] == (not math.isnan(x))
         assert got["subnormal"][at] == (0 < abs(x) < 2.0**-126)
+
+
+INTEGERS = {"u8": "d", "s8": "d", "u32": "a", "s32": "a", "u64": "A", "s64": "A"}
+DIRECTED = [(m, to, f) for m in ("rz", "rm", "rp") for to in ("f32", "f64") for f in INTEGERS]
+
+
+@pytest.mark.parametrize("change", [str, without_avx512], ids=["here", "without AVX-512"])
+def test_integers_become_floats_in_every_mode(change, monkeypatch):
+    """Not all processors have one instruction for it, and what LLVM makes of several rounds too."""
+    cpu, features = jit._processor()
+    monkeypatch.setattr(jit, "_processor", lambda: (cpu, change(features)))
+    program = Program(
+        {
+            f"{m}-{to}-{f}": f"cvt.u32.{'u8' if f == 'u8' else 's8'} d, a; "
+            f"cvt.{m}.{to}.{f} {WIDE[to][0]}, {INTEGERS[f]}; -> {WIDE[to][0]}"
+            for m, to, f in DIRECTED
+        }
+    )
+    values = [0, 1, -1, 127, 128, 255, 2**24 + 1, 2**31 - 1, 2**31, 2**32 - 1, 2**53 + 1]
+    values += [2**63 - 1, 2**63, 2**63 + 1025, 2**64 - 1, 0x0123456789ABCDEF, 0xFEDCBA9876543210]
+    got = program.results(values, values, values)
+    for m, to, f in DIRECTED:
+        width = int(f[1:])
+        for given_, raw in zip(values, got[f"{m}-{to}-{f}"], strict=True):
+            low = given_ % 2**width
+            x = low - 2**width if f[0] == "s" and low >> width - 1 else low
+            wanted = bits_of(rounded(Fraction(x), m, to), to)
+            assert raw == wanted, (f"cvt.{m}.{to}.{f}", x, hex(raw), hex(wanted))

@@ -120,11 +120,12 @@ def test_every_architecture_has_the_forms_that_it_should(sm):
 
 def lowered(ptx: str) -> None:
     """Everything but the machine code, which is what costs time."""
-    from optiml_magic.emulator import calls, cfg
+    from optiml_magic.emulator import calls
     from optiml_magic.emulator.instructions.table import lower
     from optiml_magic.emulator.ir import Code
     from optiml_magic.emulator.lanes import Lanes
     from optiml_magic.emulator.sites import Tables
+    from optiml_magic.ptx import cfg
     from optiml_magic.ptx.parser import parse
 
     module = parse(ptx)

@@ -11,6 +11,7 @@ import pytest
 from optiml_magic import emulator
 from optiml_magic.emulator import jit, objects
 from optiml_magic.emulator.objects import ObjectCache, key_of
+from optiml_magic.emulator.ternlog import without_avx512
 
 from .conftest import launch, ptx_of
 
@@ -28,7 +29,13 @@ def doubled(folder: Path) -> emulator.Run:
 def compilations(monkeypatch):
     made = []
     compiled = jit._compiled
-    monkeypatch.setattr(jit, "_compiled", lambda *a: made.append(1) or compiled(*a))
+
+    def counted(text, machine):
+        if "@k0_twice" in text:
+            made.append(1)
+        return compiled(text, machine)
+
+    monkeypatch.setattr(jit, "_compiled", counted)
     return made
 
 
@@ -42,27 +49,58 @@ def test_code_is_compiled_once_and_counts_the_same(tmp_path, compilations):
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
 def test_a_damaged_file_is_made_anew(tmp_path, compilations, damage):
     doubled(tmp_path)
-    (path,) = tmp_path.iterdir()
-    whole = path.read_bytes()
-    middle = len(whole) // 2
-    path.write_bytes(
-        {
-            "cut": whole[:middle],
-            "flip": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
-            "empty": b"",
-        }[damage]
-    )
+    files = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for path, whole in files.items():
+        middle = len(whole) // 2
+        path.write_bytes(
+            {
+                "cut": whole[:middle],
+                "flip": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
+                "empty": b"",
+            }[damage]
+        )
     doubled(tmp_path)
     assert len(compilations) == 2
-    assert path.read_bytes() == whole
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
 
 
 def test_another_processor_or_llvm_has_files_of_its_own(tmp_path, compilations, monkeypatch):
     doubled(tmp_path)
+    before = len(list(tmp_path.iterdir()))
     monkeypatch.setattr(jit, "_versions", lambda: ("0.0", "0"))
     doubled(tmp_path)
     assert len(compilations) == 2
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 2 * before
+
+
+def test_the_library_is_compiled_once_for_all_kernels(tmp_path, monkeypatch):
+    """Most of the machine code of a small kernel is the library's."""
+    doubled(tmp_path)
+    before = set(tmp_path.iterdir())
+    halved = SOURCE.replace("2.0f", "0.5f")
+    emulator.load(ptx_of(halved), objects=tmp_path)
+    (new,) = set(tmp_path.iterdir()) - before
+    assert new.stat().st_size < sum(path.stat().st_size for path in before)
+    monkeypatch.setattr(jit, "_KNOWN", jit._Known())
+    made = []
+    compiled = jit._compiled
+    monkeypatch.setattr(jit, "_compiled", lambda *a: made.append(1) or compiled(*a))
+    for text in (SOURCE, halved, SOURCE):
+        emulator.load(ptx_of(text))
+    assert len(made) == len(before) + 2
+
+
+def test_where_a_part_is_suspect_all_are_made_without_avx512(tmp_path, monkeypatch):
+    """Callers and callees pass vectors as their features say."""
+    made = []
+    monkeypatch.setattr(jit, "is_suspect", lambda code: True)
+    machine = jit._machine
+    monkeypatch.setattr(jit, "_machine", lambda *a: made.append(a) or machine(*a))
+    assert doubled(tmp_path).fault is None
+    wholly, without = made.count((str,)), made.count((without_avx512,))
+    assert wholly > 1
+    # The features are in the key, so a processor without AVX-512 finds what it has made.
+    assert without == (wholly if "+avx512f" in jit._processor()[1] else 0)
 
 
 def test_a_folder_that_cannot_be_written_costs_nothing_but_time(tmp_path, compilations):

@@ -59,22 +59,18 @@ def compiled(body: str) -> Code:
     ],
 )
 def test_an_array_is_named_where_the_line_leaves_no_doubt(line, access, name) -> None:
-    assert subject().array(line, access) == name
+    assert subject().lines.array(line, access) == name
 
 
 def test_every_array_of_a_line_is_known() -> None:
-    assert subject().arrays(4, "load") == ("a", "b")
-    assert subject().arrays(7, "load") == ("a", "b")  # a comparison assigns nothing
-    assert subject().arrays(7, "store") == ("out",)
+    assert subject().lines.arrays(4, "load") == ("a", "b")
+    assert subject().lines.arrays(7, "load") == ("a", "b")  # a comparison assigns nothing
+    assert subject().lines.arrays(7, "store") == ("out",)
 
 
 @pytest.mark.parametrize(("line", "name"), [(4, "sum"), (5, "out"), (3, ""), (9, "")])
 def test_a_line_assigns_to_a_variable(line, name) -> None:
-    assert subject().assigned(line) == name
-
-
-def test_comments_are_no_code() -> None:
-    assert subject().line_of(r"\ba\[") == 4
+    assert subject().lines.assigned(line) == name
 
 
 def test_a_chain_of_products_takes_four_cycles_each() -> None:

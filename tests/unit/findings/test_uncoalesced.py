@@ -17,16 +17,16 @@ from .test_subject import subject
 TEXT = """\
 __global__ void k(const P* p, const float* x, const int* at, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    out[i] = LOAD;
+    HEAD out[i] = LOAD;
 }
 """
 
 
-def found(load: str, more: str = "") -> Finding:
+def found(load: str, more: str = "", *, head: str = "") -> Finding:
     site = MemoryCounters(3, "global", "load", 4, 1000, 16000, 1000, 4000, 32000, 16000)
     counts = KernelCounters("k", 9000, 9000 * 32, {}, {}, (site,), (), 0, None, None, None, None)
     measured = Measurement("h200", "events", 1e-5, 1.01, (), (), (counts,))
-    of = subject(TEXT.replace("LOAD", load) + more, measured=measured)
+    of = subject(TEXT.replace("LOAD", load).replace("HEAD", head) + more, measured=measured)
     plan = LaunchPlan((Launch("k", (64, 1, 1), (256, 1, 1), 0, ()),))
     (finding,) = UncoalescedAccess().diagnose(replace(of, plan=plan))
     return finding
@@ -47,5 +47,29 @@ def test_a_gather_is_advised_an_order() -> None:
 def test_others_are_advised_another_mapping(load: str) -> None:
     rules = [action.rewrite for action in found(load).actions]
     assert rules == ["coalesce_mapping", "shared_tile", ""]
-    looping = found(load, "__global__ void j() { for (;;) {} }\n").actions
+    looping = found(load, head="for (int j = 0; j < n; ++j)").actions
     assert [a.rewrite for a in looping][:2] == ["coalesce_mapping", "warp_per_item"]
+
+
+@pytest.mark.parametrize(
+    ("head", "more"),
+    [("", "__global__ void j() { for (;;) {} }\n"), ("for (int j = 0; j < n; ++j) n += j;", "")],
+)
+def test_a_warp_is_advised_only_for_a_loop_around_the_access(head: str, more: str) -> None:
+    rules = [action.rewrite for action in found("x[i * n]", more, head=head).actions]
+    assert rules == ["coalesce_mapping", "shared_tile", ""]
+
+
+def test_an_index_is_followed_to_where_it_comes_from() -> None:
+    gathered = found("x[k]", head="int k = at[i];").actions
+    assert gathered[0].advice.startswith("Order the work by the index")
+    assert "field" in found("x[k + 1]", head="int k = 4 * i;").actions[0].advice
+    assert "field" in found("q->mass", head="const P* q = p + i;").actions[0].advice
+
+
+def test_a_row_that_begins_where_an_array_says_is_no_gather() -> None:
+    rules = [
+        action.rewrite
+        for action in found("x[k]", head="for (int k = at[i]; k < at[i + 1]; ++k)").actions
+    ]
+    assert rules[:2] == ["coalesce_mapping", "warp_per_item"]

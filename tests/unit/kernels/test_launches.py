@@ -1,23 +1,25 @@
 from __future__ import annotations
 
-import pytest
-from known_texts import KERNELS
+from pathlib import Path
 
+import pytest
+
+import optiml_magic
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.launches import infer_launch
-from optiml_magic.kernels.signature import kernels
+from optiml_magic.kernels.unit import lift
 from optiml_magic.source.program import parse_program
-from optiml_magic.source.syntax import parse
 
+KERNELS = Path(optiml_magic.__file__).parent / "testing" / "kernels"
 HEAD = "__global__ void k(float* out, const float* a, int n, int w, int h, long long big)"
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 XY = "int x = blockIdx.x * blockDim.x + threadIdx.x; int y = blockIdx.y * blockDim.y + threadIdx.y;"
 
 
 def infer(text: str, tuned: tuple[str, ...] = ()) -> str:
-    syntax = parse(text)
-    (kernel,) = kernels(text)
-    return str(infer_launch(kernel, syntax, tuned)).removeprefix("#pragma optiml launch ")
+    unit = lift(text)
+    (kernel,) = unit.kernels
+    return str(infer_launch(unit, kernel, tuned)).removeprefix("#pragma optiml launch ")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,12 @@ def infer(text: str, tuned: tuple[str, ...] = ()) -> str:
             "for (int c = threadIdx.x; c < w; c += 64) out[blockIdx.x * w + c] = 1;"),
             "grid(h) block(64)",
         ),
+        (f"{INDEX} n = 3; if (i < n) out[i] = 1;", "grid(cdiv(3, 256)) block(256)"),
+        (f"{INDEX} i = 2 * i; if (i < n) out[i] = 1;", "grid(cdiv(n, 512)) block(256)"),
+        ("int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4; if (i < n) out[i] = 1;",
+         "grid(cdiv(n, 1024)) block(256)"),
+        (f"__shared__ float s[32]; {INDEX} s[threadIdx.x / 32] = 1; if (i < n) out[i] = 1;",
+         "grid(cdiv(n, 256)) block(256)"),
         (f"__shared__ float s[128]; {INDEX} s[threadIdx.x]=3; if (i < n) out[i] = s[threadIdx.x];",
          "grid(cdiv(n, 128)) block(128)"),
     ],
@@ -87,17 +95,13 @@ def test_inferred(body, launch):
 @pytest.mark.parametrize(
     ("body", "reason", "paste"),
     [
-        (f"{INDEX} out[i] = a[i];", "no bound along x", "grid(cdiv(n, 256)) block(256)"),
+        (f"{INDEX} out[i] = a[i];", "no bound along x", "grid(BLOCKS) block(THREADS)"),
         (f"{INDEX} if (i < n) out[i] = 1; else out[i] = 0;", "no bound along x", ""),
         (f"{INDEX} if (i < n) out[i] = 1; if (i < w) out[i] = 0;", "bounded differently", ""),
         (f"{INDEX} if (i < (int)a[0]) out[i] = 1;", "no bound along x", ""),
-        (f"{INDEX} n = 3; if (i < n) out[i] = 1;", "no bound along x", ""),
-        (f"{INDEX} i = 2 * i; if (i < n) out[i] = 1;", "no bound along x", ""),
-        ("int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4; if (i < n) out[i] = 1;",
-         "no bound along x", ""),
         ("int i = blockIdx.x * blockDim.y + threadIdx.x; if (i < n) out[i] = 1;", "", ""),
         ("int row = blockIdx.x; for (int c = threadIdx.x; c < w; c += 32) out[row * w + c] = 1;",
-         "no bound along x", "grid(n) block(32)"),
+         "no bound along x", "grid(BLOCKS) block(THREADS)"),
         ("int row = blockIdx.x; if (row < h) out[row * w + threadIdx.x] = 1;",
          "the number of threads along x", "grid(h)"),
         (f"extern __shared__ float s[]; {INDEX} if (i < n) out[i] = 1;", "dynamic shared",
@@ -105,24 +109,25 @@ def test_inferred(body, launch):
         (("__shared__ float s[128]; int i = blockIdx.x * 256 + threadIdx.x;"
          "s[threadIdx.x] = 1; if (i < n) out[i] = s[threadIdx.x];"),
          "holds 128 and its strides ask for 256", ""),
-        (f"__shared__ float s[32]; {INDEX} s[threadIdx.x / 32] = 1; if (i < n) out[i] = 1;",
+        (f"__shared__ float s[4]; {INDEX} s[threadIdx.x / 32] = 1; if (i < n) out[i] = 1;",
          "how its block relates to `s`", ""),
         ("int i = blockIdx.x * 2048 + threadIdx.x; if (i < n) out[i] = 1;",
          "beyond its 1024 threads", ""),
         (("int i = blockIdx.x * 64 + threadIdx.x; int j = blockIdx.x * 32 + threadIdx.x;"
-         "if (i < n) out[i] = 1;"), "64 and for 32 threads", ""),
+         "if (i < n) out[i] = a[j];"), "64 and for 32 threads", ""),
         (f"{INDEX} if (i < n) mystery(out);", "what it does with `out`", ""),
         (f"{INDEX} if (i < n) counter += 1;", "what it does with `counter`", ""),
-        (f"{XY} if (x < w) out[x] = 1;", "no bound along y", "grid(cdiv(w, 32), "),
+        (f"{XY} if (x < w) out[x] = 1;", "no bound along y",
+         "grid(cdiv(w, THREADS_X), BLOCKS_Y) block(THREADS_X, THREADS_Y)"),
         ("int y = blockIdx.y * blockDim.y + threadIdx.y; if (y < h) out[y] = 1;",
          "skips an axis", ""),
         (f"{INDEX} if (i < n && threadIdx.y == 0) out[i] = 1;", "", ""),
-        ("out[0] = 1;", "does not read blockIdx", "grid(1) block(1)"),
+        ("out[0] = 1;", "does not read blockIdx", "grid(BLOCKS) block(THREADS)"),
         (f"{INDEX} if (i < n) a[i];", "no store", ""),
         (f"auto g = cg::this_grid(); {INDEX} if (i < n) out[i] = 1;", "cooperative groups", ""),
     ],
 )  # fmt: skip
-def test_refused_with_a_directive_to_paste(body, reason, paste):
+def test_refused_with_what_is_missing(body, reason, paste):
     text = f"__device__ int counter;\n{HEAD} {{ {body} }}"
     if "threadIdx.y == 0" in body:  # one thread along y is enough, whatever the block
         assert infer(text) == "k grid(cdiv(n, 32), 1) block(32, 8)"
@@ -191,8 +196,4 @@ def test_an_axis_that_only_blocks_know_has_one_thread():
     out[(b*cols+c)*rows+r] = src[(b*rows+r)*cols+c];
 }
 """
-    syntax = parse(text)
-    launch = infer_launch(kernels(text)[0], syntax)
-    assert str(launch) == (
-        "#pragma optiml launch bt grid(cdiv(cols, 16), cdiv(rows, 16), batch) block(16, 16, 1)"
-    )
+    assert infer(text) == ("bt grid(cdiv(cols, 16), cdiv(rows, 16), batch) block(16, 16, 1)")

@@ -83,6 +83,7 @@ def access(body: str, declaration: str = "float* p"):
         ("auto f = [p](int i) { p[i] = x; }; p = nullptr; f(n);", WRITTEN),
         ("each(n, [&](int i) { p[i] = x; });", WRITTEN),
         ("[&] { p[n] = x; }();", WRITTEN),
+        ("float** q = &p; (*q)[0] = x;", WRITTEN),
         ("for (auto& e : {1, 2}) { p[e] = x; }", WRITTEN),
         ("switch (n) { case 1: p[n] = x; break; default: x = p[0]; }", BOTH),
         (
@@ -109,7 +110,6 @@ def test_what_is_seen_of_a_pointer(body, seen):
         "mystery([&](int i) { p[i] = x; });",
         "cuda::memcpy_async(p, &x, 4, n);",
         "for (auto& e : p) { e = x; }",
-        "float** q = &p; (*q)[0] = x;",
         "float (*rows)[4] = (float (*)[4])p; rows[n][1] = x;",
         "cuda::atomic_ref<float>(p[n]).fetch_add(x);",
         "[q = p + 1](int i) { q[i] = 1; }(n);",

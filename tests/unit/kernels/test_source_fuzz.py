@@ -13,6 +13,7 @@ from optiml_magic.errors import SourceError
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.kernels.launches import infer_launch
 from optiml_magic.kernels.signature import kernels
+from optiml_magic.kernels.unit import lift
 from optiml_magic.source.program import parse_program
 from optiml_magic.source.syntax import parse
 
@@ -43,8 +44,10 @@ def everything(text: str) -> None:
     attempt(drop_host_code, text)
     syntax = attempt(parse, text)
     for kernel in attempt(kernels, text) or () if syntax is not None else ():
-        attempt(infer_launch, kernel, syntax)
         attempt(kernel.instantiate, ["float"])
+    unit = attempt(lift, text) if program is not None and syntax is not None else None
+    for function in unit.kernels if unit is not None else ():
+        attempt(infer_launch, unit, function)
 
 
 @st.composite

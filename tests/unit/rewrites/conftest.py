@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from optiml_magic.compilers.nvrtc import _bindings
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rewrites.kernel import kernels
@@ -72,8 +73,8 @@ C_TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "lo
 def compiles() -> Callable[[str], str]:
     """Compiles a program's text with NVRTC to PTX; an AssertionError holds the log."""
     import nvidia
-    from cuda.bindings import nvrtc
 
+    nvrtc = _bindings()
     roots = [pathlib.Path(p) for p in nvidia.__path__]
     options = [b"--gpu-architecture=compute_80", b"--std=c++17", b"-diag-suppress=161,177"]
     options += [f"-I{x}".encode() for r in roots for x in r.glob("*/include")]

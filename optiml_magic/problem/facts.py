@@ -1,0 +1,95 @@
+"""The facts of a program once it is bound to a problem: sizes, roles, ranges, what aliases what."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from optiml_magic import binding
+from optiml_magic.chips import Chip
+from optiml_magic.devices.base import Buffer
+from optiml_magic.model.build import Build
+from optiml_magic.model.facts import ArrayFacts, Facts, LaunchFacts, Role
+from optiml_magic.model.launch import BufferArgument, Launch, LaunchPlan, ScalarArgument
+from optiml_magic.problem.problem import Problem
+from optiml_magic.source.program import Program
+
+_ROLES: dict[str, Role] = {"input": "in", "output": "out", "inout": "inout"}
+_ALIGNMENT = 256  # of every buffer on either device; cudaMalloc gives as much
+
+
+class FactFinder:
+    """Finds the facts of the programs of one problem, on the inputs that are measured."""
+
+    def __init__(self, problem: Problem, chip: Chip) -> None:
+        self._problem = problem
+        self._chip = chip
+
+    def __call__(self, program: Program, build: Build, plan: LaunchPlan) -> Facts:
+        """The facts of a program whose plan binds it to the first instance of the problem."""
+        named = {
+            build.names[directive.kernel or kernel.name]: (directive.kernel or kernel.name, kernel)
+            for directive, kernel in binding.launched(program)
+        }
+        tolerances = [b.tolerance for b in self._buffers.values() if b.tolerance is not None]
+        return Facts(
+            launches=tuple(
+                self._launch(launch, plan, *named[launch.kernel]) for launch in plan.launches
+            ),
+            variables={name: self._arrays[name] for _, name in plan.variables},
+            rtol=max((tolerance.rtol for tolerance in tolerances), default=0.0),
+            atol=max((tolerance.atol for tolerance in tolerances), default=0.0),
+            chip=self._chip.name,
+        )
+
+    def _launch(self, launch: Launch, plan: LaunchPlan, spelled: str, kernel: Any) -> LaunchFacts:
+        scratch = {s.name: s for s in plan.scratch}
+        arrays: dict[str, ArrayFacts] = {}
+        scalars: dict[str, int | float] = {}
+        for parameter, argument in zip(kernel.parameters, launch.arguments, strict=True):
+            if isinstance(argument, BufferArgument) and argument.buffer in self._arrays:
+                arrays[parameter.name] = self._arrays[argument.buffer]
+            elif isinstance(argument, BufferArgument):
+                made = scratch[argument.buffer]
+                size = np.dtype(made.dtype).itemsize if made.dtype != "bfloat16" else 2
+                arrays[parameter.name] = ArrayFacts(
+                    made.name, "scratch", made.dtype, (made.elements,), made.elements * size,
+                    _ALIGNMENT,
+                )  # fmt: skip
+            elif (number := _number(argument, parameter.dtype)) is not None:
+                scalars[parameter.name] = number
+        return LaunchFacts(spelled, launch.grid, launch.block, arrays, scalars)
+
+    @cached_property
+    def _buffers(self) -> dict[str, Buffer]:
+        return {buffer.name: buffer for buffer in self._problem.instances[0].case.buffers}
+
+    @cached_property
+    def _arrays(self) -> dict[str, ArrayFacts]:
+        return {name: _array(buffer) for name, buffer in self._buffers.items()}
+
+
+def _array(buffer: Buffer) -> ArrayFacts:
+    array = buffer.array
+    least, greatest = _range(array) if buffer.role != "output" else (None, None)
+    return ArrayFacts(
+        buffer.name, _ROLES[buffer.role], str(array.dtype), tuple(array.shape), array.nbytes,
+        _ALIGNMENT, least, greatest,
+    )  # fmt: skip
+
+
+def _range(array: Any) -> tuple[float | None, float | None]:
+    """The least and the greatest number; None where numbers have no order, or one is NaN."""
+    if not array.size or array.dtype.kind not in "iufb":
+        return None, None
+    least, greatest = float(np.min(array)), float(np.max(array))
+    return (None, None) if np.isnan(least) else (least, greatest)
+
+
+def _number(argument: ScalarArgument, dtype: str | None) -> int | float | None:
+    if dtype is None or dtype == "bfloat16" or np.dtype(dtype).kind not in "iufb":
+        return None
+    raw = bytes.fromhex(argument.raw)
+    return np.frombuffer(raw, dtype)[0].item() if len(raw) == np.dtype(dtype).itemsize else None

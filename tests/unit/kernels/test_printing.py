@@ -1,0 +1,138 @@
+"""A lifted text prints back to its bytes; spelled anew it compiles to the same machine code."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from present import sampled
+
+from optiml_magic.chips import chip
+from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.compilers.nvrtc import NvrtcCompiler
+from optiml_magic.kernels.expressions import Expr, Literal, Unread
+from optiml_magic.kernels.printing import printed
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Evaluate,
+    If,
+    Statement,
+    Variable,
+    Verbatim,
+    walk,
+)
+from optiml_magic.kernels.unit import lift
+from optiml_magic.model.build import CompileFailure
+
+ROOT = Path(__file__).parents[3]
+TEXTS = sorted(
+    [*(ROOT / "optiml_magic/testing").rglob("*.cu"), *(ROOT / "tests/tutorials").rglob("*.cu")]
+)
+
+
+def forgotten(node):
+    """A tree of which nothing says where it came from, but for what cannot be spelled."""
+    if isinstance(node, tuple):
+        return tuple(forgotten(part) for part in node)
+    kept = (Verbatim, Blank, Unread)
+    if isinstance(node, kept) or (isinstance(node, Literal) and node.value is None):
+        return node
+    if isinstance(node, Expr | Statement | Variable):
+        changes = {
+            f.name: forgotten(getattr(node, f.name))
+            for f in fields(node)
+            if isinstance(getattr(node, f.name), Expr | Statement | tuple)
+            and f.name not in ("span", "lead", "tail", "head", "middle", "foot", "template")
+        }
+        if isinstance(node, Expr | Statement):
+            changes |= {name: None for name in ("span", "head", "middle", "foot")
+                        if any(f.name == name for f in fields(node))}  # fmt: skip
+        if hasattr(node, "variables"):
+            changes["variables"] = tuple(forgotten(v) for v in node.variables)
+        changes.pop("variable", None)
+        return replace(node, **changes)
+    return node
+
+
+def respelled(text):
+    """The text with the body of its first kernel spelled anew."""
+    unit = lift(text)
+    function = unit.kernels[0]
+    return printed(unit, replace(function, body=forgotten(function.body)))
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.stem)
+def test_what_was_not_edited_is_printed_as_its_own_bytes(path):
+    text = path.read_bytes().decode()
+    unit = lift(text)
+    for function in unit.functions:
+        if not function.method:
+            assert printed(unit, function) == text
+            if unit.syntax.root.has_error:  # a brace may be missing that a block would get
+                continue
+            # Blocks and heads that are put together again are the same bytes, too.
+            assert printed(unit, replace(function, body=taken_apart(function.body))) == text
+
+
+def taken_apart(block: Block) -> Block:
+    """A block whose statements are printed one by one, and so are those of blocks inside."""
+
+    def apart(statement):
+        if isinstance(statement, Block):
+            return replace(statement, span=None, body=tuple(map(apart, statement.body)))
+        if isinstance(statement, If) and statement.other is None and statement.before is None:
+            return replace(statement, span=None, then=apart(statement.then))
+        return statement
+
+    return apart(block)
+
+
+@pytest.mark.parametrize("path", sampled(TEXTS), ids=lambda path: path.stem)
+def test_what_is_spelled_anew_is_the_same_machine_code(path):
+    text = path.read_bytes().decode()
+    if any(v for f in lift(text).kernels for v in walk(f.body) if isinstance(v, Verbatim)):
+        pytest.skip("it has text that is kept as it is")
+    compiler = NvrtcCompiler()
+    before = compiler.compile(text, (), chip("h200"), CompileOptions())
+    if isinstance(before, CompileFailure):
+        pytest.skip("it needs the names of its launch")
+    after = compiler.compile(respelled(text), (), chip("h200"), CompileOptions())
+    assert not isinstance(after, CompileFailure), after
+    assert code(after.ptx) == code(before.ptx)
+
+
+def code(ptx: str) -> list[str]:
+    """The instructions, without the lines that they came from."""
+    return [
+        line for line in ptx.splitlines() if not line.lstrip().startswith((".loc", "//", ".file"))
+    ]
+
+
+def test_an_edit_touches_what_it_is_about_and_nothing_else():
+    text = """__global__ void k(float* a, int n) {
+    int i = threadIdx.x;   // who I am
+    if (i < n) {  /* guard */
+        a[i] = 1.0f;  // one
+        a[i] += 2.0f;
+    }
+}
+"""
+    unit = lift(text)
+    function = unit.kernels[0]
+    declared, branch = function.body.body
+    first, second = branch.then.body
+    changed = Evaluate(
+        None, first.line, replace(second.expression, span=None, op="-="), lead=second.lead
+    )
+    then = replace(branch.then, span=None, body=(first, changed))
+    body = replace(function.body, span=None, body=(declared, replace(branch, span=None, then=then)))
+    assert printed(unit, replace(function, body=body)) == text.replace("+=", "-=")
+
+
+def test_operators_keep_their_places_when_spelled_anew():
+    text = (
+        "__global__ void k(int* o, int a, int b) { o[0] = a - (b - 1) * -(-a) / (a << (b & 3)); }"
+    )
+    assert "a - (b - 1) * - -a / (a << (b & 3))" in respelled(text)

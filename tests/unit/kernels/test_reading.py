@@ -1,0 +1,211 @@
+"""What is read of a kernel: the spellings that are looked through, and what is not claimed."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.read import read
+from optiml_magic.kernels.unit import lift
+
+HEAD = "const float* a, const int* at, float* out, int n, int m"
+ROW_OF_GROUP = (
+    "auto b = cg::this_thread_block();out[b.group_index().x * blockDim.x + b.thread_index().x] = 1;"
+)
+ROW = "int row = blockIdx.x * blockDim.x + threadIdx.x; "
+
+
+def reading(body, *, before="", head=HEAD, template="", given=(), **kwargs):
+    unit = lift(f"{before}\n{template}__global__ void k({head}) {{\n{body}\n}}\n")
+    return read(unit, unit.kernels[0], given, **kwargs)
+
+
+def index(found, array, mode="load", nth=0):
+    return str([x for x in found.accesses if (x.array, x.mode) == (array, mode)][nth].index)
+
+
+PLACE = "blockDim.x*blockIdx.x + threadIdx.x"
+
+
+@pytest.mark.parametrize(
+    ("before", "body"),
+    [
+        ("", ROW + "out[row] = 1;"),
+        ("#define ROW (blockIdx.x * blockDim.x + threadIdx.x)", "out[ROW] = 1;"),
+        ("#define PUT(p, v) p[blockIdx.x * blockDim.x + threadIdx.x] = (v)", "PUT(out, 1.0f);"),
+        ("__device__ int row() { return blockIdx.x * blockDim.x + threadIdx.x; }", "out[row()] = 1;"),
+        ("__device__ void put(float* p, int i, float v) { p[i] = v; }", ROW + "put(out, row, 1);"),
+        ("typedef unsigned int u; using F = float;",
+         "u r = blockIdx.x * blockDim.x + threadIdx.x; F* p = out; p[r] = 1;"),
+        ("", "int r; r = blockIdx.x * blockDim.x; r += threadIdx.x; out[r] = 1;"),
+        ("", "int q = threadIdx.x; int& r = q; r += blockIdx.x * blockDim.x; out[q] = 1;"),
+        ("", "float* p = out + blockIdx.x * blockDim.x; p += threadIdx.x; *p = 1;"),
+        ("__device__ void advance(int& i, int by) { i += by; }",
+         "int r = threadIdx.x; advance(r, blockIdx.x * blockDim.x); out[r] = 1;"),
+        ("", "int r = 5; int* p = &r; *p = blockIdx.x * blockDim.x + threadIdx.x; out[r] = 1;"),
+        ("#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;",
+         ROW_OF_GROUP),
+        ("struct Pair { int x, y; };",
+         "Pair p; p.x = threadIdx.x; p.y = blockIdx.x * blockDim.x; out[p.x + p.y] = 1;"),
+        ("", "int r = (blockIdx.x) * (blockDim.x) + (threadIdx.x); out[r] = 1;"),
+        ("", ROW + "int n2 = (n) + (m); if ((row)<n2 && (m)>0) out[row] = 1;"),
+    ],
+)  # fmt: skip
+def test_an_index_is_the_same_in_every_spelling(before, body):
+    assert index(reading(body, before=before), "out", "store") == PLACE
+
+
+def test_a_template_parameter_is_what_the_launch_gives():
+    body = "out[blockIdx.x * W + threadIdx.x] = T(1);"
+    given = reading(body, template="template <typename T, int W>\n", given=("float", "16"))
+    assert index(given, "out", "store") == "16*blockIdx.x + threadIdx.x"
+    assert index(reading(body, template="template <typename T, int W>\n"), "out", "store") == (
+        "W*blockIdx.x + threadIdx.x"
+    )
+
+
+LOOPS = [
+    "for (int k = 0; k < n; ++k) s += a[row * n + k];",
+    "for (int k = 0; k != n; k++) s += a[row * n + k];",
+    "for (int k = 0; k <= n - 1; k += 1) s += a[row * n + k];",
+    "int k = 0; while (k < n) { s += a[row * n + k]; k++; }",
+    "int k; for (k = 0; k < n; ++k) { s = s + a[row * n + k]; }",
+    "for (int k = 0;; ++k) { if (k >= n) break; s += a[row * n + k]; }",
+    "int k = 0; while (true) { if (k >= n) break; s += a[row * n + k++]; }",
+    "const float* p = a + row * n; for (int k = 0; k < n; ++k) s += *p++;",
+    "for (const float* p = a + row * n; p != a + (row + 1) * n; ++p) s += *p;",
+    "for (int k = 0; n > k; ++k) s = a[row * n + k] + s;",
+]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_loop_is_the_same_in_every_spelling(loop):
+    found = reading(ROW + "float s = 0.0f; if (row >= m) return; " + loop + " out[row] = s;")
+    (axis,) = found.axes
+    (load,) = found.of("a")
+    (reduction,) = found.reductions
+    assert (str(axis.stop - axis.start), str(axis.step), axis.exact) == ("n", "1", True)
+    assert str(found.subscript(load)) == f"[{PLACE}][{axis.name}]"
+    assert found.subscript(load).proved
+    assert (reduction.place, reduction.op, reduction.axes) == ("s", "+", (axis.name,))
+    assert reduction.start is not None
+    assert not reduction.exact
+
+
+@pytest.mark.parametrize(
+    ("update", "op"),
+    [
+        ("if (x > v) v = x;", ">"),
+        ("if (v < x) { v = x; }", ">"),
+        ("v = x > v ? x : v;", ">"),
+        ("v = v < x ? v : x;", "<"),
+        ("v = fmaxf(v, x);", "max"),
+        ("v = fmaf(x, x, v);", "+"),
+        ("v -= x;", "+"),
+        ("v *= x;", "*"),
+        ("if (x > v) { v = x; best = k; }", ">"),
+    ],
+)
+def test_reductions_by_function_by_comparison_and_with_their_place(update, op):
+    found = reading(
+        ROW + "float v = a[row]; int best = 0;"
+        f"for (int k = 1; k < n; ++k) {{ float x = a[row * n + k]; {update} }}"
+        "out[row] = v + best;"
+    )
+    (reduction,) = [r for r in found.reductions if r.place == "v"]
+    assert reduction.op == op
+    assert reduction.start is not None
+    assert reduction.carried == (("best",) if "best = k" in update else ())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int k = 0; k < n; ++k) { v += a[k]; out[k] = v; }",  # a scan
+        "for (int k = 0; k < n; ++k) { v += a[k]; v *= 2; }",
+        "for (int k = 0; k < n; ++k) { v = a[k]; }",
+        "for (int k = 0; k < n; ++k) { v += v * a[k]; }",
+    ],
+)
+def test_what_is_read_or_set_in_its_loop_is_no_reduction(body):
+    found = reading("float v = 0;" + body + "out[n] = v;")
+    assert [r for r in found.reductions if r.place == "v"] == []
+
+
+def test_rows_whose_bounds_are_loaded():
+    found = reading(
+        ROW + "if (row < n) { float s = 0; for (int k = at[row]; k < at[row + 1]; k++) s += a[k];"
+        "out[row] = s; }"
+    )
+    (axis,) = found.axes
+    assert str(axis.start) == f"at[{PLACE}]:int"
+    assert str(axis.stop) == f"at[1 + {PLACE}]:int"
+    assert axis.exact
+    assert index(found, "a") == f"at[{PLACE}]:int + k0"
+
+
+def test_a_loaded_index_is_unknown_where_the_kernel_writes_it():
+    body = "at[threadIdx.x] = 1; out[at[n]] = 1;"
+    found = reading(body, head="float* out, int* at, int n")
+    (store,) = found.of("out")
+    assert found.subscript(store) is None
+
+
+def test_ranges_from_negated_disjunctions_with_equality():
+    found = reading(
+        "int x = threadIdx.x, y = blockIdx.x;"
+        "if (x == 0 || y == 0 || x == n - 1 || y == m - 1 || x >= n || y >= m) return;"
+        "out[(y - 1) * n + (x + 1)] = a[(y + 1) * n + x - 1];"
+    )
+    (load,), (store,) = found.of("a"), found.of("out")
+    assert str(found.subscript(load)) == "[1 + blockIdx.x][-1 + threadIdx.x]"
+    assert str(found.subscript(store)) == "[-1 + blockIdx.x][1 + threadIdx.x]"
+    assert found.subscript(load).proved
+    assert found.subscript(store).proved
+
+
+def test_value_ranges_follow_from_types():
+    found = reading("bins[p[threadIdx.x]] += 1;", head="const unsigned char* p, int* bins")
+    (name,) = [s for s in found.symbols.table.values() if s.kind == "load"]
+    assert (name.low, name.high) == (0, 255)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "int i = FROM_A_HEADER; out[i] = 1;",
+        "int i = unseen(n); out[i] = 1;",
+        "int i = 3; unseen(i); out[i] = 1;",
+        "int i = 3; auto f = [&]() { i = n; }; unseen(f); out[i] = 1;",
+        'int i = 3; asm("mov.u32 %0, %1;" : "=r"(i) : "r"(n)); out[i] = 1;',
+        "int i = 3; while (a[i] > 0) { if (a[i] > 1) i = n; else i++; } out[i] = 1;",
+        "int i = 3; switch (n) { case 1: i = 4; break; default: i = 5; } out[i] = 1;",
+        "int i = 3, j = 4; int* p = n > 3 ? &i : &j; *p = 7; out[i] = 1;",
+        "int i = 3; int* p = &i; unseen(p); out[i] = 1;",
+    ],
+)
+def test_what_is_not_known_is_no_constant(body):
+    found = reading(body)
+    (store,) = [x for x in found.of("out") if x.mode == "store"]
+    assert found.subscript(store) is None
+    assert not found.uniform(store.index)
+
+
+def test_uniform_is_what_all_threads_of_a_block_share():
+    found = reading("if (n > 3) out[0] = 1; if (threadIdx.x < n) out[1] = 1; if (at[n]) out[2] = 1;"
+                    "if (at[threadIdx.x]) out[3] = 1; if (STRANGE) out[4] = 1;")  # fmt: skip
+    assert [found.uniform(g.condition) for g in found.guards] == [True, False, True, False, False]
+
+
+def test_text_that_is_not_understood_is_kept_and_its_effects_are_told():
+    found = reading("switch (n) { case 1: out[0] = a[3]; break; default: out[1] = 2; }")
+    assert [v.reason for v in found.verbatim] == ["switch statement"]
+    assert {(x.array, x.mode) for x in found.accesses} == {("out", "store"), ("a", "load")}
+    assert all(x.verbatim for x in found.accesses)
+
+
+@pytest.mark.parametrize("text", ["", "__global__ void k(", "__global__ void k(int* a) { a[ }",
+                                  "__global__ void k(int* a) { for (;;) { if ( } }", "{{{{", "#if"])  # fmt: skip
+def test_any_text_lifts(text):
+    unit = lift(text)
+    for function in unit.kernels:
+        read(unit, function)

@@ -1,0 +1,49 @@
+"""What is known of a program's arguments once it is bound."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optiml_magic.chips import chip
+from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.compilers.nvrtc import NvrtcCompiler
+from optiml_magic.model.task import Task
+from optiml_magic.preparation import Bound, compiled
+from optiml_magic.problem import prepare
+from optiml_magic.problem.facts import FactFinder
+
+TEXT = """
+#pragma optiml scratch part f4[cdiv(n, 64)]
+#pragma optiml launch first grid(cdiv(n, 64)) block(64) args(x, x, part, n)
+#pragma optiml launch second grid(1) block(32) args(part, out, n, scale)
+__global__ void first(const float* a, const float* b, float* o, int n) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    if (i < n && threadIdx.x == 0) o[blockIdx.x] = a[i] + b[i];
+}
+__global__ void second(const float* p, float* out, int n, float scale) {
+    if (threadIdx.x == 0) out[0] = scale * p[0];
+}
+"""
+
+
+def test_sizes_roles_ranges_and_aliases_of_every_launch():
+    x = np.linspace(-2, 3, 130, dtype=np.float32)
+    inputs = {"x": x, "n": 130, "scale": np.float32(0.5)}
+    problem = prepare(Task(TEXT, inputs=inputs, outputs={"out": "f4[1]"}), seeds=1)
+    card = chip("h200")
+    options = CompileOptions()
+    bound = compiled(problem.program, problem.interface, NvrtcCompiler(), options, card)
+    assert isinstance(bound, Bound)
+    instance = problem.instances[0]
+    plan = bound.plan(instance.values, instance.shapes)
+    first, second = FactFinder(problem, card)(problem.program, bound.build, plan).launches
+    assert (first.kernel, first.grid, first.block) == ("first", (3, 1, 1), (64, 1, 1))
+    assert first.aliased("a", "b")
+    assert not first.aliased("a", "o")
+    assert (first.arrays["a"].role, first.arrays["a"].shape) == ("in", (130,))
+    assert (first.arrays["a"].least, first.arrays["a"].greatest) == (-2.0, 3.0)
+    assert (first.arrays["o"].role, first.arrays["o"].nbytes) == ("scratch", 12)
+    assert first.scalars == {"n": 130}
+    assert second.scalars == {"n": 130, "scale": 0.5}
+    assert second.arrays["out"].role == "out"
+    assert second.fixed["blockDim.x"] == 32
