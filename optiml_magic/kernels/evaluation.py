@@ -290,7 +290,7 @@ class Evaluator:
 
     def _member_place(self, expression: Member) -> Place:
         if expression.arrow:
-            inner = self.element(self.value(expression.base), self.number(_ZERO, types.INT))  # fmt: skip
+            inner = self.element(self.value(expression.base), self.number(_ZERO, types.INT))
         else:
             inner = self.place(expression.base)
         name = expression.field
