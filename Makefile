@@ -14,20 +14,26 @@ unexport VIRTUAL_ENV
 # The tests start hundreds of children, which would all compile this package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test soak check lab notebooks ipykernel6 clean
+.PHONY: demo test sample stored soak check lab notebooks ipykernel6 clean
 
 demo: $(STAMP)
 	"$(BIN)/optiml" demo --html report.html
 
 # What tests and the stored notebooks do is no experience of the user's.
-test soak notebooks: export OPTIML_EXPERIENCE := 0
+test sample stored soak notebooks: export OPTIML_EXPERIENCE := 0
 
+# The notebooks run one cell after the other, so the tests run beside them.
 test: $(STAMP) check
-	"$(BIN)/python" -m pytest -n auto -m "not slow"
+	@"$(MAKE)" --no-print-directory -j2 sample stored
+
+sample: $(STAMP)
+	"$(BIN)/python" -m pytest -n auto --dist worksteal -m "not slow"
+
+stored: $(STAMP)
 	"$(BIN)/python" -m pytest --nbval-lax notebooks
 
 soak: $(STAMP)
-	OPTIML_SOAK=1 "$(BIN)/python" -m pytest -n auto --timeout 3600
+	OPTIML_SOAK=1 "$(BIN)/python" -m pytest -n auto --dist worksteal --timeout 3600
 
 check: $(STAMP)
 	"$(BIN)/ruff" check .

@@ -56,11 +56,13 @@ def figures(subject: Subject) -> Figures:
     for access in found.accesses:
         counts["accesses"] += 1
         digits = found.subscript(access)
-        counts["delinearised"] += digits is not None and (digits.proved or digits.written)
+        counts["delinearised"] += digits is not None and (
+            digits.proved or digits.written or digits.bounded
+        )
         if digits is None:
             reasons[f"an index: {_not_followed(found, access)}"] += 1
-        elif not (digits.proved or digits.written):
-            reasons["an index: its digits are not proved"] += 1
+        elif not (digits.proved or digits.written or digits.bounded):
+            reasons["an index: a digit is not bounded"] += 1
     for axis in found.axes:
         counts["loops"] += 1
         counts["bounded"] += axis.bounded

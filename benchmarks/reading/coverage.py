@@ -37,7 +37,7 @@ OURS, PUBLIC = "this repository", "public"
 SHARES = (
     ("statements that are read", "read", "statements", 90),
     ("kernels with every global access followed to its array", "followed", "kernels", 80),
-    ("accesses whose digits are proved, or written so", "delinearised", "accesses", 85),
+    ("accesses delinearised, each digit bounded", "delinearised", "accesses", 85),
     ("loops with known bounds", "bounded", "loops", None),
     ("branches with a condition that is followed", "conditions", "guards", None),
 )

@@ -24,7 +24,7 @@ def made_up(text: str, notes: Mapping[str, Any]) -> Iterator[Task]:
     axes = 1 + max([i for i, a in enumerate("xyz") if f"Idx.{a}" in text], default=0)
     given = notes.get("block_best_effort") or ()
     blocks = [", ".join(map(str, given))] if given and np.prod(given) <= 512 else []
-    for block in dict.fromkeys([*blocks, _BLOCKS[axes], "16, 16", "128"]):
+    for block in dict.fromkeys([*blocks, _BLOCKS[axes]]):
         grid = "2, 2" if axes > 1 else "3"
         for sizes in ((11, 13, 7, 9), (64, 64, 64, 64), (8, 4, 2, 1)):
             try:

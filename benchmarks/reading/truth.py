@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import signal
 import sys
 import time
 from collections import Counter
@@ -32,6 +33,9 @@ from optiml_magic.testing.kernels import NAMES, known_task  # noqa: E402
 from optiml_magic.testing.predictions import check  # noqa: E402
 from optiml_magic.testing.traces import trace  # noqa: E402
 
+#: What other sizes or threads may mend.
+_AGAIN = ("outside", "out of bounds", "misaligned", "launch_error", "threads", "bounds")
+_SECONDS = 60
 _SIZES = (7, 13, 19, 29, 37, 45, 53, 61)
 
 
@@ -85,15 +89,25 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 
 def run(family: str, cases: Iterator[tuple[str, Task, dict[str, int]]]) -> Record:
     record = Record()
+    of_repository = family in ("known", "tutorials", "twins")
+    done: set[str] = set()
     for name, task, sizes in cases:
-        if family not in ("known", "tutorials", "twins") and name in record.kernels:
+        if name in done:
             continue  # one that runs is enough of those that are made up
+        signal.alarm(_SECONDS)
         try:
             launches = trace(task, **sizes)
-        except (OptimlError, NotImplementedError, AssertionError) as error:
+        except (OptimlError, NotImplementedError, AssertionError, TimeoutError) as error:
             record.skipped[type(error).__name__] += 1
-            print(f"{family} {name} {sizes}: {str(error).splitlines()[0][:120]}", flush=True)
+            told = str(error).splitlines()[0] if str(error) else ""
+            print(f"{family} {name} {sizes}: {told[:120]}", flush=True)
+            if not of_repository and not any(word in told for word in _AGAIN):
+                done.add(name)
             continue
+        finally:
+            signal.alarm(0)
+        if not of_repository:
+            done.add(name)
         record.kernels.add(name)
         for launch in launches:
             began = time.process_time()
@@ -156,5 +170,10 @@ def folder(path: Path) -> Iterator[tuple[str, Task, dict[str, int]]]:
             yield file.name, replace(task, name=file.stem), {}
 
 
+def _late(*_: object) -> None:
+    raise TimeoutError(f"no end in {_SECONDS} s")
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGALRM, _late)
     raise SystemExit(main(sys.argv[1:]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from optiml_magic.kernels import groups, types
-from optiml_magic.kernels.evaluation import Evaluator, State
+from optiml_magic.kernels.evaluation import Evaluator
 from optiml_magic.kernels.expressions import Call, Expr, Lambda, Name, Unary
 from optiml_magic.kernels.functions import (
     ASSUMING,
@@ -25,6 +25,7 @@ from optiml_magic.kernels.functions import (
     bare,
     pure,
 )
+from optiml_magic.kernels.merging import State
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Barrier
 from optiml_magic.kernels.symbols import MEMORY, UNKNOWN, every

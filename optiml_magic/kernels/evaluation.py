@@ -6,11 +6,9 @@ One walk in the order of execution, on values that are forms over threads, count
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from optiml_magic.kernels import types
-from optiml_magic.kernels.events import Recorder
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
@@ -29,24 +27,19 @@ from optiml_magic.kernels.expressions import (
     Unread,
     builtin,
 )
-from optiml_magic.kernels.layouts import lanes
 from optiml_magic.kernels.literals import number
-from optiml_magic.kernels.operations import Operations, bounds
+from optiml_magic.kernels.memory import MemoryWalker
+from optiml_magic.kernels.merging import State
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.reading import Access, Array
 from optiml_magic.kernels.symbols import (
-    MEMORY,
     UNKNOWN,
     Always,
     Condition,
     Some,
-    Symbol,
-    Untold,
     every,
 )
-from optiml_magic.kernels.tree import TemplateParameter, Variable
-from optiml_magic.kernels.types import CType, arithmetic, named, promoted
-from optiml_magic.kernels.unit import Unit
+from optiml_magic.kernels.tree import Variable
+from optiml_magic.kernels.types import arithmetic, named, promoted
 from optiml_magic.kernels.values import (
     Alias,
     Closure,
@@ -64,31 +57,8 @@ _ZERO, _ONE = Polynomial(), Polynomial.constant(1)
 
 
 @dataclass
-class State:
-    """What holds at a point: the values of locals, and the conditions on the way there."""
-
-    env: dict[Variable, Value | Alias]
-    path: tuple[Condition, ...] = ()
-    alive: bool = True
-
-    def fork(self, *conditions: Condition) -> State:
-        return State(dict(self.env), (*self.path, *conditions), self.alive)
-
-
-@dataclass
-class Evaluator:
+class Evaluator(MemoryWalker):
     """Evaluates expressions in ``state`` and records what they do."""
-
-    unit: Unit
-    operations: Operations
-    recorder: Recorder
-    names: Mapping[str, str]
-    constants: Mapping[str, Value]
-    template: tuple[TemplateParameter, ...] = ()
-    state: State = field(default_factory=lambda: State({}))
-    types: dict[Expr, CType] = field(default_factory=dict)
-
-    # -- entry points
 
     def value(self, expression: Expr) -> Value:
         """What an expression is worth; what it does is recorded."""
@@ -131,42 +101,6 @@ class Evaluator:
     def condition(self, expression: Expr) -> Condition:
         """An expression as a condition."""
         return self.truth(self.value(expression))
-
-    def truth(self, value: Value) -> Condition:
-        if value.truth is not None:
-            return value.truth
-        if value.form is not None and value.type.integral:
-            return self.operations.compared("!=", value.form, _ZERO)
-        return self.untold("a value", value.depends)
-
-    def untold(self, text: str, depends: frozenset[str]) -> Condition:
-        return Untold(text, depends, serial=self.operations.serial())
-
-    def integer(self, value: Value) -> Polynomial:
-        """The form of a value as the number it stands for."""
-        if value.truth is not None and value.form is None:
-            return self.operations.select(value.truth, _ONE, _ZERO)
-        if value.form is None:
-            return self.operations.unknown(value.depends, value.type)
-        return self.operations.settled(value.form, value.type, self.state.path)
-
-    def type(self, spelled: str) -> CType:
-        return self.unit.structs.type(spelled, self.names)
-
-    def declared(self, variable: Variable) -> CType:
-        """The type of a variable, or of the elements of an array."""
-        kind = self.type(variable.type.base)
-        return replace(kind, depth=kind.depth + variable.type.depth)
-
-    def number(self, form: Polynomial, kind: CType) -> Value:
-        return Value(kind, self.operations.symbols.depends(form), form)
-
-    def opaque(self, kind: CType, depends: frozenset[str], holds: frozenset[str]) -> Value:
-        """A value that is not followed."""
-        form = self.operations.unknown(depends, kind) if kind.integral else None
-        return Value(kind, depends | {UNKNOWN}, form, holds=holds)
-
-    # -- names and places
 
     def name(self, expression: Name) -> Value:
         variable = expression.variable
@@ -230,67 +164,10 @@ class Evaluator:
         found_value = self.value(expression)
         return Elsewhere(found_value.type, found_value.holds)
 
-    def kind(self, place: Place) -> CType:
-        if isinstance(place, Local):
-            kind = self.declared(place.variable)
-            for field_name in place.path:
-                kind = self.member_type(kind, field_name)
-            return kind
-        return place.type
-
-    def holds(self, place: Place) -> frozenset[str]:
-        """The arrays that a place may be in."""
-        if isinstance(place, Memory):
-            return place.address.holds
-        return place.holds if isinstance(place, Elsewhere) else frozenset()
-
-    def element(self, base: Value, index: Value) -> Place:
-        """``base[index]``; also where the two are swapped, as C allows."""
-        if not base.type.depth and index.type.depth:
-            base, index = index, base
-        kind = base.type.pointee
-        by = self.distance(index)
-        if base.target is not None and not by.terms:
-            return base.target
-        if base.shape:
-            step = kind.size
-            row: Polynomial | None = Polynomial.constant(step) if step else None
-            for extent in base.shape:
-                row = row * extent if row is not None and extent is not None else None
-            moved = self._moved(base, by, row)
-            return Memory(replace(moved, shape=base.shape, digits=(*base.digits, by)), kind)
-        moved = self._moved(base, by, self.stride(base.type))
-        return Memory(replace(moved, digits=(*base.digits, by) if base.digits else ()), kind)
-
-    def distance(self, value: Value) -> Polynomial:
-        """How far an index moves: addresses wrap as 64-bit numbers do, and it need not."""
-        if value.form is not None and value.type.size == 8:
-            return value.form
-        return self.integer(value)
-
-    def stride(self, kind: CType) -> Polynomial | None:
-        """Bytes from one element to the next; a size that is not known is a symbol."""
-        size = kind.stride
-        if size is not None:
-            return Polynomial.constant(size)
-        if not kind.name or kind.kind == "void":
-            return _ONE if kind.kind == "void" else None
-        name = f"sizeof({kind.name})"
-        return self.operations.symbols.of(Symbol(name, "scalar", frozenset(), low=1))
-
-    def _moved(self, base: Value, by: Polynomial, stride: Polynomial | None) -> Value:
-        pointer = base.pointer
-        if pointer is not None:
-            offset = None
-            if pointer.offset is not None and stride is not None:
-                offset = pointer.offset + by * stride
-            pointer = Pointer(pointer.array, offset)
-        depends = base.depends | self.operations.symbols.depends(by)
-        return replace(base, pointer=pointer, depends=depends)
-
     def _member_place(self, expression: Member) -> Place:
         if expression.arrow:
-            inner = self.element(self.value(expression.base), self.number(_ZERO, types.INT))
+            base = self.value(expression.base)
+            inner = self.element(base, self.number(_ZERO, types.INT))
         else:
             inner = self.place(expression.base)
         name = expression.field
@@ -306,184 +183,6 @@ class Evaluator:
             at = at + Polynomial.constant(offset) if at is not None and offset is not None else None
             address = replace(address, pointer=Pointer(address.pointer.array, at))
         return Memory(address, kind)
-
-    def member_type(self, kind: CType, name: str) -> CType:
-        if kind.kind == "vector" and kind.depth == 0:
-            return kind.lane
-        struct = self.unit.structs.of(kind.name)
-        found = struct.field(name) if struct is not None else None
-        return found.type if found is not None else types.UNKNOWN
-
-    def members(self, kind: CType) -> tuple[str, ...]:
-        """The names of the members of a vector or a struct, in their order."""
-        if kind.kind == "vector":
-            return tuple(lanes(kind.lanes))
-        struct = self.unit.structs.of(kind.name)
-        return tuple(field.name for field in struct.fields) if struct is not None else ()
-
-    def member_offset(self, kind: CType, name: str) -> int | None:
-        """Bytes from the start of a vector or a struct to one of its members."""
-        if kind.kind == "vector":
-            return _LANES.index(name) * (kind.lane.size or 0) if name in _LANES else None
-        struct = self.unit.structs.of(kind.name)
-        found = struct.field(name) if struct is not None else None
-        return found.offset if found is not None else None
-
-    # -- loads and stores
-
-    def load(self, place: Place, node: Expr) -> Value:
-        """What a place holds."""
-        if isinstance(place, Local):
-            return self._load_local(place, node)
-        if isinstance(place, Elsewhere):
-            self.recorder.touch(place.holds, "load", place.type, self.state.path, node)
-            return self.opaque(place.type, frozenset({MEMORY}), place.holds)
-        if place.address.shape:  # a row of an array of arrays is an address, not a load
-            return replace(place.address, type=place.type.pointer, shape=place.address.shape[1:])
-        access = self.recorder.access(place, "load", self.state.path, node)
-        kind = place.type
-        depends = place.address.depends | {MEMORY}
-        if kind.depth:
-            return Value(kind, depends | {UNKNOWN}, holds=self._kept(place.address.holds))
-        if kind.integral:
-            return self._loaded(
-                access, access.offset if access is not None else None, kind, depends
-            )
-        known = kind.kind not in ("record", "unknown")
-        holds = frozenset[str]() if known else self._kept(place.address.holds)
-        fields = {}
-        for name in self.members(kind):
-            inner, at = self.member_type(kind, name), self.member_offset(kind, name)
-            if (
-                inner.integral
-                and access is not None
-                and access.offset is not None
-                and at is not None
-            ):
-                offset = access.offset + Polynomial.constant(at)
-                fields[name] = self._loaded(access, offset, inner, depends)
-        return Value(kind, depends, holds=holds, fields=fields or None)
-
-    def _loaded(
-        self, access: Access | None, offset: Polynomial | None, kind: CType,
-        depends: frozenset[str],
-    ) -> Value:  # fmt: skip
-        """A whole number from memory; it is the same each time where nobody writes there."""
-        index = offset.divided(kind.size) if offset is not None and kind.size else None
-        steady = access is not None and access.space == "global" and (
-            access.array not in self.recorder.changing
-        )  # fmt: skip
-        if index is None or access is None or not steady:
-            return self.opaque(kind, depends, frozenset())
-        low, high = bounds(kind)
-        self.recorder.trusted.add(access.array)
-        symbol = Symbol(
-            f"{access.array}[{index}]:{kind.name}", "load", depends, kind.name,
-            (index,), array=access.array, width=kind.size or 0, low=low, high=high,
-        )  # fmt: skip
-        return Value(kind, depends, self.operations.symbols.of(symbol))
-
-    def _kept(self, arrays: frozenset[str]) -> frozenset[str]:
-        """Where the pointers in these arrays may lead: there, or to what was put there."""
-        return arrays.union(*(self.recorder.ever(array) for array in arrays))
-
-    @staticmethod
-    def leading(value: Value) -> frozenset[str]:
-        """The arrays that a value leads to, where it may be kept as an address."""
-        held = value.type.depth or value.type.integral or value.fields
-        return value.holds if held else frozenset()
-
-    def _keep(self, arrays: frozenset[str], value: Value) -> None:
-        """An address is stored: the reading finds it again in arrays of the kernel's own alone."""
-        led = self.leading(value)
-        known = [self.recorder.arrays.get(array) for array in arrays]
-        if led and (not known or any(a is None or a.space == "global" for a in known)):
-            self.recorder.unclear |= led
-        for array in arrays if led else ():
-            self.recorder.give(array, led)
-
-    def _load_local(self, place: Local, node: Expr) -> Value:
-        self.recorder.read((place.variable, *place.path), node)
-        found: Value | Alias | None = self.state.env.get(place.variable)
-        kind = self.kind(place)
-        if place.path and (rank := self._rank(place)):
-            # Where such an array is kept is the compiler's business: it is memory of its own.
-            name = ".".join([place.variable.name, *place.path])
-            self.recorder.arrays.setdefault(name, Array(name, "local", kind))
-            offset = _ZERO if rank == 1 else None
-            return Value(replace(kind, depth=kind.depth + rank), frozenset(),
-                         pointer=Pointer(name, offset), holds=frozenset({name}))  # fmt: skip
-        for name in place.path:
-            if not isinstance(found, Value):
-                return self.opaque(kind, frozenset(), frozenset())
-            inner = found.fields.get(name) if found.fields is not None else None
-            if inner is None:
-                form = None
-                if kind.integral:
-                    form = self.operations.unknown(found.depends, kind)
-                depends = found.depends if form is None else found.depends | {UNKNOWN}
-                return Value(kind, depends, form, holds=found.holds)
-            found = inner
-        return found if isinstance(found, Value) else self.opaque(kind, frozenset(), frozenset())
-
-    def _rank(self, place: Local) -> int:
-        """How many dimensions a member of a local has: 0 of one that is no array."""
-        struct = self.unit.structs.of(self.kind(Local(place.variable, place.path[:-1])).name)
-        field = struct.field(place.path[-1]) if struct is not None else None
-        return field.rank if field is not None else 0
-
-    def store(self, place: Place, value: Value, node: Expr, written: Expr | None = None) -> None:
-        """Put a value into a place; ``written`` is the expression of the value."""
-        if isinstance(place, Local):
-            self.state.env[place.variable] = self._with(
-                self.state.env.get(place.variable), place.path, value, self.kind(place)
-            )
-            self.recorder.give(place.variable, value.holds)
-        elif isinstance(place, Elsewhere):
-            self._keep(place.holds, value)
-            self.recorder.touch(place.holds, "store", place.type, self.state.path, node)
-            self.forget_escaped()
-        else:
-            self._keep(place.address.holds, value)
-            self.recorder.access(place, "store", self.state.path, node, written)
-            if place.address.pointer is None:
-                self.forget_escaped()
-
-    def _with(
-        self, old: Value | Alias | None, path: tuple[str, ...], value: Value, kind: CType
-    ) -> Value:
-        """A value with the member at the end of ``path`` replaced."""
-        if not path:
-            return self.convert(value, kind)
-        base = old if isinstance(old, Value) else Value()
-        fields = dict(base.fields or {})
-        inner = fields.get(path[0])
-        fields[path[0]] = self._with(inner, path[1:], value, kind)
-        return replace(base, fields=fields, holds=base.holds | value.holds,
-                       depends=base.depends | value.depends)  # fmt: skip
-
-    def convert(self, value: Value, kind: CType) -> Value:
-        """A value as another type."""
-        if kind.kind == "unknown" or value.type == kind or value.closure is not None:
-            return value
-        if kind.depth:
-            return replace(value, type=kind, form=None, truth=None, shape=(), digits=())
-        if not kind.integral:
-            if value.type.kind in ("vector", "record"):
-                return replace(value, type=kind)
-            return Value(kind, value.depends, holds=value.holds)
-        if value.truth is not None and kind.kind == "bool":
-            return replace(value, type=kind)
-        if value.truth is not None and value.form is None:
-            return self.number(self.operations.select(value.truth, _ONE, _ZERO), kind)
-        if value.form is None:
-            return self.opaque(kind, value.depends, value.holds)
-        if not value.type.integral:
-            return replace(value, type=kind)
-        form = self.operations.converted(value.form, value.type, kind, self.state.path)
-        return Value(kind, self.operations.symbols.depends(form), form, holds=value.holds)
-
-    # -- operators
 
     def literal(self, expression: Literal) -> Value:
         if expression.text in ("true", "false"):
@@ -510,15 +209,6 @@ class Evaluator:
             return self.opaque(kind, made.depends, made.holds)
         return self.load(self.place(expression), expression)
 
-    def builtin(self, name: str) -> Value:
-        fixed = self.constants.get(name)
-        if fixed is not None:
-            return fixed
-        width = self.constants.get(name.replace("threadIdx", "blockDim"))
-        most = width.form.value if width is not None and width.form is not None else None
-        form = self.operations.symbols.builtin(name, most)
-        return Value(types.UINT, frozenset({name}), form)
-
     def unary(self, expression: Unary) -> Value:
         op = expression.op
         if op == "&":
@@ -534,18 +224,6 @@ class Evaluator:
         form = self.integer(inner) if inner.form is None else inner.form
         form = {"-": -form, "~": -form - _ONE}.get(op, form)
         return self.number(form, kind)
-
-    def address(self, place: Place) -> Value:
-        if isinstance(place, Memory):
-            return replace(place.address, type=place.type.pointer, shape=(), digits=())
-        if isinstance(place, Local):
-            # Whoever has the address may change the local behind the back of this reading.
-            self.recorder.escaped.add(place.variable)
-            kind = self.kind(place)
-            found = self.state.env.get(place.variable)
-            held = found.holds if isinstance(found, Value) else frozenset[str]()
-            return Value(kind.pointer, frozenset({UNKNOWN}), holds=held, target=place)
-        return Value(place.type.pointer, frozenset({UNKNOWN}), holds=place.holds)
 
     def binary(self, expression: Binary) -> Value:
         op = expression.op
@@ -658,51 +336,6 @@ class Evaluator:
             return then if test.value else other
         return self.merged(test, then, other)
 
-    def merged(self, test: Condition, then: Value, other: Value) -> Value:
-        """``test ? then : other`` of two values."""
-        if then == other:
-            return then
-        depends = then.depends | other.depends | test.depends
-        holds = then.holds | other.holds
-        kind = then.type if then.type == other.type else (
-            then.type if then.type.depth or other.type.depth else arithmetic(then.type, other.type)
-        )  # fmt: skip
-        if kind.integral:
-            if then.truth is not None and other.truth is not None:
-                truth = Some((every((test, then.truth)), every((~test, other.truth))))
-                return Value(kind, depends, truth=truth)
-            if isinstance(test, Untold):
-                return self.opaque(kind, depends, holds)
-            form = self.operations.select(test, self.integer(then), self.integer(other))
-            return Value(kind, depends, form, holds=holds)
-        if kind.depth and then.pointer and other.pointer and (
-            then.pointer.array == other.pointer.array
-        ):  # fmt: skip
-            ours, theirs = then.pointer.offset, other.pointer.offset
-            if ours is not None and theirs is not None and not isinstance(test, Untold):
-                offset = self.operations.select(test, ours, theirs)
-                return Value(kind, depends, pointer=Pointer(then.pointer.array, offset),
-                             holds=holds)  # fmt: skip
-        if kind.depth:
-            depends |= {UNKNOWN}
-        fields: dict[str, Value] | None = None
-        if then.fields and other.fields:
-            fields = {name: self.merged(test, then.fields[name], other.fields[name])
-                      for name in then.fields if name in other.fields}  # fmt: skip
-        return Value(kind, depends, holds=holds, fields=fields)
-
-    def merge_values(
-        self, test: Condition, then: dict[Variable, Value | Alias],
-        into: dict[Variable, Value | Alias],
-    ) -> None:  # fmt: skip
-        """Let ``into`` have what ``then`` has where ``test`` holds, and its own elsewhere."""
-        for variable, value in then.items():
-            own = into.get(variable)
-            if own is value or isinstance(value, Alias):
-                continue
-            if isinstance(own, Value):
-                into[variable] = self.merged(test, value, own)
-
     def cast(self, expression: Cast) -> Value:
         if "&" in expression.type:
             return self.load(self.place(expression), expression)
@@ -741,14 +374,6 @@ class Evaluator:
             return self.convert(values[0], kind)
         return self.gathered(kind, values)
 
-    def gathered(self, kind: CType, values: list[Value]) -> Value:
-        """A vector or a struct made of its members."""
-        depends = frozenset[str]().union(*(v.depends for v in values))
-        holds = frozenset[str]().union(*(v.holds for v in values))
-        names = self.members(kind)
-        fields = dict(zip(names, values, strict=False))
-        return Value(kind, depends, holds=holds, fields=fields)
-
     def closure(self, expression: Lambda) -> Value:
         """A lambda: where it goes a way that is not followed, all it mentions may be changed."""
         held: frozenset[str] = frozenset()
@@ -763,42 +388,6 @@ class Evaluator:
             held |= found.holds if isinstance(found, Value) else frozenset()
         return Value(types.UNKNOWN, frozenset({UNKNOWN}), holds=held,
                      closure=Closure(expression, captured))  # fmt: skip
-
-    def disturb(self, mentions: tuple[Expr, ...], node: Expr | None = None) -> None:
-        """Anything may have been done with what is mentioned."""
-        for mention in mentions:
-            if not isinstance(mention, Name):
-                continue
-            if mention.variable is None:
-                if mention.name in self.recorder.arrays:
-                    self.recorder.unclear.add(mention.name)
-                continue
-            self.forget(mention.variable, node or mention)
-
-    def forget_escaped(self) -> None:
-        """Somebody may have written to the locals whose addresses were taken."""
-        for variable in self.recorder.escaped & self.state.env.keys():
-            self.forget(variable, None)
-
-    def forget(self, variable: Variable, node: Expr | None) -> None:
-        """A local may have changed in a way that is not followed, and what it leads to as well."""
-        found = self.state.env.get(variable)
-        if isinstance(found, Alias):
-            self.recorder.unclear |= self.holds(found.place)
-            if isinstance(found.place, Local):
-                self.forget(found.place.variable, node)
-            return
-        kind = self.declared(variable)
-        holds = found.holds if isinstance(found, Value) else frozenset[str]()
-        holds |= self.recorder.ever(variable)
-        self.recorder.unclear |= holds
-        if isinstance(found, Value) and found.closure is not None:  # it may be called
-            self.state.env[variable] = replace(found, closure=None)
-            self.disturb(found.closure.made.mentions, node)
-        self.recorder.write((variable,), node)
-        if variable.array or (isinstance(found, Value) and found.shape):
-            return
-        self.state.env[variable] = self.opaque(kind, frozenset(), holds)
 
     def call(self, expression: Call) -> Value:
         raise NotImplementedError

@@ -9,12 +9,12 @@ from typing import ClassVar
 from optiml_magic.kernels import types
 from optiml_magic.kernels.changes import changes
 from optiml_magic.kernels.combining import selection
-from optiml_magic.kernels.evaluation import State
 from optiml_magic.kernels.events import Key, key_of
 from optiml_magic.kernels.expressions import Expr, Index, Literal, Name, Unread
 from optiml_magic.kernels.expressions import every as parts_of
 from optiml_magic.kernels.functions import ASSEMBLY_READS, ASSEMBLY_WRITES
 from optiml_magic.kernels.loops import LoopReader
+from optiml_magic.kernels.merging import State
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Array, Guard, Mode
 from optiml_magic.kernels.symbols import (

@@ -6,7 +6,6 @@ module does not understand becomes a ``Verbatim`` leaf with what it mentions.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -14,14 +13,11 @@ from typing import Literal
 from tree_sitter import Node
 
 from optiml_magic.kernels.expressions import Expr, Lambda, Name, Span, Unread
+from optiml_magic.kernels.lift_declarations import DeclarationLifter, declarator_in, is_parameter
 from optiml_magic.kernels.lift_expressions import (
-    ExpressionLifter,
     TooDeepError,
-    blanks,
-    operands,
     span_of,
 )
-from optiml_magic.kernels.preprocessor.preprocess import Preprocessed
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -32,10 +28,7 @@ from optiml_magic.kernels.tree import (
     Leave,
     Loop,
     Statement,
-    Storage,
-    TemplateParameter,
     TypeName,
-    Variable,
     Verbatim,
 )
 from optiml_magic.source.syntax import name_of, walk
@@ -82,24 +75,9 @@ _LEAVES: dict[str, _LeaveKind] = {
 }
 
 
-@dataclass
-class _Shape:
-    """What a declarator makes of its type."""
-
-    name: str = ""
-    depth: int = 0
-    reference: bool = False
-    restrict: bool = False
-    function: bool = False
-    extents: tuple[Expr | None, ...] = ()
-
-
 @dataclass(kw_only=True)
-class Lifter(ExpressionLifter):
+class Lifter(DeclarationLifter):
     """Lifts the functions of one parsed text."""
-
-    origin: Preprocessed
-    newlines: tuple[int, ...]
 
     def functions(self) -> Iterator[Function]:
         """Every function with a body, in the order of the text."""
@@ -124,10 +102,6 @@ class Lifter(ExpressionLifter):
                 name = self.text(node.child_by_field_name("name"))
                 yield name, self.expression(value) if value is not None else None
 
-    def line(self, node: Node) -> int:
-        at = self.origin.origin(node.start_byte, node.end_byte)[0]
-        return bisect_right(self.newlines, at - 1) + 1
-
     def function(self, node: Node) -> Function:
         self.scopes = [{}]
         self.depth = 0
@@ -138,9 +112,9 @@ class Lifter(ExpressionLifter):
                 result = TypeName(result.base, result.depth + 1, False, result.const)
             elif declarator.type == "reference_declarator":
                 result = TypeName(result.base, result.depth, True, result.const)
-            declarator = declarator.child_by_field_name("declarator") or _declarator_in(declarator)
+            declarator = declarator.child_by_field_name("declarator") or declarator_in(declarator)
         listed = declarator.child_by_field_name("parameters") if declarator else None
-        nodes = [c for c in (listed.named_children if listed else ()) if _is_parameter(c)]
+        nodes = [c for c in (listed.named_children if listed else ()) if is_parameter(c)]
         parameters = tuple(self._parameter(child) for child in nodes)
         body = node.child_by_field_name("body")
         bounds = next((c for c in node.children if c.type == "launch_bounds"), None)
@@ -171,124 +145,6 @@ class Lifter(ExpressionLifter):
         assert isinstance(lifted, Block)
         return lifted
 
-    def _parameter(self, node: Node) -> Variable:
-        shape = self._shape(node.child_by_field_name("declarator"))
-        base = self._type(node)
-        # An array as a parameter is a pointer to its elements; its first extent is not checked.
-        depth = base.depth + shape.depth + bool(shape.extents)
-        kind = "function pointer" if shape.function else base.base
-        variable = Variable(
-            shape.name,
-            TypeName(kind, depth, shape.reference, base.const, base.volatile),
-            "parameter",
-            self.line(node),
-            span_of(node),
-            shape.extents[1:] if not shape.reference else shape.extents,
-            restrict=shape.restrict,
-        )
-        if variable.name:
-            self.scopes[-1][variable.name] = variable
-        return variable
-
-    def _template(self, function: Node) -> tuple[TemplateParameter, ...]:
-        parent = function.parent
-        listed = parent.child_by_field_name("parameters") if parent is not None else None
-        if parent is None or parent.type != "template_declaration" or listed is None:
-            return ()
-        found = []
-        for node in listed.named_children:
-            if node.type == "comment":
-                continue
-            is_type = "type_parameter" in node.type
-            default = node.child_by_field_name("default_type" if is_type else "default_value")
-            if is_type:
-                named = next((c for c in node.children if c.type == "type_identifier"), None)
-                name = self.text(named)
-            else:
-                name = self._shape(node.child_by_field_name("declarator")).name
-            pack = node.type.startswith("variadic")
-            found.append(TemplateParameter(name, is_type, self.text(default) or None, pack))
-        return tuple(found)
-
-    def _namespaces(self, node: Node) -> list[str]:
-        names = []
-        parent = node.parent
-        while parent is not None:
-            if parent.type == "namespace_definition":
-                names.append(self.text(parent.child_by_field_name("name")))
-            parent = parent.parent
-        return [name for name in reversed(names) if name]
-
-    def _type(self, node: Node) -> TypeName:
-        """The type in front of the declarators, with the qualifiers around it."""
-        words = [self.text(c) for c in node.children if c.type == "type_qualifier"]
-        spelled = blanks(self.text(node.child_by_field_name("type")))
-        for keyword in _KEYWORDS:
-            spelled = spelled.removeprefix(keyword)
-        const = "const" in words or "constexpr" in words
-        return TypeName(spelled, 0, False, const, "volatile" in words)
-
-    def _shape(self, node: Node | None) -> _Shape:
-        shape = _Shape()
-        extents: list[Expr | None] = []
-        while node is not None and node.type not in _NAMES:
-            kind = node.type
-            if kind in ("pointer_declarator", "abstract_pointer_declarator"):
-                shape.depth += 1
-                words = (self.text(c) for c in node.children if c.type == "type_qualifier")
-                shape.restrict |= any("restrict" in word for word in words)
-            elif kind in ("reference_declarator", "abstract_reference_declarator"):
-                shape.reference = True
-            elif kind == "array_declarator":
-                size = node.child_by_field_name("size")
-                extents.append(self.expression(size) if size is not None else None)
-            elif kind == "function_declarator":
-                shape.function = True
-            node = node.child_by_field_name("declarator") or _declarator_in(node)
-        shape.name = self.text(node)
-        shape.extents = tuple(reversed(extents))
-        return shape
-
-    def declaration(self, node: Node, lead: Span | None) -> Statement:
-        base = self._type(node)
-        qualifiers = {self.text(c) for c in node.children
-                      if c.type in ("type_qualifier", "storage_class_specifier")
-                      or c.type.startswith("__")}  # fmt: skip
-        storage: Storage = "local"
-        if "__shared__" in qualifiers:
-            storage = "dynamic" if "extern" in qualifiers else "shared"
-        elif "static" in qualifiers or "__constant__" in qualifiers:
-            storage = "static"
-        variables = []
-        for declarator in node.children_by_field_name("declarator"):
-            inner = declarator.child_by_field_name("declarator")
-            value = declarator.child_by_field_name("value")
-            is_init = declarator.type == "init_declarator"
-            shape = self._shape(inner if is_init else declarator)
-            if shape.function or not shape.name:
-                return self.verbatim(node, "a declaration that is not understood", lead)
-            first, initial = self._initial(value) if is_init else (None, ())
-            kind = TypeName(base.base, base.depth + shape.depth, shape.reference, base.const,
-                            base.volatile)  # fmt: skip
-            variable = Variable(
-                shape.name, kind, storage, self.line(declarator), span_of(declarator),
-                shape.extents, first, initial, shape.restrict, _opening(value),
-            )  # fmt: skip
-            self.scopes[-1][shape.name] = variable
-            variables.append(variable)
-        declarators = node.children_by_field_name("declarator")
-        words = self.syntax.text[node.start_byte : declarators[0].start_byte].decode()
-        return Declare(span_of(node), self.line(node), words, tuple(variables), lead=lead)
-
-    def _initial(self, value: Node | None) -> tuple[Expr | None, tuple[Expr, ...]]:
-        """The one value that a variable begins with, or the several that make it."""
-        if value is None:
-            return None, ()
-        if value.type in ("argument_list", "initializer_list"):
-            parts = tuple(self.expression(c) for c in operands(value))
-            return (parts[0], ()) if len(parts) == 1 else (None, parts)
-        return self.expression(value), ()
-
     def closure(self, node: Node) -> Expr:
         captures = self.text(node.child_by_field_name("captures"))
         declarator, body = (node.child_by_field_name(part) for part in ("declarator", "body"))
@@ -296,7 +152,7 @@ class Lifter(ExpressionLifter):
             return super().closure(node)
         mentions = self.mentions(node)
         written = declarator.child_by_field_name("parameters") if declarator else None
-        nodes = [c for c in (written.named_children if written else ()) if _is_parameter(c)]
+        nodes = [c for c in (written.named_children if written else ()) if is_parameter(c)]
         self.scopes.append({})
         parameters = tuple(self._parameter(child) for child in nodes)
         lifted = self.block(body)
@@ -487,35 +343,17 @@ def _outside(node: Node) -> Iterator[Node]:
             yield from _outside(child)
 
 
-def _opening(value: Node | None) -> str:
-    kinds = {"argument_list": "(", "initializer_list": "{"}
-    return kinds.get(value.type, "=") if value is not None else "="
-
-
-def _declarator_in(node: Node) -> Node | None:
-    """The declarator that a reference or a parenthesis holds, which the grammar does not name."""
-    return next(
-        (c for c in node.named_children if c.type in _NAMES or c.type.endswith("_declarator")), None
-    )
-
-
 def _copies(captures: str) -> bool:
     """Whether a lambda copies something that it captures."""
     names = [name.strip() for name in captures.strip("[] ").split(",")]
     return any(name and not name.startswith("&") and name != "this" for name in names)
 
 
-def _is_parameter(node: Node) -> bool:
-    if node.type == "parameter_declaration" and node.text == b"void":
-        return False
-    return node.type in _PARAMETERS
-
-
 def _name(node: Node) -> str:
     """The name of a function, or of a method such as ``operator()``."""
     declarator = node.child_by_field_name("declarator")
     while declarator is not None and declarator.type not in _METHODS:
-        declarator = declarator.child_by_field_name("declarator") or _declarator_in(declarator)
+        declarator = declarator.child_by_field_name("declarator") or declarator_in(declarator)
     own = declarator.text.decode() if declarator is not None and declarator.text else ""
     return own or name_of(node)
 

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from optiml_magic.kernels import groups
-from optiml_magic.kernels.calls import CallEvaluator
-from optiml_magic.kernels.changes import Change, changes, skips
-from optiml_magic.kernels.evaluation import State
+from optiml_magic.kernels.changes import Change
 from optiml_magic.kernels.expressions import (
-    Assign,
-    Call,
     Expr,
-    Index,
     Literal,
-    Name,
-    Step,
     Unary,
-    Unread,
 )
-from optiml_magic.kernels.expressions import every as parts_of
-from optiml_magic.kernels.functions import bare, pure
+from optiml_magic.kernels.inductions import Induction, InductionReader, moved
+from optiml_magic.kernels.merging import State
 from optiml_magic.kernels.operations import tightened
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Axis
@@ -35,19 +26,15 @@ from optiml_magic.kernels.symbols import (
 )
 from optiml_magic.kernels.tree import (
     Block,
-    Function,
     If,
     Leave,
     Loop,
     Statement,
     Variable,
-    Verbatim,
-    expressions,
 )
-from optiml_magic.kernels.values import Alias, Local, Pointer, Value
+from optiml_magic.kernels.values import Alias, Pointer, Value
 
 _ONE = Polynomial.constant(1)
-_POWERS = {"*": "*", "<<": "*", "/": "/", ">>": "/"}
 
 
 @dataclass
@@ -59,17 +46,8 @@ class _Round:
     returned: bool = False
 
 
-@dataclass(frozen=True)
-class _Induction:
-    """A local whose value in round ``k`` is known: what it begins with, and what a round adds."""
-
-    variable: Variable
-    start: Value
-    step: Polynomial | None  # in bytes for a pointer; None where it is multiplied or divided
-
-
 @dataclass
-class LoopReader(CallEvaluator):
+class LoopReader(InductionReader):
     """Runs loops."""
 
     rounds: list[_Round] = field(default_factory=list)
@@ -121,138 +99,6 @@ class LoopReader(CallEvaluator):
             table = self.operations.symbols.table
             table[axis.name] = replace(table[axis.name], high=max(axis.trips - 1, 0))
 
-    def _changed(self, statement: Loop) -> dict[Variable, list[Change]]:
-        """The locals that the rounds change, references to locals followed."""
-        before = (statement.test,) if statement.test is not None else ()
-        after = (statement.update,) if statement.update is not None else ()
-        found: dict[Variable, list[Change]] = {}
-        bodies = (statement.body, *self._called_lambdas(statement))
-        own = changes(bodies, self.may_change, before, after)
-        for variable, its_changes in own.items():
-            target: Variable | None = variable
-            value = self.state.env.get(variable)
-            for _ in range(8):
-                if not isinstance(value, Alias):
-                    break
-                target = value.place.variable if isinstance(value.place, Local) else None
-                value = self.state.env.get(target) if target is not None else None
-            if target is not None and target in self.state.env:
-                found.setdefault(target, []).extend(its_changes)
-        return found
-
-    def _called_lambdas(self, statement: Statement) -> tuple[Statement, ...]:
-        """The bodies of the lambdas that a loop mentions, each once, as it may not call them."""
-        found: dict[Function, Statement] = {}
-        fresh = [statement]
-        while fresh:
-            for part in expressions(fresh.pop()):
-                value = self.state.env.get(part.variable) if (
-                    isinstance(part, Name) and part.variable is not None) else None  # fmt: skip
-                made = value.closure.made if isinstance(value, Value) and value.closure else None
-                if made is not None and made.function not in found:
-                    body = made.function.body
-                    unsure = Verbatim(body.span, body.line, "a lambda", inner=(body,))
-                    found[made.function] = unsure
-                    fresh.append(body)
-        return tuple(found.values())
-
-    def _inductions(
-        self, statement: Loop, changed: dict[Variable, list[Change]], entry: State
-    ) -> dict[Variable, _Induction]:
-        found: dict[Variable, _Induction] = {}
-        skipping = skips(statement.body)
-        for variable, its_changes in changed.items():
-            start = entry.env.get(variable)
-            if not isinstance(start, Value) or not (start.type.integral or start.type.depth):
-                continue
-            regular = all(c.always and not (skipping and c.early) for c in its_changes)
-            if not regular or any(not self._steady(c.value, changed) for c in its_changes):
-                continue
-            if all(c.op in ("+", "-") for c in its_changes):
-                step = self._step(start, its_changes)
-                if step is not None:
-                    found[variable] = _Induction(variable, start, step)
-            elif len(its_changes) == 1 and its_changes[0].op in _POWERS and start.type.integral:
-                found[variable] = _Induction(variable, start, None)
-        return found
-
-    def _steady(self, value: Expr | None, changed: dict[Variable, list[Change]]) -> bool:
-        """Whether an expression has one value in all rounds, and does nothing."""
-        if value is None:
-            return True
-        for part in parts_of(value):
-            if isinstance(part, Name) and part.variable in changed:
-                return False
-            if isinstance(part, Index | Assign | Step | Unread) or (
-                isinstance(part, Unary) and part.op in "*&"
-            ):
-                return False
-            asks = isinstance(part, Call) and part.receiver and part.function in groups.ASKING
-            if isinstance(part, Call) and not asks and not pure(bare(part.function)):
-                return False
-        return True
-
-    def _step(self, start: Value, its_changes: list[Change]) -> Polynomial | None:
-        """What a round adds: of a pointer in bytes."""
-        total = Polynomial()
-        for change in its_changes:
-            by = _ONE if change.value is None else self._quietly(change.value)
-            if by is None:
-                return None
-            total = total + by if change.op == "+" else total - by
-        if start.type.depth:
-            stride = self.stride(start.type)
-            return total * stride if stride is not None else None
-        return total
-
-    def _quietly(self, expression: Expr) -> Polynomial | None:
-        """The form of an expression that does nothing, without a note of it."""
-        uses = len(self.recorder.uses)
-        value = self.value(expression)
-        del self.recorder.uses[uses:]
-        if value.form is None or not value.type.integral:
-            return None
-        return self.operations.settled(value.form, value.type, self.state.path)
-
-    def _round(
-        self, entry: State, changed: dict[Variable, list[Change]],
-        inductions: dict[Variable, _Induction], rounds: Polynomial,
-    ) -> State:  # fmt: skip
-        """The state at the beginning of a round."""
-        state = entry.fork()
-        for variable in changed:
-            before = entry.env[variable]
-            if isinstance(before, Alias) or variable.array:
-                continue
-            induction = inductions.get(variable)
-            if induction is None:
-                state.env[variable] = self._unfollowed(variable, before)
-            elif induction.step is None:
-                state.env[variable] = self._power(induction, changed[variable][0], rounds)
-            else:
-                state.env[variable] = _moved(induction, rounds)
-        return state
-
-    def _unfollowed(self, variable: Variable, before: Value) -> Value:
-        kind = before.type if before.type.kind != "unknown" else self.declared(variable)
-        return self.opaque(kind, frozenset(), before.holds | self.recorder.ever(variable))
-
-    def _power(self, induction: _Induction, change: Change, rounds: Polynomial) -> Value:
-        """A local that each round multiplies or divides by one number."""
-        start = self.integer(induction.start)
-        factor = self._quietly(change.value) if change.value is not None else None
-        if factor is None or factor.value is None or factor.value < (change.op in "/*"):
-            return self._unfollowed(induction.variable, induction.start)
-        if change.op in ("<<", ">>"):
-            factor = Polynomial.constant(1 << min(factor.value or 0, 62))
-        op = f"power{_POWERS[change.op]}"
-        low = 0 if self.operations.nonnegative(start, self.state.path) else None
-        if change.op == ">>" and low is None:
-            return self._unfollowed(induction.variable, induction.start)
-        high = start.value if op == "power/" and start.value is not None else None
-        form = self.operations.operation(op, (start, factor, rounds), low, high)
-        return self.number(form, induction.start.type)
-
     def _tested(self, written: Expr, counter: str, outer: tuple[str, ...]) -> Condition:
         """The test of a round. What it loads whatever the round is, it loads before the first."""
         first = len(self.recorder.accesses)
@@ -291,7 +137,7 @@ class LoopReader(CallEvaluator):
 
     def _axis(
         self, statement: Loop, counter: str, entry: State,
-        inductions: dict[Variable, _Induction], test: Condition, ends: _Round,
+        inductions: dict[Variable, Induction], test: Condition, ends: _Round,
     ) -> Axis:  # fmt: skip
         parts = list(test.conjuncts())
         driving, start, step, stop = None, None, None, None
@@ -317,7 +163,7 @@ class LoopReader(CallEvaluator):
         )  # fmt: skip
 
     def _bound(
-        self, part: Condition, counter: str, inductions: dict[Variable, _Induction], *, last: bool
+        self, part: Condition, counter: str, inductions: dict[Variable, Induction], *, last: bool
     ) -> tuple[Variable, Polynomial, Polynomial, Polynomial] | None:
         """The variable that a comparison bounds: its start, its step, and where it stops."""
         if not isinstance(part, Compare) or part.op == "==":
@@ -354,7 +200,7 @@ class LoopReader(CallEvaluator):
         return None
 
     def _power_bound(
-        self, part: Compare, counter: str, induction: _Induction
+        self, part: Compare, counter: str, induction: Induction
     ) -> tuple[Variable, Polynomial, Polynomial, Polynomial] | None:
         """The same of one that is multiplied or divided, whose step is the factor."""
         start, form = self.integer(induction.start), part.form
@@ -373,14 +219,9 @@ class LoopReader(CallEvaluator):
                 return induction.variable, start, symbol.arguments[1], stop
         return None
 
-    def _start(self, induction: _Induction) -> Polynomial | None:
-        if induction.start.pointer is not None:
-            return induction.start.pointer.offset
-        return induction.start.form
-
     def _leave_loop(
         self, axis: Axis, entry: State, changed: dict[Variable, list[Change]],
-        inductions: dict[Variable, _Induction], rounds: Polynomial, ends: _Round,
+        inductions: dict[Variable, Induction], rounds: Polynomial, ends: _Round,
     ) -> None:  # fmt: skip
         """The state after a loop."""
         after = entry.fork()
@@ -399,11 +240,11 @@ class LoopReader(CallEvaluator):
             after.path = (*after.path, left)
         self.state = after
 
-    def _final(self, axis: Axis, induction: _Induction, rounds: Polynomial) -> Value:
+    def _final(self, axis: Axis, induction: Induction, rounds: Polynomial) -> Value:
         """What a stepping local holds after the last round."""
         if axis.first:
             rounds = rounds + _ONE
-        value = _moved(induction, rounds)
+        value = moved(induction, rounds)
         assert induction.step is not None
         form = value.pointer.offset if value.pointer is not None else value.form
         if form is None:
@@ -427,20 +268,6 @@ class LoopReader(CallEvaluator):
         if value.pointer is not None:
             return replace(value, pointer=Pointer(value.pointer.array, end))
         return self.number(end, value.type)
-
-
-def _moved(induction: _Induction, rounds: Polynomial) -> Value:
-    """A stepping local at the beginning of a round."""
-    start, step = induction.start, induction.step
-    assert step is not None
-    by = step * rounds
-    moves = frozenset(name for name in by.symbols)
-    if start.pointer is not None and start.pointer.offset is not None:
-        pointer = Pointer(start.pointer.array, start.pointer.offset + by)
-        return replace(start, pointer=pointer, depends=start.depends | moves)
-    if start.form is not None and not start.type.depth:
-        return replace(start, form=start.form + by, depends=start.depends | moves, truth=None)
-    return replace(start, form=None, truth=None, depends=start.depends | {UNKNOWN})
 
 
 def _never(test: Expr | None) -> bool:

@@ -55,6 +55,21 @@ class Ranges:
         """Whether ``0 <= form < extent``."""
         return self.nonnegative(form) and self.nonnegative(extent - form - _ONE)
 
+    def bounded(self, form: Polynomial) -> bool:
+        """Whether a form is not negative, and below something that does not move."""
+        return self.nonnegative(form) and (
+            self._still(form) or any(self._still(form + fact) for fact in self.facts)
+        )
+
+    def _still(self, form: Polynomial) -> bool:
+        """Whether a form is made of sizes, and of symbols that grow no further than a number."""
+        symbols = [(self._symbols[n], f) for m, f in form.terms for n in m]
+        return all(
+            symbol.kind == "scalar" or (f < 0 and symbol.low is not None)
+            or (symbol.high is not None and symbol.high < _FAR)
+            for symbol, f in symbols
+        )  # fmt: skip
+
     def _prove(self, form: Polynomial, depth: int) -> bool:
         form = self._least(form)
         if self._plainly(form):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from optiml_magic.kernels.evaluation import State
 from optiml_magic.kernels.events import Recorder
 from optiml_magic.kernels.execution import Executor
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.expressions import every as parts_of
+from optiml_magic.kernels.merging import State
 from optiml_magic.kernels.operations import Operations, bounds
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Array, Reading

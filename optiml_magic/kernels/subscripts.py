@@ -24,14 +24,16 @@ _Stride = tuple[Monomial, int]
 class Subscript:
     """``digits`` from the outermost dimension; ``extents`` of all but that one.
 
-    ``proved`` says that every digit but the first is certainly within its extent, ``written`` that
-    the text has these digits.
+    ``proved`` says that every digit but the first is certainly within its extent; ``bounded`` that
+    it is not negative and below something that does not move, such as the ``k`` of a row that is
+    ``lda`` apart from the next; ``written`` that the text has these digits.
     """
 
     digits: tuple[Polynomial, ...]
     extents: tuple[Polynomial, ...]
     proved: bool
     written: bool = False
+    bounded: bool = True
 
     @property
     def linear(self) -> Polynomial:
@@ -47,6 +49,7 @@ class Subscript:
 
 def delinearised(index: Polynomial, given: Iterable[Condition], symbols: Symbols) -> Subscript:
     """The digits of ``index``; a single one where nothing proves that there are more."""
+    given = tuple(given)
     ranges = Ranges(given, symbols)
     best = Subscript((index,), (), proved=True)
     strides, possible = _strides(index, symbols)
@@ -63,7 +66,9 @@ def delinearised(index: Polynomial, given: Iterable[Condition], symbols: Symbols
     if strides and strides[0][0]:  # sizes tell of rows where numbers alone do not
         found = _cut(index, _chains(strides)[0])
         if found is not None:
-            return Subscript(*found, proved=False)
+            sized = Ranges(given, symbols, sizes=True)
+            bounded = all(sized.bounded(digit) for digit in found[0][1:])
+            return Subscript(*found, proved=False, bounded=bounded)
     return best
 
 

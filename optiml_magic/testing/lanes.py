@@ -194,8 +194,8 @@ class Numeric:
     def truth(self, condition: Condition, lanes: Lanes) -> tuple[Mask, Mask]:
         """Where a condition holds, and where that is known."""
         match condition:
-            case Always(value=value):
-                return np.full(len(lanes), value), np.ones(len(lanes), bool)
+            case Always(value=always):
+                return np.full(len(lanes), always), np.ones(len(lanes), bool)
             case Compare(op=op, form=form):
                 value, known = self.form(form, lanes)
                 return _COMPARED[op](value).astype(bool), known

@@ -22,7 +22,7 @@ from optiml_magic.testing.traces import LaunchTrace
 from optiml_magic.testing.walks import Walker
 
 _AXES = "xyz"
-_Key = tuple[str, str]  # the name of a buffer and a mode
+_Key = tuple[str, str, int]  # the name of a buffer, a mode, and a line where those are kept apart
 _Keys = NDArray[np.int64]
 _Spans = tuple[_Keys, _Keys, int]  # threads, offsets and how many bytes each
 _NO_KEYS = np.empty(0, np.int64)
@@ -144,29 +144,31 @@ class _Side:
     lines: set[int] = field(default_factory=set)
 
 
-def check(launch: LaunchTrace, reading: Reading | None = None) -> Comparison:
-    """Hold a reading against what a launch did."""
+def check(
+    launch: LaunchTrace, reading: Reading | None = None, *, by_line: bool = False
+) -> Comparison:
+    """Hold a reading against what a launch did; line by line where no compiler moved anything."""
     reading = reading or reading_of(launch)
     numeric = numeric_of(launch, reading)
     try:
-        return _check(launch, reading, numeric)
+        return _check(launch, reading, numeric, by_line=by_line)
     except OverflowError:  # a form of 64 bits without a sign
-        return _check(launch, reading, replace(numeric, wide=True, breaches=set()))
+        numeric = replace(numeric, wide=True, breaches=set())
+        return _check(launch, reading, numeric, by_line=by_line)
 
 
-def _check(launch: LaunchTrace, reading: Reading, numeric: Numeric) -> Comparison:
+def _check(launch: LaunchTrace, reading: Reading, numeric: Numeric, *, by_line: bool) -> Comparison:
     walker = Walker(reading, numeric, threads_of(launch))
     found: list[Contradiction] = []
     sides: dict[_Key, _Side] = {}
-    _predict(launch, walker, sides)
-    _execute(launch, sides)
-    for array in reading.unclear:
-        buffer = launch.buffers.get(array, array)
-        for mode in ("load", "store", "atomic"):
-            sides.setdefault((buffer, mode), _Side()).open = True
+    _predict(launch, walker, sides, by_line=by_line)
+    _execute(launch, sides, by_line=by_line)
+    unclear = {launch.buffers.get(array, array) for array in reading.unclear}
+    for (buffer, _, _), side in sides.items():
+        side.open |= buffer in unclear
     totals = _Totals(launch, max((end for s in sides.values() for end in _ends(s)), default=1))
-    for (buffer, mode), side in sides.items():
-        stored = [sides[buffer, m].ran for m in ("store", "atomic") if (buffer, m) in sides]
+    for (buffer, mode, _), side in sides.items():
+        stored = [s.ran for (name, m, _), s in sides.items() if name == buffer and m != "load"]
         found += totals.compare(buffer, mode, side, [span for ran in stored for span in ran])
     for what, line, detail in claims(walker):
         found.append(Contradiction(launch.kernel, what, line, detail))
@@ -175,12 +177,15 @@ def _check(launch: LaunchTrace, reading: Reading, numeric: Numeric) -> Compariso
                       totals.unchecked, totals.spared, totals.dropped, notes)  # fmt: skip
 
 
-def _predict(launch: LaunchTrace, walker: Walker, sides: dict[_Key, _Side]) -> None:
+def _predict(
+    launch: LaunchTrace, walker: Walker, sides: dict[_Key, _Side], *, by_line: bool
+) -> None:
     for access in walker.reading.accesses:
         array = walker.reading.arrays.get(access.array)
         if access.space != "global" or (array is None and access.array not in launch.buffers):
             continue
-        key = launch.buffers.get(access.array, access.array), access.mode
+        buffer = launch.buffers.get(access.array, access.array)
+        key = buffer, access.mode, access.line if by_line else 0
         side = sides.setdefault(key, _Side())
         side.lines.add(access.line)
         size = 8 if access.element.depth else access.element.size
@@ -198,19 +203,19 @@ def _predict(launch: LaunchTrace, walker: Walker, sides: dict[_Key, _Side]) -> N
         side.must.append((threads[must], offsets[must], size))
 
 
-def _execute(launch: LaunchTrace, sides: dict[_Key, _Side]) -> None:
+def _execute(launch: LaunchTrace, sides: dict[_Key, _Side], *, by_line: bool) -> None:
     per_block = launch.block[0] * launch.block[1] * launch.block[2]
-    rows: dict[tuple[str, str, int], tuple[list[int], list[int]]] = {}
+    rows: dict[tuple[_Key, int], tuple[list[int], list[int]]] = {}
     for (block, thread), touches in launch.touches.items():
         owner = block * per_block + thread
         for touch in touches:
-            threads, offsets = rows.setdefault((touch.array, touch.access, touch.width), ([], []))
+            key = touch.array, touch.access, touch.line if by_line else 0
+            threads, offsets = rows.setdefault((key, touch.width), ([], []))
             threads.append(owner)
             offsets.append(touch.offset)
-            sides.setdefault((touch.array, touch.access), _Side())
-    for (array, mode, width), (threads, offsets) in rows.items():
+    for (side, width), (threads, offsets) in rows.items():
         spans = np.array(threads, np.int64), np.array(offsets, np.int64), width
-        sides[array, mode].ran.append(spans)
+        sides.setdefault(side, _Side()).ran.append(spans)
 
 
 def _ends(side: _Side) -> Iterable[int]:

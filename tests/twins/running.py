@@ -20,6 +20,7 @@ from optiml_magic.kernels.exits import early_returns
 from optiml_magic.kernels.unit import lift
 from optiml_magic.model.build import Build
 from optiml_magic.model.task import Task
+from optiml_magic.problem import Problem, prepare
 
 _CHIP = chip("h200")
 _INSTRUCTIONS = 100_000_000

@@ -102,3 +102,13 @@ def test_settings_come_from_the_flag_then_the_environment_then_the_default(
     monkeypatch.setenv("OPTIML_BUDGET", "lots")
     with pytest.raises(UsageError, match="OPTIML_BUDGET='lots' is no int"):
         resolve()
+
+
+def test_caches_may_lie_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPTIML_CACHE", str(tmp_path / "caches"))
+    found = resolve({"home": tmp_path / "home"})
+    kept = (found.compiled, found.disassembled, found.objects)
+    assert {folder.parent for folder in kept} == {tmp_path / "caches"}
+    assert {found.runs.parent, found.experience_file.parent} == {tmp_path / "home"}
+    monkeypatch.delenv("OPTIML_CACHE")
+    assert resolve({"home": tmp_path}).compiled == tmp_path / "compiled"

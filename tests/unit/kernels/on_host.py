@@ -13,20 +13,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optiml_magic.model.counters import Access
 from optiml_magic.source.program import parse_program
 from optiml_magic.testing.touches import Thread, Touch
 from optiml_magic.testing.traces import LaunchTrace
 
 from .random_kernels import ELEMENTS, PRELUDE, SCALARS
 
-COMPILER = shutil.which("g++")
+COMPILER = shutil.which("g++") if shutil.which("addr2line") else None
+_MODES: tuple[Access, ...] = ("load", "store", "atomic")
 _GAP = 1 << 16  # bytes around each array, in which nothing may be touched
 _ARRAYS = {"in": "<f4", "out": "<f4", "cnt": "<i4", "tab": "<i4", "bytes": "|u1"}
 _SCALARS = {"n": np.int32, "m": np.int32, "u": np.uint32, "z": np.uint64, "base": np.int32}
 _FLAGS = (
-    "-O0", "-w", "-fno-exceptions", "-fsanitize=kernel-address",
+    "-O0", "-g", "-no-pie", "-w", "-fno-exceptions", "-fsanitize=kernel-address",
     "--param=asan-instrumentation-with-call-threshold=0", "--param=asan-stack=0",
     "--param=asan-globals=0", "-fsanitize=signed-integer-overflow,integer-divide-by-zero,shift",
     "-fsanitize-undefined-trap-on-error",
@@ -46,26 +47,28 @@ static Axes threadIdx, blockIdx, blockDim, gridDim;
 static uint64_t* notes;
 static size_t used;
 static uint32_t thread_of_grid;
-static const size_t MOST = 1 << 18;
+static const size_t MOST = 1 << 19;
 static char* arena;
 static size_t reach;
-HIDDEN static void note(const void* place, unsigned width, unsigned mode) {
+HIDDEN static void note(const void* place, unsigned width, unsigned mode, void* from) {
     const char* at = (const char*)place;
     if (at < arena || at >= arena + reach) return;
     if (used >= MOST) exit(3);
     notes[used++] = (uint64_t)(at - arena) << 32 | thread_of_grid << 8 | mode << 6 | width;
+    notes[used++] = (uint64_t)from;
 }
+#define HERE __builtin_return_address(0)
 #define NOTED(n) \\
-    extern "C" HIDDEN void __asan_load##n##_noabort(void* at) { note(at, n, 0); } \\
-    extern "C" HIDDEN void __asan_store##n##_noabort(void* at) { note(at, n, 1); }
+    extern "C" HIDDEN void __asan_load##n##_noabort(void* at) { note(at, n, 0, HERE); } \\
+    extern "C" HIDDEN void __asan_store##n##_noabort(void* at) { note(at, n, 1, HERE); }
 NOTED(1) NOTED(2) NOTED(4) NOTED(8) NOTED(16)
-extern "C" HIDDEN void __asan_loadN_noabort(void* at, long n) { note(at, n, 0); }
-extern "C" HIDDEN void __asan_storeN_noabort(void* at, long n) { note(at, n, 1); }
+extern "C" HIDDEN void __asan_loadN_noabort(void* at, long n) { note(at, n, 0, HERE); }
+extern "C" HIDDEN void __asan_storeN_noabort(void* at, long n) { note(at, n, 1, HERE); }
 extern "C" void __asan_handle_no_return() {}
 template <class A, class B> HIDDEN static auto min(A a, B b) { return a < b ? a : b; }
 template <class A, class B> HIDDEN static auto max(A a, B b) { return a > b ? a : b; }
-HIDDEN static int atomicAdd(int* at, int by) {
-    note(at, 4, 2);
+HIDDEN __attribute__((noinline)) static int atomicAdd(int* at, int by) {
+    note(at, 4, 2, HERE);
     return *at += by;
 }
 """
@@ -135,12 +138,16 @@ def traced(kernels: Sequence[str], folder: Path) -> list[LaunchTrace | None]:
         "scalars": ", ".join(str(SCALARS[name]) for name in _SCALARS),
     }
     source, program, given = (folder / name for name in ("k.cpp", "k", "arrays.bin"))
-    source.write_text(_HEAD + text.replace("#pragma optiml", "//") + main)
+    source.write_text(_HEAD + "#line 1\n" + text.replace("#pragma optiml", "//") + main)
     held = values()
     arrays = {name: np.asarray(held[name]) for name in _ARRAYS}
     given.write_bytes(b"".join(array.tobytes() for array in arrays.values()))
     assert COMPILER is not None
-    subprocess.run([COMPILER, *_FLAGS, str(source), "-o", str(program)], check=True)
+    made = [COMPILER, *_FLAGS, str(source), "-o", str(program)]
+    if subprocess.run(made, capture_output=True, check=False).returncode:
+        if len(kernels) == 1:
+            return [None]
+        return [one for text in kernels for one in traced([text], folder)]
     found: list[LaunchTrace | None] = []
     for at, (name, (grid, block)) in enumerate(zip(names, dims, strict=True)):
         touches = _touches([str(program), str(at), str(given)], grid, block)
@@ -161,7 +168,9 @@ def _touches(
         return None
     if done.returncode:
         return None
-    notes: NDArray[np.uint64] = np.unique(np.frombuffer(done.stdout, "<u8"))
+    notes = np.frombuffer(done.stdout, "<u8").reshape(-1, 2)
+    rows, places = np.unique(notes, axis=0), np.unique(notes[:, 1]).tolist()
+    lines = dict(zip(places, _lines(command[0], places), strict=True))
     per_block = int(np.prod(block))
     found: dict[Thread, set[Touch]] = {
         (b, t): set() for b in range(int(np.prod(grid))) for t in range(per_block)
@@ -170,13 +179,23 @@ def _touches(
     for name, dtype in _ARRAYS.items():
         starts[name] = at, at + ELEMENTS * np.dtype(dtype).itemsize
         at = starts[name][1] + _GAP
-    for word in notes.tolist():
+    for word, place in rows.tolist():
         address, thread, mode = word >> 32, word >> 8 & 0xFFFFFF, word >> 6 & 3
         inside = [name for name, (low, high) in starts.items() if low <= address < high]
         if not inside:
             return None
-        access = ("load", "store", "atomic")[mode]
-        found[divmod(thread, per_block)].add(
-            Touch(inside[0], access, address - starts[inside[0]][0], word & 63, 0)  # type: ignore[arg-type]
-        )
+        access: Access = _MODES[mode]
+        offset = address - starts[inside[0]][0]
+        touch = Touch(inside[0], access, offset, word & 63, lines[place])
+        found[divmod(thread, per_block)].add(touch)
     return {thread: frozenset(those) for thread, those in found.items()}
+
+
+def _lines(program: str, places: Sequence[int]) -> list[int]:
+    """The lines of the kernels' text that the calls stand on which return to these places."""
+    given = "".join(f"{place - 1:#x}\n" for place in places)
+    told = subprocess.run(
+        ["addr2line", "-e", program], input=given, capture_output=True, text=True, check=True
+    )
+    numbers = [line.rpartition(":")[2].split()[0] for line in told.stdout.splitlines()]
+    return [int(number) if number.isdigit() else 0 for number in numbers]

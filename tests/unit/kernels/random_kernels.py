@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
+from typing import ClassVar
 
 #: Elements of every array; indices begin in the middle, so that they may be negative.
 ELEMENTS, MIDDLE = 1 << 14, 4096
@@ -62,7 +63,7 @@ class Number:
         return low <= self.low and self.high <= high
 
 
-@dataclass
+@dataclass(eq=False)
 class Local:
     """``spare`` is how far it may still be moved by steps; a ``fixed`` one is never assigned."""
 
@@ -92,7 +93,7 @@ class Maker:
     lines: list[str] = field(default_factory=list)
     locals: list[Local] = field(default_factory=list)
     walks: list[Walk] = field(default_factory=list)
-    busy: set[str] = field(default_factory=set)
+    begun: list[int] = field(default_factory=lambda: [0])
     depth: int = 0
     rounds: int = 1
     loops: int = 0
@@ -109,27 +110,27 @@ class Maker:
         self.line(f"{head} {{" if head else "{")
         seen, walks = len(self.locals), len(self.walks)
         self.depth += 1
+        self.begun.append(seen)
         yield
+        self.begun.pop()
         self.depth -= 1
         del self.locals[seen:], self.walks[walks:]
         self.line(tail)
 
     def fresh(self, prefix: str) -> str:
         """A new name, or now and then one that hides another."""
-        hidden = [v.name for v in self.locals if v.name not in self.busy and v.name != "acc"]
-        if self.depth and hidden and self.rng.random() < 0.15 and self.shadowing:
-            name = self.rng.choice(hidden)
-            if name not in self.here:
-                return name
+        # The counters of a loop stand in the scope of its body: two are there at most.
+        here = {v.name for v in self.locals[max(self.begun[-1] - 2, 0) :]}
+        hidden = [v.name for v in self.visible if v.name not in here]
+        if self.depth and hidden and self.rng.random() < 0.15:
+            return self.rng.choice(hidden)
         self.made += 1
         return f"{prefix}{self.made}"
 
-    shadowing = True
-
     @property
-    def here(self) -> set[str]:
-        """Names that cannot be declared again, for the want of a block between."""
-        return {v.name for v in self.locals[-2:]}
+    def visible(self) -> list[Local]:
+        """The locals that no other one of their name hides."""
+        return list({v.name: v for v in self.locals}.values())
 
     # -- numbers
 
@@ -171,7 +172,7 @@ class Maker:
 
     def _atom(self) -> Number:
         roll = self.rng.random()
-        usable = [v for v in self.locals if v.name not in self.busy]
+        usable = self.visible
         if usable and roll < 0.5:
             # Those declared last are the ones that loops step.
             found = self.rng.choice(usable[-5:] if self.rng.random() < 0.6 else usable)
@@ -331,7 +332,7 @@ class Maker:
             return Number(f"steps({made.text})", 0, 20)
         return Number(f"first(tab, {MIDDLE} + {made.text})", 0, 4)
 
-    _COMPOUND: tuple[Callable[[Maker, int], Number], ...] = (
+    _COMPOUND: ClassVar[tuple[Callable[[Maker, int], Number], ...]] = (
         _sum, _sum, _sum, _sum, _product, _product, _division, _by_a_size, _bits, _cast, _choice,
         _truth, _called, _called, _loaded, _negated, _function_of_loop,
     )  # fmt: skip
@@ -350,8 +351,8 @@ class Maker:
     def _stepped(self, made: Number) -> str:
         """A step inside of the subscript, of a local that is not in it otherwise."""
         ready = [
-            v for v in self.locals
-            if not v.fixed and v.type == _INT and v.name not in self.busy
+            v for v in self.visible
+            if not v.fixed and v.type == _INT
             and v.name not in made.text and v.spare > self.rounds
         ]  # fmt: skip
         aliased = any(v.name.startswith("r") for v in self.locals)
@@ -407,7 +408,7 @@ class Maker:
             self.locals.append(Local(name, kind))
 
     def _assignable(self) -> Local | None:
-        found = [v for v in self.locals if not v.fixed and v.name not in self.busy]
+        found = [v for v in self.visible if not v.fixed]
         return self.rng.choice(found) if found else None
 
     def assign(self) -> None:
@@ -482,8 +483,7 @@ class Maker:
     endless = False
 
     def reference(self) -> None:
-        found = [v for v in self.locals if not v.fixed and v.type == _INT
-                 and v.name not in self.busy]  # fmt: skip
+        found = [v for v in self.visible if not v.fixed and v.type == _INT]
         if not found:
             return self.declare()
         target, name = self.rng.choice(found), f"r{self.made}"
@@ -569,7 +569,7 @@ class Maker:
             counter.fixed = kept
         self.rounds, self.loops, self.endless = before
 
-    _STATEMENTS: tuple[Callable[[Maker], None], ...] = (
+    _STATEMENTS: ClassVar[tuple[Callable[[Maker], None], ...]] = (
         declare, declare, assign, assign, assign, store, store, store, load, guard, guard, leave,
         reference, pointer, walk, walk, loop, loop, loop, loop, bare_block, switch,
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -12,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from optiml_magic import Task
+from optiml_magic.kernels.symbols import Symbols
 from optiml_magic.testing.kernels import known_task
 from optiml_magic.testing.predictions import Comparison, check, reading_of
-from optiml_magic.testing.traces import trace
+from optiml_magic.testing.traces import LaunchTrace, trace
 from tests.present import SOAK, examples, sampled
 from tests.tutorials.suite import TASKS
 from tests.twins.originals import ORIGINALS
@@ -35,9 +37,9 @@ KNOWN = {
     "histogram": {"n": 999},
     "softmax": {"rows": 7, "cols": 61},
 }
-#: Kernels that the emulator does not run, or whose traces are too long for every day.
+#: What the emulator does not run.
 UNTRACED = {"modern/recursion"}
-SPELLED = [*ORIGINALS, *sampled([*twins(), *mixtures()])]
+SPELLED = [*ORIGINALS, *twins(), *mixtures()]
 
 
 @pytest.fixture(autouse=True)
@@ -55,19 +57,21 @@ def agree(task: Task, **sizes: int) -> None:
         assert not found.contradictions, "\n".join(map(str, found.contradictions))
 
 
-@pytest.mark.parametrize("name", sampled(KNOWN))
+@pytest.mark.parametrize("name", sampled(sampled(KNOWN)))
 def test_a_known_kernel_touches_what_is_predicted(name: str) -> None:
     agree(known_task(name), **KNOWN[name])
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", sampled(sampled(sorted(TASKS.keys() - UNTRACED))))
+@pytest.mark.parametrize(
+    "name", sampled(sampled(sorted(TASKS.keys() - UNTRACED, key=lambda n: n[::-1])))
+)
 def test_a_tutorial_touches_what_is_predicted(name: str) -> None:
     agree(TASKS[name])
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("one", sampled(sampled(SPELLED)), ids=lambda one: one.name)
+@pytest.mark.parametrize("one", sampled(sampled(sampled(SPELLED))), ids=lambda one: one.name)
 def test_a_twin_touches_what_is_predicted(one) -> None:
     agree(Task(one.text, inputs=one.values, inout=one.inout))
 
@@ -81,41 +85,55 @@ __global__ void copy(const float* a, const int* at, float* out, int n) {
 """
 
 
-def _copied(text: str = COPY):
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> LaunchTrace:
     given = {"a": np.arange(7, dtype=f4), "at": np.array([6, 5, 4, 3, 2, 1, 0], i4), "n": 7}
-    return trace(Task(text, inputs=given, outputs={"out": "f4[n]"}))[0]
+    (found,) = trace(Task(COPY, inputs=given, outputs={"out": "f4[n]"}))
+    return found
 
 
-def test_every_byte_is_compared_both_ways() -> None:
-    found = check(_copied())
+def test_every_byte_is_compared_both_ways(copied: LaunchTrace) -> None:
+    found = check(copied)
     assert (found.addresses, found.exact, found.unchecked) == (84, 84, 0)
     assert found.contradictions == ()
+
+
+BEYOND, LESS = "executed, not predicted", "predicted, not executed"
 
 
 @pytest.mark.parametrize(
     ("other", "what"),
     [
-        ("out[at[i]] = a[i + 1]", {"executed, not predicted"}),
-        ("out[i] = a[i]", {"executed, not predicted", "predicted, not executed"}),
-        ("if (i > 2) out[at[i]] = a[i]", {"executed, not predicted"}),
+        ("out[at[i]] = a[i + 1]", {BEYOND}),
+        ("out[i] = a[i]", {BEYOND, LESS}),
+        ("if (i > 2) out[at[i]] = a[i]", {BEYOND}),
+        ("if (i < n - 1) out[at[i]] = a[i]", {BEYOND}),
+        ("for (int k = 0; k < 2; ++k) out[at[i] + k] = a[i]", {LESS}),
         ("out[at[i]] = a[i]; a[0]", set()),
     ],
 )
-def test_a_reading_of_another_kernel_is_caught(other: str, what: set[str]) -> None:
-    launch = _copied()
-    wrong = _copied(COPY.replace("out[at[i]] = a[i]", other)) if "a[i + 1]" not in other else None
+def test_a_reading_of_another_kernel_is_caught(
+    copied: LaunchTrace, other: str, what: set[str]
+) -> None:
     text = COPY.replace("out[at[i]] = a[i]", other)
-    reading = reading_of(wrong or type(launch)(**{**_fields(launch), "text": text}))
-    assert {c.what for c in check(launch, reading).contradictions} >= what
+    found = check(copied, reading_of(replace(copied, text=text)))
+    assert {c.what for c in found.contradictions} == what
 
 
-def _fields(launch) -> dict[str, object]:
-    return {name: getattr(launch, name) for name in launch.__dataclass_fields__}
+def test_a_bound_that_does_not_hold_is_caught(copied: LaunchTrace) -> None:
+    reading = reading_of(copied)
+    name = next(n for n, s in reading.symbols.table.items() if s.kind == "load")
+    table = {**reading.symbols.table, name: replace(reading.symbols[name], high=5)}
+    symbols = Symbols()
+    symbols.table.update(table)
+    (found,) = check(copied, replace(reading, symbols=symbols)).contradictions
+    assert found.what == "bound"
+    assert found.detail.endswith("has high 5 and is 6")
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no g++ here")
 @settings(
-    max_examples=examples(4, 120),
+    max_examples=examples(2, 120),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
@@ -128,17 +146,15 @@ def test_a_random_kernel_touches_what_is_predicted(
     for text, launch in zip(texts, traced(texts, tmp_path_factory.mktemp("host")), strict=True):
         if launch is None:
             continue
-        found = check(launch)
+        found = check(launch, by_line=True)
         wrong = "\n".join(map(str, found.contradictions))
         assert not found.contradictions, f"{wrong}\n{PRELUDE}\n{text}"
-        # Nothing optimises here: what is certainly read is read.
-        assert (found.spared, found.dropped) == (0, 0), f"{PRELUDE}\n{text}"
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no g++ here")
 @pytest.mark.parametrize("seed", range(30 if SOAK else 1))
 def test_the_host_and_the_emulator_see_the_same_stores(seed: int, tmp_path: Path) -> None:
-    texts = [kernel(Random(seed * 3 + at), f"k{at}") for at in range(3)]
+    texts = [kernel(Random(seed * 3 + at), f"k{at}") for at in range(3 if SOAK else 1)]
     on_host = traced(texts, tmp_path)
     kept = [text for text, launch in zip(texts, on_host, strict=True) if launch is not None]
     program = PRELUDE + "\n" + "\n".join(kept)

@@ -16,14 +16,10 @@ from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rewrites.kernel import kernels
 from optiml_magic.source.program import Program, parse_program
 
+FLAGS = ["-std=c++20", "-O1", "-w", "-pthread", "-fsanitize=address"]
+HEADERS = ("barrier", "cmath", "cstdint", "cstdio", "cstdlib", "thread", "vector")
 PRELUDE = r"""
-#include <barrier>
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <thread>
-#include <vector>
+#include "headers.h"
 struct Three { unsigned x = 1, y = 1, z = 1; };
 thread_local Three threadIdx, blockIdx;
 Three blockDim, gridDim;
@@ -98,17 +94,25 @@ def compiles() -> Callable[[str], str]:
     return compile_text
 
 
-@pytest.fixture
-def runs(tmp_path) -> Callable[..., dict[str, np.ndarray]]:
-    """Runs a program's launch on the CPU: arrays and scalars by name in, arrays by name out."""
+@pytest.fixture(scope="session")
+def headers(tmp_path_factory) -> pathlib.Path:
+    """A folder with the headers of all programs, compiled once: most of the time of each."""
     if shutil.which("g++") is None:
         pytest.skip("g++ is needed to run kernels on the CPU")
+    folder = tmp_path_factory.mktemp("headers")
+    (folder / "headers.h").write_text("".join(f"#include <{name}>\n" for name in HEADERS))
+    subprocess.run(["g++", *FLAGS, "-x", "c++-header", "headers.h"], cwd=folder, check=True)
+    return folder
+
+
+@pytest.fixture
+def runs(tmp_path, headers) -> Callable[..., dict[str, np.ndarray]]:
+    """Runs a program's launch on the CPU: arrays and scalars by name in, arrays by name out."""
 
     def run(text: str, **values) -> dict[str, np.ndarray]:
         program = parse_program(text)
         (tmp_path / "k.cpp").write_text(_main(program, values, tmp_path))
-        flags = ["-std=c++20", "-O1", "-w", "-pthread", "-fsanitize=address"]
-        built = subprocess.run(["g++", *flags, "-o", "k", "k.cpp"], cwd=tmp_path,
+        built = subprocess.run(["g++", *FLAGS, f"-I{headers}", "-o", "k", "k.cpp"], cwd=tmp_path,
                                capture_output=True, text=True, check=False)  # fmt: skip
         assert built.returncode == 0, built.stderr[:3000] + text
         for name, value in values.items():
