@@ -75,8 +75,7 @@ def _declares(node: Node) -> tuple[bytes, int, int] | None:
     """``name < 32 > variable = value`` as a statement: the name, and where ``<32>`` stands."""
     left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
     operator = node.child_by_field_name("operator")
-    statement = node.parent is not None and node.parent.type == "expression_statement"
-    if not statement or left is None or right is None or operator is None:
+    if left is None or right is None or operator is None:
         return None
     if operator.type != ">" or left.type != "binary_expression":
         return None
@@ -84,5 +83,8 @@ def _declares(node: Node) -> tuple[bytes, int, int] | None:
     if right.type not in ("assignment_expression", "identifier", "call_expression"):
         return None
     if inner is None or inner.type != "<" or name is None or name.text is None:
+        return None
+    # Asked last: the grammar looks for a parent from the root, which deep sums make dear.
+    if node.parent is None or node.parent.type != "expression_statement":
         return None
     return name.text, inner.start_byte, operator.end_byte

@@ -6,6 +6,7 @@ import pytest
 
 from optiml_magic.errors import UsageError
 from optiml_magic.exports.own_variables import own_variables
+from optiml_magic.kernels.unit import lift
 
 TEXT = """\
 #define STATE static __device__
@@ -23,11 +24,11 @@ BODY
 
 
 def test_variables_are_seen_through_macros_and_conditionals() -> None:
-    own = own_variables(TEXT.replace("BODY", "#if 0\nstatic int kept;\n#endif"), ())
+    own = own_variables(lift(TEXT.replace("BODY", "#if 0\nstatic int kept;\n#endif")), ())
     assert [(v.name, v.initialiser) for v in own] == [("first", "= { 1, 2, 3 }"), ("second", "= 4")]
-    assert [v.name for v in own_variables(TEXT, ["second"])] == ["first"]
+    assert [v.name for v in own_variables(lift(TEXT), ["second"])] == ["first"]
 
 
 def test_a_static_of_a_function_is_seen_through_a_macro() -> None:
     with pytest.raises(UsageError, match="`kept` keeps its value"):
-        own_variables(TEXT.replace("BODY", "STATE int kept;"), ())
+        own_variables(lift(TEXT.replace("BODY", "STATE int kept;")), ())

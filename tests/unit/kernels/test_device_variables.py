@@ -26,7 +26,7 @@ __global__ void k(float* x) {
         ("x[i] = *table;", [("load", "table", "0")]),
         ("one = 3;", [("store", "one", "0")]),
         ("atomicAdd(&one, i);", [("atomic", "one", "0")]),
-        ("grid[i][2] = 1.0f;", [("store", "grid", "None")]),
+        ("grid[i][2] = 1.0f;", [("store", "grid", "2 + 8*threadIdx.x")]),
         ("where[i] = 1.0f;", [("load", "where", "0"), ("store", "where", "None")]),
     ],
 )
