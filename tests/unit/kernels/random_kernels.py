@@ -6,6 +6,7 @@ array, divide by zero or overflow a signed number is not made. The rest is as na
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -43,6 +44,7 @@ __device__ int first(const int* t, int from) {
     return 4;
 }
 """
+_WORD = re.compile(r"\w+")
 _WIDE, _FAR = 200, 3900
 _INT, _UINT, _SIZE, _LONG = "int", "unsigned", "size_t", "long long"
 _NARROW = {"signed char": (-128, 127), "unsigned char": (0, 255), "short": (-32768, 32767)}
@@ -117,10 +119,11 @@ class Maker:
         del self.locals[seen:], self.walks[walks:]
         self.line(tail)
 
-    def fresh(self, prefix: str) -> str:
-        """A new name, or now and then one that hides another."""
+    def fresh(self, prefix: str, beside: str = "") -> str:
+        """A new name, or now and then one that hides another that is not in the text beside it."""
         # The counters of a loop stand in the scope of its body: two are there at most.
         here = {v.name for v in self.locals[max(self.begun[-1] - 2, 0) :]}
+        here |= set(_WORD.findall(beside))
         hidden = [v.name for v in self.visible if v.name not in here]
         if self.depth and hidden and self.rng.random() < 0.15:
             return self.rng.choice(hidden)
@@ -398,7 +401,7 @@ class Maker:
         value = self.small()
         if kind in (_SIZE, _LONG) and value.type == _UINT and value.low < 0:
             value = self._reduced(value)
-        name = self.fresh("v")
+        name = self.fresh("v", value.text)
         self.line(f"{kind} {name} = {value.text};")
         if kind == "const int":
             self.locals.append(Local(name, _INT, value.low, value.high, fixed=True))
