@@ -220,7 +220,8 @@ def _quotient(left: Numbers, right: Numbers) -> Numbers:
 
 
 def _remainder(left: Numbers, right: Numbers) -> Numbers:
-    return left - _quotient(left, right) * right
+    found: Numbers = left - _quotient(left, right) * right
+    return found
 
 
 def _wrapped(value: Numbers, bits: Numbers) -> Numbers:

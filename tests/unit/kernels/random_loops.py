@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .random_kernels import Local, Maker
+from .random_kernels import Maker
+from .random_numbers import Local
 
 _INT = "int"
 
