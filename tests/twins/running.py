@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Protocol
 
-from optiml_magic.verifiers.problem import Problem, prepare
-
 from optiml_magic import binding
 from optiml_magic.chips import chip
 from optiml_magic.compilers.base import CompileOptions
