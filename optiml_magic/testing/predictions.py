@@ -165,8 +165,10 @@ def _check(launch: LaunchTrace, reading: Reading, numeric: Numeric, *, by_line: 
     _predict(launch, walker, sides, by_line=by_line)
     _execute(launch, sides, by_line=by_line)
     unclear = {launch.buffers.get(array, array) for array in reading.unclear}
+    # What the compiler made itself, such as the tables of virtual functions, is in no reading.
+    named = {launch.buffers.get(array, array) for array in reading.arrays}
     for (buffer, _, _), side in sides.items():
-        side.open |= buffer in unclear
+        side.open |= buffer in unclear or buffer not in named
     totals = _Totals(launch, max((end for s in sides.values() for end in _ends(s)), default=1))
     for (buffer, mode, _), side in sides.items():
         stored = [s.ran for (name, m, _), s in sides.items() if name == buffer and m != "load"]
