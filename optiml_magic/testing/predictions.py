@@ -17,7 +17,7 @@ from optiml_magic.kernels.reading import Reading
 from optiml_magic.kernels.unit import Unit, lift
 from optiml_magic.source.program import parse_program
 from optiml_magic.testing.claims import claims
-from optiml_magic.testing.lanes import Lanes, Numeric
+from optiml_magic.testing.lanes import Lanes, Numbers, Numeric
 from optiml_magic.testing.traces import LaunchTrace
 from optiml_magic.testing.walks import Walker
 
@@ -26,6 +26,7 @@ _Key = tuple[str, str, int]  # the name of a buffer, a mode, and a line where th
 _Keys = NDArray[np.int64]
 _Spans = tuple[_Keys, _Keys, int]  # threads, offsets and how many bytes each
 _NO_KEYS = np.empty(0, np.int64)
+_FAR = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -164,8 +165,10 @@ def _check(launch: LaunchTrace, reading: Reading, numeric: Numeric, *, by_line: 
     _predict(launch, walker, sides, by_line=by_line)
     _execute(launch, sides, by_line=by_line)
     unclear = {launch.buffers.get(array, array) for array in reading.unclear}
+    # What the compiler made itself, such as the tables of virtual functions, is in no reading.
+    named = {launch.buffers.get(array, array) for array in reading.arrays}
     for (buffer, _, _), side in sides.items():
-        side.open |= buffer in unclear
+        side.open |= buffer in unclear or buffer not in named
     totals = _Totals(launch, max((end for s in sides.values() for end in _ends(s)), default=1))
     for (buffer, mode, _), side in sides.items():
         stored = [s.ran for (name, m, _), s in sides.items() if name == buffer and m != "load"]
@@ -197,10 +200,17 @@ def _predict(
         lanes = walker.reaching(access)
         at, known = walker.numeric.form(access.offset, lanes)
         side.open |= not known.all()
-        offsets = at[known].astype(np.int64)
+        offsets = _addresses(at[known])
         threads, must = lanes.thread[known], lanes.must[known]
         side.may.append((threads, offsets, size))
         side.must.append((threads[must], offsets[must], size))
+
+
+def _addresses(offsets: Numbers) -> _Keys:
+    """Offsets as a pointer of 64 bits adds them; those that no array has are all one."""
+    if offsets.dtype == object:
+        offsets = (offsets + 2**63) % 2**64 - 2**63
+    return np.clip(offsets, -_FAR, _FAR).astype(np.int64)
 
 
 def _execute(launch: LaunchTrace, sides: dict[_Key, _Side], *, by_line: bool) -> None:

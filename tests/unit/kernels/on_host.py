@@ -19,7 +19,7 @@ from optiml_magic.source.program import parse_program
 from optiml_magic.testing.touches import Thread, Touch
 from optiml_magic.testing.traces import LaunchTrace
 
-from .random_kernels import ELEMENTS, PRELUDE, SCALARS
+from .random_numbers import ELEMENTS, PRELUDE, SCALARS
 
 COMPILER = shutil.which("g++") if shutil.which("addr2line") else None
 _MODES: tuple[Access, ...] = ("load", "store", "atomic")

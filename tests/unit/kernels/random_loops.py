@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .random_kernels import Local, Maker
+from .random_kernels import Maker
+from .random_numbers import Local
 
 _INT = "int"
 
@@ -20,7 +21,8 @@ def _for_up(maker: Maker) -> None:
     rng = maker.rng
     kind = rng.choice([_INT, _INT, "unsigned", "long long", "short", "size_t"])
     start, step = rng.randrange(4), rng.choice([1, 1, 2, 3])
-    bound, name = _bound(maker, 8), maker.fresh("k")
+    bound = _bound(maker, 8)
+    name = maker.fresh("k", bound)
     test = rng.choice(["{0} < {1}", "{0} <= {1}", "{1} > {0}", "!({0} >= {1})", "{0} + 1 < {1}"])
     moved = rng.choice(["{0} += {1}", "{0} = {0} + {1}"] if step > 1 else ["++{0}", "{0}++"])
     head = f"for ({kind} {name} = {start}; {test.format(name, bound)}; {moved.format(name, step)})"
@@ -38,7 +40,8 @@ def _for_thread(maker: Maker) -> None:
 
 def _for_down(maker: Maker) -> None:
     rng = maker.rng
-    bound, name = _bound(maker, 8), maker.fresh("k")
+    bound = _bound(maker, 8)
+    name = maker.fresh("k", bound)
     head = rng.choice([
         "for (int {0} = {1} - 1; {0} >= 0; --{0})",
         "for (int {0} = {1}; {0} > 0; {0}--)",
@@ -53,7 +56,8 @@ def _for_down(maker: Maker) -> None:
 
 
 def _for_unequal(maker: Maker) -> None:
-    bound, name = _bound(maker, 7), maker.fresh("k")
+    bound = _bound(maker, 7)
+    name = maker.fresh("k", bound)
     head = maker.rng.choice([
         "for (int {0} = 0; {0} != {1}; ++{0})", "for (int {0} = {1}; {0}; --{0})",
         "for (int {0} = {1}; {0} != 0; {0}--)", "for (int {0} = -2; {0} != {1} + 1; {0}++)",
@@ -90,8 +94,9 @@ def _for_two(maker: Maker) -> None:
 
 def _for_moving_bound(maker: Maker) -> None:
     """Its bound, or the counter itself, moves in the body as well."""
-    name, bound = maker.fresh("k"), f"e{maker.made}"
-    maker.line(f"int {bound} = {_bound(maker, 8)};")
+    most = _bound(maker, 8)
+    name, bound = maker.fresh("k", most), f"e{maker.made}"
+    maker.line(f"int {bound} = {most};")
     maker.locals.append(Local(bound, _INT, -3, 9, fixed=True))
     if maker.rng.random() < 0.5:
         head = f"for (int {name} = 0; {name} < {bound}; ++{name})"
@@ -107,7 +112,8 @@ def _for_moving_bound(maker: Maker) -> None:
 def _outer(maker: Maker) -> None:
     """Its counter lives before and after it."""
     rng = maker.rng
-    name, bound = maker.fresh("w"), _bound(maker, 8)
+    bound = _bound(maker, 8)
+    name = maker.fresh("w", bound)
     maker.line(f"int {name} = {rng.randrange(3)};")
     counter = Local(name, _INT, -1, 12, spare=0)
     maker.locals.append(counter)
@@ -169,8 +175,9 @@ def _walking(maker: Maker) -> None:
 
 def _same_name(maker: Maker) -> None:
     """Two loops inside each other over variables of one name."""
-    name = maker.fresh("k")
-    head = f"for (int {name} = 0; {name} < {_bound(maker, 5)}; ++{name})"
+    bound = _bound(maker, 5)
+    name = maker.fresh("k", bound)
+    head = f"for (int {name} = 0; {name} < {bound}; ++{name})"
     inner = f"for (int {name} = {name}0; {name} < 3; ++{name})"
     with maker.block(head), maker.inside(5, None):
         maker.line(f"int {name}0 = {name};")

@@ -23,7 +23,8 @@ from tests.twins.originals import ORIGINALS
 from tests.twins.twins import mixtures, twins
 
 from .on_host import COMPILER, traced, values
-from .random_kernels import PRELUDE, kernel
+from .random_kernels import kernel
+from .random_numbers import PRELUDE
 
 f4, i4 = np.float32, np.int32
 KNOWN = {
