@@ -214,6 +214,7 @@ def test_the_page_is_whole_static_and_escaped() -> None:
     assert "\x1b" not in annotation_text.render(replace(found, name="\x1b[2J"))
 
 
+@pytest.mark.usefixtures("own_caches")
 def test_without_nvdisasm_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sass, "nvdisasm", lambda: None)
     found = annotate(scaled(), settings())

@@ -16,6 +16,7 @@ from optiml_magic.kernels.signature import kernels
 from optiml_magic.kernels.unit import lift
 from optiml_magic.source.program import parse_program
 from optiml_magic.source.syntax import parse
+from tests.present import examples
 
 PIECES = [
     "#pragma optiml ", "launch k grid(1) block(", "tune T in {1}", "*", "&", "(", ")", "[", "]",
@@ -60,7 +61,9 @@ def mutated(draw):
     return text
 
 
-FUZZ = settings(max_examples=150, deadline=2000, suppress_health_check=[HealthCheck.too_slow])
+FUZZ = settings(
+    max_examples=examples(50, 3000), deadline=20_000, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 @FUZZ
@@ -119,6 +122,6 @@ BODY = "__global__ void k(float* p, int n) {{ {} }}"
     ids=lambda text: text[:30] + "..." + text[50:70],
 )
 def test_large_and_deep_texts_end_soon(text):
-    begun = time.monotonic()
+    begun = time.process_time()  # other processes are no fault of the text
     everything(text)
-    assert time.monotonic() - begun < 20
+    assert time.process_time() - begun < 20

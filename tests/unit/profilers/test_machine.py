@@ -63,6 +63,7 @@ def test_lines_add_up_to_the_whole() -> None:
     assert sum(x or 0 for x in lines) == pytest.approx(whole, rel=1e-3)
 
 
+@pytest.mark.usefixtures("own_caches")
 def test_without_nvdisasm_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sass, "nvdisasm", lambda: None)
     found = measured("transpose_tiled")
