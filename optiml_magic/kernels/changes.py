@@ -104,7 +104,7 @@ class _Collector:
             self.aliases[variable] = self.aliases.get(target.variable, target.variable)
             if not whole:
                 self.add(target, "?", None, always=False)
-        else:
+        elif isinstance(target, Choice):
             for part in every(target):
                 self.add(part, "?", None, always=False)
 

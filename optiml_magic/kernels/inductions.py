@@ -68,6 +68,9 @@ class InductionReader(CallEvaluator):
                 value = self.state.env.get(target) if target is not None else None
             if target is not None and target in self.state.env:
                 found.setdefault(target, []).extend(its_changes)
+        for variable in self.recorder.escaped & self.state.env.keys():  # through a pointer
+            unseen = Change(variable, "?", None, always=False, early=True)
+            found.setdefault(variable, []).append(unseen)
         return found
 
     def _called_lambdas(self, statement: Statement) -> tuple[Statement, ...]:

@@ -100,6 +100,9 @@ def _strides(index: Polynomial, symbols: Symbols) -> tuple[list[_Stride], list[_
         block = next((n[-1] for n in moves if n.startswith("blockIdx")), "")
         if block:
             blocks.append((block, sizes))
+        elif all(name.startswith("threadIdx") for name in moves):
+            if sizes:  # the threads of a block are one index, in however many directions
+                found.add((sizes, 1))
         elif sizes or abs(factor) > 1:
             found.add((sizes, abs(factor)))
         threads |= {(n[-1], sizes) for n in moves if n.startswith("threadIdx")}
