@@ -13,7 +13,7 @@ from optiml_magic.kernels.symbols import Compare, Condition, Symbols
 
 _DEEPEST = 4
 _MOST_FACTS = 40
-_MOST_STEPS = 60
+_MOST_STEPS = 200
 _FAR = 2**30  # a bound beyond says nothing of a kernel's sizes
 _ONE = Polynomial.constant(1)
 

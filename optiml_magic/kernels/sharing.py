@@ -107,11 +107,26 @@ class SharedArrays:
         most = {name: self.symbols[name].high for name in digit.symbols}
         most |= {f"threadIdx.{AXES[axis]}": int(size) - 1 for axis, size in fixed.items()
                  if size.isdigit() and f"threadIdx.{AXES[axis]}" in self.symbols.table}  # fmt: skip
+        halved = [self.symbols[name] for name in digit.symbols]
+        most |= {s.name: self._greatest(s.arguments[0], fixed) for s in halved if s.op == "power/"}
         facts = [
             Compare(">=", Polynomial.constant(high) - Polynomial.symbol(name), frozenset())
             for name, high in most.items() if high is not None
         ]  # fmt: skip
         return Ranges((*access.guard, *facts), self.symbols).within(digit, extent)
+
+    def _greatest(self, start: Polynomial, fixed: Mapping[int, str]) -> int | None:
+        """The greatest value of what a loop halves from: a number, or a part of a block's width."""
+        for axis, size in fixed.items():
+            width = Polynomial.symbol(f"blockDim.{AXES[axis]}")
+            if size.isdigit() and start == width:
+                return int(size)
+            for name in start.symbols if size.isdigit() else ():
+                symbol = self.symbols[name]
+                by = symbol.arguments[1].value if symbol.op == "/" else None
+                if by and start == Polynomial.symbol(name) and symbol.arguments[0] == width:
+                    return int(size) // by
+        return start.value
 
 
 def _direct(digit: Polynomial) -> int | None:

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from macro_texts import macro_text
 from present import examples
 
 import optiml_magic
 from optiml_magic.kernels.preprocessor.lines import lines, without_literals
 from optiml_magic.kernels.preprocessor.preprocess import Preprocessed, preprocess
 from optiml_magic.kernels.preprocessor.tokens import read
+
+from .macro_texts import macro_text
 
 ROOT = Path(__file__).parents[3]
 TEXTS = {

@@ -92,8 +92,6 @@ def refused(text: str) -> SourceError:
          "how its block relates to `c` is not clear"),
         ((f"__shared__ float c[512]; {INDEX} c[threadIdx.x] = 1; c[threadIdx.x + blockDim.x] = 1;"
          "if (i < n) out[i] = c[threadIdx.x];"), "how its block relates to `c` is not clear"),
-        (f"{INDEX} auto put = [&](int j) {{ out[j] = 1; }}; if (i < n) put(i);",
-         "what it does with `out` could not be followed"),
         (f"{INDEX} if (i < n) elsewhere(out, i);", "what it does with `out` could not be followed"),
         (f"{INDEX} if (i < n) limit = i;", "what it does with `limit` could not be followed"),
     ],
