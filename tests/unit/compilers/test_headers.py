@@ -21,6 +21,8 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.task import Task
 from optiml_magic.settings import resolve
 
+pytestmark = pytest.mark.usefixtures("own_caches")  # it looks at what is compiled anew
+
 KERNEL = "__global__ void k(int* p) { p[0] = f(); }\n"
 F = "__device__ inline int f() { return %d; }\n"
 
