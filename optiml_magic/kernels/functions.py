@@ -139,8 +139,6 @@ _INTRINSIC = re.compile(
     r"|byte_perm|funnelshift|dp4a|dp2a|sad|usad|v|exp|log|pow|sin|cos|tan|sqrt|nan|isnan|mul|add)\w*"
     r"|make_\w+|(?:u?int|float|double|half|u?short|u?char|longlong)[1-4]?2(?:half|float|int|double)\w*"
 )
-UNSIZED = {"labs": 8, "llabs": 8}
-DOUBLES = frozenset(_MATH)
 
 
 def bare(name: str) -> str:
