@@ -133,9 +133,11 @@ class Preparation:
 
 
 def _advice(error: Diagnostic, dropped: Mapping[str, str]) -> str:
-    """What to do about an undefined name that was taken for the host's."""
+    """Names that were taken for the host's want a mark; otherwise the compiler says what it met."""
     taken = dropped.get(error.undefined)
-    return f"{taken}: mark it __device__" if taken else ""
+    if taken:
+        return f"{taken}: mark it __device__"
+    return "mend this line" if error.line else "mend the text of the kernel"
 
 
 def _invalid(unfit: UsageError) -> Verdict:

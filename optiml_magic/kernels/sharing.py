@@ -104,14 +104,13 @@ class SharedArrays:
         """Whether the guards of an access and the sizes of a block keep it inside."""
         if extent is None:
             return False
-        most = {name: self.symbols[name].high for name in digit.symbols}
-        most |= {f"threadIdx.{AXES[axis]}": int(size) - 1 for axis, size in fixed.items()
-                 if size.isdigit() and f"threadIdx.{AXES[axis]}" in self.symbols.table}  # fmt: skip
+        most = {f"threadIdx.{AXES[axis]}": int(size) - 1 for axis, size in fixed.items()
+                if size.isdigit() and f"threadIdx.{AXES[axis]}" in self.symbols.table}  # fmt: skip
         halved = [self.symbols[name] for name in digit.symbols]
         most |= {s.name: self._greatest(s.arguments[0], fixed) for s in halved if s.op == "power/"}
         facts = [
             Compare(">=", Polynomial.constant(high) - Polynomial.symbol(name), frozenset())
-            for name, high in most.items() if high is not None
+            for name, high in most.items() if high is not None and high != self.symbols[name].high
         ]  # fmt: skip
         return Ranges((*access.guard, *facts), self.symbols).within(digit, extent)
 

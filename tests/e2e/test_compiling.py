@@ -195,7 +195,8 @@ def test_a_run_is_not_resumed_with_other_headers_or_options(tmp_path: Path, chan
 
 
 def test_a_fault_in_a_typed_header_stands_on_the_line_that_called_it() -> None:
-    kernel = KERNEL.replace("scale(x[i])", "\n        scale(x[i], x)")
+    launch = "#pragma optiml launch k grid(cdiv(n, 256)) block(256)\n"
+    kernel = launch + KERNEL.replace("scale(x[i])", "\n        scale(x[i], x)")
     far = "__device__ inline float scale(float v, const float* p) { return p[1 << 30]; }\n"
     verdict = evaluate_once(
         task(kernel=kernel, headers={"util.cuh": far}),
@@ -203,7 +204,7 @@ def test_a_fault_in_a_typed_header_stands_on_the_line_that_called_it() -> None:
         counters=False,
     ).evaluation.verdict
     assert verdict.outcome == "out_of_bounds"
-    assert verdict.line == 5
+    assert verdict.line == 6
 
 
 @needs_nvcc
