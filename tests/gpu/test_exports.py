@@ -132,7 +132,6 @@ def test_the_module_takes_tables_from_either_side(on_device: bool, tmp_path: Pat
 
 def test_the_module_takes_tensors_on_a_stream_of_their_own(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    import cupy as cp
 
     function = imported("transpose_tiled", tmp_path)
     stream = torch.cuda.Stream()
