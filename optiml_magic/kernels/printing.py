@@ -6,7 +6,7 @@ one without is spelled anew, and its parts by the same rule.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from optiml_magic.kernels.expressions import (
     Assign,
@@ -36,6 +36,7 @@ from optiml_magic.kernels.tree import (
     Loop,
     Statement,
     Variable,
+    Written,
 )
 from optiml_magic.kernels.unit import Unit
 
@@ -48,12 +49,17 @@ _LEVELS = {
 _UNARY, _POSTFIX, _PRIMARY = 14, 15, 16
 
 
-def printed(unit: Unit, function: Function) -> str:
-    """The text of ``unit`` with this function in the place of the one that it was lifted from."""
+def printed(
+    unit: Unit, function: Function, finish: Callable[[str], str] = lambda text: text
+) -> str:
+    """The text of ``unit`` with this function in the place of the one that it was lifted from.
+
+    ``finish`` is what becomes of the function's own text.
+    """
     source = next(f for f in unit.functions if f.name == function.name and f.line == function.line)
     raw = unit.text.encode()
     start, end = unit.origin.origin(*source.span)
-    return raw[:start].decode() + Printer(unit).function(function) + raw[end:].decode()
+    return raw[:start].decode() + finish(Printer(unit).function(function)) + raw[end:].decode()
 
 
 class Printer:
@@ -110,6 +116,8 @@ class Printer:
                 return f"{kind} {self.expression(value)};" if value is not None else f"{kind};"
             case Blank():
                 return ";"
+            case Written(text=text):
+                return text.replace("\n", f"\n{_INDENT * level}")
         raise TypeError(f"a {type(statement).__name__} cannot be spelled anew")
 
     def _block(self, block: Block, level: int) -> str:

@@ -176,6 +176,13 @@ class Blank(Statement):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Written(Statement):
+    """Statements that an edit made, as text: several lines, without their indentation."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Verbatim(Statement):
     """Text that is kept as it is; ``reason`` says why, and what it may do is all that is known.
 

@@ -1,0 +1,189 @@
+"""What primitives take and give: a launched kernel with all that is known of it, or a refusal.
+
+A primitive is one legal step: ``(kernel, where, parameters) -> Kernel | Refused``. It prints what it
+makes, and the result is read anew, so that the next step sees what the compiler will see.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
+from typing import Concatenate, ParamSpec
+
+from optiml_magic.kernels.editing import Swaps, edited
+from optiml_magic.kernels.printing import Printer, printed
+from optiml_magic.kernels.read import read
+from optiml_magic.kernels.reading import Axis, Reading
+from optiml_magic.kernels.signature import split_name
+from optiml_magic.kernels.spelling import Unspelled
+from optiml_magic.kernels.tidying import tidied
+from optiml_magic.kernels.tree import Block, Function, Loop, Statement, walk
+from optiml_magic.kernels.unit import Unit, lift_program
+from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.source.directives import Directive, LaunchDirective
+from optiml_magic.source.edits import Edit, apply
+from optiml_magic.source.program import Program, parse_program
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_P = ParamSpec("_P")
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Why a primitive leaves a kernel alone; ``line`` counts from 1, 0 where it has none."""
+
+    reason: str
+    line: int = 0
+
+
+class NotLegal(Exception):  # noqa: N818  # it says what happened
+    """Inside of a primitive only: it ends in a ``Refused``."""
+
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """One kernel of a program under the one directive that launches it."""
+
+    program: Program
+    launch: LaunchDirective
+    facts: LaunchFacts | None = None
+
+    @cached_property
+    def unit(self) -> Unit:
+        return lift_program(self.program)
+
+    @cached_property
+    def function(self) -> Function:
+        name, _ = split_name(self.launch.kernel or "")
+        found = [k for k in self.unit.kernels if not name or k.name in (name, f"::{name}")]
+        if len(found) != 1:
+            raise NotLegal("the kernel of the launch is not found")
+        return found[0]
+
+    @cached_property
+    def reading(self) -> Reading:
+        """What it does, with the extents of its block where they are numbers."""
+        _, arguments = split_name(self.launch.kernel or "")
+        fixed = {
+            f"blockDim.{axis}": size
+            for axis, size in zip("xyz", self.block, strict=False)
+            if size is not None
+        }
+        return read(
+            self.unit, self.function, arguments, tuned=tuple(self.program.values), fixed=fixed
+        )
+
+    @cached_property
+    def block(self) -> tuple[int | None, int | None, int | None]:
+        """Threads of a block along each axis, where the program alone decides them."""
+        values = self.program.values
+        found = [
+            size.evaluate(values) if size.names <= values.keys() and not size.arrays else None
+            for size in self.launch.block
+        ]
+        found += [1] * (3 - len(found))
+        return found[0], found[1], found[2]
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset(_WORD.findall(self.program.text))
+
+    def fresh(self, name: str, *more: str) -> str:
+        """A name like this that stands nowhere in the program."""
+        taken = self.words | set(more)
+        number, found = 2, name
+        while found in taken:
+            found, number = f"{name}_{number}", number + 1
+        return found
+
+    def show(self, node: Statement, swaps: Swaps | None = None) -> str:
+        """The text of a statement, with parts of it exchanged."""
+        return Printer(self.unit).statement(edited(node, swaps) if swaps else node)
+
+    def axes(self) -> dict[Loop, Axis]:
+        """The loops of the kernel's own body that are read once."""
+        own = {s for s in walk(self.function.body) if isinstance(s, Loop)}
+        counts: dict[Loop, list[Axis]] = {}
+        for axis in self.reading.axes:
+            counts.setdefault(axis.node, []).append(axis)
+        return {node: axes[0] for node, axes in counts.items() if node in own and len(axes) == 1}
+
+    def rewritten(
+        self,
+        body: Block,
+        *,
+        launch: LaunchDirective | None = None,
+        directives: Iterable[Directive | str] = (),
+        helpers: Iterable[str] = (),
+    ) -> Kernel:
+        """This kernel with another body, in the program where it stands."""
+        function = replace(self.function, body=replace(body, span=None))
+        program = parse_program(_inserted(self, printed(self.unit, function, tidied), helpers))
+        old = _same(program, self)
+        new = launch or self.launch
+        edit = _relaunch(program, old, new, directives)
+        program = parse_program(apply(program.text, [edit]))
+        found = next(d for d in program.launches if str(d) == str(new))
+        return replace(self, program=program, launch=found)
+
+
+def kernels(program: Program, facts: Mapping[str, LaunchFacts]) -> list[Kernel]:
+    """The kernels that one directive each launches; ``facts`` by what the directive calls them."""
+    found = []
+    for launch in program.launches:
+        name, _ = split_name(launch.kernel or "")
+        same = [d for d in program.launches if split_name(d.kernel or "")[0] == name]
+        if len(same) == 1:
+            found.append(Kernel(program, launch, facts.get(launch.kernel or "")))
+    return found
+
+
+def primitive(
+    make: Callable[Concatenate[Kernel, _P], Kernel],
+) -> Callable[Concatenate[Kernel, _P], Kernel | Refused]:
+    """A step whose ``NotLegal`` becomes a value."""
+
+    @wraps(make)
+    def step(kernel: Kernel, /, *args: _P.args, **kwargs: _P.kwargs) -> Kernel | Refused:
+        try:
+            return make(kernel, *args, **kwargs)
+        except NotLegal as reason:
+            return Refused(reason.reason, reason.line)
+        except Unspelled as reason:
+            return Refused(f"an index cannot be written anew: {reason}")
+
+    return step
+
+
+def _same(program: Program, kernel: Kernel) -> LaunchDirective:
+    return next(d for d in program.launches if str(d) == str(kernel.launch))
+
+
+def _inserted(kernel: Kernel, text: str, helpers: Iterable[str]) -> str:
+    """Helpers in front of the kernel, or of the template head that belongs to it."""
+    added = "".join(f"{helper.strip()}\n\n" for helper in helpers if helper.strip() not in text)
+    if not added:
+        return text
+    start = kernel.unit.origin.origin(*kernel.function.span)[0]
+    raw = text.encode()
+    start = raw.rfind(b"\n", 0, start) + 1
+    return raw[:start].decode() + added + raw[start:].decode()
+
+
+def _relaunch(
+    program: Program, old: LaunchDirective, new: LaunchDirective, before: Iterable[Directive | str]
+) -> Edit:
+    text = program.text
+    known = {str(d) for d in program.directives}
+    start = text.rfind("\n", 0, old.start) + 1
+    blanks = text[start : old.start] if text[start : old.start].isspace() else ""
+    added = [str(d) for d in before if str(d) not in known]
+    lines = ("\n" + blanks).join([*added, str(new)])
+    return Edit(len(text[: old.start].encode()), len(text[: old.end].encode()), lines)

@@ -1,0 +1,122 @@
+"""P11, combine: what the lanes of a group hold each becomes what all of them hold.
+
+Sub-warps exchange by a butterfly of shuffles, after which every lane has the same bits; the warps of
+a block go through shared memory. Source: CUDA C++ Programming Guide, "Warp Shuffle Functions".
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from optiml_magic.kernels.primitives.base import NotLegal
+from optiml_magic.kernels.reading import Reduction
+from optiml_magic.kernels.types import CType
+
+Group = Literal["warp", "block"]
+_WORDS = {"+": "sum", "*": "product", "&": "and", "|": "or", "^": "xor", "min": "min", "max": "max",
+          "<": "least", ">": "greatest"}  # fmt: skip
+_INFIX = frozenset("+*&|^")
+_IDEMPOTENT = frozenset({"&", "|", "min", "max", "<", ">"})
+_ZEROS = {"float": "0.0f", "double": "0.0", "__half": "__half(0.0f)"}
+_ONES = {"float": "1.0f", "double": "1.0", "__half": "__half(1.0f)"}
+
+_MASK = """\
+// The lanes of a warp that work together: LANES of them, a power of two.
+template <int LANES> __device__ __forceinline__ unsigned group_mask() {
+    return (~0u >> (32 - LANES)) << (threadIdx.x % 32 / LANES * LANES);
+}"""
+_WARP = """\
+// Combines the values of a group's lanes; each of them gets the whole.
+template <int LANES, class T> __device__ __forceinline__ T lanes_{word}(T value) {{
+    for (int apart = LANES / 2; apart > 0; apart /= 2) {{
+        const T other = __shfl_xor_sync(group_mask<LANES>(), value, apart, LANES);
+        value = {combined};
+    }}
+    return value;
+}}"""
+_BLOCK = """\
+// Combines the values of a block's threads, a multiple of 32; each of them gets the whole.
+template <int THREADS, class T> __device__ __forceinline__ T block_{word}(T value) {{
+    __shared__ T parts[THREADS / 32];
+    for (int apart = 16; apart > 0; apart /= 2) {{
+        const T other = __shfl_xor_sync(~0u, value, apart);
+        value = {combined};
+    }}
+    __syncthreads();  // the round before has read its parts
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = parts[0];
+    for (int warp = 1; warp < THREADS / 32; ++warp) {{
+        const T other = parts[warp];
+        value = {combined};
+    }}
+    return value;
+}}"""
+
+
+def helpers(reductions: list[Reduction], group: Group, *, mask: bool) -> list[str]:
+    """The functions that the combinations of these need, each once."""
+    found = {}
+    for reduction in reductions:
+        shape = _WARP if group == "warp" else _BLOCK
+        word = _word(reduction)
+        found[word] = shape.format(word=word, combined=_combined(reduction))
+    first = [_MASK] if group == "warp" and (found or mask) else []
+    return [*first, *found.values()]
+
+
+def combined(reduction: Reduction, group: Group, count: str, value: str) -> str:
+    """The call that combines ``value`` over ``count`` lanes."""
+    scope = "lanes" if group == "warp" else "block"
+    return f"{scope}_{_word(reduction)}<{count}>({value})"
+
+
+def waiting(group: Group, count: str) -> str:
+    """Where lanes see what the others have stored."""
+    return "__syncthreads();" if group == "block" else f"__syncwarp(group_mask<{count}>());"
+
+
+def idempotent(reduction: Reduction) -> bool:
+    """Whether the value that all lanes begin with may enter the result more than once."""
+    return reduction.op in _IDEMPOTENT
+
+
+def identity(reduction: Reduction) -> str:
+    """What changes nothing when it is combined."""
+    kind = reduction.type
+    if kind.integral:
+        return "1" if reduction.op == "*" else "0"
+    table = _ONES if reduction.op == "*" else _ZEROS
+    if kind.name not in table:
+        raise NotLegal(f"no value of {kind.name or 'its type'} is known to change nothing")
+    return table[kind.name]
+
+
+def supported(reduction: Reduction) -> None:
+    """Raise NotLegal for what shuffles cannot carry."""
+    if reduction.op not in _WORDS:
+        raise NotLegal(f"`{reduction.op}` is not combined over lanes", reduction.line)
+    if reduction.carried:
+        raise NotLegal("the place of what it selects goes along", reduction.line)
+    kind: CType = reduction.type
+    plain = (kind.integral and kind.size in (4, 8)) or kind.name in ("float", "double", "__half")
+    if kind.depth or kind.lanes != 1 or not plain:
+        raise NotLegal(f"a shuffle does not carry {kind.name or 'its type'}", reduction.line)
+
+
+def _word(reduction: Reduction) -> str:
+    extreme = reduction.op in ("min", "max")
+    return ("f" if extreme and reduction.type.floating else "") + _WORDS[reduction.op]
+
+
+def _combined(reduction: Reduction) -> str:
+    op, kind = reduction.op, reduction.type
+    if op in _INFIX:
+        return f"value {op} other"
+    if op in "<>":
+        return f"other {op} value ? other : value"
+    if kind.name == "__half":
+        return f"__h{op}(value, other)"
+    return f"f{op}{'f' if kind.name == 'float' else ''}(value, other)" if kind.floating else (
+        f"{op}(value, other)"
+    )  # fmt: skip

@@ -1,0 +1,95 @@
+"""What the statements of a kernel touch and change: what legality is asked of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from optiml_magic.kernels.changes import Change, changes
+from optiml_magic.kernels.expressions import Call, Expr, Name, every
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.tree import Loop, Statement, Variable, expressions, walk
+
+
+class Effects:
+    """The accesses of each statement of one kernel; arrays that are one buffer are one."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.reading = kernel.reading
+        self._inside: dict[Statement, frozenset[Expr]] = {}
+        self._own = frozenset(expressions(kernel.function.body))
+
+    def straightforward(self) -> None:
+        """Raise NotLegal where a kernel does what nothing may be moved across."""
+        reading = self.reading
+        for barrier in reading.barriers:
+            raise NotLegal("its threads wait for each other", barrier.line)
+        for access in reading.accesses:
+            if access.space == "shared":
+                raise NotLegal("its threads share memory", access.line)
+            if not access.array or (access.index is None and access.offset is None):
+                if access.mode != "load":
+                    raise NotLegal("where it stores is not followed", access.line)
+        for leaf in reading.verbatim:
+            raise NotLegal(f"{leaf.reason} is not read", leaf.line)
+        if reading.unclear:
+            name = min(reading.unclear)
+            raise NotLegal(f"what it does with `{name}` is not followed")
+
+    def inside(self, statement: Statement) -> frozenset[Expr]:
+        """All expressions of a statement and of those in it."""
+        found = self._inside.get(statement)
+        if found is None:
+            found = self._inside[statement] = frozenset(expressions(statement))
+        return found
+
+    def accesses(self, statement: Statement) -> list[Access]:
+        """Those to global memory in a statement; raises NotLegal for stores in functions."""
+        inside = self.inside(statement)
+        return [a for a in self.reading.accesses if a.node in inside and a.space == "global"]
+
+    def hidden(self) -> Iterator[Access]:
+        """The accesses that functions make for the kernel."""
+        return (a for a in self.reading.accesses if a.node not in self._own)
+
+    def changed(self, *statements: Statement) -> dict[Variable, list[Change]]:
+        """The locals of outside that these change."""
+        return changes(statements, self._may_change)
+
+    def mentions(self, statement: Statement) -> frozenset[Variable]:
+        """The locals that a statement names."""
+        return frozenset(
+            e.variable for e in self.inside(statement) if isinstance(e, Name) and e.variable
+        )
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two arrays may be one."""
+        facts = self.kernel.facts
+        if one == other:
+            return True
+        if facts is None or one not in facts.arrays or other not in facts.arrays:
+            return False
+        return facts.aliased(one, other)
+
+    def _may_change(self, call: Call, at: int) -> bool:
+        for function in self.kernel.unit.called(call.function, len(call.arguments)):
+            if at < len(function.parameters):
+                kind = function.parameters[at].type
+                if kind.reference and not kind.const:
+                    return True
+        return False
+
+
+def names(expressions_: Iterable[Expr]) -> frozenset[Variable]:
+    """The locals that expressions name."""
+    return frozenset(
+        part.variable
+        for expression in expressions_
+        for part in every(expression)
+        if isinstance(part, Name) and part.variable is not None
+    )
+
+
+def loops_in(statement: Statement) -> list[Loop]:
+    return [s for s in walk(statement) if isinstance(s, Loop)]

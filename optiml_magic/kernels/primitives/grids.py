@@ -1,0 +1,86 @@
+"""How many threads a launch starts along an axis, as its directive or the kernel's guard says."""
+
+from __future__ import annotations
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.ranges import Ranges
+from optiml_magic.kernels.symbols import Compare, Condition
+from optiml_magic.source.expressions import Binary, Call, Expression, Name, Node, Number
+
+
+def needed(kernel: Kernel, axis: str) -> Expression | None:
+    """The threads along an axis that do something: ``n`` of ``cdiv(n, 256)``.
+
+    None where it is not certain that the kernel's guards keep all beyond from having an effect.
+    """
+    at = "xyz".index(axis)
+    width = kernel.block[at]
+    if at >= len(kernel.launch.grid) or width is None or kernel.launch.args is not None:
+        return None
+    tree = rounded_up(kernel.launch.grid[at].tree, kernel.launch.block[at].tree, width)
+    form = _form(tree) if tree is not None else None
+    if tree is None or form is None:
+        return None
+    for access in kernel.reading.accesses:
+        if access.mode != "load" and not _below(kernel, access.guard, axis, width, form):
+            return None
+    return Expression(tree, str(Expression(tree, "")))
+
+
+def _below(
+    kernel: Kernel, guard: tuple[Condition, ...], axis: str, width: int, bound: Polynomial
+) -> bool:
+    thread = Polynomial.symbol(f"threadIdx.{axis}")
+    block = Polynomial.symbol(f"blockIdx.{axis}") * Polynomial.constant(width)
+    known = kernel.reading.symbols.table
+    if f"threadIdx.{axis}" not in known or f"blockIdx.{axis}" not in known:
+        return False
+    if any(name not in known for name in bound.symbols):
+        return False
+    left = bound - thread - block - Polynomial.constant(1)
+    plain = any(
+        isinstance(part, Compare) and part.op == ">=" and part.form == left
+        for condition in guard for part in condition.conjuncts()
+    )  # fmt: skip
+    return plain or Ranges(guard, kernel.reading.symbols).nonnegative(left)
+
+
+def rounded_up(node: Node, old: Node, width: int) -> Node | None:
+    """``E`` of ``cdiv(E, b)``, ``(E + b - 1) / b`` and ``(E - 1) / b + 1`` for blocks of ``b``."""
+    one, number, less = Number(1), Number(width), Number(width - 1)
+    match node:
+        case Call("cdiv", (whole, by)) if by in (old, number):
+            return whole
+        case Binary("/", Binary("-", Binary("+", whole, by), last), by2) if (
+            by == by2 and by in (old, number) and last == one
+        ):
+            return whole
+        case Binary("/", Binary("+", whole, Binary("-", by, last)), by2) if (
+            by == by2 and by in (old, number) and last == one
+        ):
+            return whole
+        case Binary("/", Binary("+", whole, rest), by) if by in (old, number) and rest == less:
+            return whole
+        case Binary("+", Binary("/", Binary("-", whole, last), by), last2) if (
+            by in (old, number) and last == last2 == one
+        ):
+            return whole
+        case _:
+            return None
+
+
+def _form(node: Node) -> Polynomial | None:
+    match node:
+        case Number(value=value):
+            return Polynomial.constant(value)
+        case Name(name=name):
+            return Polynomial.symbol(name)
+        case Binary(op=op, left=left, right=right) if op in "+-*":
+            sides = _form(left), _form(right)
+            if sides[0] is None or sides[1] is None:
+                return None
+            if op == "*":
+                return sides[0] * sides[1]
+            return sides[0] + sides[1] if op == "+" else sides[0] - sides[1]
+    return None

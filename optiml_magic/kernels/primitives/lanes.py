@@ -1,0 +1,386 @@
+"""P4 and P1, lanes: what one thread did, a group of lanes does; they share the rounds of some loops.
+
+Outside of these loops all lanes do the same with the same values; a reduction ends with a
+combination, after which all hold the whole; the first lane stores. Lanes that meet memory which
+others have written wait for each other first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name, every
+from optiml_magic.kernels.primitives import combine
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.combine import Group
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.grids import needed
+from optiml_magic.kernels.primitives.places import Place, placed
+from optiml_magic.kernels.reading import Access, Axis, Reduction
+from optiml_magic.kernels.spelling import Speller
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Evaluate,
+    Loop,
+    Statement,
+    Variable,
+    walk,
+)
+from optiml_magic.source.directives import LaunchDirective, TuneDirective
+from optiml_magic.source.expressions import parse_expression
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """``count`` lanes work on what one thread did, in blocks of ``block`` threads.
+
+    The values of both that a tuner may choose from; with ``group`` block they are one.
+    """
+
+    group: Group
+    count: int
+    block: int
+    counts: tuple[int, ...]
+    blocks: tuple[int, ...]
+
+
+@primitive
+def share(kernel: Kernel, at: Sequence[int], lanes: Lanes) -> Kernel:
+    """Lanes share the loops with these numbers, counted through the kernel's body from 0."""
+    return _Sharing(kernel, at, lanes).kernel()
+
+
+def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, ...]:
+    """The reductions of a loop whose rounds lanes may share; raises NotLegal for any other."""
+    axis = kernel.axes().get(loop)
+    if axis is None:
+        raise NotLegal("a loop is not read", loop.line)
+    if not axis.exact:
+        raise NotLegal(f"the loop has another way out: {axis.reason}", loop.line)
+    if loop.kind != "for" or axis.variable is None or axis.scaled or axis.step is None:
+        raise NotLegal("the loop does not count in steps", loop.line)
+    changed = effects.changed(loop.body)
+    if axis.variable in changed:
+        raise NotLegal("its counter changes in the loop", loop.line)
+    reductions = _reductions(kernel, axis, changed.keys(), loop)
+    for access in effects.accesses(loop):
+        if access.mode == "store":
+            _check_stores(kernel, axis, access, effects, loop)
+    return reductions
+
+
+def _reductions(
+    kernel: Kernel, axis: Axis, changed: Iterable[Variable], loop: Loop
+) -> tuple[Reduction, ...]:
+    found = {r.place: r for r in kernel.reading.reductions if axis.name in r.axes}
+    own = []
+    for variable in changed:
+        reduction = found.get(variable.name)
+        if reduction is None:
+            raise NotLegal(f"`{variable.name}` goes from round to round", loop.line)
+        combine.supported(reduction)
+        own.append(reduction)
+    return tuple(own)
+
+
+def _check_stores(kernel: Kernel, axis: Axis, access: Access, effects: Effects, loop: Loop) -> None:
+    """Rounds that run side by side must not meet in memory."""
+    if not _moves(kernel, axis, access, loop):
+        raise NotLegal("two rounds may store to one element", access.line)
+    for other in effects.accesses(loop):
+        met = effects.same(other.array, access.array) and other.offset != access.offset
+        if met and not _apart(axis, other, access):
+            raise NotLegal("a round may meet what another has stored", other.line)
+
+
+def _moves(kernel: Kernel, axis: Axis, access: Access, loop: Loop) -> bool:
+    """Whether no two rounds of one thread reach the same element."""
+    reading = kernel.reading
+    inner = {a.name for a in reading.axes if a.node in set(loops_in(loop.body))}
+    form, size = access.offset, access.element.size
+    by = form.coefficient(axis.name) if form is not None else None
+    if form is None or by is None or not size:
+        return False
+    rest = form.without([axis.name])
+    if not (inner | {axis.name}) & reading.symbols.inside(rest):
+        return by.value is None or abs(by.value) >= size
+    subscript = reading.subscript(access)
+    if subscript is None or not subscript.bounded:
+        return False
+    return any(
+        (own := digit.coefficient(axis.name)) is not None and own.value
+        and not (inner | {axis.name}) & reading.symbols.inside(digit.without([axis.name]))
+        for digit in subscript.digits
+    )  # fmt: skip
+
+
+def _apart(axis: Axis, one: Access, other: Access) -> bool:
+    """Whether two accesses of one array never meet in different rounds: other parts of a struct."""
+    if one.offset is None or other.offset is None or one.array != other.array:
+        return False
+    apart, by = (one.offset - other.offset).value, one.offset.coefficient(axis.name)
+    size = max(one.element.size or 0, other.element.size or 0)
+    if apart is None or by is None or not by.value or by != other.offset.coefficient(axis.name):
+        return False
+    return size <= apart % abs(by.value) <= abs(by.value) - size
+
+
+class _Sharing:
+    def __init__(self, kernel: Kernel, at: Sequence[int], lanes: Lanes) -> None:
+        self.old = kernel
+        self.lanes = lanes
+        self.effects = Effects(kernel)
+        loops = loops_in(kernel.function.body)
+        self.loops = [loops[number] for number in at]
+        self.axes = kernel.axes()
+        self._check()
+        self.reductions = {loop: shareable(kernel, loop, self.effects) for loop in self.loops}
+        block = lanes.group == "block"
+        self.count = kernel.fresh("THREADS" if block else "LANES")
+        self.block = self.count if block else kernel.fresh("BLOCK")
+        self.lane = kernel.fresh("lane")
+        self.swaps: dict[Node, Node] = placed(kernel, {"x": self._place()})
+        self.changes: dict[Node, tuple[Statement, ...]] = {}
+
+    def _check(self) -> None:
+        kernel = self.old
+        if kernel.block[1:] != (1, 1) or kernel.block[0] is None:
+            raise NotLegal("its blocks are not one-dimensional")
+        if kernel.launch.shared is not None:
+            raise NotLegal("it has dynamic shared memory")
+        self.effects.straightforward()
+        for access in self.effects.hidden():
+            if access.mode != "load":
+                raise NotLegal("a function stores for it", access.line)
+        if any(set(loops_in(a.body)) & {b} for a in self.loops for b in self.loops if a is not b):
+            raise NotLegal("a loop is inside another that is shared")
+
+    def _place(self) -> Place:
+        width = self.old.block[0]
+        assert width is not None
+        if self.lanes.group == "block":
+            return Place("(int)blockIdx.x", width)
+        per = f"({self.block} / {self.count})"
+        return Place(f"(int)(blockIdx.x * {per} + threadIdx.x / {self.count})", width)
+
+    def kernel(self) -> Kernel:
+        body = self.old.function.body
+        self._stores()
+        self._loops()
+        self._waits()
+        inside = edited(body, {**self.swaps, **self.changes})
+        opening = "threadIdx.x" if self.lanes.group == "block" else f"threadIdx.x % {self.count}"
+        first = lines(f"const int {self.lane} = {opening};")
+        reductions = [r for found in self.reductions.values() for r in found]
+        return self.old.rewritten(
+            replace(inside, body=(first, *inside.body)),
+            launch=self._launch(),
+            directives=self._tunes(),
+            helpers=combine.helpers(reductions, self.lanes.group, mask=bool(self.waits)),
+        )
+
+    # -- loops
+
+    def _loops(self) -> None:
+        for block in [s for s in walk(self.old.function.body) if isinstance(s, Block)]:
+            shared = [s for s in block.body if s in self.reductions]
+            for region in self._regions(block, shared):
+                self._region(region)
+        loose = [loop for loop in self.loops if loop not in self.changes]
+        for loop in loose:  # the only statement of a branch or of another loop
+            self._region([loop])
+
+    def _regions(self, block: Block, shared: Sequence[Statement]) -> list[list[Statement]]:
+        """Loops that combine into the same places, with nothing between that looks at these."""
+        found: list[list[Statement]] = []
+        for loop in shared:
+            names = self._places(loop)
+            if found and names and self._places(found[-1][0]) == names:
+                start = block.body.index(found[-1][-1])
+                between = block.body[start + 1 : block.body.index(loop)]
+                if not any(self.effects.mentions(s) & names for s in between):
+                    found[-1].append(loop)
+                    continue
+            found.append([loop])
+        return found
+
+    def _places(self, loop: Statement) -> frozenset[Variable]:
+        assert isinstance(loop, Loop)
+        return frozenset(self.effects.changed(loop.body))
+
+    def _region(self, region: Sequence[Statement]) -> None:
+        before: list[str] = []
+        after: list[str] = []
+        private: dict[str, str] = {}
+        for reduction in self.reductions[region[0]]:  # type: ignore[index]
+            name = reduction.place
+            part = name
+            if not combine.idempotent(reduction) and not _zero(reduction):
+                part = private[name] = self.old.fresh(f"{name}_part")
+                kind = reduction.type.name
+                before.append(f"{kind} {part} = {combine.identity(reduction)};")
+            whole = combine.combined(reduction, self.lanes.group, self.count, part)
+            joined = f"{name} {reduction.op}= {whole};" if part != name else f"{name} = {whole};"
+            after.append(joined)
+        for at, loop in enumerate(region):
+            assert isinstance(loop, Loop)
+            made: list[Statement] = [self._shared(loop, private)]
+            if at == 0:
+                made = [*map(lines, before), *made]
+            if at == len(region) - 1:
+                made += map(lines, after)
+            self.changes[loop] = tuple(made)
+
+    def _shared(self, loop: Loop, private: dict[str, str]) -> Statement:
+        axis = self.axes[loop]
+        assert axis.variable is not None
+        assert axis.step is not None
+        swaps = {**self.swaps, **self._renamed(loop, private)}
+        name = axis.variable.name
+        step = Speller(self.old.reading.symbols, {}).factor(axis.step)
+        by = f"{self.lane}" if step == "1" else f"{self.lane} * {step}"
+        stride = self.count if step == "1" else f"{self.count} * {step}"
+        words, start = self._start(loop, axis.variable, swaps)
+        start = by if start == "0" else f"{start} + {by}"
+        test = self._test(loop, axis, swaps)
+        body = self.old.show(loop.body, swaps)
+        return lines(f"for ({words}{name} = {start}; {test}; {name} += {stride}) {body}")
+
+    def _start(self, loop: Loop, variable: Variable, swaps: dict[Node, Node]) -> tuple[str, str]:
+        before = loop.before
+        match before:
+            case Declare(words=words, variables=(only,)) if only is variable:
+                if only.value is not None:
+                    return words, self._written(only.value, swaps)
+            case Evaluate(expression=expression):
+                target = getattr(expression, "target", None)
+                value = getattr(expression, "value", None)
+                whole = getattr(expression, "op", "") == "=" and isinstance(target, Name)
+                if whole and value is not None and self._unused_after(loop, variable):
+                    return "", self._written(value, swaps)
+        raise NotLegal("where the loop begins is not in its head", loop.line)
+
+    def _unused_after(self, loop: Loop, variable: Variable) -> bool:
+        """Whether nobody asks for the last value of a counter: others only begin anew with it."""
+        inside = self.effects.inside(loop)
+        return all(
+            e in inside or not isinstance(e, Name) or e.variable is not variable
+            or any(e is getattr(getattr(other.before, "expression", None), "target", None)
+                   or e in self.effects.inside(other)
+                   for other in self.loops if other is not loop)
+            for e in self.effects.inside(self.old.function.body)
+        )  # fmt: skip
+
+    def _test(self, loop: Loop, axis: Axis, swaps: dict[Node, Node]) -> str:
+        test = loop.test
+        if test is None:
+            raise NotLegal("the loop has no test", loop.line)
+        if isinstance(test, Binary) and test.op == "!=" and axis.step is not None:
+            step = axis.step.value
+            if step not in (1, -1):
+                raise NotLegal("steps may jump over its end", loop.line)
+            names = isinstance(test.left, Name) and test.left.variable is axis.variable
+            order = "<" if (step > 0) == names else ">"
+            return self._written(replace(test, op=order, span=None), swaps)
+        return self._written(test, swaps)
+
+    def _written(self, expr: Expr, swaps: dict[Node, Node]) -> str:
+        return self.old.show(Evaluate(None, 0, expr), swaps).removesuffix(";")
+
+    def _renamed(self, loop: Loop, private: dict[str, str]) -> dict[Node, Node]:
+        own = {v.name: v for v in self._places(loop)}
+        return {
+            e: text(private[e.name])
+            for e in self.effects.inside(loop)
+            if isinstance(e, Name) and e.name in private and e.variable is own.get(e.name)
+        }
+
+    # -- memory
+
+    def _stores(self) -> None:
+        """The first lane stores where all do the same."""
+        shared = {s for loop in self.loops for s in walk(loop)}
+        self.stores: list[Statement] = []
+        for statement in walk(self.old.function.body):
+            if statement in shared:
+                continue
+            own = {e for top in statement.expressions for e in every(top)}
+            stores = [a for a in self.old.reading.accesses
+                      if a.node in own and a.mode != "load" and a.space == "global"]  # fmt: skip
+            if not stores:
+                continue
+            if not isinstance(statement, Evaluate):
+                raise NotLegal("it stores where it computes something else", stores[0].line)
+            if self.effects.changed(statement):
+                raise NotLegal("a store changes a local, too", stores[0].line)
+            self.stores.append(statement)
+            shown = self.old.show(statement, self.swaps)
+            self.changes[statement] = (lines(f"if ({self.lane} == 0) {shown}"),)
+
+    def _waits(self) -> None:
+        """Around what touches an array that others write in another place."""
+        phases: dict[Statement, list[Access]] = {}
+        apart = {e for s in (*self.loops, *self.stores) for e in self.effects.inside(s)}
+        for statement in (*self.loops, *self.stores):
+            phases[statement] = self.effects.accesses(statement)
+        outside = [a for a in self.old.reading.accesses
+                   if a.node not in apart and a.space == "global"]  # fmt: skip
+        self.waits = 0
+        wait = lines(combine.waiting(self.lanes.group, self.count))
+        repeated = {s for loop in loops_in(self.old.function.body) for s in walk(loop.body)}
+        in_order = [s for s in walk(self.old.function.body) if s in phases]
+        for statement in in_order:
+            others = [a for s in in_order if s is not statement for a in phases[s]]
+            met = self._meet(phases[statement], outside)
+            first = statement is in_order[0] and statement not in repeated
+            if met or (not first and self._meet(phases[statement], others)):
+                self.changes[statement] = (wait, *self.changes[statement], *[wait] * met)
+                self.waits += 1
+
+    def _meet(self, some: Iterable[Access], others: Sequence[Access]) -> bool:
+        return any(
+            self.effects.same(a.array, b.array) and not a.mode == b.mode == "load"
+            for a in some for b in others
+        )  # fmt: skip
+
+    # -- the launch
+
+    def _launch(self) -> LaunchDirective:
+        launch, lanes = self.old.launch, self.lanes
+        width = self.old.block[0]
+        assert width is not None
+        whole = needed(self.old, "x")
+        if whole is not None:
+            first = (
+                f"{whole}"
+                if lanes.group == "block"
+                else f"cdiv({whole}, {self.block} / {self.count})"
+            )
+        else:
+            per = (
+                [b // c for b in lanes.blocks for c in lanes.counts]
+                if lanes.group == "warp"
+                else [1]
+            )
+            if any(width % p for p in per):
+                raise NotLegal("its blocks cannot be cut into groups of lanes")
+            grid = launch.grid[0]
+            first = (f"({grid}) * {width}" if lanes.group == "block"
+                     else f"({grid}) * ({width} / ({self.block} / {self.count}))")  # fmt: skip
+        grid = (parse_expression(first), *launch.grid[1:])
+        return replace(launch, grid=grid, block=(parse_expression(self.block),))
+
+    def _tunes(self) -> list[TuneDirective]:
+        lanes = self.lanes
+        found = [TuneDirective(self.count, lanes.counts, lanes.count)]
+        if lanes.group == "warp":
+            found.append(TuneDirective(self.block, lanes.blocks, lanes.block))
+        return found
+
+
+def _zero(reduction: Reduction) -> bool:
+    start = reduction.start
+    return reduction.op == "+" and isinstance(start, Literal) and start.value == 0

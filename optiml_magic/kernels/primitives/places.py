@@ -1,0 +1,167 @@
+"""Where a thread stands in its grid, given another meaning: the first step of every remapping.
+
+A thread's index along an axis is ``blockIdx * blockDim + threadIdx``. Where a kernel reads that sum,
+in whatever spelling, another expression can stand for it; where it reads the parts alone, they are
+the quotient and the rest of that expression by the width that the blocks had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from optiml_magic.kernels.editing import Node, text
+from optiml_magic.kernels.expressions import (
+    Binary,
+    Call,
+    Cast,
+    Expr,
+    Literal,
+    Name,
+    builtin,
+    every,
+)
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.tree import Function, Leave, Statement, expressions
+from optiml_magic.kernels.unit import Unit
+
+
+@dataclass(frozen=True)
+class Place:
+    """What stands for the index of a thread along one axis, whose blocks had ``width`` threads.
+
+    ``whole`` is the index in the grid, ``thread`` that in the block and ``block`` that of the block.
+    """
+
+    whole: str
+    width: int
+    thread: str = ""
+    block: str = ""
+
+    def part(self, name: str) -> str:
+        """What stands for ``threadIdx``, ``blockIdx`` or ``blockDim`` along this axis."""
+        if name == "blockDim":
+            return str(self.width)
+        if name == "threadIdx":
+            return self.thread or f"({self.whole} % {self.width})"
+        if name == "blockIdx":
+            return self.block or f"({self.whole} / {self.width})"
+        raise NotLegal("it counts the blocks of its grid")
+
+
+def placed(kernel: Kernel, places: Mapping[str, Place]) -> dict[Node, Node]:
+    """What to exchange in a kernel, so that these places stand for its axes."""
+    _own_text_only(kernel)
+    swaps: dict[Node, Node] = {}
+    for top in _tops(kernel.function.body):
+        _place(kernel, top, places, swaps)
+    return swaps
+
+
+def index(form: Polynomial, axis: str, width: int) -> Polynomial | None:
+    """A form over ``@x``, the index of a thread in the grid; None where it tells more of it."""
+    thread, block = f"threadIdx.{axis}", f"blockIdx.{axis}"
+    if thread in form.symbols:
+        by = form.coefficient(thread)
+        if by is None:
+            return None
+        start = Polynomial.symbol(block) * Polynomial.constant(width)
+        whole = Polynomial.symbol(f"@{axis}")
+        form = form - by * Polynomial.symbol(thread) + by * (whole - start)
+    return None if {thread, block} & form.symbols else form
+
+
+def axis_of(kernel: Kernel, expr: Expr) -> str:
+    """The axis whose index in the grid an expression is; empty for any other."""
+    while isinstance(expr, Cast):
+        expr = expr.operand
+    if isinstance(expr, Call) and not expr.arguments:
+        inner = _returned(kernel.unit, expr)
+        return axis_of(kernel, inner) if inner is not None else ""
+    if not isinstance(expr, Binary) or expr.op != "+":
+        return ""
+    for first, second in ((expr.left, expr.right), (expr.right, expr.left)):
+        name, _, axis = builtin(_bare(second)).partition(".")
+        if name == "threadIdx" and _starts(kernel, _bare(first), axis):
+            return axis
+    return ""
+
+
+def _starts(kernel: Kernel, expr: Expr, axis: str) -> bool:
+    """Whether this is ``blockIdx * blockDim``, the index of a block's first thread."""
+    sides: tuple[Expr, Expr]
+    if isinstance(expr, Binary) and expr.op == "*":
+        sides = _bare(expr.left), _bare(expr.right)
+    elif isinstance(expr, Call) and expr.function.strip("_") in ("umul24", "mul24"):
+        sides = _bare(expr.arguments[0]), _bare(expr.arguments[1])
+    else:
+        return False
+    width = kernel.block["xyz".index(axis)]
+    for block, by in (sides, sides[::-1]):
+        if builtin(block) != f"blockIdx.{axis}":
+            continue
+        if builtin(by) == f"blockDim.{axis}":
+            return True
+        known = {Literal: lambda e: e.value, Name: lambda e: kernel.program.values.get(e.name)}
+        value = known[type(by)](by) if type(by) in known else None  # type: ignore[no-untyped-call]
+        if width is not None and value == width:
+            return True
+    return False
+
+
+def _bare(expr: Expr) -> Expr:
+    while isinstance(expr, Cast):
+        expr = expr.operand
+    return expr
+
+
+def _returned(unit: Unit, call: Call) -> Expr | None:
+    """What a function without parameters returns, where it does nothing else."""
+    found = unit.called(call.function, 0)
+    if len(found) != 1 or len(found[0].body.body) != 1:
+        return None
+    (only,) = found[0].body.body
+    return only.value if isinstance(only, Leave) else None
+
+
+def _place(
+    kernel: Kernel, expr: Expr, places: Mapping[str, Place], swaps: dict[Node, Node]
+) -> None:
+    axis = axis_of(kernel, expr)
+    if axis in places:
+        swaps[expr] = text(places[axis].whole)
+        return
+    name, _, axis = builtin(expr).partition(".")
+    if axis in places:
+        swaps[expr] = text(places[axis].part(name))
+        return
+    for part in expr.parts:
+        _place(kernel, part, places, swaps)
+
+
+def _tops(statement: Statement) -> Iterator[Expr]:
+    yield from statement.expressions
+    for inner in statement.statements:
+        yield from _tops(inner)
+
+
+def _own_text_only(kernel: Kernel) -> None:
+    """Functions that read built-in variables for themselves see what the hardware says."""
+    tops = {id(e): e for top in _tops(kernel.function.body) for e in every(top)}
+    seen: set[Function] = set()
+    for expr in tops.values():
+        if isinstance(expr, Call) and not axis_of(kernel, expr):
+            _check_called(kernel, expr, seen)
+
+
+def _check_called(kernel: Kernel, call: Call, seen: set[Function]) -> None:
+    for function in kernel.unit.called(call.function, len(call.arguments)):
+        if function in seen:
+            continue
+        seen.add(function)
+        for expr in expressions(function.body):
+            if builtin(expr):
+                raise NotLegal(f"`{function.name}` reads where its thread stands", function.line)
+            if isinstance(expr, Call):
+                _check_called(kernel, expr, seen)

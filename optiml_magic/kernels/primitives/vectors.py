@@ -1,0 +1,265 @@
+"""P12, vectorise: the rounds of a loop taken several at a time, their elements by one access.
+
+The elements go through a small array that a compiler keeps in registers. Where an address is not
+aligned to the vector, a test that all rounds of the loop share leaves every round to the loop that
+was there before. Source: CUDA C++ Programming Guide, "Device Memory Accesses": 4, 8 or 16 bytes, at
+addresses that are multiples of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import Assign, Expr, Name, Step
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.places import axis_of, index
+from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.spelling import Speller
+from optiml_magic.kernels.symbols import Condition
+from optiml_magic.kernels.tree import Declare, Loop, Statement, Variable, walk
+
+_WORDS = {
+    ("float", 16): "float4", ("float", 8): "float2", ("double", 16): "double2",
+    ("int", 16): "int4", ("int", 8): "int2",
+}  # fmt: skip
+_PLAIN = {16: "uint4", 8: "uint2", 4: "unsigned int", 2: "unsigned short"}
+_WIDEST = 16  # bytes of one access
+
+
+@dataclass(frozen=True)
+class _Items:
+    """The accesses of a loop to consecutive elements of one array."""
+
+    array: str
+    index: Polynomial
+    accesses: tuple[Access, ...]
+
+    @property
+    def size(self) -> int:
+        return self.accesses[0].element.size or 0
+
+    @property
+    def kind(self) -> str:
+        return self.accesses[0].element.name
+
+    def does(self, mode: str) -> bool:
+        return any(access.mode == mode for access in self.accesses)
+
+    def vector(self, width: int) -> str:
+        whole = self.size * width
+        return _WORDS.get((self.kind, whole)) or _PLAIN[whole]
+
+
+@primitive
+def vectorise(kernel: Kernel, at: int) -> Kernel:
+    """The loop with this number takes as many elements as 16 bytes of the widest array hold."""
+    loop = loops_in(kernel.function.body)[at]
+    return _Vectorising(kernel, loop).kernel()
+
+
+class _Vectorising:
+    def __init__(self, kernel: Kernel, loop: Loop) -> None:
+        self.old = kernel
+        self.loop = loop
+        self.effects = Effects(kernel)
+        axis = kernel.axes().get(loop)
+        if axis is None or not axis.exact or axis.variable is None:
+            raise NotLegal("the loop is not read", loop.line)
+        step = axis.step.value if axis.step is not None else None
+        if (
+            loop.kind != "for"
+            or step != 1
+            or axis.scaled
+            or axis.stop is None
+            or axis.start is None
+        ):
+            raise NotLegal("the loop does not count up by one", loop.line)
+        if axis.variable in self.effects.changed(loop.body):
+            raise NotLegal("its counter changes in the loop", loop.line)
+        match loop.before:
+            case Declare(words=words, variables=(only,)) if only is axis.variable:
+                self.words = words
+            case _:
+                raise NotLegal("where the loop begins is not in its head", loop.line)
+        self.axis: Axis = axis
+        self.variable: Variable = axis.variable
+        self.groups = self._groups()
+        if not self.groups:
+            raise NotLegal("it reads no consecutive elements one by one", loop.line)
+        self.width = _WIDEST // max(group.size for group in self.groups)
+        if self.width < 2:
+            raise NotLegal("its elements fill a vector already", loop.line)
+
+    def _groups(self) -> list[_Items]:
+        found: dict[str, list[Access]] = {}
+        for access in self.effects.accesses(self.loop):
+            found.setdefault(access.array, []).append(access)
+        groups = []
+        for array, accesses in found.items():
+            form = accesses[0].index
+            if form is None or not all(self._consecutive(a, form) for a in accesses):
+                continue
+            others = [a for name, more in found.items() if name != array for a in more
+                      if self.effects.same(name, array)]  # fmt: skip
+            writes = any(a.mode == "store" for a in (*accesses, *others))
+            if writes and any(a.index != form for a in others):
+                continue
+            groups.append(_Items(array, form, tuple(accesses)))
+        return groups
+
+    def _consecutive(self, access: Access, form: Polynomial) -> bool:
+        """Whether every round takes the next element, whatever else is true."""
+        array = self.old.reading.arrays.get(access.array)
+        kind = access.element
+        by = form.coefficient(self.axis.name)
+        inner = {a.name for a in self.old.reading.axes if a.node in set(loops_in(self.loop.body))}
+        symbols = self.old.reading.symbols
+        rest = form.without([self.axis.name])
+        return (
+            access.mode in ("load", "store")
+            and access.index == form
+            and by is not None and by.value == 1
+            and not ({self.axis.name} | inner) & symbols.inside(rest)
+            and array is not None and array.element == kind
+            and kind.size in (1, 2, 4, 8) and kind.depth == 0
+            and kind.kind in ("int", "float", "bool", "vector")
+            and self._always(access.guard)
+            and not any(loop in inner for loop in access.loops)
+            and isinstance(self._place(access.node), Expr)
+        )  # fmt: skip
+
+    def _always(self, guard: tuple[Condition, ...]) -> bool:
+        """Whether nothing but the loop's own test decides on it."""
+        known = {*self.axis.guard, *self.axis.test.conjuncts(), self.axis.test}
+        return all(part in known for c in guard for part in c.conjuncts())
+
+    @staticmethod
+    def _place(node: Expr) -> Expr:
+        return node.target if isinstance(node, Assign | Step) else node
+
+    def kernel(self) -> Kernel:
+        old, loop, name = self.old, self.loop, self.variable.name
+        speller = self._speller()
+        start = speller.form(self._named(self.axis.start))
+        stop = speller.form(self._named(self.axis.stop))
+        whole, first, k = (old.fresh(n) for n in (f"whole_{name}", f"{name}_first", f"{name}_item"))
+        items = {g.array: old.fresh(f"{g.array.replace('.', '_')}_items") for g in self.groups}
+        length = stop if start == "0" else f"({stop} - ({start}))"
+        length = f"({length})" if " " in length and length[0] != "(" else length
+        tests = " && ".join(dict.fromkeys(self._aligned(g, speller) for g in self.groups))
+        rounded = f"{length} / {self.width} * {self.width}"
+        const = "" if "const" in self.words else "const "
+        head = f"{const}{self.words}{whole} = {tests} ? {rounded} : 0;"
+        begin = "" if start == "0" else f"{start} + "
+        body = self._body(items, first, k, speller)
+        tail = self._tail(f"{begin}{whole}")
+        made = (
+            f"{head}\nfor ({self.words}{first} = {start}; {first} < {begin}{whole}; "
+            f"{first} += {self.width}) {{\n{body}\n}}\n{tail}"
+        )
+        return old.rewritten(edited(old.function.body, {loop: (lines(made),)}))
+
+    def _tail(self, start: str) -> str:
+        before = self.loop.before
+        assert isinstance(before, Declare)
+        value = before.variables[0].value
+        assert value is not None
+        return self.old.show(self.loop, {value: text(start)})
+
+    def _body(self, items: Mapping[str, str], first: str, k: str, speller: Speller) -> str:
+        swaps: dict[Node, Node] = {}
+        before, after = [], []
+        for group in self.groups:
+            own, vector = items[group.array], group.vector(self.width)
+            at = speller.form(self._at(group.index, first))
+            before.append(f"alignas({self.width * group.size}) {group.kind} {own}[{self.width}];")
+            there = f"{group.array}[{at}]"
+            if group.does("load"):
+                before.append(
+                    f"*reinterpret_cast<{vector}*>({own}) = "
+                    f"*reinterpret_cast<const {vector}*>(&{there});"
+                )
+            if group.does("store"):
+                after.append(
+                    f"*reinterpret_cast<{vector}*>(&{there}) = "
+                    f"*reinterpret_cast<const {vector}*>({own});"
+                )
+            for access in group.accesses:
+                swaps[self._place(access.node)] = text(f"{own}[{k}]")
+        kept = self.old.show(self.loop.body, swaps)
+        inner = kept[1:-1].strip() if kept.startswith("{") else kept
+        used = self._used(swaps)
+        const = "" if "const" in self.words else "const "
+        count = [f"{const}{self.words}{self.variable.name} = {first} + {k};"] if used else []
+        return "\n".join(
+            [*before, "#pragma unroll", f"for (int {k} = 0; {k} < {self.width}; ++{k}) {{",
+             *count, inner, "}", *after]
+        )  # fmt: skip
+
+    def _used(self, swaps: Mapping[Node, Node]) -> bool:
+        """Whether the body asks for the counter still."""
+        body = edited(self.loop.body, swaps)
+        return any(
+            isinstance(e, Name) and e.variable is self.variable
+            for e in Effects(self.old).inside(body)
+        )
+
+    def _aligned(self, group: _Items, speller: Speller) -> str:
+        at = speller.form(self._named(group.index.without([self.axis.name])))
+        place = group.array if at == "0" else f"&{group.array}[{at}]"
+        return f"(size_t){place} % {self.width * group.size} == 0"
+
+    def _at(self, form: Polynomial, first: str) -> Polynomial:
+        """An index at the counter's value ``first``, which is at the start in round 0."""
+        start = self.axis.start
+        assert start is not None
+        return self._named(form.without([self.axis.name]) - start) + Polynomial.symbol(f"@{first}")
+
+    # -- names
+
+    def _named(self, form: Polynomial | None) -> Polynomial:
+        """A form over the kernel's own names for where its thread stands."""
+        assert form is not None
+        for axis, width in zip("xyz", self.old.block, strict=True):
+            if self._locals.get(axis) and width is not None:
+                form = index(form, axis, width) or form
+        return form
+
+    def _speller(self) -> Speller:
+        self._locals = _indices(self.old, self.effects, self.loop)
+        written = self.old.reading.written
+        steady = frozenset(a for a in self.old.reading.arrays if a not in written)
+        names = {f"@{axis}": name for axis, name in self._locals.items()}
+        return _Named(self.old.reading.symbols, names, steady=steady)
+
+
+class _Named(Speller):
+    """A name after ``@`` that is in no table stands for itself."""
+
+    def name(self, name: str) -> str | None:
+        return super().name(name) or (name[1:] if name.startswith("@") else None)
+
+
+def _indices(kernel: Kernel, effects: Effects, loop: Statement) -> dict[str, str]:
+    """The locals that hold where a thread stands along an axis, before a loop begins."""
+    found: dict[str, str] = {}
+    statements = [s for s in walk(kernel.function.body)]
+    for block in statements:
+        for declared in block.statements:
+            if not isinstance(declared, Declare) or declared.line > loop.line:
+                continue
+            around = block.statements
+            if not any(loop in set(walk(s)) for s in around[around.index(declared) :]):
+                continue
+            for variable in declared.variables:
+                if variable.value is None or variable.type.depth or variable.type.reference:
+                    continue
+                axis = axis_of(kernel, variable.value)
+                others = [s for s in kernel.function.body.body if declared not in set(walk(s))]
+                if axis and variable not in effects.changed(*others):
+                    found.setdefault(axis, variable.name)
+    return found

@@ -1,0 +1,116 @@
+"""Forms and conditions of a reading as C++, over names that hold where the text is put."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from optiml_magic.kernels.polynomial import Monomial, Polynomial
+from optiml_magic.kernels.symbols import (
+    Always,
+    Compare,
+    Condition,
+    Every,
+    Some,
+    Symbol,
+    Symbols,
+)
+
+_INFIX = frozenset({"/", "%", "&", "|", "^", ">>"})
+_FUNCTIONS = frozenset({"min", "max", "abs"})
+_DEEPEST = 12
+
+
+class Unspelled(Exception):  # noqa: N818  # it says what happened
+    """A form has a part that no text stands for: memory that changes, an unknown value."""
+
+
+class Speller:
+    """``names`` are what symbols are called; scalars and built-in variables keep their own.
+
+    ``wide`` computes products in 64 bits. Arrays in ``steady`` may be read again.
+    """
+
+    def __init__(
+        self,
+        symbols: Symbols,
+        names: Mapping[str, str],
+        *,
+        wide: bool = False,
+        steady: frozenset[str] = frozenset(),
+    ) -> None:
+        self.symbols = symbols
+        self.names = names
+        self.wide = wide
+        self.steady = steady
+
+    def form(self, form: Polynomial, depth: int = 0) -> str:
+        """A sum, its products in the order in which a person writes an index."""
+        if depth > _DEEPEST:
+            raise Unspelled("it is too long")
+        text = ""
+        for monomial, factor in sorted(form.terms, key=self._place):
+            product = self._product(monomial, abs(factor), depth)
+            sign = "-" if factor < 0 else "+"
+            text = f"{text} {sign} {product}" if text else f"{'-' if factor < 0 else ''}{product}"
+        return text or "0"
+
+    def factor(self, form: Polynomial) -> str:
+        """A form where a product may stand: in parentheses if it is a sum."""
+        text = self.form(form)
+        return f"({text})" if len(form.terms) > 1 or text.startswith("-") else text
+
+    def condition(self, condition: Condition) -> str:
+        """A test; raises Unspelled for one on what is no integer of the reading."""
+        match condition:
+            case Always(value=value):
+                return "true" if value else "false"
+            case Compare(op=op, form=form):
+                less = Polynomial.of({m: -c for m, c in form.terms if c < 0})
+                more = Polynomial.of({m: c for m, c in form.terms if c > 0})
+                if op == ">=" and dict(form.terms).get(()) == -1:
+                    return f"{self.form(less - Polynomial.constant(1))} < {self.form(more)}"
+                spelled = {">=": "<="}.get(op, op)
+                return f"{self.form(less)} {spelled} {self.form(more)}"
+            case Every(parts=parts):
+                return " && ".join(f"({self.condition(part)})" for part in parts)
+            case Some(parts=parts):
+                return " || ".join(f"({self.condition(part)})" for part in parts)
+        raise Unspelled("a test is no comparison of whole numbers")
+
+    def _product(self, monomial: Monomial, factor: int, depth: int) -> str:
+        words = sorted((self._word(name, depth) for name in monomial), key=len, reverse=True)
+        if factor != 1 or not words:
+            words.append(str(factor))
+        if self.wide and len(words) > 1:
+            words[0] = f"(size_t){words[0]}"
+        return " * ".join(words)
+
+    def name(self, name: str) -> str | None:
+        """What a symbol is called by its own name here."""
+        return self.names.get(name)
+
+    def _word(self, name: str, depth: int) -> str:
+        return self.name(name) or self._symbol(self.symbols[name], depth)
+
+    def _symbol(self, symbol: Symbol, depth: int) -> str:
+        if symbol.kind in ("scalar", "builtin"):
+            return symbol.name
+        if symbol.kind == "load" and symbol.array in self.steady and len(symbol.arguments) == 1:
+            return f"{symbol.array}[{self.form(symbol.arguments[0], depth + 1)}]"
+        if symbol.kind == "operation" and symbol.op in _INFIX and len(symbol.arguments) == 2:
+            sides = [self._side(argument, depth) for argument in symbol.arguments]
+            return f"({sides[0]} {symbol.op} {sides[1]})"
+        if symbol.kind == "operation" and symbol.op in _FUNCTIONS:
+            parts = ", ".join(self.form(argument, depth + 1) for argument in symbol.arguments)
+            return f"{symbol.op}({parts})"
+        raise Unspelled(f"`{symbol.name}` is not known there")
+
+    def _side(self, form: Polynomial, depth: int) -> str:
+        text = self.form(form, depth + 1)
+        return f"({text})" if len(form.terms) > 1 or (" " in text and text[0] != "(") else text
+
+    @staticmethod
+    def _place(term: tuple[Monomial, int]) -> tuple[bool, bool, int]:
+        """What is taken away after what is there, products before lone names, numbers last."""
+        monomial, factor = term
+        return factor < 0, not monomial, -len(monomial)
