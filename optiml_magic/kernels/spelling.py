@@ -39,7 +39,7 @@ class Speller:
         steady: frozenset[str] = frozenset(),
     ) -> None:
         self.symbols = symbols
-        self.names = names
+        self.names = dict(names)
         self.wide = wide
         self.steady = steady
 

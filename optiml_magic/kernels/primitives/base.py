@@ -13,6 +13,7 @@ from functools import cached_property, wraps
 from typing import Concatenate, ParamSpec
 
 from optiml_magic.kernels.editing import Swaps, edited
+from optiml_magic.kernels.operations import Operations
 from optiml_magic.kernels.printing import Printer, printed
 from optiml_magic.kernels.read import read
 from optiml_magic.kernels.reading import Axis, Reading
@@ -79,6 +80,10 @@ class Kernel:
         return read(
             self.unit, self.function, arguments, tuned=tuple(self.program.values), fixed=fixed
         )
+
+    def reading_operations(self) -> Operations:
+        """For forms that the reading itself has not made."""
+        return Operations(self.reading.symbols)
 
     @cached_property
     def block(self) -> tuple[int | None, int | None, int | None]:

@@ -16,11 +16,10 @@ from optiml_magic.kernels.expressions import Assign, Expr, Name, Step
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
-from optiml_magic.kernels.primitives.places import axis_of, index
+from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Condition
-from optiml_magic.kernels.tree import Declare, Loop, Statement, Variable, walk
+from optiml_magic.kernels.tree import Declare, Loop, Variable
 
 _WORDS = {
     ("float", 16): "float4", ("float", 8): "float2", ("double", 16): "double2",
@@ -86,6 +85,7 @@ class _Vectorising:
             case _:
                 raise NotLegal("where the loop begins is not in its head", loop.line)
         self.axis: Axis = axis
+        self._start, self._stop = axis.start, axis.stop
         self.variable: Variable = axis.variable
         self.groups = self._groups()
         if not self.groups:
@@ -143,9 +143,9 @@ class _Vectorising:
 
     def kernel(self) -> Kernel:
         old, loop, name = self.old, self.loop, self.variable.name
-        speller = self._speller()
-        start = speller.form(self._named(self.axis.start))
-        stop = speller.form(self._named(self.axis.stop))
+        speller = speller_before(old, self.effects, loop)
+        start = speller.form(speller.local(self._start))
+        stop = speller.form(speller.local(self._stop))
         whole, first, k = (old.fresh(n) for n in (f"whole_{name}", f"{name}_first", f"{name}_item"))
         items = {g.array: old.fresh(f"{g.array.replace('.', '_')}_items") for g in self.groups}
         length = stop if start == "0" else f"({stop} - ({start}))"
@@ -170,12 +170,12 @@ class _Vectorising:
         assert value is not None
         return self.old.show(self.loop, {value: text(start)})
 
-    def _body(self, items: Mapping[str, str], first: str, k: str, speller: Speller) -> str:
+    def _body(self, items: Mapping[str, str], first: str, k: str, speller: LocalSpeller) -> str:
         swaps: dict[Node, Node] = {}
         before, after = [], []
         for group in self.groups:
             own, vector = items[group.array], group.vector(self.width)
-            at = speller.form(self._at(group.index, first))
+            at = speller.form(self._at(group.index, first, speller))
             before.append(f"alignas({self.width * group.size}) {group.kind} {own}[{self.width}];")
             there = f"{group.array}[{at}]"
             if group.does("load"):
@@ -208,58 +208,12 @@ class _Vectorising:
             for e in Effects(self.old).inside(body)
         )
 
-    def _aligned(self, group: _Items, speller: Speller) -> str:
-        at = speller.form(self._named(group.index.without([self.axis.name])))
+    def _aligned(self, group: _Items, speller: LocalSpeller) -> str:
+        at = speller.form(speller.local(group.index.without([self.axis.name])))
         place = group.array if at == "0" else f"&{group.array}[{at}]"
         return f"(size_t){place} % {self.width * group.size} == 0"
 
-    def _at(self, form: Polynomial, first: str) -> Polynomial:
+    def _at(self, form: Polynomial, first: str, speller: LocalSpeller) -> Polynomial:
         """An index at the counter's value ``first``, which is at the start in round 0."""
-        start = self.axis.start
-        assert start is not None
-        return self._named(form.without([self.axis.name]) - start) + Polynomial.symbol(f"@{first}")
-
-    # -- names
-
-    def _named(self, form: Polynomial | None) -> Polynomial:
-        """A form over the kernel's own names for where its thread stands."""
-        assert form is not None
-        for axis, width in zip("xyz", self.old.block, strict=True):
-            if self._locals.get(axis) and width is not None:
-                form = index(form, axis, width) or form
-        return form
-
-    def _speller(self) -> Speller:
-        self._locals = _indices(self.old, self.effects, self.loop)
-        written = self.old.reading.written
-        steady = frozenset(a for a in self.old.reading.arrays if a not in written)
-        names = {f"@{axis}": name for axis, name in self._locals.items()}
-        return _Named(self.old.reading.symbols, names, steady=steady)
-
-
-class _Named(Speller):
-    """A name after ``@`` that is in no table stands for itself."""
-
-    def name(self, name: str) -> str | None:
-        return super().name(name) or (name[1:] if name.startswith("@") else None)
-
-
-def _indices(kernel: Kernel, effects: Effects, loop: Statement) -> dict[str, str]:
-    """The locals that hold where a thread stands along an axis, before a loop begins."""
-    found: dict[str, str] = {}
-    statements = [s for s in walk(kernel.function.body)]
-    for block in statements:
-        for declared in block.statements:
-            if not isinstance(declared, Declare) or declared.line > loop.line:
-                continue
-            around = block.statements
-            if not any(loop in set(walk(s)) for s in around[around.index(declared) :]):
-                continue
-            for variable in declared.variables:
-                if variable.value is None or variable.type.depth or variable.type.reference:
-                    continue
-                axis = axis_of(kernel, variable.value)
-                others = [s for s in kernel.function.body.body if declared not in set(walk(s))]
-                if axis and variable not in effects.changed(*others):
-                    found.setdefault(axis, variable.name)
-    return found
+        own = form.without([self.axis.name]) - self._start
+        return speller.local(own) + Polynomial.symbol(f"@{first}")

@@ -1,0 +1,242 @@
+"""Every loop as ``for (int k = 0; k < rounds; ++k)``: the shape that the other primitives take.
+
+What moves with the rounds, a counter or a pointer, keeps the value that it began with; where the
+body asks for it, the value of that round stands instead, and an element that a moving pointer leads
+to is written as an element of its array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from optiml_magic.kernels.changes import Change
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import Assign, Expr, Index, Literal, Name, Step, every
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.naming import speller_before
+from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.symbols import Compare
+from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, Variable
+
+_ONE = Polynomial.constant(1)
+
+
+@primitive
+def counted(kernel: Kernel, at: int) -> Kernel:
+    """The loop with this number, its rounds counted from 0."""
+    loop = loops_in(kernel.function.body)[at]
+    return _Counting(kernel, loop).kernel()
+
+
+def is_counted(axis: Axis, effects: Effects) -> bool:
+    """Whether a loop counts in its head alone, by one variable of its own."""
+    loop = axis.node
+    variable = axis.variable
+    declared = isinstance(loop.before, Declare) and loop.before.variables == (variable,)
+    if loop.kind != "for" or variable is None or not declared or loop.update is None:
+        return False
+    moving = {p.variable for p in every(loop.update) if isinstance(p, Name)}
+    return moving <= {variable} and variable not in effects.changed(loop.body)
+
+
+class _Counting:
+    def __init__(self, kernel: Kernel, loop: Loop) -> None:
+        self.old = kernel
+        self.loop = loop
+        self.effects = Effects(kernel)
+        axis = kernel.axes().get(loop)
+        if axis is None or not axis.exact:
+            reason = f": {axis.reason}" if axis is not None and axis.reason else ""
+            raise NotLegal(f"the rounds of the loop are not known{reason}", loop.line)
+        if axis.first:
+            raise NotLegal("the first round runs whatever its test says", loop.line)
+        self.axis: Axis = axis
+        self.name = kernel.fresh("k")
+        self.moving = self._moving()
+
+    def _moving(self) -> dict[Variable, tuple[Expr | None, bool]]:
+        """What steps by a fixed amount each round, by how much, and whether it counts down."""
+        loop = self.loop
+        own = self.effects.changed(loop.body)
+        reduced = {r.place for r in self.old.reading.reductions if self.axis.name in r.axes}
+        head: dict[Variable, list[Change]] = {}
+        if loop.update is not None:
+            head = self.effects.changed(Evaluate(None, loop.line, loop.update))
+        if loop.test is not None and self.effects.changed(Evaluate(None, loop.line, loop.test)):
+            raise NotLegal("the test of the loop changes something", loop.line)
+        found: dict[Variable, tuple[Expr | None, bool]] = {}
+        for variable, changes in {**own, **head}.items():
+            if variable.name in reduced and variable not in head:
+                continue
+            every_change = [*own.get(variable, []), *head.get(variable, [])]
+            one = every_change[0]
+            if len(every_change) != 1 or not one.always or one.op not in "+-":
+                if variable in head or variable is self.axis.variable:
+                    raise NotLegal(f"how `{variable.name}` moves is not followed", loop.line)
+                continue  # carried from round to round: nobody's business here
+            if self._still(one.value, own.keys() | head.keys()):
+                found[variable] = (one.value, one.op == "-")
+        return found
+
+    def _still(self, value: Expr | None, changed: object) -> bool:
+        if value is None:
+            return True
+        return all(
+            isinstance(e, Literal) or not isinstance(e, Name) or e.variable not in changed  # type: ignore[operator]
+            for e in every(value)
+        ) and not any(a.node in set(every(value)) for a in self.old.reading.accesses)
+
+    def kernel(self) -> Kernel:
+        loop = self.loop
+        speller = speller_before(self.old, self.effects, loop)
+        speller.names[self.axis.name] = self.name
+        self.speller = speller
+        rounds = speller.form(speller.local(self._rounds()))
+        last: list[Statement] = [*loop.body.body] if isinstance(loop.body, Block) else [loop.body]
+        dropped = self._updates(last)
+        swaps: dict[Node, Node] = {}
+        for statement in last:
+            if statement not in dropped:
+                self._replace(statement, swaps)
+        body = Block(None, loop.line, tuple(s for s in last if s not in dropped))
+        shown = self.old.show(edited(body, swaps) if swaps else body)
+        made: list[Statement] = []
+        if loop.before is not None:
+            made.append(loop.before)
+        made.append(lines(f"for (int {self.name} = 0; {self.name} < {rounds}; ++{self.name}) {shown}"))
+        made += self._after(rounds)
+        if isinstance(loop.before, Declare):
+            made = [Block(None, loop.line, tuple(made))] if self._clash(loop.before) else made
+        return self.old.rewritten(edited(self.old.function.body, {loop: tuple(made)}))
+
+    def _clash(self, before: Declare) -> bool:
+        """Whether a counter of the head would meet another of its name outside of the loop."""
+        names = {v.name for v in before.variables}
+        inside = self.effects.inside(self.loop)
+        return any(
+            isinstance(e, Name) and e.name in names and e not in inside
+            for e in self.effects.inside(self.old.function.body)
+        ) or any(
+            isinstance(s, Declare) and s is not before and names & {v.name for v in s.variables}
+            for s in _statements(self.old.function.body)
+        )
+
+    def _rounds(self) -> Polynomial:
+        """How many rounds there are, from the test of the loop; below one is none."""
+        parts = [*self.axis.test.conjuncts()]
+        test = parts[0] if len(parts) == 1 else None
+        form = test.form if isinstance(test, Compare) and test.op == ">=" else None
+        by = form.coefficient(self.axis.name) if form is not None else None
+        if form is None or by is None or by.value is None or by.value >= 0:
+            raise NotLegal("the number of rounds is not known", self.loop.line)
+        rest = form.without([self.axis.name])
+        if by.value == -1:
+            return rest + _ONE
+        step = -by.value
+        return self.old.reading_operations().operation(
+            "/", (rest + Polynomial.constant(step), Polynomial.constant(step))
+        )
+
+    def _updates(self, statements: list[Statement]) -> set[Statement]:
+        """The statements that only move something, at the end of the body."""
+        found: set[Statement] = set()
+        for statement in reversed(statements):
+            if not isinstance(statement, Evaluate):
+                break
+            expression = statement.expression
+            target = expression.target if isinstance(expression, Assign | Step) else None
+            if not isinstance(target, Name) or target.variable not in self.moving:
+                break
+            found.add(statement)
+        return found
+
+    def _replace(self, statement: Statement, swaps: dict[Node, Node]) -> None:
+        accesses = {a.node: a for a in self.old.reading.accesses if a.index is not None}
+        for top in statement.expressions:
+            self._expression(top, accesses, swaps)
+        for inner in statement.statements:
+            self._replace(inner, swaps)
+
+    def _expression(
+        self, expr: Expr, accesses: Mapping[Expr, Access], swaps: dict[Node, Node]
+    ) -> None:
+        access = accesses.get(expr)
+        if isinstance(expr, Assign) and access is not None and access.mode == "store":
+            self._element(expr.target, access, swaps)
+            self._expression(expr.value, accesses, swaps)
+            return
+        if access is not None and access.mode == "load" and not isinstance(expr, Assign | Step):
+            self._element(expr, access, swaps)
+            if expr in swaps:
+                return
+        match expr:
+            case Assign(target=Name(variable=v)) | Step(target=Name(variable=v)) if (
+                v in self.moving
+            ):
+                raise NotLegal(f"`{v.name}` moves within the round", self.loop.line)  # type: ignore[union-attr]
+            case Name(variable=v) if v in self.moving:
+                swaps[expr] = text(self._value(v))
+                return
+        for part in expr.parts:
+            self._expression(part, accesses, swaps)
+
+    def _element(self, place: Expr, access: Access, swaps: dict[Node, Node]) -> None:
+        """An element that a moving pointer leads to, as one of its array."""
+        names = {e.variable for e in every(place) if isinstance(e, Name)}
+        if not names & self.moving.keys():
+            return
+        array = self.old.reading.arrays.get(access.array)
+        pointers = any(v is not None and v.type.depth for v in names & self.moving.keys())
+        if not pointers and isinstance(place, Index):
+            return  # the counter in it is exchanged like any other
+        if array is None or access.index is None or array.element != access.element:
+            raise NotLegal("what a moving pointer leads to is not followed", access.line)
+        at = self.speller.form(self.speller.local(access.index))
+        swaps[place] = text(f"{access.array}[{at}]")
+
+    def _value(self, variable: Variable) -> str:
+        """What something that moves holds in a round."""
+        step, down = self.moving[variable]
+        by = self.name if step is None else f"{self.name} * {self._shown(step)}"
+        start = self._started(variable)
+        if start == "0" and not down:
+            return by
+        return f"{start} {'-' if down else '+'} {by}"
+
+    def _started(self, variable: Variable) -> str:
+        before = self.loop.before
+        if isinstance(before, Declare) and variable in before.variables:
+            value = variable.value
+            if isinstance(value, Literal):
+                return value.text
+        return variable.name
+
+    def _shown(self, step: Expr) -> str:
+        shown = self.old.show(Evaluate(None, 0, step)).removesuffix(";")
+        return shown if isinstance(step, Name | Literal) else f"({shown})"
+
+    def _after(self, rounds: str) -> list[Statement]:
+        """What moved, where somebody asks for it after the loop."""
+        inside = self.effects.inside(self.loop)
+        found: list[Statement] = []
+        for variable, (step, down) in self.moving.items():
+            own = isinstance(self.loop.before, Declare) and variable in self.loop.before.variables
+            asked = any(
+                isinstance(e, Name) and e.variable is variable and e not in inside
+                for e in self.effects.inside(self.old.function.body)
+            )
+            if own or not asked:
+                continue
+            by = "" if step is None else f" * {self._shown(step)}"
+            sign = "-" if down else "+"
+            found.append(lines(f"{variable.name} {sign}= max({rounds}, 0){by};"))
+        return found
+
+
+def _statements(statement: Statement) -> list[Statement]:
+    found = [statement]
+    for inner in statement.statements:
+        found += _statements(inner)
+    return found

@@ -1,0 +1,56 @@
+"""Forms spelled over the names that a kernel has at one of its loops."""
+
+from __future__ import annotations
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.places import axis_of, index
+from optiml_magic.kernels.spelling import Speller
+from optiml_magic.kernels.tree import Declare, Loop, walk
+
+
+class LocalSpeller(Speller):
+    """A name after ``@`` is a local: ``@row``; ``@x`` where a thread stands along x."""
+
+    kernel: Kernel
+
+    def name(self, name: str) -> str | None:
+        return super().name(name) or (name[1:] if name.startswith("@") else None)
+
+    def local(self, form: Polynomial) -> Polynomial:
+        """A form over the local that holds where a thread stands, if there is one."""
+        for axis, width in zip("xyz", self.kernel.block, strict=True):
+            if f"@{axis}" in self.names and width is not None:
+                form = index(form, axis, width) or form
+        return form
+
+
+def speller_before(kernel: Kernel, effects: Effects, loop: Loop) -> LocalSpeller:
+    """For forms that hold where a loop begins, and in it."""
+    written = kernel.reading.written
+    steady = frozenset(a for a in kernel.reading.arrays if a not in written)
+    names = {f"@{axis}": name for axis, name in _indices(kernel, effects, loop).items()}
+    speller = LocalSpeller(kernel.reading.symbols, names, steady=steady)
+    speller.kernel = kernel
+    return speller
+
+
+def _indices(kernel: Kernel, effects: Effects, loop: Loop) -> dict[str, str]:
+    """The locals that hold where a thread stands along an axis, before a loop begins."""
+    found: dict[str, str] = {}
+    for block in walk(kernel.function.body):
+        around = block.statements
+        for at, declared in enumerate(around):
+            if not isinstance(declared, Declare):
+                continue
+            if not any(loop in set(walk(s)) for s in around[at + 1 :]):
+                continue
+            others = [s for s in walk(kernel.function.body) if not s.statements and s is not declared]
+            for variable in declared.variables:
+                if variable.value is None or variable.type.depth or variable.type.reference:
+                    continue
+                axis = axis_of(kernel, variable.value)
+                if axis and variable not in effects.changed(*others):
+                    found.setdefault(axis, variable.name)
+    return found
