@@ -1,42 +1,49 @@
-"""What a rewrite rule is: a program and its findings in, whole new programs out."""
+"""What a rewrite rule is: a program and what is known of it in, ideas for new programs out."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.idea import Idea, Make
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from optiml_magic.model.finding import Action, Finding
+    from optiml_magic.model.refusal import Refusal
+    from optiml_magic.model.view import View
     from optiml_magic.source.program import Program
 
 
 class Rewrite(Protocol):
-    """One rule. Where it is not certain that the result means the same, it proposes nothing."""
+    """One rule. Where it is not certain that the result means the same, it refuses."""
 
     name: str  # what Action.rewrite of a finding calls it
 
-    def propose(self, program: Program, findings: Sequence[Finding]) -> Iterator[Proposal]: ...
+    def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
+        """Ideas for the program of ``view.step``, and why not for what it comes close to."""
 
 
-def proposal(
+def idea(
     rule: Rewrite,
-    text: str,
+    make: Make,
+    site: str,
     title: str,
     rationale: str,
     hypothesis: Hypothesis,
     *,
     prior: float,
     findings: Sequence[Finding] = (),
-) -> Proposal:
-    """A proposal whose prior a finding that names the rule lifts half of the way to certainty.
+    arithmetic: tuple[str, ...] = (),
+) -> Idea:
+    """An idea whose prior a finding that names the rule lifts half of the way to certainty.
 
-    It answers the finding that expects what the rule expects, else the first that names the rule;
-    where that says which metric should move, this is what will be tested.
+    ``site`` tells it from the rule's other ideas for the program, numbers included. It answers the
+    finding that expects what the rule expects, else the first that names the rule; where that says
+    which metric should move, this is what will be tested.
     """
+    key = f"{rule.name} {site}"
     asked = [
         (finding, action)
         for finding in findings
@@ -44,17 +51,21 @@ def proposal(
         if action.rewrite == rule.name
     ]
     if not asked:
-        return Proposal(text, title, rule.name, rationale, hypothesis, prior)
+        return Idea(
+            title, rule.name, make, key, rationale, hypothesis, prior, arithmetic=arithmetic
+        )
     agreeing = (pair for pair in asked if pair[1].metric == hypothesis.metric)
     finding, action = next(agreeing, asked[0])
-    return Proposal(
-        text,
+    return Idea(
         title,
         rule.name,
+        make,
+        key,
         rationale,
         _expected(action, hypothesis),
         round(prior + (1.0 - prior) / 2, 3),
         finding.tool,
+        arithmetic,
     )
 
 
