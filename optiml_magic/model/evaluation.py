@@ -10,6 +10,7 @@ from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.finding import Finding, RooflineClass
 from optiml_magic.model.hypothesis import HypothesisTest, untested
 from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.roofline import Standing
 from optiml_magic.model.verdict import Outcome, Verdict
 
@@ -41,10 +42,11 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Step:
-    """A candidate with its evaluation."""
+    """A candidate with its evaluation, and what the proposers would not do with it so far."""
 
     candidate: Candidate
     evaluation: Evaluation
+    refused: tuple[Refusal, ...] = ()
 
 
 @dataclass(frozen=True)

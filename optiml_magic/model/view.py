@@ -8,7 +8,6 @@ from functools import cached_property
 
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.facts import Facts
-from optiml_magic.model.refusal import Refusal
 
 
 def _unknown() -> Facts | None:
@@ -17,15 +16,11 @@ def _unknown() -> Facts | None:
 
 @dataclass(frozen=True)
 class View:
-    """The step to improve, the input kernel, and what became of ideas for the step so far.
-
-    ``tried`` are the steps that came of them, ``refused`` the reasons why others never got a text.
-    """
+    """The step to improve, the input kernel, and what was tried from the step already."""
 
     step: Step
     root: Step
     tried: tuple[Step, ...] = ()
-    refused: tuple[Refusal, ...] = ()
     find_facts: Callable[[], Facts | None] = field(default=_unknown, repr=False, compare=False)
 
     @cached_property

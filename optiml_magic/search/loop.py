@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
+from optiml_magic.model.refusal import Refusal
 
 Evaluate = Callable[[Sequence[Candidate]], Sequence[Evaluation]]
 
@@ -19,6 +20,10 @@ class Search(Protocol):
     @property
     def exhausted(self) -> bool:
         """Nothing is left to try."""
+
+    @property
+    def refused(self) -> Mapping[int, tuple[Refusal, ...]]:
+        """What the proposers would not do, by candidate."""
 
     def ask(self, count: int) -> list[Candidate]:
         """Up to ``count`` candidates to evaluate now."""
@@ -66,7 +71,9 @@ def run(
         if not steps:
             raise
         why = "interrupted"
-    return Trajectory(tuple(steps), why)
+    refused = search.refused
+    told = (replace(step, refused=refused.get(step.candidate.number, ())) for step in steps)
+    return Trajectory(tuple(told), why)
 
 
 def _ended(steps: list[Step], budget: Budget, elapsed: float, stop: Callable[[], bool]) -> str:

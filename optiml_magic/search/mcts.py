@@ -8,17 +8,19 @@ top of them.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.model.evaluation import Evaluation, Step
+from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.idea import Ideas
+from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
 from optiml_magic.search import backup, selection, widening
 from optiml_magic.search.tree import Node
 
-Expand = Callable[[View, int], Sequence[Proposal]]
-"""Edits of a step, best first; an empty answer, or nothing new, means that there are no more."""
+Expand = Callable[[View, int], Ideas]
+"""Ideas for a step, best first; if none of them becomes a new text there are no more."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,11 @@ class Mcts:
     def exhausted(self) -> bool:
         """Nothing is left to try: every node is closed."""
         return self._nodes[0].closed
+
+    @property
+    def refused(self) -> Mapping[int, tuple[Refusal, ...]]:
+        """What the proposers would not do so far, by the candidate that it was about."""
+        return {n.candidate.number: tuple(n.refused) for n in self._nodes if n.refused}
 
     def ask(self, count: int) -> list[Candidate]:
         """Up to ``count`` candidates to evaluate; fewer where too little is known yet."""
@@ -98,28 +105,30 @@ class Mcts:
         return None
 
     def _new_child(self, node: Node) -> Node | None:
-        if not node.untried and not node.spent:
-            self._refill(node)
-        if not node.untried:
+        proposal = self._next_text(node)
+        if proposal is None and not node.spent:
+            node.take(self._expand(self._view(node), self._policy.proposals))
+            proposal = self._next_text(node)
+            node.spent = proposal is None
+        if proposal is None:
             return None
-        candidate = Candidate(len(self._nodes), node.candidate.number, node.untried.popleft())
-        child = Node(candidate, node)
+        self._texts.add(proposal.text)
+        child = Node(Candidate(len(self._nodes), node.candidate.number, proposal), node)
         node.children.append(child)
         self._nodes.append(child)
         return child
 
-    def _refill(self, node: Node) -> None:
-        for proposal in self._expand(self._view(node), self._policy.proposals):
-            if proposal.text not in self._texts:
-                self._texts.add(proposal.text)
-                node.untried.append(proposal)
-        node.spent = not node.untried
+    def _next_text(self, node: Node) -> Proposal | None:
+        """The next idea that becomes a text which no candidate has yet."""
+        while node.untried:
+            idea = node.untried.popleft()
+            made = idea.make()
+            if isinstance(made, Refusal):
+                node.refused[made] = None
+            elif made not in self._texts:
+                return idea.proposal(made)
+        return None
 
     def _view(self, node: Node) -> View:
-        tried = tuple(_step(child) for child in node.children if child.evaluation)
-        return View(_step(node), _step(self._nodes[0]), tried)
-
-
-def _step(node: Node) -> Step:
-    assert node.evaluation is not None
-    return Step(node.candidate, node.evaluation)
+        tried = tuple(child.step for child in node.children if child.evaluation)
+        return View(node.step, self._nodes[0].step, tried)

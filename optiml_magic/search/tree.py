@@ -6,8 +6,10 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.candidate import Candidate
+from optiml_magic.model.evaluation import Evaluation, Step
+from optiml_magic.model.idea import Idea, Ideas
+from optiml_magic.model.refusal import Refusal
 
 
 @dataclass
@@ -15,15 +17,18 @@ class Node:
     """One candidate.
 
     ``visits`` counts finished simulations through this node, ``pending`` those in flight.
-    ``untried`` holds proposals that no child was made of yet; ``spent`` says that the proposers
-    have no more. ``closed`` nodes are never selected: failed, duplicated, or with nothing left
-    below them.
+    ``untried`` holds ideas that no child was made of yet, ``heard`` the keys of all that there
+    were; ``spent`` says that the proposers have no more. ``refused`` is what became of no idea, or
+    of one whose text could not be made. ``closed`` nodes are never selected: failed, duplicated, or
+    with nothing left below them.
     """
 
     candidate: Candidate
     parent: Node | None
     children: list[Node] = field(default_factory=list)
-    untried: deque[Proposal] = field(default_factory=deque)
+    untried: deque[Idea] = field(default_factory=deque)
+    heard: set[str] = field(default_factory=set)
+    refused: dict[Refusal, None] = field(default_factory=dict)
     evaluation: Evaluation | None = None
     visits: int = 0
     pending: int = 0
@@ -31,6 +36,20 @@ class Node:
     value_max: float = -1.0
     spent: bool = False
     closed: bool = False
+
+    @property
+    def step(self) -> Step:
+        """The candidate as it stands, once it is evaluated."""
+        assert self.evaluation is not None
+        return Step(self.candidate, self.evaluation, tuple(self.refused))
+
+    def take(self, answer: Ideas) -> None:
+        """Keep what a proposer's answer has that is new here."""
+        self.refused |= dict.fromkeys(answer.refused)
+        for idea in answer.ideas:
+            if idea.key not in self.heard:
+                self.heard.add(idea.key)
+                self.untried.append(idea)
 
     def path(self) -> Iterator[Node]:
         """This node and its ancestors up to the root."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from optiml_magic.model.candidate import text_digest
 from optiml_magic.model.hypothesis import Hypothesis
-from optiml_magic.model.idea import Idea, Make
+from optiml_magic.model.idea import Idea, Make, Ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,10 +26,14 @@ class Rewrite(Protocol):
         """Ideas for the program of ``view.step``, and why not for what it comes close to."""
 
 
+def ready(text: str) -> tuple[Make, str]:
+    """A text that a rule had to make to know that it can, and what tells it from others."""
+    return Ready(text), text_digest(text)
+
+
 def idea(
     rule: Rewrite,
-    make: Make,
-    site: str,
+    made: tuple[Make, str],
     title: str,
     rationale: str,
     hypothesis: Hypothesis,
@@ -39,10 +44,11 @@ def idea(
 ) -> Idea:
     """An idea whose prior a finding that names the rule lifts half of the way to certainty.
 
-    ``site`` tells it from the rule's other ideas for the program, numbers included. It answers the
-    finding that expects what the rule expects, else the first that names the rule; where that says
+    ``made`` is how its text is made, and what tells it from the rule's other ideas for the program:
+    the site and the numbers. It answers the finding that expects what the rule expects, else the first that names the rule; where that says
     which metric should move, this is what will be tested.
     """
+    make, site = made
     key = f"{rule.name} {site}"
     asked = [
         (finding, action)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optiml_magic.model.finding import Finding
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.accesses import accesses, pattern
 from optiml_magic.proposers.rewrites.affine import Affine
-from optiml_magic.proposers.rewrites.base import proposal
+from optiml_magic.proposers.rewrites.base import idea, ready
 from optiml_magic.proposers.rewrites.indices import (
     cooperative,
     helpers_see_threads,
@@ -31,7 +30,9 @@ from optiml_magic.source.expressions import Expression, Number, parse_expression
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from optiml_magic.model.candidate import Proposal
+    from optiml_magic.model.finding import Finding
+    from optiml_magic.model.idea import Idea
+    from optiml_magic.model.view import View
     from optiml_magic.source.program import Program
 
 _ONE = parse_expression("1")
@@ -42,8 +43,9 @@ class CoalesceMapping:
 
     name = "coalesce_mapping"
 
-    def propose(self, program: Program, findings: Sequence[Finding]) -> Iterator[Proposal]:
+    def propose(self, program: Program, view: View) -> Iterator[Idea]:
         """The plain swap, and the swap with blocks 32 wide where the kernel takes any block."""
+        findings = view.step.evaluation.findings
         for kernel, launch in launched(program):
             sizes = extents(program, launch)
             affine = Affine(kernel)
@@ -57,14 +59,14 @@ class CoalesceMapping:
                 for wide in (True, False):
                     text = _swapped(program, affine, launch, sizes, axis, wide=wide)
                     if text is not None:
-                        yield self._proposal(text, axis, findings, prior=prior - 0.05 * (not wide))
+                        yield self._idea(text, axis, findings, prior=prior - 0.05 * (not wide))
 
-    def _proposal(
+    def _idea(
         self, text: tuple[str, str], axis: int, findings: Sequence[Finding], *, prior: float
-    ) -> Proposal:
-        return proposal(
+    ) -> Idea:
+        return idea(
             self,
-            text[0],
+            ready(text[0]),
             f"swap threadIdx.x and threadIdx.{AXES[axis]}{text[1]}",
             "The lanes of a warp differ in threadIdx.x. Where that index is multiplied by a row's "
             "length, each lane touches a sector of its own; mapped to the unit stride, a warp's "

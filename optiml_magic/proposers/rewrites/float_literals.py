@@ -8,20 +8,21 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from optiml_magic.model.finding import Finding
 from optiml_magic.model.hypothesis import Hypothesis
-from optiml_magic.proposers.rewrites.base import proposal
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.proposers.rewrites.base import idea, ready
 from optiml_magic.proposers.rewrites.guards import bare
 from optiml_magic.proposers.rewrites.kernel import Kernel, builtin
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.syntax import Syntax, parse, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from tree_sitter import Node
 
-    from optiml_magic.model.candidate import Proposal
+    from optiml_magic.model.idea import Idea
+    from optiml_magic.model.view import View
     from optiml_magic.source.program import Program
 
 Kind = Literal["float", "integer", "literal", "unsure"]
@@ -45,19 +46,23 @@ class FloatLiterals:
 
     name = "float_literals"
 
-    def propose(self, program: Program, findings: Sequence[Finding]) -> Iterator[Proposal]:
-        """One proposal for the whole text, and none where anything is declared double."""
+    def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
+        """One idea for the whole text, and none where anything is declared double."""
         syntax = parse(program.text)
         found = _Demotion()
         for function in walk(syntax.root):
             if function.type == "function_definition" and _float_only(syntax, function):
                 _demote_function(Kernel(syntax, function), found)
-        if not found.edits or _declares_double(syntax):
+        if not found.edits:
+            return
+        declared = _declared_double(syntax)
+        if declared:
+            yield Refusal(self.name, "a declaration says double, which is taken for a wish", declared)
             return
         prior = 0.2 if found.casts else 0.6 if found.literals else 0.1
-        yield proposal(
+        yield idea(
             self,
-            apply(program.text, found.edits.values()),
+            ready(apply(program.text, found.edits.values())),
             _title(found),
             "A literal without f is a double: the operation around it is done in double precision, "
             "of which most chips do a fraction per clock, and converted back to float.",
@@ -68,7 +73,8 @@ class FloatLiterals:
                 (2.0, 100.0),
             ),
             prior=prior,
-            findings=findings,
+            findings=view.step.evaluation.findings,
+            arithmetic=_arithmetic(found),
         )
 
 
@@ -89,6 +95,12 @@ class _Demotion:
         self.casts += other.casts
 
 
+def _arithmetic(found: _Demotion) -> tuple[str, ...]:
+    """The float versions of functions are those that float arguments choose in any case."""
+    constants = ("double constants to float",) if found.literals else ()
+    return (*constants, *(("double casts to float",) if found.casts else ()))
+
+
 def _title(found: _Demotion) -> str:
     if not found.literals:
         return "call the float versions of math functions"
@@ -96,15 +108,15 @@ def _title(found: _Demotion) -> str:
     return f"write {', '.join(names[:3])}{' ...' if len(names) > 3 else ''} as float"
 
 
-def _declares_double(syntax: Syntax) -> bool:
-    """Whether anything but a cast says double: that is taken for a wish."""
+def _declared_double(syntax: Syntax) -> int:
+    """The first line on which anything but a cast says double; 0 where none does."""
     for node in walk(syntax.root):
         if node.type not in ("primitive_type", "type_identifier"):
             continue
         name = syntax.source(node)
         if name.startswith("double") and not _in_cast(node):
-            return True
-    return False
+            return node.start_point[0] + 1
+    return 0
 
 
 def _in_cast(node: Node) -> bool:
