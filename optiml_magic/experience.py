@@ -94,7 +94,14 @@ class Experience:
         step = view.step.candidate.digest
         roofline = view.step.evaluation.roofline or ""
         rows = [
-            (run, text_digest(f"{step} {i.key}"), i.answers, i.proposer, *_fields(setting), roofline)
+            (
+                run,
+                text_digest(f"{step} {i.key}"),
+                i.answers,
+                i.proposer,
+                *_fields(setting),
+                roofline,
+            )
             for i in found
         ]
         self._write("INSERT OR IGNORE INTO proposed VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
@@ -172,9 +179,7 @@ class Recorder:
         self._setting = setting
         self._evaluations: dict[int, Evaluation] = {}
 
-    def expand(
-        self, expand: Callable[[View, int], Ideas]
-    ) -> Callable[[View, int], Ideas]:
+    def expand(self, expand: Callable[[View, int], Ideas]) -> Callable[[View, int], Ideas]:
         """``expand`` whose ideas are remembered."""
 
         def recorded(view: View, count: int) -> Ideas:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.model.finding import Finding
@@ -14,7 +14,7 @@ MOST = 12  # that are shown of one program
 class Refusal:
     """One rule on one program; ``line`` counts from 1 in the program's text, 0 where it has none.
 
-    ``reason`` goes on after "not tried: ": a clause in lower case without a full stop.
+    ``reason`` is a clause or a noun in lower case without a full stop: what stands in the way.
     """
 
     rule: str
@@ -24,6 +24,12 @@ class Refusal:
     def __str__(self) -> str:
         place = f", line {self.line}" if self.line else ""
         return f"{self.rule}: {self.reason}{place}"
+
+
+Refused = Mapping[int, tuple[Refusal, ...]]
+"""What was refused, by the number of the candidate that it is about."""
+
+NOTHING: Refused = {}
 
 
 def foremost(

@@ -21,6 +21,7 @@ from optiml_magic.source.lexer import PreprocessorLine
 from optiml_magic.source.program import Program, parse_program
 
 _LONGEST = 200_000  # characters of a program
+_MOST_CHANGES = 4  # of the arithmetic, that are told of one draft
 _LARGEST_FACTOR = 1e6  # that is promised; what vanishes is infinitely lower
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -65,6 +66,7 @@ def idea(
         ),
         prior,
         draft.answers if draft.answers and draft.answers in tools else "",
+        tuple(one_line(words, 80) for words in (draft.arithmetic or [])[:_MOST_CHANGES]),
     )
 
 
@@ -72,7 +74,8 @@ def _factor(told: float | None) -> tuple[float, float]:
     """A model's factor as a range; one below 1 is meant as after over before."""
     if told is None or not math.isfinite(told) or told <= 0.0:
         return 1.0, 1.0
-    factor = min(max(told, 1.0 / told), _LARGEST_FACTOR)
+    factor = min(max(told, 1.0 / told), _MOST_CHANGES = 4  # of the arithmetic, that are told of one draft
+_LARGEST_FACTOR)
     return factor, factor
 
 

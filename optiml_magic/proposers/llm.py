@@ -59,6 +59,7 @@ class LlmProposer:
         temperature: float = 0.7,
         seed: int = 0,
         max_tokens: int = 8192,
+        exact: bool = False,
     ) -> None:
         self.name = one_line(f"llm:{llm.name}", 80)
         self.usage = Usage()
@@ -67,6 +68,7 @@ class LlmProposer:
         self._temperature = temperature
         self._seed = seed
         self._max_tokens = max_tokens
+        self._exact = exact
         self._failures = 0
         self._notes: deque[str] = deque(maxlen=_MOST_NOTES)
 
@@ -140,7 +142,7 @@ class LlmProposer:
         seed = self._seed + 1000 * view.step.candidate.number + len(view.tried)
         return Request(
             prompt.system(),
-            question or prompt.user(view, wanted),
+            question or prompt.user(view, wanted, exact=self._exact),
             answer.SCHEMA_NAME,
             answer.schema(),
             self._temperature,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
-from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.refusal import Refused
 
 Evaluate = Callable[[Sequence[Candidate]], Sequence[Evaluation]]
 
@@ -22,7 +22,7 @@ class Search(Protocol):
         """Nothing is left to try."""
 
     @property
-    def refused(self) -> Mapping[int, tuple[Refusal, ...]]:
+    def refused(self) -> Refused:
         """What the proposers would not do, by candidate."""
 
     def ask(self, count: int) -> list[Candidate]:
@@ -71,9 +71,7 @@ def run(
         if not steps:
             raise
         why = "interrupted"
-    refused = search.refused
-    told = (replace(step, refused=refused.get(step.candidate.number, ())) for step in steps)
-    return Trajectory(tuple(told), why)
+    return Trajectory(tuple(steps), why).told(search.refused)
 
 
 def _ended(steps: list[Step], budget: Budget, elapsed: float, stop: Callable[[], bool]) -> str:

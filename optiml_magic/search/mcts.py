@@ -8,13 +8,13 @@ top of them.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.idea import Ideas
-from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.refusal import Refusal, Refused
 from optiml_magic.model.view import View
 from optiml_magic.search import backup, selection, widening
 from optiml_magic.search.tree import Node
@@ -57,7 +57,7 @@ class Mcts:
         return self._nodes[0].closed
 
     @property
-    def refused(self) -> Mapping[int, tuple[Refusal, ...]]:
+    def refused(self) -> Refused:
         """What the proposers would not do so far, by the candidate that it was about."""
         return {n.candidate.number: tuple(n.refused) for n in self._nodes if n.refused}
 

@@ -57,7 +57,9 @@ class FloatLiterals:
             return
         declared = _declared_double(syntax)
         if declared:
-            yield Refusal(self.name, "a declaration says double, which is taken for a wish", declared)
+            yield Refusal(
+                self.name, "a declaration says double, which is taken for a wish", declared
+            )
             return
         prior = 0.2 if found.casts else 0.6 if found.literals else 0.1
         yield idea(
