@@ -24,9 +24,10 @@ _GRACE = 3.0  # seconds at the interpreter's exit; a notebook server kills its k
 class Handle(Generic[T]):
     """A search that runs in a thread of its own and prints nothing.
 
-    ``run`` gets a function to call with each step (and all refusals so far) and one that says whether to stop; what it
-    returns or raises is the handle's result. Closing the interpreter stops the search as ``stop``
-    does, and waits three seconds for it; its journal holds every finished evaluation either way.
+    ``run`` gets a function to call with each step and all refusals so far, and one that says
+    whether to stop; what it returns or raises is the handle's result. Closing the interpreter stops
+    the search as ``stop`` does, and waits three seconds for it; its journal holds every finished
+    evaluation either way.
     """
 
     def __init__(self, run: Callable[[Progress, Stop], T], *, name: str) -> None:

@@ -24,7 +24,7 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
-from optiml_magic.model.idea import Idea, Ideas, Make, Ready
+from optiml_magic.model.idea import Idea, Ideas, Make
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
 
@@ -245,17 +245,8 @@ def _restored(noted: Noted, makes: Callable[[], Mapping[str, Make]]) -> Idea:
         found = makes().get(noted.key)
         return found() if found else Refusal(told.proposer, "it no longer has this idea")
 
-    return Idea(
-        told.title,
-        told.proposer,
-        Ready(told.text) if told.text else make,
-        noted.key,
-        told.rationale,
-        told.hypothesis,
-        told.prior,
-        told.answers,
-        told.arithmetic,
-    )
+    idea = Idea.of(told)
+    return replace(idea, key=noted.key, make=idea.make if told.text else make)
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -43,22 +43,19 @@ class Idea:
     arithmetic: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        text: str,
-        title: str,
-        proposer: str,
-        rationale: str = "",
-        hypothesis: Hypothesis | None = None,
-        prior: float = 0.5,
-        answers: str = "",
-        arithmetic: tuple[str, ...] = (),
-    ) -> Idea:
+    def of(cls, proposal: Proposal) -> Idea:
         """An idea whose text is there already, which also identifies it."""
         return cls(
-            title, proposer, Ready(text), f"text {text_digest(text)}",
-            rationale, hypothesis, prior, answers, arithmetic,
-        )  # fmt: skip
+            proposal.title,
+            proposal.proposer,
+            Ready(proposal.text),
+            f"text {text_digest(proposal.text)}",
+            proposal.rationale,
+            proposal.hypothesis,
+            proposal.prior,
+            proposal.answers,
+            proposal.arithmetic,
+        )
 
     @property
     def text(self) -> str | None:

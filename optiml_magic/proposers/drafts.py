@@ -14,6 +14,7 @@ from itertools import pairwise
 from optiml_magic.binding import launched
 from optiml_magic.binding.interface import pairs
 from optiml_magic.errors import UsageError
+from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.idea import Idea
 from optiml_magic.proposers.answer import Draft, Replacement
@@ -53,7 +54,7 @@ def idea(
     text = _new_text(draft, parent.text)
     check(text, parent, root)
     expected = draft.hypothesis
-    return Idea.of(
+    told = Proposal(
         text,
         one_line(draft.title, 120) or "an edit without a title",
         proposer,
@@ -68,14 +69,14 @@ def idea(
         draft.answers if draft.answers and draft.answers in tools else "",
         tuple(one_line(words, 80) for words in (draft.arithmetic or [])[:_MOST_CHANGES]),
     )
+    return Idea.of(told)
 
 
 def _factor(told: float | None) -> tuple[float, float]:
     """A model's factor as a range; one below 1 is meant as after over before."""
     if told is None or not math.isfinite(told) or told <= 0.0:
         return 1.0, 1.0
-    factor = min(max(told, 1.0 / told), _MOST_CHANGES = 4  # of the arithmetic, that are told of one draft
-_LARGEST_FACTOR)
+    factor = min(max(told, 1.0 / told), _LARGEST_FACTOR)
     return factor, factor
 
 

@@ -119,7 +119,9 @@ class LlmProposer:
             except Unusable as why:
                 complaints.append(f"`{one_line(draft.title, 60)}`: {why}")
                 continue
-            if made.key not in {earlier.key for earlier in ideas}:
+            if self._exact and made.arithmetic:
+                complaints.append(f"`{made.title}`: no edit may change the arithmetic")
+            elif made.key not in {earlier.key for earlier in ideas}:
                 ideas.append(made)
         for complaint in complaints:
             self._note(view, complaint)

@@ -8,6 +8,7 @@ from optiml_magic.errors import SourceError
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.proposers.rewrites import REWRITES
+from optiml_magic.proposers.rewrites.base import answering
 from optiml_magic.source.program import parse_program
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class RuleProposer:
                 elif self._exact and found.arithmetic:
                     refused[_inexact(found)] = None
                 else:
-                    ideas.append(found)
+                    ideas.append(answering(found, view.step.evaluation.findings))
         return Ideas(tuple(sorted(ideas, key=lambda idea: -idea.prior)), tuple(refused))
 
 

@@ -27,7 +27,8 @@ def verify(
 ) -> Verdict:
     """The verdict over all cases; it stops at the first that fails.
 
-    ``difference`` says what is wrong all the same with outputs that are within the tolerance. An ``inspector`` is asked which thread wrote the first wrong element: a run more.
+    ``difference`` says what is wrong all the same with outputs that are within the tolerance. An
+    ``inspector`` is asked which thread wrote the first wrong element: a run more.
 
     Outputs hold a pattern that nobody can foretell and that differs from one launch to the next, so
     that an answer left behind by an earlier run cannot pass for a new one.

@@ -80,8 +80,6 @@ class Restrict:
     name = "restrict"
 
     def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
-        findings = view.step.evaluation.findings
-        asked = any(a.rewrite == self.name for f in findings for a in f.actions)
         if any(_POINTER.search(head) for head in _PARAMETERS.findall(program.text)):
             yield Idea(
                 "mark the pointers __restrict__",
@@ -90,8 +88,7 @@ class Restrict:
                 "restrict",
                 "The compiler may keep what it read, and read it through the read-only path.",
                 Hypothesis(READ_ONLY, "higher", "loads become read-only"),
-                prior=0.6 if asked else 0.3,
-                answers="missing_restrict" if asked else "",
+                prior=0.3,
             )
         else:
             yield Refusal(self.name, "no pointer parameter is without it")

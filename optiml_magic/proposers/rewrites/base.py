@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from optiml_magic.model.candidate import text_digest
 from optiml_magic.model.hypothesis import Hypothesis
-from optiml_magic.model.idea import Idea, Make, Ready
+from optiml_magic.model.idea import Idea
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class Rewrite(Protocol):
-    """One rule. Where it is not certain that the result means the same, it refuses."""
+    """One rule. Where it is not certain that the result means the same, it refuses.
+
+    Its ideas carry its name as their proposer. Findings that ask for it lift them: see answering.
+    """
 
     name: str  # what Action.rewrite of a finding calls it
 
@@ -26,52 +29,28 @@ class Rewrite(Protocol):
         """Ideas for the program of ``view.step``, and why not for what it comes close to."""
 
 
-def ready(text: str) -> tuple[Make, str]:
-    """A text that a rule had to make to know that it can, and what tells it from others."""
-    return Ready(text), text_digest(text)
+def answering(idea: Idea, findings: Sequence[Finding]) -> Idea:
+    """The idea with its prior lifted half of the way to certainty where a finding names the rule.
 
-
-def idea(
-    rule: Rewrite,
-    made: tuple[Make, str],
-    title: str,
-    rationale: str,
-    hypothesis: Hypothesis,
-    *,
-    prior: float,
-    findings: Sequence[Finding] = (),
-    arithmetic: tuple[str, ...] = (),
-) -> Idea:
-    """An idea whose prior a finding that names the rule lifts half of the way to certainty.
-
-    ``made`` is how its text is made, and what tells it from the rule's other ideas for the program:
-    the site and the numbers. It answers the finding that expects what the rule expects, else the first that names the rule; where that says
-    which metric should move, this is what will be tested.
+    It answers the finding that expects what the rule expects, else the first that names the rule;
+    where that says which metric should move, this is what will be tested.
     """
-    make, site = made
-    key = f"{rule.name} {site}"
     asked = [
         (finding, action)
         for finding in findings
         for action in finding.actions
-        if action.rewrite == rule.name
+        if action.rewrite == idea.proposer
     ]
-    if not asked:
-        return Idea(
-            title, rule.name, make, key, rationale, hypothesis, prior, arithmetic=arithmetic
-        )
+    hypothesis = idea.hypothesis
+    if not asked or hypothesis is None:
+        return idea
     agreeing = (pair for pair in asked if pair[1].metric == hypothesis.metric)
     finding, action = next(agreeing, asked[0])
-    return Idea(
-        title,
-        rule.name,
-        make,
-        key,
-        rationale,
-        _expected(action, hypothesis),
-        round(prior + (1.0 - prior) / 2, 3),
-        finding.tool,
-        arithmetic,
+    return replace(
+        idea,
+        hypothesis=_expected(action, hypothesis),
+        prior=round(idea.prior + (1.0 - idea.prior) / 2, 3),
+        answers=finding.tool,
     )
 
 

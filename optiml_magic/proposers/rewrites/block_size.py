@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.model.idea import Idea
 from optiml_magic.proposers.rewrites.affine import Affine
-from optiml_magic.proposers.rewrites.base import idea
 from optiml_magic.proposers.rewrites.blocks import tuned_block
 from optiml_magic.proposers.rewrites.launches import launched, relaunch
 from optiml_magic.source.edits import apply
@@ -16,7 +16,6 @@ from optiml_magic.source.program import Program, parse_program
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from optiml_magic.model.idea import Idea
     from optiml_magic.model.view import View
 
 _MOST = 6  # ideas of one program, nearest values first
@@ -29,16 +28,18 @@ class BlockSize:
 
     def propose(self, program: Program, view: View) -> Iterator[Idea]:
         """Neighbouring values of all tuned names, after turning literal extents into such names."""
+        del view
         bases = [program] if program.tunes else []
         bases += self._tuned(program)
         for at, base in enumerate(bases):
             for number, (values, title) in enumerate(_neighbours(base)):
                 if number == _MOST:
                     break
-                yield idea(
-                    self,
-                    (partial(_valued, base, values), f"{at}: {title}"),
+                yield Idea(
                     title,
+                    self.name,
+                    partial(_valued, base, values),
+                    f"{self.name} {at}: {title}",
                     "The block's shape decides how many warps fit a multiprocessor and how much "
                     "each block reuses; which is best depends on the chip, so it is measured.",
                     Hypothesis(
@@ -48,7 +49,6 @@ class BlockSize:
                         (1.0, 1.3),
                     ),
                     prior=0.35 - 0.03 * number,
-                    findings=view.step.evaluation.findings,
                 )
 
     def _tuned(self, program: Program) -> Iterator[Program]:

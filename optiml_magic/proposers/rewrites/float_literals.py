@@ -8,9 +8,10 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.idea import Idea
 from optiml_magic.model.refusal import Refusal
-from optiml_magic.proposers.rewrites.base import idea, ready
 from optiml_magic.proposers.rewrites.guards import bare
 from optiml_magic.proposers.rewrites.kernel import Kernel, builtin
 from optiml_magic.source.edits import Edit, apply
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-    from optiml_magic.model.idea import Idea
     from optiml_magic.model.view import View
     from optiml_magic.source.program import Program
 
@@ -31,8 +31,9 @@ _DOUBLE_LITERAL = re.compile(r"[-+]?(?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[e
 _FLOAT_LITERAL = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?[fF]")
 _INTEGERS = re.compile(r"(?:unsigned|signed|int|long|short|char|bool|size_t|u?int\d+_t|\s)+")
 _NAMES = (
-    "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt pow fabs fmax fmin fmod sin cos tan"
-    " sinh cosh tanh asin acos atan atan2 erf erfc floor ceil round trunc rint hypot fma copysign"
+    "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt pow fabs fmax fmin fmod sin cos "
+    "tan sinh cosh tanh asin acos atan atan2 erf erfc floor ceil round trunc rint hypot fma "
+    "copysign"
 )
 _FLOAT_NAMES = {name: name + "f" for name in _NAMES.split()}
 _SAME_NAME = frozenset({"max", "min", "abs", "__expf", "__logf", "__powf", "__sinf", "__cosf",
@@ -48,6 +49,7 @@ class FloatLiterals:
 
     def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
         """One idea for the whole text, and none where anything is declared double."""
+        del view
         syntax = parse(program.text)
         found = _Demotion()
         for function in walk(syntax.root):
@@ -62,21 +64,23 @@ class FloatLiterals:
             )
             return
         prior = 0.2 if found.casts else 0.6 if found.literals else 0.1
-        yield idea(
-            self,
-            ready(apply(program.text, found.edits.values())),
-            _title(found),
-            "A literal without f is a double: the operation around it is done in double precision, "
-            "of which most chips do a fraction per clock, and converted back to float.",
-            Hypothesis(
-                "smsp__inst_executed_pipe_fp64.sum",
-                "lower",
-                "the arithmetic stays in float",
-                (2.0, 100.0),
-            ),
-            prior=prior,
-            findings=view.step.evaluation.findings,
-            arithmetic=_arithmetic(found),
+        yield Idea.of(
+            Proposal(
+                apply(program.text, found.edits.values()),
+                _title(found),
+                self.name,
+                "A literal without f is a double: the operation around it is done in double "
+                "precision, of which most chips do a fraction per clock, and converted back to "
+                "float.",
+                Hypothesis(
+                    "smsp__inst_executed_pipe_fp64.sum",
+                    "lower",
+                    "the arithmetic stays in float",
+                    (2.0, 100.0),
+                ),
+                prior=prior,
+                arithmetic=_arithmetic(found),
+            )
         )
 
 

@@ -11,11 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.idea import Idea
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.proposers.rewrites.accesses import Access, accesses, pattern
 from optiml_magic.proposers.rewrites.affine import INTEGRAL, Affine
-from optiml_magic.proposers.rewrites.base import idea, ready
 from optiml_magic.proposers.rewrites.indices import cooperative, helpers_see_threads, only_global
 from optiml_magic.proposers.rewrites.kernel import Kernel, Variable, builtin
 from optiml_magic.proposers.rewrites.launches import extents, launched, recut, relaunch
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-    from optiml_magic.model.idea import Idea
     from optiml_magic.model.view import View
     from optiml_magic.source.directives import LaunchDirective
     from optiml_magic.source.program import Program
@@ -49,6 +49,7 @@ class WarpPerItem:
 
     def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
         """One idea for each kernel with a loop that reads consecutive elements."""
+        del view
         for kernel, launch in launched(program):
             try:
                 text, shared = _rewritten(program, kernel, launch)
@@ -56,22 +57,24 @@ class WarpPerItem:
                 yield Refusal(self.name, f"`{kernel.name}`: {why}")
                 continue
             counters = dict.fromkeys(loop.counter.name for loop in shared)
-            yield idea(
-                self,
-                ready(text),
-                f"a warp per item: 32 lanes share the loop over {', '.join(counters)}",
-                "Each thread walked along a row of its own, so the lanes of a warp read elements "
-                "that lie a row apart. With a warp per row, neighbouring lanes read neighbouring "
-                "elements, 32 times as many threads hide the latency, and shuffles add up.",
-                Hypothesis(
-                    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-                    "lower",
-                    "a warp reads 32 consecutive elements of one row",
-                    (1.5, 8.0),
-                ),
-                prior=0.78,
-                findings=view.step.evaluation.findings,
-                arithmetic=_arithmetic(shared),
+            yield Idea.of(
+                Proposal(
+                    text,
+                    f"a warp per item: 32 lanes share the loop over {', '.join(counters)}",
+                    self.name,
+                    "Each thread walked along a row of its own, so the lanes of a warp read "
+                    "elements that lie a row apart. With a warp per row, neighbouring lanes read "
+                    "neighbouring elements, 32 times as many threads hide the latency, and "
+                    "shuffles add up.",
+                    Hypothesis(
+                        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+                        "lower",
+                        "a warp reads 32 consecutive elements of one row",
+                        (1.5, 8.0),
+                    ),
+                    prior=0.78,
+                    arithmetic=_arithmetic(shared),
+                )
             )
 
 
