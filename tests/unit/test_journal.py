@@ -16,7 +16,7 @@ from optiml_magic.search.mcts import Mcts
 from tests.unit.search import toy
 
 HEADER = RunHeader(
-    SCHEMA, "r", "toy", "000000", "d", "ref", "rd", "toy", "cc", 0, 1, ("toy",), (), "od"
+    SCHEMA, "r", "toy", "000000", "d", "ref", "rd", "toy", "cc", 0, 1, ("toy",), (), False, "od"
 )
 
 
@@ -25,7 +25,7 @@ def search(journal: Journal, evaluated: list[int], batch: int = 1) -> Trajectory
         evaluated.extend(c.number for c in candidates)
         return toy.evaluate(candidates)
 
-    mcts = Mcts(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand))
+    mcts = Mcts(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand, toy.expand))
     evaluate = journal.remember_evaluate(counting)
     trajectory = run(mcts, evaluate, Budget(evaluations=20), batch=batch)
     journal.close()
@@ -74,7 +74,7 @@ def test_what_is_replayed_is_told(tmp_path: Path) -> None:
     search(Journal.create(path, HEADER), [])
     heard: list[int] = []
     journal = Journal.resume(path, HEADER)
-    mcts = Mcts(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand))
+    mcts = Mcts(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand, toy.expand))
     evaluate = journal.remember_evaluate(toy.evaluate, lambda c, _: heard.append(c.number))
     run(mcts, evaluate, Budget(evaluations=5))
     journal.close()

@@ -77,8 +77,7 @@ class SharedTile:
                 staged.text,
                 staged.title,
                 self.name,
-                why
-                + "The block loads a tile of the next rounds with neighbouring lanes on "
+                why + "The block loads a tile of the next rounds with neighbouring lanes on "
                 "neighbouring elements, and the threads then read it from shared memory.",
                 Hypothesis(
                     _SECTORS.format("ld"),
