@@ -127,12 +127,14 @@ def test_the_contract_has_the_promised_keys() -> None:
         "wall_seconds", "steps",
     }  # fmt: skip
     assert outcome["baseline"] == {"seconds": 4.0, "verdict": "passed"}
-    assert outcome["best"].keys() == {"seconds", "speedup", "interval", "title", "program"}
+    assert outcome["best"].keys() == {
+        "seconds", "speedup", "interval", "title", "program", "arithmetic", "largest_error",
+    }  # fmt: skip
     assert outcome["verdicts"] == {"passed": 2, "wrong": 1}
     assert outcome["steps"][2]["seconds"] is None
     assert outcome["steps"][1].keys() >= {
         "id", "parent", "title", "proposer", "verdict", "seconds", "reward", "findings",
-        "hypothesis",
+        "hypothesis", "arithmetic", "refused",
     }  # fmt: skip
 
 
