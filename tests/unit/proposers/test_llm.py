@@ -18,6 +18,7 @@ from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.idea import Idea
+from optiml_magic.model.refusal import Refusal
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.llm import LlmProposer
 from optiml_magic.proposers.mixture import mixed
@@ -349,6 +350,24 @@ def test_over_http_braces_and_percent_signs_arrive_unchanged() -> None:
         assert odd.rstrip("\n") in body["messages"][1]["content"]
         assert body["response_format"]["json_schema"]["name"] == "kernel_proposals"
     assert proposer.usage.completion_tokens == 14
+
+
+def test_over_http_an_exact_run_asks_for_the_bits_and_drops_what_says_otherwise() -> None:
+    frank = draft(title="b", program=SCALE.replace("2.0f", "2.1f"), arithmetic=["the factor"])
+    refused = replace(view().step, refused=(Refusal("tile", "there is no loop"),))
+    with serving(completed(says(GOOD, frank)), completed(says(frank))) as endpoint:
+        llm = OpenAILLM("toy", endpoint.url, "k-1", timeout=5.0)
+        proposer = LlmProposer(llm, exact=True)
+        (found,) = proposer.propose(replace(view(), step=refused), 4).ideas
+        loose = LlmProposer(llm).propose(view(), 4).ideas
+        llm.close()
+    assert found.text == BETTER
+    assert [idea.arithmetic for idea in loose] == [("the factor",)]
+    assert any("`b`: no edit may change the arithmetic" in note for note in proposer.notes)
+    first, second = (body["messages"][1]["content"] for body in endpoint.bodies)
+    assert "Every bit of every output" in first
+    assert "- tile: there is no loop" in first
+    assert "Every bit of every output" not in second
 
 
 JSON = st.recursive(
