@@ -7,7 +7,7 @@ makes, and the result is read anew, so that the next step sees what the compiler
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import Concatenate, ParamSpec
@@ -22,7 +22,7 @@ from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.tidying import tidied
 from optiml_magic.kernels.tree import Block, Function, Loop, Statement, walk
 from optiml_magic.kernels.unit import Unit, lift_program
-from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.model.facts import Facts, LaunchFacts
 from optiml_magic.source.directives import Directive, LaunchDirective
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.program import Program, parse_program
@@ -55,6 +55,7 @@ class Kernel:
     program: Program
     launch: LaunchDirective
     facts: LaunchFacts | None = None
+    chip: str = ""
 
     @cached_property
     def unit(self) -> Unit:
@@ -139,14 +140,17 @@ class Kernel:
         return replace(self, program=program, launch=found)
 
 
-def kernels(program: Program, facts: Mapping[str, LaunchFacts]) -> list[Kernel]:
-    """The kernels that one directive each launches; ``facts`` by what the directive calls them."""
+def kernels(program: Program, facts: Facts | None) -> list[Kernel]:
+    """The kernels that one directive each launches."""
     found = []
+    known = {launch.kernel: launch for launch in facts.launches} if facts is not None else {}
     for launch in program.launches:
         name, _ = split_name(launch.kernel or "")
         same = [d for d in program.launches if split_name(d.kernel or "")[0] == name]
         if len(same) == 1:
-            found.append(Kernel(program, launch, facts.get(launch.kernel or "")))
+            kernel = Kernel(program, launch, chip=facts.chip if facts is not None else "")
+            spelled = launch.kernel or kernel.function.name
+            found.append(replace(kernel, facts=known.get(spelled)))
     return found
 
 

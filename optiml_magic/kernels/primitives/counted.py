@@ -35,7 +35,9 @@ def is_counted(axis: Axis, effects: Effects) -> bool:
     loop = axis.node
     variable = axis.variable
     declared = isinstance(loop.before, Declare) and loop.before.variables == (variable,)
-    if loop.kind != "for" or variable is None or not declared or loop.update is None:
+    if loop.kind != "for" or variable is None or not declared or loop.update is None or (
+        variable.type.depth
+    ):
         return False
     moving = {p.variable for p in every(loop.update) if isinstance(p, Name)}
     return moving <= {variable} and variable not in effects.changed(loop.body)
@@ -103,7 +105,9 @@ class _Counting:
         body = Block(None, loop.line, tuple(s for s in last if s not in dropped))
         shown = self.old.show(edited(body, swaps) if swaps else body)
         made: list[Statement] = []
-        if loop.before is not None:
+        if isinstance(loop.before, Evaluate):  # in a head it has no semicolon of its own
+            made.append(lines(self.old.show(loop.before).rstrip(";") + ";"))
+        elif loop.before is not None:
             made.append(loop.before)
         made.append(lines(f"for (int {self.name} = 0; {self.name} < {rounds}; ++{self.name}) {shown}"))
         made += self._after(rounds)

@@ -63,6 +63,8 @@ def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, 
     if loop.kind != "for" or axis.variable is None or axis.scaled or axis.step is None:
         raise NotLegal("the loop does not count in steps", loop.line)
     changed = effects.changed(loop.body)
+    if axis.variable.type.depth:
+        raise NotLegal("a pointer counts its rounds", loop.line)
     if axis.variable in changed:
         raise NotLegal("its counter changes in the loop", loop.line)
     reductions = _reductions(kernel, axis, changed.keys(), loop)

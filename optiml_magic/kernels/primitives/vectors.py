@@ -66,7 +66,7 @@ class _Vectorising:
         self.loop = loop
         self.effects = Effects(kernel)
         axis = kernel.axes().get(loop)
-        if axis is None or not axis.exact or axis.variable is None:
+        if axis is None or not axis.exact or axis.variable is None or axis.variable.type.depth:
             raise NotLegal("the loop is not read", loop.line)
         step = axis.step.value if axis.step is not None else None
         if (

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
+from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.shared_tile import SharedTile
-from optiml_magic.proposers.rewrites.warp_per_item import WarpPerItem
 
 if TYPE_CHECKING:
     from optiml_magic.proposers.rewrites.base import Rewrite
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 REWRITES: tuple[Rewrite, ...] = (
     CoalesceMapping(),
     SharedTile(),
-    WarpPerItem(),
+    RowToLanes(),
     FloatLiterals(),
     BlockSize(),
 )

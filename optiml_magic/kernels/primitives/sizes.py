@@ -1,0 +1,61 @@
+"""What forms are at the sizes that are measured: for choosing numbers, never for what is legal."""
+
+from __future__ import annotations
+
+import math
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.symbols import Compare, Symbol
+
+
+def value(kernel: Kernel, form: Polynomial) -> int | None:
+    """A form at the measured sizes; None where it depends on more than these."""
+    total = 0
+    for monomial, factor in form.terms:
+        product = factor
+        for name in monomial:
+            known = _symbol(kernel, kernel.reading.symbols.table.get(name), name)
+            if known is None:
+                return None
+            product *= known
+        total += product
+    return total
+
+
+def rounds(kernel: Kernel, axis: Axis) -> int | None:
+    """How many rounds a loop has there; None where each thread may have its own number."""
+    parts = [*axis.test.conjuncts()]
+    if len(parts) != 1 or not isinstance(parts[0], Compare):
+        return None
+    by = parts[0].form.coefficient(axis.name)
+    if by is None or by.value is None or by.value >= 0:
+        return None
+    rest = value(kernel, parts[0].form.without([axis.name]))
+    return None if rest is None else max(0, rest // -by.value + 1)
+
+
+def threads(kernel: Kernel) -> int | None:
+    """The threads of the launch, in all."""
+    facts = kernel.facts
+    return None if facts is None else math.prod(facts.grid) * math.prod(facts.block)
+
+
+def _symbol(kernel: Kernel, symbol: Symbol | None, name: str) -> int | None:
+    facts = kernel.facts
+    if name in kernel.program.values:
+        return kernel.program.values[name]
+    if facts is not None and name in facts.scalars:
+        return int(facts.scalars[name])
+    if facts is not None and name in facts.fixed:
+        return facts.fixed[name]
+    if symbol is None or symbol.kind != "operation" or len(symbol.arguments) != 2:
+        return None
+    sides = [value(kernel, argument) for argument in symbol.arguments]
+    left, right = sides
+    if left is None or right is None:
+        return None
+    if symbol.op in ("/", "%") and right > 0:
+        return left // right if symbol.op == "/" else left % right
+    return {"min": min, "max": max}[symbol.op](left, right) if symbol.op in ("min", "max") else None

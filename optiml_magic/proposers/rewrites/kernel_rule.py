@@ -1,0 +1,85 @@
+"""A rule on the tree of a kernel: cheap sites, and text only for what is tried."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from optiml_magic.errors import SourceError
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
+from optiml_magic.kernels.spelling import Unspelled
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.idea import Idea
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.view import View
+from optiml_magic.source.program import Program
+
+Point = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place where a rule applies: ``apply`` makes the program, its numbers as tuned names.
+
+    ``points`` are values of these, the best by arithmetic first; each becomes an idea of its own
+    whose prior is a little less. An empty one keeps the values that the program comes with.
+    """
+
+    key: str
+    title: str
+    apply: Callable[[], Kernel | Refused]
+    prior: float
+    hypothesis: Hypothesis
+    points: tuple[Point, ...] = ({},)
+    arithmetic: tuple[str, ...] = ()
+
+
+class KernelRule(ABC):
+    """A member of the rules that looks at one launched kernel at a time."""
+
+    name: str  # what Action.rewrite of a finding calls it
+    teaches: str  # a paragraph: what the change does, and why it is faster
+
+    @abstractmethod
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        """Where the rule applies, and why not where it nearly does. Raises NotLegal for the rest."""
+
+    def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
+        """An idea for each point of each site."""
+        facts = view.facts
+        for kernel in kernels(program, facts):
+            try:
+                for found in self.sites(kernel):
+                    if isinstance(found, Refused):
+                        yield Refusal(self.name, found.reason, found.line)
+                    else:
+                        yield from self._ideas(kernel, found)
+            except NotLegal as reason:
+                yield Refusal(self.name, reason.reason, reason.line)
+            except Unspelled as reason:
+                yield Refusal(self.name, f"an index cannot be written anew: {reason}")
+
+    def _ideas(self, kernel: Kernel, site: Site) -> Iterator[Idea]:
+        for at, point in enumerate(site.points):
+            numbers = ", ".join(f"{name} = {value}" for name, value in point.items())
+            yield Idea(
+                title=f"{site.title}: {numbers}" if numbers else site.title,
+                proposer=self.name,
+                make=partial(self._make, site, point),
+                key=f"{self.name} {kernel.launch.kernel or ''} {site.key} {numbers}",
+                rationale=self.teaches,
+                hypothesis=site.hypothesis,
+                prior=round(site.prior - 0.04 * at, 3),
+                arithmetic=site.arithmetic,
+            )
+
+    def _make(self, site: Site, point: Point) -> str | Refusal:
+        made = site.apply()
+        if isinstance(made, Refused):
+            return Refusal(self.name, made.reason, made.line)
+        try:
+            return made.program.with_values(point).text if point else made.program.text
+        except SourceError as unfit:
+            return Refusal(self.name, unfit.message)
