@@ -28,6 +28,12 @@ def needed(kernel: Kernel, axis: str) -> Expression | None:
     return Expression(tree, str(Expression(tree, "")))
 
 
+def needed_form(kernel: Kernel, axis: str) -> Polynomial | None:
+    """The same as a form over the kernel's parameters."""
+    found = needed(kernel, axis)
+    return _form(found.tree) if found is not None else None
+
+
 def _below(
     kernel: Kernel, guard: tuple[Condition, ...], axis: str, width: int, bound: Polynomial
 ) -> bool:

@@ -1,0 +1,326 @@
+"""A loop whose rounds combine what belongs to a row with what belongs to a column.
+
+``C[i][j] += f(A[i][k], B[k][j])``: each load depends on one of the two indices of a thread and on the
+counter. Rows and columns are two axes of the launch, or the quotient and the rest of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from optiml_magic.kernels.expressions import Binary, Call, Cast, Expr, Literal, Name, Unary
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives import combine
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.grids import needed_form
+from optiml_magic.kernels.primitives.places import index
+from optiml_magic.kernels.reading import Access, Axis, Reduction
+from optiml_magic.kernels.symbols import Compare, Condition, Symbol
+from optiml_magic.kernels.tree import Declare, Evaluate, If, Leave, Loop, Variable, walk
+
+_ONE = Polynomial.constant(1)
+ROW, COLUMN = "@row", "@col"
+_KEEPING_ZERO = frozenset({"fabsf", "fabs", "abs", "sqrtf", "sqrt", "__half2float", "__float2half",
+                           "__int2float_rn", "float", "double"})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Loads of one form; ``form`` is over ``@row`` or ``@col``, whichever ``side`` is."""
+
+    array: str
+    kind: str
+    size: int
+    form: Polynomial
+    side: str
+    accesses: tuple[Access, ...]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The indices of an output as what the launch gives, and how many of each there are."""
+
+    rows: Polynomial
+    columns: Polynomial
+    flat: Polynomial | None  # the length of a row where a thread's one index is cut into two
+    swapped: bool  # whether rows lie along x of the launch
+
+
+class Contraction:
+    """The parts of such a kernel; raises NotLegal for any other."""
+
+    def __init__(self, kernel: Kernel, loop: Loop) -> None:
+        self.kernel = kernel
+        self.loop = loop
+        self.effects = Effects(kernel)
+        self.effects.straightforward()
+        axis = kernel.axes().get(loop)
+        if axis is None or not axis.exact:
+            raise NotLegal("the loop is not read", loop.line)
+        self.axis: Axis = axis
+        self._alone()
+        self.outputs = self._outputs()
+        self.reductions = self._reductions()
+        self.operands = tuple(self._operands())
+        if {o.side for o in self.operands} != {ROW, COLUMN}:
+            raise NotLegal("it combines no rows with columns", loop.line)
+        self._zero_beyond()
+        self._stores()
+
+    def _alone(self) -> None:
+        loop = self.loop
+        for other in loops_in(self.kernel.function.body):
+            if other is not loop and loop in set(loops_in(other.body)):
+                raise NotLegal("the loop is inside another", loop.line)
+        for statement in walk(loop.body):
+            if isinstance(statement, If | Loop | Leave):
+                raise NotLegal("what the loop does depends on more than its round", statement.line)
+        for other in loops_in(self.kernel.function.body):
+            leaves = any(isinstance(s, Leave) and s.kind == "return" for s in walk(other.body))
+            if leaves:
+                raise NotLegal("the kernel is left within a loop", other.line)
+
+    # -- where outputs are
+
+    def _outputs(self) -> Outputs:
+        kernel = self.kernel
+        widths = kernel.block
+        stores = [a for a in kernel.reading.accesses if a.mode != "load"]
+        if not stores:
+            raise NotLegal("it stores nothing")
+        names = kernel.reading.symbols.table
+        if widths[2] != 1 or None in widths or "threadIdx.z" in names:
+            raise NotLegal("its blocks are not of two dimensions at most")
+        flat = self._flat()
+        if flat is not None:
+            return flat
+        if widths[1] == 1 or "threadIdx.y" not in names:
+            raise NotLegal("its threads have one index")
+        x, y = needed_form(kernel, "x"), needed_form(kernel, "y")
+        if x is None or y is None:
+            raise NotLegal("its launch and its guards do not bound the outputs alike")
+        along_x = self._unit(stores[0], "@x")
+        along_y = self._unit(stores[0], "@y")
+        if along_y and not along_x:
+            return Outputs(x, y, None, swapped=True)
+        return Outputs(y, x, None, swapped=False)
+
+    def _unit(self, access: Access, name: str) -> bool:
+        form = self._two(access.index) if access.index is not None else None
+        by = form.coefficient(name) if form is not None else None
+        return by is not None and by.value == 1
+
+    def _two(self, form: Polynomial) -> Polynomial | None:
+        found: Polynomial | None = form
+        for axis, width in zip("xy", self.kernel.block, strict=False):
+            found = index(found, axis, width) if found is not None and width else None
+        return found
+
+    def _flat(self) -> Outputs | None:
+        """Rows and columns as ``t / n`` and ``t % n`` of a thread's one index ``t``."""
+        for symbol in self._quotients():
+            length = symbol.arguments[1]
+            whole = needed_form(self.kernel, "x")
+            rows = _over(whole, length) if whole is not None else None
+            if rows is None:
+                raise NotLegal("its launch and its guards do not bound the outputs alike")
+            return Outputs(rows, length, length, swapped=False)
+        return None
+
+    def _quotients(self) -> Iterator[Symbol]:
+        width = self.kernel.block[0]
+        for symbol in self.kernel.reading.symbols.table.values():
+            if symbol.op == "%" and len(symbol.arguments) == 2 and width is not None:
+                if index(symbol.arguments[0], "x", width) == Polynomial.symbol("@x"):
+                    yield symbol
+
+    def placed(self, form: Polynomial) -> Polynomial:
+        """A form over ``@row`` and ``@col``."""
+        out = self.outputs
+        if out.flat is not None:
+            terms = dict(form.terms)
+            for symbol in self.kernel.reading.symbols.table.values():
+                if symbol.op not in ("/", "%") or len(symbol.arguments) != 2:
+                    continue
+                of, by = symbol.arguments
+                if by != out.flat or index(of, "x", self.kernel.block[0] or 1) != (
+                    Polynomial.symbol("@x")
+                ):
+                    continue
+                name = ROW if symbol.op == "/" else COLUMN
+                terms = dict(_renamed(Polynomial.of(terms), symbol.name, name).terms)
+            found: Polynomial | None = index(Polynomial.of(terms), "x", self.kernel.block[0] or 1)
+            if found is not None:
+                flat = Polynomial.symbol(ROW) * out.flat + Polynomial.symbol(COLUMN)
+                by = found.coefficient("@x")
+                if by is None:
+                    raise NotLegal("an index is no sum of its parts", self.loop.line)
+                found = found.without(["@x"]) + by * flat
+        else:
+            found = self._two(form)
+            if found is not None:
+                x, y = (ROW, COLUMN) if out.swapped else (COLUMN, ROW)
+                found = _renamed(_renamed(found, "@x", x), "@y", y)
+        if found is None:
+            raise NotLegal("an index tells blocks from threads", self.loop.line)
+        return found
+
+    # -- what is combined
+
+    def _reductions(self) -> tuple[Reduction, ...]:
+        changed = self.effects.changed(self.loop.body)
+        known = {r.place: r for r in self.kernel.reading.reductions if self.axis.name in r.axes}
+        found = []
+        for variable in changed:
+            reduction = known.get(variable.name)
+            if reduction is None or reduction.op != "+":
+                raise NotLegal(f"`{variable.name}` is no sum", self.loop.line)
+            combine.supported(reduction)
+            found.append(reduction)
+        if not found:
+            raise NotLegal("the loop sums nothing", self.loop.line)
+        return tuple(found)
+
+    def variables(self) -> dict[str, Variable]:
+        """The locals that hold the sums."""
+        return {v.name: v for v in self.effects.changed(self.loop.body)}
+
+    def _operands(self) -> Iterator[Operand]:
+        symbols = self.kernel.reading.symbols
+        groups: dict[tuple[str, Polynomial], list[Access]] = {}
+        for access in self.effects.accesses(self.loop):
+            if access.index is None or access.mode != "load" or not symbols.known(access.index):
+                raise NotLegal("an access of the loop is not followed", access.line)
+            groups.setdefault((access.array, self.placed(access.index)), []).append(access)
+        for (array, form), accesses in groups.items():
+            kind = accesses[0].element
+            own = self.kernel.reading.arrays[array].element
+            sides = {ROW, COLUMN} & (form.symbols | symbols_inside(self, form))
+            if len(sides) != 1 or own != kind or not kind.size:
+                raise NotLegal("a load belongs to no row and no column alone", accesses[0].line)
+            if not {self.axis.name, *sides} <= form.symbols:
+                raise NotLegal("a load is the same in every round", accesses[0].line)
+            yield Operand(array, kind.name, kind.size, form, sides.pop(), tuple(accesses))
+        hidden = [a for a in self.effects.hidden() if self.axis.name in a.loops]
+        if hidden:
+            raise NotLegal("a function loads for it", hidden[0].line)
+
+    def _zero_beyond(self) -> None:
+        """Rounds beyond the last add nothing, where what they load is zero."""
+        loads = {access.node for operand in self.operands for access in operand.accesses}
+        lets = {
+            v: v.value for s in walk(self.loop.body) if isinstance(s, Declare) for v in s.variables
+        }
+        values = [value for r in self.reductions for value in r.values]
+        if not all(_zero(value, loads, lets) for value in values):
+            raise NotLegal("a round without elements would add something", self.loop.line)
+        for statement in walk(self.loop.body):
+            if isinstance(statement, Evaluate):
+                changed = self.effects.changed(statement)
+                if not changed.keys() <= set(self.variables().values()):
+                    raise NotLegal("a round changes more than its sums", statement.line)
+
+    def _stores(self) -> None:
+        for access in self.kernel.reading.accesses:
+            if access.mode == "load":
+                continue
+            if access.mode == "atomic":
+                raise NotLegal("it adds to what others hold", access.line)
+            for operand in self.operands:
+                if self.effects.same(operand.array, access.array):
+                    raise NotLegal("it reads what it writes", access.line)
+        for access in self.effects.hidden():
+            if access.mode != "load":
+                raise NotLegal("a function stores for it", access.line)
+
+    def guards(self, operand: Operand) -> list[Condition]:
+        """What must hold for an element to be there, of its own row or column alone."""
+        other = COLUMN if operand.side == ROW else ROW
+        test = {*self.axis.test.conjuncts(), self.axis.test}
+        found: list[Condition] = []
+        for condition in operand.accesses[0].guard:
+            for part in condition.conjuncts():
+                if part in test:
+                    continue
+                if not isinstance(part, Compare):
+                    raise NotLegal("a guard is no comparison of whole numbers", self.loop.line)
+                if self.outputs.flat is not None and _whole(self, part):
+                    continue
+                form = self.placed(part.form)
+                names = form.symbols | symbols_inside(self, form)
+                if operand.side in names and other in names:
+                    raise NotLegal("a guard ties rows to columns", self.loop.line)
+                if operand.side in names:
+                    found.append(Compare(part.op, form, part.roots))
+        bound = self.outputs.rows if operand.side == ROW else self.outputs.columns
+        own = bound - Polynomial.symbol(operand.side) - _ONE
+        limit = Compare(">=", own, frozenset())
+        return [limit, *(c for c in found if c != limit)]
+
+
+def symbols_inside(contraction: Contraction, form: Polynomial) -> frozenset[str]:
+    """The names in the operations of a form."""
+    table = contraction.kernel.reading.symbols
+    known = [name for name in form.symbols if name in table.table]
+    inside = frozenset[str]().union(*(table.inside(Polynomial.symbol(n)) for n in known))
+    if inside & {"threadIdx.x", "threadIdx.y", "blockIdx.x", "blockIdx.y"}:
+        raise NotLegal("an index is no sum of its parts", contraction.loop.line)
+    return inside
+
+
+def _whole(contraction: Contraction, part: Compare) -> bool:
+    """Whether a guard bounds the one index of a thread: by the product of rows and columns."""
+    out = contraction.outputs
+    form = index(part.form, "x", contraction.kernel.block[0] or 1)
+    assert out.flat is not None
+    bound = out.rows * out.columns - Polynomial.symbol("@x") - _ONE
+    return part.op == ">=" and form == bound
+
+
+def _renamed(form: Polynomial, old: str, new: str) -> Polynomial:
+    return Polynomial.of(
+        {tuple(sorted(new if n == old else n for n in m)): c for m, c in form.terms}
+    )
+
+
+def _over(form: Polynomial, by: Polynomial) -> Polynomial | None:
+    """A form over a product of sizes that divides each of its terms."""
+    if len(by.terms) != 1:
+        return None
+    (names, factor), found = by.terms[0], {}
+    for monomial, times in form.terms:
+        rest = list(monomial)
+        for name in names:
+            if name not in rest:
+                return None
+            rest.remove(name)
+        if times % factor:
+            return None
+        found[tuple(rest)] = times // factor
+    return Polynomial.of(found)
+
+
+def _zero(expr: Expr, loads: set[Expr], lets: dict[Variable, Expr | None]) -> bool:
+    """Whether an expression is zero where all that the loop loads is."""
+    if expr in loads:
+        return True
+    match expr:
+        case Literal(value=value):
+            return value == 0
+        case Name(variable=variable) if variable in lets:
+            value = lets[variable]  # type: ignore[index]
+            return value is not None and _zero(value, loads, lets)
+        case Cast(operand=operand) | Unary(op="-" | "+", operand=operand):
+            return _zero(operand, loads, lets)
+        case Binary(op="*", left=left, right=right):
+            return _zero(left, loads, lets) or _zero(right, loads, lets)
+        case Binary(op="+" | "-", left=left, right=right):
+            return _zero(left, loads, lets) and _zero(right, loads, lets)
+        case Call(function=name, arguments=(only,)) if name in _KEEPING_ZERO:
+            return _zero(only, loads, lets)
+        case Call(function="fmaf" | "fma" | "__fmaf_rn", arguments=(a, b, c)):
+            product = _zero(a, loads, lets) or _zero(b, loads, lets)
+            return product and (_zero(c, loads, lets) or isinstance(c, Name))
+    return False
