@@ -16,6 +16,7 @@ from optiml_magic.findings import Tool
 from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.facts import Facts
 from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Measurement
@@ -26,7 +27,9 @@ from optiml_magic.problem import Instance, Problem
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.profilers.levels import Levels
+from optiml_magic.source.program import parse_program
 from optiml_magic.verifiers import oracle
+from optiml_magic.verifiers.exact import Exactness
 from optiml_magic.verifiers.hazards import Inspection, Inspector, inspected
 from optiml_magic.verifiers.scrutiny import Scrutiny
 from optiml_magic.verifiers.verify import fresh_poison, judge, verify
@@ -65,12 +68,14 @@ class Evaluator:
         *,
         thorough: bool = False,
         hit_rates: HitRates = NO_EXPERIENCE,
+        exact: bool = False,
     ) -> None:
         self._problem = problem
         self._thorough = thorough  # every candidate as if it would win
         self._tools = tools
         self._instances = problem.instances
         self._diagnosis = Diagnosis(problem, tools.chip, tools.findings, tools.roofs, hit_rates)
+        self._exactness = Exactness(tools.device, tools.instructions) if exact else None
         self._seen: dict[str, Evaluation] = {}
         self._witness = tools.inspector if thorough else None  # of who wrote what is wrong
         self._scrutiny = Scrutiny(
@@ -159,6 +164,17 @@ class Evaluator:
             return judge(found, _AFTER)
         return (self._scrutiny.impossible(found) if number else None) or found
 
+    def facts(self, candidate: Candidate) -> Facts | None:
+        """What is known of a candidate once it is bound; None where it cannot be. Found once."""
+        number = candidate.number
+        if number not in self._diagnosis.facts:
+            prepared = self._prepare(candidate.text)
+            self._diagnosis.facts[number] = None
+            if isinstance(prepared, Prepared):
+                program = parse_program(candidate.text)
+                self._diagnosis.find(number, program, prepared.build, prepared.plans[0][1])
+        return self._diagnosis.facts[number]
+
     def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
         """Take in an evaluation made earlier, in a run that is resumed."""
         root = evaluation.measurement
@@ -228,6 +244,7 @@ class Evaluator:
             instructions=self._tools.instructions,
             notes=(*self._problem.notes, *prepared.notes),
             inspector=self._witness,
+            difference=self._exactness.difference if self._exactness else lambda _: "",
         )
         evaluation = Evaluation(number, prepared.identity, verdict)
         if verdict.passed:
@@ -266,6 +283,8 @@ class Evaluator:
             self._note(note)
         again = self._prepare(candidate.text)
         assert isinstance(again, Prepared)
+        if self._exactness:
+            self._exactness.learn(again.program, again.verified)
         notes = (*root.verdict.notes, told[0])
         return replace(root, identity=again.identity, verdict=replace(root.verdict, notes=notes))
 

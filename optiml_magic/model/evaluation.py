@@ -10,6 +10,7 @@ from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.finding import Finding, RooflineClass
 from optiml_magic.model.hypothesis import HypothesisTest, untested
 from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.refusal import Refusal, Refused
 from optiml_magic.model.roofline import Standing
 from optiml_magic.model.verdict import Outcome, Verdict
 
@@ -41,10 +42,11 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Step:
-    """A candidate with its evaluation."""
+    """A candidate with its evaluation, and what the proposers would not do with it so far."""
 
     candidate: Candidate
     evaluation: Evaluation
+    refused: tuple[Refusal, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,16 @@ class Trajectory:
         steps = tuple(_settled(step, found.get(step.candidate.number)) for step in self.steps)
         finalists = tuple(number for number in found if number)
         return replace(self, steps=steps, finalists=finalists)
+
+    def told(self, refused: Refused) -> Trajectory:
+        """With what was refused on each step so far."""
+        steps = (
+            replace(step, refused=refused[step.candidate.number])
+            if step.candidate.number in refused
+            else step
+            for step in self.steps
+        )
+        return replace(self, steps=tuple(steps))
 
     def lineage(self, step: Step) -> tuple[Step, ...]:
         """The path from the input kernel to ``step``, both included."""

@@ -296,7 +296,7 @@ class Trials:
                         f"`{check.name}` was right on the device, and read back it is not",
                         checks=checks,
                     )
-        differing = [n for n in readings[0] if not _same_bits(readings[0][n], readings[1][n])]
+        differing = [n for n in readings[0] if not same_bits(readings[0][n], readings[1][n])]
         notes = [f"`{name}` is not bitwise reproducible from run to run" for name in differing]
         return Verdict(Outcome.PASSED, "", checks=checks, notes=tuple(notes))
 
@@ -323,7 +323,7 @@ def _checked(buffer: Buffer, got: Array) -> OutputCheck:
     return compare(buffer.name, got, buffer.expected, buffer.tolerance, None)
 
 
-def _same_bits(one: Array, two: Array) -> bool:
+def same_bits(one: Array, two: Array) -> bool:
     """Number by number: the padding of a struct is nothing."""
     pairs = ((part(one, number), part(two, number)) for number in numbers(one.dtype))
     return all(np.array_equal(a.view(np.uint8), b.view(np.uint8)) for a, b in pairs)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -8,7 +9,8 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.finding import Action, Evidence, Finding
 from optiml_magic.model.measurement import Bound, Measurement
-from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict
 from optiml_magic.reports import contract, html, text
 from optiml_magic.reports.quantities import ratio, seconds
 from optiml_magic.reports.summary import Summary
@@ -127,12 +129,14 @@ def test_the_contract_has_the_promised_keys() -> None:
         "wall_seconds", "steps",
     }  # fmt: skip
     assert outcome["baseline"] == {"seconds": 4.0, "verdict": "passed"}
-    assert outcome["best"].keys() == {"seconds", "speedup", "interval", "title", "program"}
+    assert outcome["best"].keys() == {
+        "seconds", "speedup", "interval", "title", "program", "arithmetic", "largest_error",
+    }  # fmt: skip
     assert outcome["verdicts"] == {"passed": 2, "wrong": 1}
     assert outcome["steps"][2]["seconds"] is None
     assert outcome["steps"][1].keys() >= {
         "id", "parent", "title", "proposer", "verdict", "seconds", "reward", "findings",
-        "hypothesis",
+        "hypothesis", "arithmetic", "refused",
     }  # fmt: skip
 
 
@@ -145,3 +149,42 @@ def test_durations(value: float, shown: str) -> None:
 
 def test_ratios() -> None:
     assert (ratio(2.345), ratio(123.4)) == ("2.35x", "123x")
+
+
+def test_what_changed_of_the_arithmetic_is_said_with_the_error_and_the_allowed_one() -> None:
+    found = summary(4.0, 1.0)
+    root, step = found.trajectory.steps
+    check = OutputCheck("out", 9, 0, 0, 0, 3e-7, 1e-6, 2e-5, 1e-6)
+    near = OutputCheck("near", 9, 0, 0, 0, 2e-7, 1e-6, 1e-6, 1e-6)
+    changed = replace(step.candidate.proposal, arithmetic=("the order of additions",))
+    verdict = replace(step.evaluation.verdict, checks=(check, near))
+    step = Step(
+        replace(step.candidate, proposal=changed), replace(step.evaluation, verdict=verdict)
+    )
+    told = replace(found, trajectory=Trajectory((root, step), ""))
+    line = "changes the order of additions; largest error 2e-07, of `near`, 1e-06 allowed"
+    assert f"  arithmetic   {line}" in text.render(told)
+    assert line in html.fragment(told)
+    assert contract.optimized(told)["best"]["largest_error"] == {
+        "output": "near", "error": 2e-7, "allowed": 1e-6,
+    }  # fmt: skip
+    assert "no edit says that it changes any" in text.render(found)
+    exact = replace(told, exact=True)
+    assert "every bit as the input kernel has it, as --exact asks" in text.render(exact)
+
+
+def test_what_was_not_tried_is_told_of_the_best_and_of_the_input_each_once() -> None:
+    found = summary(4.0, 1.0)
+    refused = [Refusal("tile", f"{EVIL} {number}", number) for number in range(20)]
+    told = found.trajectory.told({0: tuple(refused), 1: (*refused[:2], Refusal("swap", "no axis"))})
+    shown = text.render(replace(found, trajectory=told))
+    assert "not tried on the best program:" in shown
+    assert "not tried on the input kernel:" in shown
+    assert shown.count("  tile: ") == 2 + 12
+    assert "  swap: no axis" in shown
+    page = html.fragment(replace(found, trajectory=told))
+    assert "Not tried" in page
+    assert EVIL not in page
+    steps = contract.optimized(replace(found, trajectory=told))["steps"]
+    assert len(steps[0]["refused"]) == 20
+    assert steps[1]["refused"][2] == {"rule": "swap", "reason": "no axis", "line": 0}
