@@ -266,7 +266,7 @@ class Evaluator:
             self._note(note)
         again = self._prepare(candidate.text)
         assert isinstance(again, Prepared)
-        notes = (*root.verdict.notes, told[0])
+        notes = (*root.verdict.notes, told[0], *again.notes)
         return replace(root, identity=again.identity, verdict=replace(root.verdict, notes=notes))
 
     def _challenged(self, evaluation: Evaluation, prepared: Prepared) -> Evaluation:
