@@ -68,7 +68,7 @@ class Diagnosis:
         build, job = run
         program = parse_program(candidate.text)
         roofs = self._roofs()
-        facts = self._facts(program, build, job.plan)
+        facts = self._facts(program, job.plan)
         subject = Subject(self._chip, roofs, measured, program, build, job.plan, facts)
         root = self._measured.get(0) or measured
         standing = stand(measured, self._work(root), roofs)
