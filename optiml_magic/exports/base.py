@@ -55,6 +55,11 @@ class Step:
         """The name expression: a kernel, or an instance of a template."""
         return self.directive.kernel or self.kernel.name
 
+    @property
+    def bare_name(self) -> str:
+        """The kernel's name without its namespace."""
+        return self.kernel.name.rpartition("::")[2]
+
 
 @dataclass(frozen=True)
 class Round:

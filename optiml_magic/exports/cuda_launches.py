@@ -83,23 +83,26 @@ class CudaLaunches:
         choice = "".join(f"({text}) ? {at} : " for at, text in enumerate(texts))
         yield f"const int {chosen} = {choice}{len(texts)};"
         for at, step in enumerate(place):
-            unfit = self.fresh("unfit")
+            unfit = self.fresh(f"{step.bare_name}_unfit")
             yield f"bool {unfit} = false;"
-            calls.append((yield from self._configured(step, replace(self.spell, flag=unfit))))
+            spell = replace(self.spell, flag=unfit)
+            calls.append((yield from self._configured(step, spell, f"{step.bare_name}_")))
             yield f"if ({chosen} == {at} && {unfit}) {self.spell.flag} = true;"
         return _Place(chosen, tuple(calls))
 
-    def _configured(self, step: Step, spell: CExpressions) -> Generator[str, None, _Configured]:
+    def _configured(
+        self, step: Step, spell: CExpressions, prefix: str = ""
+    ) -> Generator[str, None, _Configured]:
         """Grid, block, shared memory and computed arguments of a launch as constants."""
         directive = step.directive
-        grid, block = self.fresh("grid"), self.fresh("block")
+        grid, block = self.fresh(f"{prefix}grid"), self.fresh(f"{prefix}block")
         yield f"const dim3 {grid}({self._axes(directive.grid, _GRID, spell)});"
         yield f"const dim3 {block}({self._axes(directive.block, _BLOCK, spell)});"
         if math.prod(self.what.constants(directive.block) or (1025,)) > 1024:
             yield f"if ({block}.x * {block}.y * {block}.z > 1024) {spell.flag} = true;"
         shared = "0"
         if directive.shared is not None:
-            shared = self.fresh("shared")
+            shared = self.fresh(f"{prefix}shared")
             yield f"const long long {shared} = {spell.text(directive.shared)};"
             yield f"if ({shared} < 0 || {shared} > 2147483647) {spell.flag} = true;"
         arguments: list[str | None] = []
@@ -109,7 +112,7 @@ class CudaLaunches:
                 continue
             text = self._scalar(parameter, expression, spell)
             if expression.name is None or text != expression.name:
-                name = self.fresh(parameter.name)
+                name = self.fresh(f"{prefix}{parameter.name}")
                 yield f"const {parameter.ctype} {name} = {text};"
                 text = name
             arguments.append(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -36,7 +37,8 @@ class CupyLaunches:
         self.spell.used.add("_launch")
         for group in self.what.rounds:
             for place in group.places:
-                yield from self._one_of(place, self._prepared)
+                prefixed = len(place) > 1
+                yield from self._one_of(place, partial(self._prepared, prefixed=prefixed))
 
     def launched(self, group: Round) -> Iterator[str]:
         """The calls of a round."""
@@ -69,8 +71,9 @@ class CupyLaunches:
             yield f"{word} {self.spell.condition(condition)}:" if condition else "else:"
             yield from (f"    {line}" for line in written(step))
 
-    def _prepared(self, step: Step) -> Iterator[str]:
-        grid, block = self.fresh("grid"), self.fresh("block")
+    def _prepared(self, step: Step, *, prefixed: bool) -> Iterator[str]:
+        prefix = f"{step.bare_name}_" if prefixed else ""
+        grid, block = self.fresh(f"{prefix}grid"), self.fresh(f"{prefix}block")
         self._extents[step.directive.start] = grid, block
         for variable, what, parts in (
             (grid, "grid", step.directive.grid),
