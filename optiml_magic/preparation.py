@@ -18,6 +18,7 @@ from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.problem import Instance, Problem
 from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.program import Program, parse_program
+from optiml_magic.verifiers.branches import only_where
 from optiml_magic.verifiers.compiled import Compiled
 from optiml_magic.verifiers.identity import identity
 from optiml_magic.verifiers.trials import Trials
@@ -76,6 +77,7 @@ class Prepared:
     plans: tuple[tuple[Instance, LaunchPlan], ...]
     identity: str
     notes: tuple[str, ...] = ()
+    only_where: tuple[str, ...] = ()  # it requires of the sizes, and the input kernel does not
 
     @property
     def build(self) -> Build:
@@ -136,7 +138,8 @@ class Preparation:
         if skipped:
             notes = (f"its `require` leaves {skipped} other sets of inputs out", *notes)
         same = identity(self._problem, runnable, [plan for _, plan in plans])
-        return Prepared(runnable, plans, same, notes)
+        narrower = only_where(program, self._problem.program)
+        return Prepared(runnable, plans, same, notes, narrower)
 
     def _refused(self, failure: CompileFailure) -> Verdict:
         first = failure.errors[0]

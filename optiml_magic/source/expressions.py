@@ -298,8 +298,7 @@ def _mentions(node: Node) -> frozenset[tuple[str, bool]]:
 def _substituted(node: Node, values: Mapping[str, int]) -> Node:
     match node:
         case Name(name) if name in values:
-            value = values[name]
-            return Number(value) if value >= 0 else Unary("-", Number(-value))
+            return Number(values[name])
         case Unary(op, operand):
             return Unary(op, _substituted(operand, values))
         case Binary(op, left, right):

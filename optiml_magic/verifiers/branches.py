@@ -36,6 +36,13 @@ def unreached(
     return tuple(launch for launch in every if launch.start not in places)
 
 
+def only_where(program: Program, root: Program) -> tuple[str, ...]:
+    """The conditions on sizes that a program requires and the input program ``root`` does not."""
+    conditions = [d.condition.substituted(program.values) for d in program.requires]
+    known = [d.condition.substituted(root.values) for d in root.requires]
+    return tuple(str(c) for c in conditions if (c.names or c.arrays) and c not in known)
+
+
 def compared(program: Program) -> tuple[int, ...]:
     """The numbers above 1 that conditions compare with or divide by, the smallest first."""
     found = {
@@ -78,6 +85,8 @@ def own(
     defines: Mapping[str, str],
 ) -> bool:
     """Whether the program is the input program ``root`` wherever one of these launches runs."""
+    if program == root:
+        return True
     steps = grouped(launched(program, defines), lambda pair: pair[0])
     originals = grouped(launched(root, defines), lambda pair: pair[0])
     if len(steps) != len(originals) or not _same_start(program, root):
