@@ -8,13 +8,14 @@ from dataclasses import replace
 from optiml_magic.ptx.nouns import Call, Function, Instruction, Label, PtxModule
 
 _WORD = re.compile(r"[\w$]+")
+_SCOPE = re.compile(r"#\d+")  # behind a name that the parser made the module's only one
 
 
 def same_kernel(one: PtxModule, other: PtxModule, name: str) -> bool:
     """Whether the kernel of that lowered name computes the same, instruction by instruction.
 
-    Lines and the numbers of labels do not count. A kernel that calls through a pointer is the same
-    as no other: what it reaches is not known.
+    Lines and the numbers of labels and scopes do not count. A kernel that calls through a pointer
+    is the same as no other: what it reaches is not known.
     """
     if any(name not in module.functions for module in (one, other)):
         return False
@@ -54,4 +55,6 @@ def _spelled(function: Function) -> str:
         for item in function.body
     ]
     text = repr(replace(function, body=bare))
+    scopes = {scope: f"#{n}" for n, scope in enumerate(dict.fromkeys(_SCOPE.findall(text)))}
+    text = _SCOPE.sub(lambda scope: scopes[scope[0]], text)
     return _WORD.sub(lambda word: numbers.get(word[0], word[0]), text)
