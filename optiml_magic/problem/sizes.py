@@ -130,7 +130,7 @@ def near(given: Sizes, numbers: Sequence[int]) -> Iterator[tuple[dict[str, int],
         found.append({n: size // divisor * divisor or size for n, size in given.items()})
         for name, size in given.items():
             found += [{**whole, name: n} for n in (size // divisor * divisor, size - 1) if n > 0]
-    distinct = [sizes for at, sizes in enumerate(found) if sizes not in found[:at]]
+    distinct = [sizes for at, sizes in enumerate(found) if sizes not in (whole, *found[:at])]
     yield from ((sizes, _SEED + 300 + at) for at, sizes in enumerate(distinct))
     yield from large(given)
 
