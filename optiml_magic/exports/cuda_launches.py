@@ -134,7 +134,7 @@ class CudaLaunches:
     def _scalar(self, parameter: Parameter, expression: Expression, spell: CExpressions) -> str:
         """A by-value argument in its parameter's type; what does not fit is noted."""
         name, kind = expression.name, np.dtype(parameter.dtype).kind if parameter.dtype else ""
-        if name in self.scalars and self.scalars[name] == parameter.ctype:
+        if name is not None and self.scalars.get(name) == parameter.ctype:
             return name
         if name is not None and kind not in ("i", "u"):
             value = name if name in self.scalars else spell.text(expression)

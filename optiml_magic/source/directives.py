@@ -77,10 +77,10 @@ class LaunchDirective(Directive):
         if self.condition is not None:
             tree = Binary("&&", self.condition.tree, condition.tree)
             both = Expression(tree, str(Expression(tree, "")))
-        place = {"otherwise": self.otherwise, "repeat": self.repeat, "line": self.line}
+        first = replace(fast, repeat=self.repeat, otherwise=self.otherwise, line=self.line)
         own = self.repeat is not None and self.repeat.line == self.line
         return (
-            replace(fast, condition=both, **place),
+            replace(first, condition=both),
             replace(self, otherwise=True, repeat=None if own else self.repeat),
         )
 
