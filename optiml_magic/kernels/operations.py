@@ -82,7 +82,8 @@ class Operations:
             return False
         parts = [self.symbols[name] for name in form.symbols]
         return any(
-            (part.op == "wrap" or part.kind == "select") and (part.high is None or part.high >= _FAR)
+            (part.op == "wrap" or part.kind == "select")
+            and (part.high is None or part.high >= _FAR)
             for part in parts
         )
 

@@ -26,7 +26,8 @@ _ROUND = (64, 128)  # for kernels that can do multiples of something alone
 _BEYOND = (65, 129, 257)  # the first of another tile or block
 _EVEN = (34, 100)  # whole vectors of 2 and not of 4, of 4 and not of 8
 _FEW = 1 << 18  # elements of an array that has every size as an axis
-_MOST = 12  # sets of sizes around the numbers of a condition
+_MOST_AROUND = 24  # sets of sizes for the numbers of a condition
+_MOST_NEAR = 12  # these cost as much as a verification
 _LARGEST_DIVISOR = 64
 _SEED = 1000  # of the first set of inputs; those of the given sizes count from 0
 
@@ -119,7 +120,7 @@ def around(given: Sizes, numbers: Sequence[int]) -> Iterator[tuple[dict[str, int
             found += [{**level, name: n} for n in (number, number + 1, number - 1) if n <= size]
     few = [sizes for sizes in found if math.prod(sizes.values()) <= _FEW]
     distinct = [sizes for at, sizes in enumerate(few) if sizes not in few[:at]]
-    yield from ((sizes, _SEED + 200 + at) for at, sizes in enumerate(distinct[:_MOST]))
+    yield from ((sizes, _SEED + 200 + at) for at, sizes in enumerate(distinct[:_MOST_AROUND]))
 
 
 def near(given: Sizes, numbers: Sequence[int]) -> Iterator[tuple[dict[str, int], int]]:
@@ -131,7 +132,7 @@ def near(given: Sizes, numbers: Sequence[int]) -> Iterator[tuple[dict[str, int],
         for name, size in given.items():
             found += [{**whole, name: n} for n in (size // divisor * divisor, size - 1) if n > 0]
     distinct = [sizes for at, sizes in enumerate(found) if sizes not in (whole, *found[:at])]
-    yield from ((sizes, _SEED + 300 + at) for at, sizes in enumerate(distinct))
+    yield from ((sizes, _SEED + 300 + at) for at, sizes in enumerate(distinct[:_MOST_NEAR]))
     yield from large(given)
 
 
