@@ -1,0 +1,36 @@
+"""What the rules offer for a program: the one place that knows how they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from optiml_magic.proposers.rewrites import REWRITES
+from optiml_magic.source.program import parse_program
+
+NAMES = tuple(rule.name for rule in REWRITES)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A program that a rule makes of another one."""
+
+    rule: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Why a rule offers nothing for a place."""
+
+    rule: str
+    reason: str
+
+
+def offers(text: str) -> Iterator[Offer | Refused]:
+    """What every rule makes of a program, in the order of the rules."""
+    program = parse_program(text)
+    for rule in REWRITES:
+        for proposal in rule.propose(program, ()):
+            yield Offer(rule.name, proposal.title, proposal.text)
