@@ -8,7 +8,7 @@ a rule: its maker is at fault, and that is an error.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 from typing import Any, Literal
@@ -48,6 +48,7 @@ class Application:
         end: ``same`` where nothing differs; ``narrowed`` where the result has a ``require`` that
             leaves some of the sizes out, and nothing differs at the others.
         detail: what differs, and where.
+        again: whether ``before`` is what a rule had made.
     """
 
     rule: str
@@ -56,6 +57,7 @@ class Application:
     after: str
     end: End
     detail: str = ""
+    again: bool = False
 
     @property
     def sound(self) -> bool:
@@ -191,7 +193,7 @@ def _sizes(problem: Problem) -> str:
 
 
 def tried(made: Made, rng: Random, *, each: int = 2) -> Trial:
-    """Apply at most ``each`` ideas of every rule, then one of every rule to one of the results.
+    """Apply at most ``each`` ideas of every rule, then those of two rules to one of the results.
 
     Raises IllMadeError where the program itself does not run cleanly.
     """
@@ -204,6 +206,7 @@ def tried(made: Made, rng: Random, *, each: int = 2) -> Trial:
         sound = []
         for parent in parents:
             chosen, more = _chosen(parent, rng, 1 if level else each)
+            chosen = rng.sample(chosen, min(len(chosen), 2)) if level else chosen
             refused += more
             if level == 0:
                 told = {o.rule for o in chosen} | {r.rule for r in more}
@@ -212,7 +215,7 @@ def tried(made: Made, rng: Random, *, each: int = 2) -> Trial:
                 if offer.text in seen:
                     continue
                 seen.add(offer.text)
-                applied.append(stand.applied(offer, parent))
+                applied.append(replace(stand.applied(offer, parent), again=level > 0))
                 if applied[-1].sound:
                     sound.append(offer.text)
         parents = [rng.choice(sound)] if sound else []
