@@ -155,9 +155,8 @@ def told(found: dict[str, Any]) -> None:
             f"{counts['applied'] - good:6} {counts['programs without a site']:8} "
             f"{sum(counts['refused'].values()):8}"
         )
-    print(
-        f"{found['applications']} applications to {found['programs']} programs, {found['wrong']} wrong"
-    )
+    ends = f"{found['wrong']} wrong, {len(found['ill_made'])} programs ill made"
+    print(f"{found['applications']} applications to {found['programs']} programs, {ends}")
 
 
 def shrunk(seed: int) -> int:

@@ -16,6 +16,8 @@ from .writing import Made
 
 #: Rows and planes are what most rules are about.
 _SHARES = ("rows", "rows", "rows", "planes", "planes", "planes", "maps", "tiles")
+#: What may not be said of arrays that are the same.
+_UNALIASED = ("restricted", "ldg_loads")
 Maker = Callable[[Random], Made]
 
 
@@ -32,8 +34,10 @@ def _dressed(rng: Random, maker: Maker) -> Made:
 
 
 def spelled(one: Made, form: int) -> Made:
-    """The program in one more form, or as it is where that does not fit."""
+    """The program in one more form, or as it is where that does not fit or was done before."""
     chosen = FORMS[form]
+    if chosen.name in one.forms or (one.args and chosen.name in _UNALIASED):
+        return one
     text = chosen.apply(one.text)
     if text is None or text == one.text:
         return one

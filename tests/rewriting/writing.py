@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -76,6 +76,7 @@ class Made:
         others: other values of them.
         scalars: further arguments.
         inout: the arrays that are read and written.
+        args: the values of the parameters in order, where one array is given twice.
         exact: whether its arithmetic is exact whatever the order of its sums.
         hidden: sizes that are no parameters.
         forms: the spellings that were given to it.
@@ -89,6 +90,7 @@ class Made:
     others: Mapping[str, int]
     scalars: Mapping[str, float] = field(default_factory=dict)
     inout: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
     exact: bool = True
     hidden: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
@@ -96,15 +98,31 @@ class Made:
 
     def task(self, sizes: Mapping[str, int]) -> Task:
         """The program with the inputs of these sizes."""
-        inout = tuple(self.renamed.get(name, name) for name in self.inout)
-        return Task(self.text, inputs=self.values(sizes), inout=inout)
+        inout = tuple(self._named(name) for name in self.inout)
+        return Task(self.text, inputs=self.values(sizes), inout=inout, args=self.args)
 
     def values(self, sizes: Mapping[str, int]) -> dict[str, Any]:
         """Every argument at ``sizes``, by its name in the text."""
         arrays = {name: array.filled(name, sizes) for name, array in self.arrays.items()}
         plain = {n: v for n, v in sizes.items() if n not in self.hidden}
         given = {**arrays, **plain, **{n: np.float32(v) for n, v in self.scalars.items()}}
-        return {self.renamed.get(name, name): value for name, value in given.items()}
+        return {self._named(name): value for name, value in given.items()}
+
+    def _named(self, name: str) -> str:
+        """What the text calls it; of values that are given in order, the names do not matter."""
+        return name if self.args else self.renamed.get(name, name)
+
+    def aliased(self, given: str, *others: str) -> Made:
+        """The program with the array ``given`` for the parameters ``others`` as well."""
+        names = re.search(r"__global__ void \w+\((.*?)\)", self.text)[1].split(",")
+        last = [name.split("*")[-1].split()[-1] for name in names]
+        return replace(
+            self,
+            family=f"{self.family}_aliased",
+            arrays={name: array for name, array in self.arrays.items() if name not in others},
+            args=tuple(given if name in others else name for name in last),
+            inout=(given,),
+        )
 
 
 def sizes_of(

@@ -12,14 +12,14 @@ _C_TYPES = {"f4": "float", "f8": "double", "i4": "int", "u1": "unsigned char", "
 def value(rng: Random, leaves: list[str], depth: int = 2) -> str:
     """An expression of floats that is exact, and whose magnitude stays in the hundreds."""
     if depth == 0 or rng.choice([0, 0, 1]):
-        return rng.choice([*leaves, *leaves, *leaves, "0.5f", "1.0f", "2.0f", "0.25f"])
+        return rng.choice([*leaves, *leaves, *leaves, "0.5f", "1.0f", "2.0f", "0.5", "2.0", "3"])
     one, other = value(rng, leaves, depth - 1), value(rng, leaves, depth - 1)
     return rng.choice(
         [
             f"{one} + {other}",
             f"({one} - {other})",
             f"({one}) * ({other})",
-            f"fmaxf({one}, {other})",
+            f"fmaxf({one}, (float)({other}))",
             f"fminf({other}, {one})",
             f"fabsf({one})",
             f"(({one}) > ({other}) ? {one} : 0.0f)",
@@ -68,10 +68,9 @@ def line(rng: Random) -> Made:
     if not inplace:
         arrays["out"] = Array("f4", ("n",), "zeros")
     sizes, others = sizes_of(rng, ["n"], LONG_EXTENTS)
-    return Made(
-        "map", text, arrays, sizes, others, {"a": rng.choice([0.5, -1.25, 2.0])},
-        ("y",) if inplace else (),
-    )  # fmt: skip
+    scalars = {"a": rng.choice([0.5, -1.25, 2.0])}
+    found = Made("map", text, arrays, sizes, others, scalars, ("y",) if inplace else ())
+    return found if inplace or rng.choice([0, 0, 1]) else found.aliased("y", "out")
 
 
 def strided(rng: Random) -> Made:
@@ -140,7 +139,50 @@ def plane(rng: Random) -> Made:
     if not inplace:
         arrays["out"] = Array("f4", ("rows", "cols"), "zeros")
     sizes, others = sizes_of(rng, ["rows", "cols"])
-    return Made("plane", text, arrays, sizes, others, {}, ("a",) if inplace else ())
+    found = Made("plane", text, arrays, sizes, others, {}, ("a",) if inplace else ())
+    return found if inplace or rng.choice([0, 0, 1]) else found.aliased("a", "out")
+
+
+def flattened(rng: Random) -> Made:
+    """One axis over a plane: rows and columns are its quotient and rest."""
+    at = rng.choice(["i", "i", flat(rng, "row", "cols", "col"), flat(rng, "col", "rows", "row")])
+    bias = rng.choice(["bias[col]", "bias[row]"])
+    body = (
+        f"int row = i / cols;\nint col = i {rng.choice(['% cols', '- row * cols'])};\n"
+        f"out[{at}] = {value(rng, ['a[i]', bias])};"
+    )
+    text = program(
+        rng, "flattened", "const float* a, const float* bias, float* out, int rows, int cols",
+        axes(rng, ("i", "rows * cols")), body, above=with_square(rng, body),
+    )  # fmt: skip
+    arrays = {
+        "a": Array("f4", ("rows", "cols")),
+        "bias": Array("f4", ("cols" if "col]" in bias else "rows",)),
+        "out": Array("f4", ("rows * cols",), "zeros"),
+    }
+    return Made("flattened", text, arrays, *sizes_of(rng, ["rows", "cols"], (1, 3, 5, 8, 13, 31)))
+
+
+def coarse(rng: Random) -> Made:
+    """Some elements a thread: those that lie together, or a block apart."""
+    per = rng.choice([2, 4])
+    apart = rng.choice([0, 1])
+    place = (
+        f"int at = i + d * {rng.choice(['parts', '((n + P - 1) / P)'])};"
+        if apart
+        else "int at = i * P + d;"
+    )
+    place = place.replace("parts", "((n + P - 1) / P)")
+    body = (
+        f"for (int d = 0; d < P; ++d) {{\n{place}\n"
+        f"if (at < n) out[at] = {value(rng, ['x[at]', '0.5f'])};\n}}"
+    )
+    text = program(
+        rng, "coarse", "const float* x, float* out, int n", axes(rng, ("i", f"(n + {per - 1}) / {per}")),
+        body, above=f"#define P {per}\n" + with_square(rng, body),
+    )  # fmt: skip
+    arrays = {"x": Array("f4", ("n",)), "out": Array("f4", ("n",), "zeros")}
+    return Made("coarse", text, arrays, *sizes_of(rng, ["n"], LONG_EXTENTS))
 
 
 def volume(rng: Random) -> Made:
@@ -192,4 +234,4 @@ def rough(rng: Random) -> Made:
     return Made("rough", text, arrays, sizes, others, {"a": 0.75}, exact=False)
 
 
-FAMILY = (line, line, strided, structs, plane, volume, rough)
+FAMILY = (line, line, strided, structs, plane, flattened, coarse, volume, rough, rough)

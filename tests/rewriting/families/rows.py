@@ -85,7 +85,15 @@ def reduction(rng: Random) -> Made:
     if guard and "\n" in step:
         guard = ""
     body = [start, counting(rng, guard + step)]
-    ends = [left, left, left, f"({left}) * 0.5f", f"{left} + x[0]", f"({left}) > 0 ? {left} : 0"]
+    ends = [
+        left,
+        left,
+        left,
+        f"({left}) * 0.5f",
+        f"({left}) * 0.5",
+        f"{left} + x[0]",
+        f"({left}) > 0 ? {left} : 0",
+    ]
     body.append(f"out[row] = {rng.choice(ends)};")
     return _made(rng, "row_reduction", "\n".join(body), shape)
 
@@ -126,7 +134,8 @@ def several(rng: Random) -> Made:
             counting(rng, f"s += expf({element} - m);"),
             counting(rng, f"{target} = expf({element} - m) / s;"),
         ]  # fmt: skip
-        return _made(rng, "row_softmax", "\n".join(loops), shape, out=shape, exact=False)
+        found = _made(rng, "row_softmax", "\n".join(loops), shape, out=shape, exact=False)
+        return found.aliased("a", "out") if rng.choice([0, 0, 0, 1]) else found
     if kind == 2:
         loops = [
             "float s = 0.0f;", counting(rng, f"s += {element};"), "float m = -8.0f;",
@@ -153,12 +162,61 @@ def storing(rng: Random) -> Made:
     parameters, inout = _ROW_PARAMETERS, ()
     if inplace:
         parameters, inout = "float* a, const float* x, int rows, int cols", ("a",)
-    made = _made(
+    found = _made(
         rng, "row_stores", "\n".join(loops), shape, out=shape, parameters=parameters, inout=inout
     )
     if inplace:
-        del made.arrays["out"]
-    return made
+        del found.arrays["out"]
+        return found
+    return found.aliased("a", "out") if rng.choice([0, 0, 1]) else found
+
+
+def normalised(rng: Random) -> Made:
+    """Mean and variance of a row, then the row by them, scaled and shifted by column."""
+    element, shape = _layout(rng)
+    target = element.replace("a[", "out[")
+    scaled = f"({element} - mean) * scale" + rng.choice(["", " * x[j]", " * x[j] + x[0]"])
+    if rng.choice([0, 1]):
+        sums = f"float v = {element};\ns += v;\nq += v * v;"
+        loops = ["float s = 0.0f, q = 0.0f;", counting(rng, sums), "float mean = s / cols;"]
+        loops += ["float var = q / cols - mean * mean;"]
+    else:
+        loops = ["float mean = 0.0f;", counting(rng, f"mean += {element};"), "mean = mean / cols;"]
+        loops += ["float var = 0.0f;", counting(rng, f"float d = {element} - mean;\nvar += d * d;")]
+        loops += ["var /= cols;"]
+    loops.append(rng.choice(["float scale = rsqrtf(var + 0.5f);", "float scale = 1.0f / sqrtf(var + 0.5f);", "float scale = 1.0 / sqrt(var + 0.5);"]))  # fmt: skip
+    loops.append(counting(rng, f"{target} = {scaled};"))
+    return _made(rng, "row_norm", "\n".join(loops), shape, out=shape, exact=False)
+
+
+def stacked(rng: Random) -> Made:
+    """Rows of several planes: the plane is an axis of the grid of its own, or an outer loop."""
+    element = rng.choice(
+        ["a[(plane * rows + row) * cols + j]", "a[plane * rows * cols + row * cols + j]"]
+    )
+    step = rng.choice([f"s += {element};", f"s = fmaxf(s, {element});", f"s += {element} * x[j];"])
+    start = "float s = 0.0f;"
+    parameters = "const float* a, const float* x, float* out, int planes, int rows, int cols"
+    if rng.choice([0, 1]):
+        body = f"{start}\n{counting(rng, step)}\nout[plane * rows + row] = s;"
+        over = axes(rng, ("row", "rows"), ("plane", "planes"))
+        out = ("planes", "rows")
+    else:
+        inner = counting(rng, step)
+        whole = rng.choice([0, 1])
+        body = f"for (int plane = 0; plane < planes; ++plane) {{\n{start}\n{inner}\nout[plane * rows + row] = s;\n}}"  # fmt: skip
+        out = ("planes", "rows")
+        if whole:
+            body = f"{start}\nfor (int plane = 0; plane < planes; ++plane) {{\n{inner}\n}}\nout[row] = s;"  # fmt: skip
+            out = ("rows",)
+        over = _over(rng)
+    text = program(rng, "stacked", parameters, over, body)
+    arrays = {
+        "a": Array("f4", ("planes", "rows", "cols")),
+        "x": Array("f4", ("cols",)),
+        "out": Array("f4", out, "zeros"),
+    }
+    return Made("row_stacked", text, arrays, *sizes_of(rng, ["planes", "rows", "cols"], (1, 2, 3, 5, 8, 16, 33)))  # fmt: skip
 
 
 def place(rng: Random) -> Made:
@@ -243,4 +301,5 @@ def typed(rng: Random) -> Made:
     return Made("row_typed", text, arrays, *sizes_of(rng, ["rows", "cols"], LONG_EXTENTS))
 
 
-FAMILY = (reduction, reduction, reduction, part, several, several, storing, place, staying, sparse, typed)  # fmt: skip
+FAMILY = (reduction, reduction, reduction, part, several,
+    several, normalised, stacked, storing, place, staying, sparse, typed)  # fmt: skip
