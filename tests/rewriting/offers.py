@@ -11,13 +11,21 @@ from optiml_magic.source.program import parse_program
 NAMES = tuple(rule.name for rule in REWRITES)
 
 
+#: What changes the order of additions, or the type of constants.
+_ROUNDING = ("warp_per_item", "float_literals")
+
+
 @dataclass(frozen=True)
 class Offer:
-    """A program that a rule makes of another one."""
+    """A program that a rule makes of another one.
+
+    ``rounds`` where the rule says that it changes arithmetic: results may differ by rounding.
+    """
 
     rule: str
     title: str
     text: str
+    rounds: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,4 +41,4 @@ def offers(text: str) -> Iterator[Offer | Refused]:
     program = parse_program(text)
     for rule in REWRITES:
         for proposal in rule.propose(program, ()):
-            yield Offer(rule.name, proposal.title, proposal.text)
+            yield Offer(rule.name, proposal.title, proposal.text, rule.name in _ROUNDING)

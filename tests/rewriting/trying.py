@@ -19,12 +19,12 @@ from optiml_magic.chips import chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
-from optiml_magic.devices.base import Array, Job
+from optiml_magic.devices.base import Array, Execution, Job
 from optiml_magic.devices.emulated import EmulatedDevice
 from optiml_magic.errors import OptimlError, UsageError
 from optiml_magic.model.build import CompileFailure
-from optiml_magic.preparation import compiled
-from optiml_magic.problem import Problem, prepare
+from optiml_magic.preparation import Bound, compiled
+from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
 from optiml_magic.source.program import parse_program
 
@@ -35,7 +35,9 @@ _CHIP = chip("h200")
 _INSTRUCTIONS = 20_000_000
 _RTOL, _ATOL = 2e-4, 2e-5  # where arithmetic rounds, and its order may change
 
-End = Literal["same", "narrowed", "wrong", "hazard", "fault", "does not compile", "does not fit"]
+End = Literal[
+    "same", "narrowed", "wrong", "hazard", "fault", "inexact", "does not compile", "does not fit"
+]
 Outputs = Mapping[str, Array]
 
 
@@ -46,7 +48,8 @@ class Application:
     Attributes:
         before: the program that the rule was asked about.
         end: ``same`` where nothing differs; ``narrowed`` where the result has a ``require`` that
-            leaves some of the sizes out, and nothing differs at the others.
+            leaves some of the sizes out, and nothing differs at the others; ``inexact`` where bits
+            differ by rounding alone, and the rule says that it changes no arithmetic.
         detail: what differs, and where.
         again: whether ``before`` is what a rule had made.
     """
@@ -87,6 +90,12 @@ def _compiler() -> CachedCompiler:
     return CachedCompiler(NvrtcCompiler(), resolve().compiled)
 
 
+@dataclass(frozen=True)
+class _Failure:
+    end: End
+    detail: str
+
+
 class Stand:
     """One program at its two sets of sizes, with what it leaves behind there."""
 
@@ -97,86 +106,100 @@ class Stand:
         except OptimlError as error:
             raise IllMadeError(f"{error}\n{made}\n{made.text}") from error
         self._device = EmulatedDevice("h200")
-        found = self._runs(self._problems[0].program.text, wanted=None)
-        if isinstance(found, tuple):
-            raise IllMadeError(f"{found}\n{made}\n{made.text}")
-        self._wanted = found
+        self._wanted: list[Outputs] = []
+        failure = self._failure(self.text, rounded=False)
+        if failure is not None:
+            raise IllMadeError(f"{failure}\n{made}\n{made.text}")
 
     @property
     def text(self) -> str:
         """The program with its launches."""
         return self._problems[0].program.text
 
-    def applied(self, offer: Offer, before: str) -> Application:
-        """Run what a rule made, and compare."""
-        found = self._runs(offer.text, self._wanted)
-        end, detail = found if isinstance(found, tuple) else ("same", "")
-        return Application(offer.rule, offer.title, before, offer.text, end, detail)
+    def applied(self, offer: Offer, before: str, *, rounded: bool = False) -> Application:
+        """Run what a rule made of ``before``, and compare; ``rounded`` if that may differ already."""
+        found = self._failure(offer.text, rounded=rounded or offer.rounds) or _Failure("same", "")
+        return Application(offer.rule, offer.title, before, offer.text, found.end, found.detail)
 
-    def _runs(self, text: str, wanted: list[Outputs] | None) -> list[Outputs] | tuple[End, str]:
-        """What it leaves at both sizes, or how it fails; compared with ``wanted``."""
-        try:
-            program = parse_program(text)
-        except UsageError as unfit:
-            return "does not fit", str(unfit)
-        interface = self._problems[0].interface
-        bound = compiled(program, interface, _compiler(), CompileOptions(), _CHIP)
-        if isinstance(bound, UsageError):
-            return "does not fit", str(bound)
-        if isinstance(bound, CompileFailure):
-            return "does not compile", str(bound.errors[0])
-        left: list[Outputs] = []
-        narrowed: tuple[End, str] | None = None
+    def _failure(self, text: str, *, rounded: bool) -> _Failure | None:
+        """How a program fails; the first one to run is what others are compared with."""
+        bound = self._bound(text)
+        if isinstance(bound, _Failure):
+            return bound
+        narrowed = None
         for at, problem in enumerate(self._problems):
             first = problem.first
             try:
                 plan = bound.plan(first.values, first.shapes)
             except UsageError as unfit:
-                if not program.requires:
-                    return "does not fit", str(unfit)
-                narrowed = "narrowed", str(unfit)
+                if not bound.program.requires:
+                    return _Failure("does not fit", str(unfit))
+                narrowed = _Failure("narrowed", str(unfit))
                 continue
             self._device.put(first.case)
-            compare = wanted[at] if wanted is not None else None
             for order in ("forward", "reverse"):
                 job = Job(first.case.key, plan, 7, False, _INSTRUCTIONS, order, checks=True)
-                ran = self._device.execute(bound.build, job)
-                where = f"{order}, {_sizes(problem)}"
-                if ran.fault is not None:
-                    return "fault", f"{ran.fault.message} in line {ran.fault.line} ({where})"
-                errors = [h for h in ran.hazards if h.severity == "error"]
-                if errors:
-                    one = errors[0]
-                    return "hazard", f"{one.kind}: {one.message}, line {one.line} ({where})"
-                if ran.modified_inputs:
-                    return "wrong", f"wrote to {ran.modified_inputs} ({where})"
-                outputs = self._outputs(problem)
-                compare = compare or outputs
-                found = self._difference(compare, outputs)
-                if found:
-                    return "wrong", f"{found} ({where})"
-            left.append(compare)
-        return narrowed or left
-
-    def _outputs(self, problem: Problem) -> Outputs:
-        case = problem.first.case
-        return {
-            b.name: self._device.read(case.key, b.name) for b in case.buffers if b.role != "input"
-        }
-
-    def _difference(self, wanted: Outputs, got: Outputs) -> str:
-        """The first element that differs, or nothing. Zeros of either sign are the same."""
-        for name, array in wanted.items():
-            for field in array.dtype.names or ("",):
-                one, other = (a[field] if field else a for a in (array, got[name]))
-                same = _same(one, other, exact=self.made.exact)
-                if not same.all():
-                    first = tuple(int(axis[0]) for axis in np.nonzero(~same))
-                    return (
-                        f"{name}{list(first)} is {other[first]}, not {one[first]}; "
-                        f"{np.count_nonzero(~same)} of {same.size} differ"
+                failure = _unclean(self._device.execute(bound.build, job))
+                if failure is None:
+                    failure = self._compared(at, rounded=rounded)
+                if failure is not None:
+                    sizes = ", ".join(
+                        f"{n} = {v}" for n, v in first.values.items() if isinstance(v, int)
                     )
-        return ""
+                    return replace(failure, detail=f"{failure.detail} ({order}, {sizes})")
+        return narrowed
+
+    def _bound(self, text: str) -> Bound | _Failure:
+        try:
+            program = parse_program(text)
+        except UsageError as unfit:
+            return _Failure("does not fit", str(unfit))
+        interface = self._problems[0].interface
+        bound = compiled(program, interface, _compiler(), CompileOptions(), _CHIP)
+        if isinstance(bound, UsageError):
+            return _Failure("does not fit", str(bound))
+        if isinstance(bound, CompileFailure):
+            return _Failure("does not compile", str(bound.errors[0]))
+        return bound
+
+    def _compared(self, at: int, *, rounded: bool) -> _Failure | None:
+        """What the run that just ended left behind, against what the first one did."""
+        case = self._problems[at].first.case
+        names = [b.name for b in case.buffers if b.role != "input"]
+        got = {name: self._device.read(case.key, name) for name in names}
+        if at == len(self._wanted):
+            self._wanted.append(got)
+        wrong = _difference(self._wanted[at], got, exact=self.made.exact)
+        if wrong:
+            return _Failure("wrong", wrong)
+        inexact = "" if rounded else _difference(self._wanted[at], got, exact=True)
+        return _Failure("inexact", inexact) if inexact else None
+
+
+def _unclean(ran: Execution) -> _Failure | None:
+    if ran.fault is not None:
+        return _Failure("fault", f"{ran.fault.message}, line {ran.fault.line}")
+    for hazard in ran.hazards:
+        if hazard.severity == "error":
+            return _Failure("hazard", f"{hazard.kind}: {hazard.message}, line {hazard.line}")
+    if ran.modified_inputs:
+        return _Failure("wrong", f"wrote to {', '.join(ran.modified_inputs)}")
+    return None
+
+
+def _difference(wanted: Outputs, got: Outputs, *, exact: bool) -> str:
+    """The first element that differs, or nothing. Zeros of either sign are the same."""
+    for name, array in wanted.items():
+        for field in array.dtype.names or ("",):
+            one, other = (a[field] if field else a for a in (array, got[name]))
+            same = _same(one, other, exact=exact)
+            if not same.all():
+                first = tuple(int(axis[0]) for axis in np.nonzero(~same))
+                return (
+                    f"{name}{list(first)} is {other[first]}, not {one[first]}; "
+                    f"{np.count_nonzero(~same)} of {same.size} differ"
+                )
+    return ""
 
 
 def _same(one: Array, other: Array, *, exact: bool) -> Any:
@@ -188,37 +211,32 @@ def _same(one: Array, other: Array, *, exact: bool) -> Any:
         return (bits[0] == bits[1]) | np.isclose(other, one, rtol=_RTOL, atol=_ATOL)
 
 
-def _sizes(problem: Problem) -> str:
-    return ", ".join(f"{n} = {v}" for n, v in problem.first.values.items() if isinstance(v, int))
-
-
 def tried(made: Made, rng: Random, *, each: int = 2) -> Trial:
     """Apply at most ``each`` ideas of every rule, then those of two rules to one of the results.
 
     Raises IllMadeError where the program itself does not run cleanly.
     """
     stand = Stand(made)
-    applied: list[Application] = []
-    refused: list[Refused] = []
+    first, refused = _chosen(stand.text, rng, each)
+    told = {found.rule for found in (*first, *refused)}
     seen = {stand.text}
-    parents, silent = [stand.text], NAMES
-    for level in range(2):
-        sound = []
-        for parent in parents:
-            chosen, more = _chosen(parent, rng, 1 if level else each)
-            chosen = rng.sample(chosen, min(len(chosen), 2)) if level else chosen
-            refused += more
-            if level == 0:
-                told = {o.rule for o in chosen} | {r.rule for r in more}
-                silent = tuple(name for name in NAMES if name not in told)
-            for offer in chosen:
-                if offer.text in seen:
-                    continue
+    applied: list[Application] = []
+    sound: list[Offer] = []
+    for offer in first:
+        if offer.text not in seen:
+            seen.add(offer.text)
+            applied.append(stand.applied(offer, stand.text))
+            sound += [offer] if applied[-1].sound else []
+    if sound:
+        parent = rng.choice(sound)
+        second, more = _chosen(parent.text, rng, 1)
+        refused += more
+        for offer in rng.sample(second, min(len(second), 2)):
+            if offer.text not in seen:
                 seen.add(offer.text)
-                applied.append(replace(stand.applied(offer, parent), again=level > 0))
-                if applied[-1].sound:
-                    sound.append(offer.text)
-        parents = [rng.choice(sound)] if sound else []
+                found = stand.applied(offer, parent.text, rounded=parent.rounds)
+                applied.append(replace(found, again=True))
+    silent = tuple(name for name in NAMES if name not in told)
     return Trial(made, tuple(applied), tuple(refused), silent)
 
 
