@@ -1,6 +1,7 @@
 """Whether every rule leaves the meaning of a kernel alone, on thousands of random kernels.
 
     python benchmarks/rewriting/sound.py [--write] [--count N] [--seed N] [--processes N]
+        [--rules RULE ...]
     python benchmarks/rewriting/sound.py --smallest SEED
 
 Programs are drawn from one seed after the other (``tests/rewriting``) until the rules were applied
@@ -14,6 +15,7 @@ of the same kind that the rule of a recorded failure gets wrong as well.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import multiprocessing
 import os
@@ -24,6 +26,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from random import Random
@@ -42,11 +45,11 @@ _WAVE = 16  # programs for each process, between two looks at the count
 Row = dict[str, Any]
 
 
-def one(seed: int) -> Row:
+def one(seed: int, rules: tuple[str, ...] = NAMES) -> Row:
     """What became of the program of a seed."""
     rng = Random(seed)
     try:
-        trial = tried(made(rng), rng)
+        trial = tried(made(rng), rng, rules=rules)
     except IllMadeError as error:
         return {"seed": seed, "ill made": str(error)}
     return {
@@ -70,21 +73,25 @@ def one(seed: int) -> Row:
     }
 
 
-def collect(options: argparse.Namespace, partial: Path) -> list[Row]:
+def collect(options: argparse.Namespace, kept_at: Path) -> list[Row]:
     """The rows of as many seeds as it takes, those of an earlier run among them."""
     rows = (
-        [json.loads(line) for line in partial.read_text().splitlines()] if partial.exists() else []
+        [json.loads(line) for line in kept_at.read_text().splitlines()] if kept_at.exists() else []
     )
     done = {row["seed"] for row in rows}
+    work = partial(one, rules=tuple(options.rules))
     began, before = time.monotonic(), _applications(rows)
     with (
         ProcessPoolExecutor(
-            options.processes, multiprocessing.get_context("spawn"), max_tasks_per_child=200
+            options.processes,
+            multiprocessing.get_context("spawn"),
+            faulthandler.enable,
+            max_tasks_per_child=200,
         ) as pool,
-        partial.open("a") as kept,
+        kept_at.open("a") as kept,
     ):
         for wave in _waves(options.seed, _WAVE * options.processes):
-            for row in pool.map(one, [seed for seed in wave if seed not in done]):
+            for row in pool.map(work, [seed for seed in wave if seed not in done]):
                 rows.append(row)
                 kept.write(json.dumps(row) + "\n")
                 kept.flush()
@@ -178,6 +185,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=5000, help="applications in all")
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
+    parser.add_argument("--rules", nargs="+", choices=NAMES, default=NAMES, help="only these")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--smallest", type=int, metavar="SEED")
@@ -186,9 +194,9 @@ def main(arguments: list[str]) -> int:
         os.environ |= {"OPTIML_HOME": home, "OPTIML_CACHE": home}
         if options.smallest is not None:
             return shrunk(options.smallest)
-        partial = RECORD.with_suffix(".partial") if options.write else Path(home) / "rows"
+        kept_at = RECORD.with_suffix(".partial") if options.write else Path(home) / "rows"
         began = time.monotonic()
-        rows = collect(options, partial)
+        rows = collect(options, kept_at)
     found = summary(rows)
     told(found)
     if options.write:
@@ -202,7 +210,7 @@ def main(arguments: list[str]) -> int:
             **found,
         }
         RECORD.write_text(json.dumps(record, indent=1) + "\n")
-        partial.unlink()
+        kept_at.unlink()
     return 1 if found["wrong"] or found["ill_made"] else 0
 
 

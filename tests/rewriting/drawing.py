@@ -42,6 +42,8 @@ def spelled(one: Made, form: int) -> Made:
     if text is None or text == one.text:
         return one
     again = chosen.renaming(one.text)
+    if one.args and again:  # the launch is said in the names of the values
+        return one
     renamed = (
         {old: again.get(new, new) for old, new in one.renamed.items()} if one.renamed else again
     )

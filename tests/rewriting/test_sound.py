@@ -60,7 +60,7 @@ def test_what_the_rules_make_of_a_hard_kernel_is_right(one: Made) -> None:
 @pytest.mark.parametrize("maker", sampled(MAKERS), ids=lambda maker: maker.__name__)
 def test_a_kernel_that_is_drawn_runs_cleanly(maker) -> None:
     for seed in range(examples(1, 60)):
-        Stand(maker(Random(seed)))
+        Stand(maker(Random(seed))).run()
 
 
 def test_what_is_drawn_is_the_same_each_time_and_differs_by_seed() -> None:
@@ -83,7 +83,7 @@ def test_names_follow_a_form_that_changes_them() -> None:
         one = spelled(one, [f.name for f in FORMS].index(form))
     assert one.forms == ("renamed", "names_exchanged")
     assert "v1" in one.renamed.values()
-    Stand(one)
+    Stand(one).run()
 
 
 TILED = """\

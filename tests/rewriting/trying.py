@@ -7,7 +7,7 @@ a rule: its maker is at fault, and that is an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
@@ -107,9 +107,12 @@ class Stand:
             raise IllMadeError(f"{error}\n{made}\n{made.text}") from error
         self._device = EmulatedDevice("h200")
         self._wanted: list[Outputs] = []
+
+    def run(self) -> None:
+        """Run the program itself; raises IllMadeError where that is not clean."""
         failure = self._failure(self.text, rounded=False)
         if failure is not None:
-            raise IllMadeError(f"{failure}\n{made}\n{made.text}")
+            raise IllMadeError(f"{failure}\n{self.made}\n{self.made.text}")
 
     @property
     def text(self) -> str:
@@ -117,7 +120,12 @@ class Stand:
         return self._problems[0].program.text
 
     def applied(self, offer: Offer, before: str, *, rounded: bool = False) -> Application:
-        """Run what a rule made of ``before``, and compare; ``rounded`` if that may differ already."""
+        """Run what a rule made of ``before``, and compare; ``rounded`` if that may differ already.
+
+        Raises IllMadeError where the program itself does not run cleanly.
+        """
+        if not self._wanted:
+            self.run()
         found = self._failure(offer.text, rounded=rounded or offer.rounds) or _Failure("same", "")
         return Application(offer.rule, offer.title, before, offer.text, found.end, found.detail)
 
@@ -211,13 +219,13 @@ def _same(one: Array, other: Array, *, exact: bool) -> Any:
         return (bits[0] == bits[1]) | np.isclose(other, one, rtol=_RTOL, atol=_ATOL)
 
 
-def tried(made: Made, rng: Random, *, each: int = 2) -> Trial:
+def tried(made: Made, rng: Random, *, each: int = 2, rules: Collection[str] = NAMES) -> Trial:
     """Apply at most ``each`` ideas of every rule, then those of two rules to one of the results.
 
     Raises IllMadeError where the program itself does not run cleanly.
     """
     stand = Stand(made)
-    first, refused = _chosen(stand.text, rng, each)
+    first, refused = _chosen(stand.text, rng, each, rules)
     told = {found.rule for found in (*first, *refused)}
     seen = {stand.text}
     applied: list[Application] = []
@@ -229,21 +237,25 @@ def tried(made: Made, rng: Random, *, each: int = 2) -> Trial:
             sound += [offer] if applied[-1].sound else []
     if sound:
         parent = rng.choice(sound)
-        second, more = _chosen(parent.text, rng, 1)
+        second, more = _chosen(parent.text, rng, 1, rules)
         refused += more
         for offer in rng.sample(second, min(len(second), 2)):
             if offer.text not in seen:
                 seen.add(offer.text)
                 found = stand.applied(offer, parent.text, rounded=parent.rounds)
                 applied.append(replace(found, again=True))
-    silent = tuple(name for name in NAMES if name not in told)
+    silent = tuple(name for name in NAMES if name in rules and name not in told)
     return Trial(made, tuple(applied), tuple(refused), silent)
 
 
-def _chosen(text: str, rng: Random, each: int) -> tuple[list[Offer], list[Refused]]:
+def _chosen(
+    text: str, rng: Random, each: int, rules: Collection[str]
+) -> tuple[list[Offer], list[Refused]]:
     by_rule: dict[str, list[Offer]] = {}
     refused = []
     for found in offers(text):
+        if found.rule not in rules:
+            continue
         if isinstance(found, Refused):
             refused.append(found)
         else:

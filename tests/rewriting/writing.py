@@ -98,7 +98,7 @@ class Made:
 
     def task(self, sizes: Mapping[str, int]) -> Task:
         """The program with the inputs of these sizes."""
-        inout = tuple(self._named(name) for name in self.inout)
+        inout = tuple(self.renamed.get(name, name) for name in self.inout)
         return Task(self.text, inputs=self.values(sizes), inout=inout, args=self.args)
 
     def values(self, sizes: Mapping[str, int]) -> dict[str, Any]:
@@ -106,11 +106,7 @@ class Made:
         arrays = {name: array.filled(name, sizes) for name, array in self.arrays.items()}
         plain = {n: v for n, v in sizes.items() if n not in self.hidden}
         given = {**arrays, **plain, **{n: np.float32(v) for n, v in self.scalars.items()}}
-        return {self._named(name): value for name, value in given.items()}
-
-    def _named(self, name: str) -> str:
-        """What the text calls it; of values that are given in order, the names do not matter."""
-        return name if self.args else self.renamed.get(name, name)
+        return {self.renamed.get(name, name): value for name, value in given.items()}
 
     def aliased(self, given: str, *others: str) -> Made:
         """The program with the array ``given`` for the parameters ``others`` as well."""
