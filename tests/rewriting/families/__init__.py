@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from . import maps, planes, rows, tiles
+from . import maps, planes, rows, several, tiles
 
 FAMILIES = {
     "maps": maps.FAMILY,
     "rows": rows.FAMILY,
     "planes": planes.FAMILY,
     "tiles": tiles.FAMILY,
+    "several": several.FAMILY,
 }

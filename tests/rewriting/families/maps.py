@@ -94,6 +94,26 @@ def strided(rng: Random) -> Made:
     return Made("strided", text, arrays, *sizes_of(rng, ["n"], LONG_EXTENTS))
 
 
+def vectors(rng: Random) -> Made:
+    """Elements of a built-in vector type."""
+    lanes = rng.choice([2, 4])
+    fields = "xyzw"[:lanes]
+    parts = [value(rng, [f"v.{f}" for f in fields], 1) for _ in fields]
+    if rng.choice([0, 1]):
+        kind, stored = "float", f"out[i] = {value(rng, [f'v.{f}' for f in fields])};"
+        out = ("n",)
+    else:
+        kind, out = f"float{lanes}", ("n", str(lanes))
+        stored = f"out[i] = make_float{lanes}({', '.join(parts)});"
+    body = f"float{lanes} v = p[i];\n{stored}"
+    text = program(
+        rng, "vectors", f"const float{lanes}* p, {kind}* out, int n", axes(rng, ("i", "n")), body,
+        above=with_square(rng, body),
+    )  # fmt: skip
+    arrays = {"p": Array("f4", ("n", str(lanes))), "out": Array("f4", out, "zeros")}
+    return Made("vectors", text, arrays, *sizes_of(rng, ["n"], LONG_EXTENTS))
+
+
 def structs(rng: Random) -> Made:
     """An array of structs."""
     fields = "xyzw"[: rng.choice([2, 3, 4])]
@@ -234,4 +254,4 @@ def rough(rng: Random) -> Made:
     return Made("rough", text, arrays, sizes, others, {"a": 0.75}, exact=False)
 
 
-FAMILY = (line, line, strided, structs, plane, flattened, coarse, volume, rough, rough)
+FAMILY = (line, line, strided, vectors, structs, plane, flattened, coarse, volume, rough, rough)

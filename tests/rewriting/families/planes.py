@@ -38,6 +38,9 @@ def product(rng: Random) -> Made:
     names, second = ["m", "n", "k"], "b"
     if symmetric:
         names, second, a, left, right = ["m", "k"], "a", ("m", "k"), "row * k + p", "col * k + p"
+    apart = not (across or batched or symmetric) and rng.choice([0, 0, 0, 0, 1])
+    if apart:
+        names, a, left = [*names, "lda"], ("m", "lda"), flat(rng, "row", "lda", "p")
     wide = "m" if symmetric else "n"
     at = flat(rng, "row", wide, "col")
     ways = {"a": a, "c": ("m", wide)} | ({} if symmetric else {"b": b})
@@ -69,6 +72,8 @@ def product(rng: Random) -> Made:
     one, other = sizes_of(rng, names, _SMALL)
     if batched:
         one["batches"], other["batches"] = rng.choice([1, 2, 3]), rng.choice([1, 2, 3])
+    if apart:
+        one["lda"], other["lda"] = (s["k"] + rng.choice([0, 1, 3, 4]) for s in (one, other))
     return Made("product", text, arrays, one, other, {"alpha": 0.5, "beta": -2.0}, inout)
 
 

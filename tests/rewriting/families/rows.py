@@ -25,9 +25,17 @@ def counting(rng: Random, inner: str, name: str = "j", extent: str = "cols") -> 
 
 
 def _layout(rng: Random) -> tuple[str, tuple[str, ...]]:
-    """The element of row and column, and the array's shape: rows together, or columns."""
-    if rng.choice([0, 0, 0, 1]):
+    """The element of row and column, and the array's shape: rows together, or columns.
+
+    Rows may lie further apart than they are long, or begin at an odd element.
+    """
+    kind = rng.choice([0, 0, 0, 0, 0, 1, 1, 2, 3])
+    if kind == 1:
         return f"a[{flat(rng, 'j', 'rows', 'row')}]", ("cols", "rows")
+    if kind == 2:
+        return f"a[{flat(rng, 'row', 'ld', 'j')}]", ("rows", "ld")
+    if kind == 3:
+        return f"a[{flat(rng, 'row', 'cols', 'j')} + 1]", ("rows * cols + 1",)
     return f"a[{flat(rng, 'row', 'cols', 'j')}]", ("rows", "cols")
 
 
@@ -42,8 +50,12 @@ def _made(rng: Random, family: str, body: str, shape: tuple[str, ...], **more) -
         "out": Array(more.pop("dtype", "f4"), more.pop("out", ("rows",)), "zeros"),
     }
     parameters = more.pop("parameters", _ROW_PARAMETERS)
+    first, second = sizes_of(rng, ["rows", "cols"], LONG_EXTENTS)
+    if shape == ("rows", "ld"):
+        parameters += ", int ld"
+        first["ld"], second["ld"] = (s["cols"] + rng.choice([0, 1, 3, 4]) for s in (first, second))
     text = program(rng, family, parameters, _over(rng), body, above=more.pop("above", ""))
-    return Made(family, text, arrays, *sizes_of(rng, ["rows", "cols"], LONG_EXTENTS), **more)
+    return Made(family, text, arrays, first, second, **more)
 
 
 def _step(rng: Random, element: str) -> tuple[str, str, str]:
