@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from optiml_magic.model.facts import Facts
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.source.program import parse_program
 
@@ -36,8 +37,11 @@ class Refused:
     reason: str
 
 
-def offers(text: str) -> Iterator[Offer | Refused]:
-    """What every rule makes of a program, in the order of the rules."""
+def offers(text: str, facts: Callable[[], Facts]) -> Iterator[Offer | Refused]:
+    """What every rule makes of a program, in the order of the rules.
+
+    ``facts`` finds those of the program at the sizes that the rules are told; it compiles.
+    """
     program = parse_program(text)
     for rule in REWRITES:
         for proposal in rule.propose(program, ()):

@@ -109,6 +109,12 @@ def stand() -> Stand:
     return Stand(Made("tiled", TILED, arrays, {"n": 64}, {"n": 37}))
 
 
+def test_the_rules_are_told_the_first_sizes(stand: Stand) -> None:
+    (launch,) = stand.facts(TILED).launches
+    assert launch.scalars["n"] == 64
+    assert launch.arrays["a"].shape == (64,)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "end", "detail"),
     [

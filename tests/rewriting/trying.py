@@ -23,8 +23,10 @@ from optiml_magic.devices.base import Array, Execution, Job
 from optiml_magic.devices.emulated import EmulatedDevice
 from optiml_magic.errors import OptimlError, UsageError
 from optiml_magic.model.build import CompileFailure
+from optiml_magic.model.facts import Facts
 from optiml_magic.preparation import Bound, compiled
 from optiml_magic.problem import prepare
+from optiml_magic.problem.facts import FactFinder
 from optiml_magic.settings import resolve
 from optiml_magic.source.program import parse_program
 
@@ -118,6 +120,15 @@ class Stand:
     def text(self) -> str:
         """The program with its launches."""
         return self._problems[0].program.text
+
+    def facts(self, text: str) -> Facts:
+        """The facts of a program at the sizes that the rules are told."""
+        problem = self._problems[0]
+        bound = self._bound(text)
+        if isinstance(bound, _Failure):
+            raise IllMadeError(f"{bound}\n{self.made}\n{text}")
+        plan = bound.plan(problem.first.values, problem.first.shapes)
+        return FactFinder(problem, _CHIP)(bound.program, bound.build, plan)
 
     def applied(self, offer: Offer, before: str, *, rounded: bool = False) -> Application:
         """Run what a rule made of ``before``, and compare; ``rounded`` if that may differ already.
@@ -225,7 +236,7 @@ def tried(made: Made, rng: Random, *, each: int = 2, rules: Collection[str] = NA
     Raises IllMadeError where the program itself does not run cleanly.
     """
     stand = Stand(made)
-    first, refused = _chosen(stand.text, rng, each, rules)
+    first, refused = _chosen(stand, stand.text, rng, each, rules)
     told = {found.rule for found in (*first, *refused)}
     seen = {stand.text}
     applied: list[Application] = []
@@ -237,7 +248,7 @@ def tried(made: Made, rng: Random, *, each: int = 2, rules: Collection[str] = NA
             sound += [offer] if applied[-1].sound else []
     if sound:
         parent = rng.choice(sound)
-        second, more = _chosen(parent.text, rng, 1, rules)
+        second, more = _chosen(stand, parent.text, rng, 1, rules)
         refused += more
         for offer in rng.sample(second, min(len(second), 2)):
             if offer.text not in seen:
@@ -249,11 +260,11 @@ def tried(made: Made, rng: Random, *, each: int = 2, rules: Collection[str] = NA
 
 
 def _chosen(
-    text: str, rng: Random, each: int, rules: Collection[str]
+    stand: Stand, text: str, rng: Random, each: int, rules: Collection[str]
 ) -> tuple[list[Offer], list[Refused]]:
     by_rule: dict[str, list[Offer]] = {}
     refused = []
-    for found in offers(text):
+    for found in offers(text, lambda: stand.facts(text)):
         if found.rule not in rules:
             continue
         if isinstance(found, Refused):
