@@ -23,9 +23,9 @@ PHASES = [p for p in Phase if SOAK or p not in (Phase.shrink, Phase.explain)]
 MAKERS = list(dict.fromkeys(maker for family in FAMILIES.values() for maker in family))
 
 
-#: Gone as soon as a rule asks the reading of the kernel what differs from thread to thread.
+#: Gone as soon as the rules ask that reading, and no longer the text.
 today = pytest.mark.xfail(
-    reason="shared_tile takes a macro that holds threadIdx for the same in all threads",
+    reason="of the rules before there was one reading of the kernel",
     raises=pytest.fail.Exception,
 )
 
@@ -40,7 +40,7 @@ def sound(trial: Trial) -> None:
 
 @pytest.mark.timeout(4 * 3600)
 @settings(
-    max_examples=examples(4, 1000),
+    max_examples=examples(3, 1000),
     phases=PHASES,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
@@ -53,13 +53,12 @@ def test_what_the_rules_make_of_a_random_kernel_is_right(one: Made, rng: Random)
 @today
 @pytest.mark.parametrize("one", WORST, ids=lambda one: one.family)
 def test_what_a_rule_got_wrong_once_is_right(one: Made) -> None:
-    sound(tried(one, Random(0), each=3))
+    sound(tried(one, Random(0)))
 
 
 @pytest.mark.parametrize("one", sampled(TRAPS), ids=lambda one: one.family)
 def test_what_the_rules_make_of_a_trap_is_right(one: Made) -> None:
-    Stand(one).run()
-    sound(tried(one, Random(0), each=3))
+    sound(tried(one, Random(0), each=1))
 
 
 @pytest.mark.parametrize("maker", sampled(MAKERS), ids=lambda maker: maker.__name__)

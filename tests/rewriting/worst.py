@@ -41,6 +41,20 @@ WORST: tuple[Made, ...] = (
         + "\n".join(_HEAD.splitlines()[:2])
         + "\n    int row = GID;\n",
     ),
+    # Zero of a type of two words: `unsigned char(0)` is no expression.
+    Made(
+        "type_of_two_words",
+        _HEAD.replace("const float* a, const float* x", "const unsigned char* a")
+        + "    float s = 0;\n    for (int j = 0; j < cols; ++j) s = s + a[row * cols + j];\n"
+        "    out[row] = s;\n}\n",
+        {"a": Array("u1", ("rows", "cols")), "out": Array("f4", ("rows",), "zeros")},
+        *_SIZES,
+    ),
+    # What is put before the store must come after what is put behind the loop.
+    _rows(
+        "store_on_the_line_of_the_loop",
+        "float s = 0.0f;for(int j=0;j<cols;++j){s+=a[row*cols+j];}out[row]=s;\n",
+    ),
 )
 
 _SUM = "    for (int j = 0; j < cols; ++j) s += a[row * cols + j];\n"
