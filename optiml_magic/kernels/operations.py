@@ -23,6 +23,7 @@ from optiml_magic.kernels.symbols import (
 from optiml_magic.kernels.types import CType
 
 _ONE = Polynomial.constant(1)
+_FAR = 1 << 31
 _FORMS = {"<": (1, -1), "<=": (1, 0), ">": (-1, -1), ">=": (-1, 0)}
 _FOLDED: dict[str, Callable[[int, int], int]] = {
     ">>": lambda a, b: a >> b,
@@ -58,15 +59,32 @@ class Operations:
         return Ranges(path, self.symbols).nonnegative(form)
 
     def settled(self, form: Polynomial, kind: CType, path: Sequence[Condition]) -> Polynomial:
-        """The number that an expression of this type stands for: an unsigned one wraps."""
+        """The number that an expression of this type stands for: an unsigned one wraps.
+
+        A sum of sizes, places and counters is taken to stay below where it would.
+        """
         if kind.signed or kind.kind != "int" or not kind.size:
             return form
         if form.value is not None:
             return Polynomial.constant(form.value % (1 << 8 * kind.size))
+        half = 1 << 8 * kind.size - 1
+        form = Polynomial.of({m: (c + half) % (2 * half) - half for m, c in form.terms})
         kinds = {self.symbols[name].kind for name in form.symbols}
-        if kinds <= {"scalar"} or Ranges(path, self.symbols, sizes=True).nonnegative(form):
+        if kinds <= {"scalar"}:
+            return form
+        if not self._may_be_far(form) and Ranges(path, self.symbols, sizes=True).nonnegative(form):
             return form
         return self.operation("wrap", (form, Polynomial.constant(8 * kind.size)), low=0)
+
+    def _may_be_far(self, form: Polynomial) -> bool:
+        """Whether a sum has a part that may have wrapped before, so that it may wrap again."""
+        if form.value is not None or form.terms[-1][1] == len(form.terms) == len(form.symbols) == 1:
+            return False
+        parts = [self.symbols[name] for name in form.symbols]
+        return any(
+            (part.op == "wrap" or part.kind == "select") and (part.high is None or part.high >= _FAR)
+            for part in parts
+        )
 
     def converted(
         self, form: Polynomial, old: CType, new: CType, path: Sequence[Condition]

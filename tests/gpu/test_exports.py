@@ -132,14 +132,30 @@ def test_the_module_takes_tables_from_either_side(on_device: bool, tmp_path: Pat
 
 def test_the_module_takes_tensors_on_a_stream_of_their_own(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    import cupy as cp
 
     function = imported("transpose_tiled", tmp_path)
     stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream), cp.cuda.ExternalStream(stream.cuda_stream):
+    with torch.cuda.stream(stream), _of_cupy(stream.cuda_stream):
         a = torch.randn(2000, 3000, device="cuda")
         out = torch.from_dlpack(function(a + 1))
         assert torch.equal(out, (a + 1).T)
+
+
+@dataclass(frozen=True)
+class _Stream:
+    address: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.address
+
+
+def _of_cupy(address: int) -> Any:
+    """A stream of another library as CuPy's own; CuPy 14 deprecates the older way."""
+    import cupy as cp
+
+    if not hasattr(cp.cuda.Stream, "from_external"):
+        return cp.cuda.ExternalStream(address)
+    return cp.cuda.Stream.from_external(_Stream(address))
 
 
 def test_the_module_runs_on_the_current_stream_of_cupy(tmp_path: Path) -> None:
