@@ -32,12 +32,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from hypothesis.errors import NoSuchExample
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.rewriting.drawing import drawn_again, made, smallest  # noqa: E402
 from tests.rewriting.offers import NAMES  # noqa: E402
 from tests.rewriting.trying import IllMadeError, tried  # noqa: E402
+from tests.rewriting.writing import Made  # noqa: E402
 
 RECORD = ROOT / "benchmarks" / "results" / "rewriting-sound.json"
 _VERSIONS = ("optiml-magic", "nvidia-cuda-nvrtc", "llvmlite", "tree-sitter-cuda", "numpy")
@@ -167,18 +170,21 @@ def told(found: dict[str, Any]) -> None:
 
 
 def shrunk(seed: int) -> int:
-    """Print the smallest kernel that fails as the one of this seed does."""
-    row = one(seed)
-    for rule in dict.fromkeys(wrong["rule"] for wrong in row.get("wrong", ())):
-        again = drawn_again(seed)
-        found = smallest(again, lambda kernel, rule=rule: _wrong(kernel, rule))
-        print(f"{rule}: {_wrong(found, rule)}\n{found}\n{found.text}")
+    """Print the smallest kernel that fails as the one of this seed does, for each of its rules."""
+    kernels = drawn_again(seed)
+    for rule in dict.fromkeys(wrong["rule"] for wrong in one(seed).get("wrong", ())):
+
+        def wrong(kernel: Made, rule: str = rule) -> str:
+            trial = tried(kernel, Random(0), each=9, rules=(rule,))
+            return next((a.detail for a in trial.unsound), "")
+
+        try:
+            found = smallest(kernels, wrong)
+        except NoSuchExample:
+            print(f"{rule}: none of 300 kernels of the kind, without a rule before it")
+        else:
+            print(f"{rule}: {wrong(found)}\n{found}\n{found.text}")
     return 0
-
-
-def _wrong(kernel: Any, rule: str) -> str:
-    trial = tried(kernel, Random(0), each=9)
-    return next((a.detail for a in trial.unsound if a.rule == rule), "")
 
 
 def main(arguments: list[str]) -> int:
