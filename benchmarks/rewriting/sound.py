@@ -1,15 +1,16 @@
 """Whether every rule leaves the meaning of a kernel alone, on thousands of random kernels.
 
     python benchmarks/rewriting/sound.py [--write] [--count N] [--seed N] [--processes N]
-        [--rules RULE ...]
+        [--least N] [--rules RULE ...]
     python benchmarks/rewriting/sound.py --smallest SEED
 
 Programs are drawn from one seed after the other (``tests/rewriting``) until the rules were applied
-``--count`` times. Each result runs beside its input on the emulated device: in two orders of the
-blocks, at the sizes that the rules were told and at others, with bounds and hazards looked at. The
-record is ``benchmarks/results/rewriting-sound.json``; what is done is kept beside it until it is
-complete, so that a run that is stopped goes on with the rest. ``--smallest`` prints a small kernel
-of the same kind that the rule of a recorded failure gets wrong as well.
+``--count`` times, and then until each was ``--least`` times. Every result runs beside its input on
+the emulated device: in two orders of the blocks, at the sizes that the rules were told and at
+others, with bounds and hazards looked at. The record, ``benchmarks/results/rewriting-sound.json``,
+has what is done kept beside it until it is complete: the same command goes on with the rest
+after a stop. ``--smallest`` prints a small kernel of the kind of a recorded failure that
+its rule gets wrong as well.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from tests.rewriting.writing import Made  # noqa: E402
 RECORD = ROOT / "benchmarks" / "results" / "rewriting-sound.json"
 _VERSIONS = ("optiml-magic", "nvidia-cuda-nvrtc", "llvmlite", "tree-sitter-cuda", "numpy")
 _WAVE = 16  # programs for each process, between two looks at the count
+_MOST = 50_000  # programs, for a rule that is never at home
 Row = dict[str, Any]
 
 
@@ -82,7 +84,6 @@ def collect(options: argparse.Namespace, kept_at: Path) -> list[Row]:
         [json.loads(line) for line in kept_at.read_text().splitlines()] if kept_at.exists() else []
     )
     done = {row["seed"] for row in rows}
-    work = partial(one, rules=tuple(options.rules))
     began, before = time.monotonic(), _applications(rows)
     with (
         ProcessPoolExecutor(
@@ -93,7 +94,11 @@ def collect(options: argparse.Namespace, kept_at: Path) -> list[Row]:
         ) as pool,
         kept_at.open("a") as kept,
     ):
+        rules = _wanted(rows, options)
         for wave in _waves(options.seed, _WAVE * options.processes):
+            if not rules or wave.start - options.seed > _MOST:
+                break
+            work = partial(one, rules=rules)
             for row in pool.map(work, [seed for seed in wave if seed not in done]):
                 rows.append(row)
                 kept.write(json.dumps(row) + "\n")
@@ -105,9 +110,16 @@ def collect(options: argparse.Namespace, kept_at: Path) -> list[Row]:
             count = _applications(rows)
             speed = (count - before) / max(time.monotonic() - began, 1e-9)
             print(f"{count} applications to {len(rows)} programs, {speed:.1f} a second", flush=True)
-            if count >= options.count:
-                break
+            rules = _wanted(rows, options)
     return sorted(rows, key=lambda row: row["seed"])
+
+
+def _wanted(rows: list[Row], options: argparse.Namespace) -> tuple[str, ...]:
+    """The rules that are still to be applied: all up to the count, then those that lack some."""
+    if _applications(rows) < options.count:
+        return tuple(options.rules)
+    applied = Counter(rule for row in rows for rule, *_ in row.get("applied", ()))
+    return tuple(rule for rule in options.rules if applied[rule] < options.least)
 
 
 def _waves(seed: int, size: int) -> Iterator[range]:
@@ -190,6 +202,7 @@ def shrunk(seed: int) -> int:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=5000, help="applications in all")
+    parser.add_argument("--least", type=int, default=0, help="applications of each rule")
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
     parser.add_argument("--rules", nargs="+", choices=NAMES, default=NAMES, help="only these")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
