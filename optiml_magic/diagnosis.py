@@ -62,9 +62,9 @@ class Diagnosis:
         """Take in what later candidates are compared with."""
         self._measured[candidate.number] = evaluation.measurement
 
-    def find(self, number: int, program: Program, build: Build, plan: LaunchPlan) -> Facts:
+    def find(self, number: int, program: Program, plan: LaunchPlan) -> Facts:
         """The facts of a candidate whose plan binds it to the first instance; they are kept."""
-        found = self.facts[number] = self._finder(program, build, plan)
+        found = self.facts[number] = self._finder(program, plan)
         return found
 
     def _diagnosed(
@@ -76,7 +76,7 @@ class Diagnosis:
         build, job = run
         program = parse_program(candidate.text)
         roofs = self._roofs()
-        facts = self.find(candidate.number, program, build, job.plan)
+        facts = self.find(candidate.number, program, job.plan)
         subject = Subject(self._chip, roofs, measured, program, build, job.plan, facts)
         root = self._measured.get(0) or measured
         standing = stand(measured, self._work(root), roofs)

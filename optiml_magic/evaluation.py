@@ -86,6 +86,7 @@ class Evaluator:
         )
         self._fresh: dict[int, tuple[Build, Job]] = {}  # of this batch, to be counted
         self._best = float("inf")  # seconds of the fastest that may win
+        self._best_general = float("inf")  # of those that take all sizes of the input kernel
         self._inspections: dict[str, Inspection] = {}  # by identity
         self._promised: dict[str, None] = {}  # metrics that edits are to move
         self._notes: dict[str, None] = {}  # each once, in order
@@ -172,7 +173,7 @@ class Evaluator:
             self._diagnosis.facts[number] = None
             if isinstance(prepared, Prepared):
                 program = parse_program(candidate.text)
-                self._diagnosis.find(number, program, prepared.build, prepared.plans[0][1])
+                self._diagnosis.find(number, program, prepared.plans[0][1])
         return self._diagnosis.facts[number]
 
     def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
@@ -191,8 +192,7 @@ class Evaluator:
                 self._learn(evaluation, candidate, prepared)
             if isinstance(profiler, EventsProfiler) and isinstance(prepared, Prepared):
                 profiler.remember(prepared.build, self._job(prepared), root.seconds)
-        if evaluation.verdict.passed and evaluation.measurement:
-            self._best = min(self._best, evaluation.measurement.seconds)
+        self._may_win(evaluation)
         if evaluation.identity:
             self._seen.setdefault(evaluation.identity, evaluation)
 
@@ -246,17 +246,28 @@ class Evaluator:
             inspector=self._witness,
             difference=self._exactness.difference if self._exactness else lambda _: "",
         )
-        evaluation = Evaluation(number, prepared.identity, verdict)
+        evaluation = Evaluation(number, prepared.identity, verdict, only_where=prepared.only_where)
         if verdict.passed:
             evaluation = self._measured(evaluation, prepared)
         evaluation = self._inspected(self._challenged(evaluation, prepared), prepared)
         measured = evaluation.measurement
-        if measured is not None and evaluation.verdict.passed:
-            self._best = min(self._best, measured.seconds)
-            if number == 0:
-                evaluation = self._learn(evaluation, candidate, prepared)
+        self._may_win(evaluation)
+        if measured is not None and evaluation.verdict.passed and number == 0:
+            evaluation = self._learn(evaluation, candidate, prepared)
         self._seen[evaluation.identity] = evaluation  # its diagnosis follows with the batch
         return evaluation
+
+    def _bar(self, evaluation: Evaluation) -> float:
+        """The seconds that are to be beaten: one that takes all sizes may win over a faster one."""
+        return self._best if evaluation.only_where else self._best_general
+
+    def _may_win(self, evaluation: Evaluation) -> None:
+        measured = evaluation.measurement
+        if measured is None or not evaluation.verdict.passed:
+            return
+        self._best = min(self._best, measured.seconds)
+        if not evaluation.only_where:
+            self._best_general = min(self._best_general, measured.seconds)
 
     def _prepare(self, text: str) -> Prepared | Verdict:
         return self._preparation(text, self._instances)
@@ -266,7 +277,7 @@ class Evaluator:
         job, profiler = self._job(prepared), self._tools.profiler
         if evaluation.candidate == 0:
             profiler.begin()
-        measured = profiler.measure(prepared.build, job, self._best)
+        measured = profiler.measure(prepared.build, job, self._bar(evaluation))
         if isinstance(measured, Fault):
             return replace(evaluation, verdict=judge(Execution(measured)))
         if isinstance(measured, Execution):
@@ -285,13 +296,13 @@ class Evaluator:
         assert isinstance(again, Prepared)
         if self._exactness:
             self._exactness.learn(again.program, again.verified)
-        notes = (*root.verdict.notes, told[0])
+        notes = (*root.verdict.notes, told[0], *again.notes)
         return replace(root, identity=again.identity, verdict=replace(root.verdict, notes=notes))
 
     def _challenged(self, evaluation: Evaluation, prepared: Prepared) -> Evaluation:
         """Every further check, where the candidate would be the best so far: no other can win."""
         measured = evaluation.measurement
-        wins = measured is not None and measured.seconds <= self._best
+        wins = measured is not None and measured.seconds <= self._bar(evaluation)
         if measured is None or evaluation.candidate == 0 or not (wins or self._thorough):
             return evaluation
         first = prepared.verified[0][0]
@@ -310,7 +321,7 @@ class Evaluator:
         """
         tools, verdict = self._tools, evaluation.verdict
         seconds = evaluation.measurement.seconds if evaluation.measurement else float("inf")
-        best = self._thorough or seconds <= self._best
+        best = self._thorough or seconds <= self._bar(evaluation)
         wins = tools.extent == "winners" and verdict.passed and best
         ran = tools.extent == "all" and (verdict.passed or verdict.outcome is Outcome.WRONG)
         if not (wins or ran):

@@ -37,17 +37,15 @@ from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.hit_rates import HitRates
-from optiml_magic.model.idea import Ideas
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
-from optiml_magic.model.view import View
 from optiml_magic.plugins import Plugins, load
 from optiml_magic.problem import Problem, prepare
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.emulated import EmulatedProfiler
 from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.proposers.base import Proposer
-from optiml_magic.proposers.mixture import mixed
+from optiml_magic.proposers.mixture import informed, mixed
 from optiml_magic.proposers.model import language_model, notes_of
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
@@ -56,7 +54,7 @@ from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, run
-from optiml_magic.search.mcts import Expand, Mcts
+from optiml_magic.search.mcts import Mcts
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
 from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
@@ -201,7 +199,7 @@ def optimize(
             root = Proposal(problem.program.text, "the input kernel", "user", prior=1.0)
             propose = partial(mixed, proposers, hit_rates=journal.hit_rates)
             expand = recorder.expand(journal.remember_expand(propose, partial(mixed, (rules,))))
-            search = Mcts(root, partial(_informed, expand, evaluator), seed=settings.seed)
+            search = Mcts(root, informed(expand, evaluator.facts), seed=settings.seed)
             evaluate = journal.remember_evaluate(evaluator, evaluator.remember)
             evaluate = recorder.evaluate(evaluate)
             trajectory = run(
@@ -370,12 +368,6 @@ def _reporting(
     for candidate, evaluation in zip(candidates, evaluations, strict=True):
         progress(Step(candidate, evaluation), refused)
     return evaluations
-
-
-def _informed(expand: Expand, evaluator: Evaluator, view: View, count: int) -> Ideas:
-    """Proposers are told the facts of the step's program, where they ask."""
-    known = partial(evaluator.facts, view.step.candidate)
-    return expand(replace(view, find_facts=known), count)
 
 
 def _header(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
+from optiml_magic.model.candidate import Candidate
+from optiml_magic.model.facts import Facts
 from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
@@ -31,3 +34,14 @@ def mixed(
         ideas += hit_rates.weighed(found.ideas, roofline)
         refused |= dict.fromkeys(found.refused)
     return Ideas(tuple(sorted(ideas, key=lambda idea: -idea.prior)), tuple(refused))
+
+
+def informed(
+    expand: Callable[[View, int], Ideas], facts: Callable[[Candidate], Facts | None]
+) -> Callable[[View, int], Ideas]:
+    """``expand`` whose proposers are told the facts of the step's program, where they ask."""
+
+    def told(view: View, count: int) -> Ideas:
+        return expand(replace(view, find_facts=partial(facts, view.step.candidate)), count)
+
+    return told

@@ -35,6 +35,7 @@ def optimized(summary: Summary) -> Json:
             "speedup": summary.speedup,
             "interval": list(summary.interval),
             "title": winner.candidate.proposal.title,
+            "only_where": list(summary.only_where),
             "program": winner.candidate.text,
             "arithmetic": list(summary.arithmetic),
             "largest_error": {"output": worst.name, "error": worst.error, "allowed": worst.rtol}

@@ -58,6 +58,11 @@ class Summary:
         return low, high
 
     @property
+    def only_where(self) -> tuple[str, ...]:
+        """What the winner requires of the sizes, and the input kernel does not."""
+        return self.winner.evaluation.only_where
+
+    @property
     def source(self) -> str:
         """Where the seconds come from: ``estimated`` on an emulated device."""
         measurement = self.root.evaluation.measurement

@@ -23,9 +23,11 @@ def headline(summary: Summary) -> str:
         tried = len(summary.trajectory.steps) - 1
         return f"{summary.task}: no significant change found in {tried} candidates"
     low, high = summary.interval
+    where = " and ".join(summary.only_where)
     return (
         f"{summary.task}: {ratio(summary.speedup)} faster, {summary.source} "
         f"(between {ratio(low)} and {ratio(high)}), verified"
+        + (f"; only where {where}" if where else "")
     )
 
 

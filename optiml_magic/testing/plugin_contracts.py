@@ -65,7 +65,7 @@ def _subject(name: str) -> Subject:
         build, job = _run(problem, members)
         assert found.measurement is not None
         tools, measured, program = members.tools, found.measurement, problem.program
-        facts = FactFinder(problem, tools.chip)(program, build, job.plan)
+        facts = FactFinder(problem, tools.chip)(program, job.plan)
         return Subject(tools.chip, tools.roofs(), measured, program, build, job.plan, facts)
 
 

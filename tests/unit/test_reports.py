@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
 
 import pytest
@@ -116,6 +117,44 @@ def test_a_gain_inside_the_interval_is_no_change_and_the_input_is_kept() -> None
     assert found.diff() == ""
 
 
+def narrowed(*durations: float, where: dict[int, tuple[str, ...]]) -> Summary:
+    """``where`` has what a step requires of the sizes, by its number."""
+    found = summary(*durations)
+    steps = tuple(
+        replace(
+            step,
+            evaluation=replace(step.evaluation, only_where=where.get(step.candidate.number, ())),
+        )
+        for step in found.trajectory.steps
+    )
+    return replace(found, trajectory=replace(found.trajectory, steps=steps))
+
+
+def test_a_gain_that_narrows_the_kernel_is_named_in_the_headline() -> None:
+    found = narrowed(4.0, 1.0, where={1: ("cols % 4 == 0", "rows > 1")})
+    assert found.winner.candidate.number == 1
+    wanted = "verified; only where cols % 4 == 0 and rows > 1"
+    assert text.headline(found).endswith(wanted)
+    assert escape(wanted) in html.fragment(found)
+    assert contract.optimized(found)["best"]["only_where"] == ["cols % 4 == 0", "rows > 1"]
+    assert "only where" not in text.headline(narrowed(4.0, 1.0, 0.9, where={2: ("n > 1",)}))
+
+
+@pytest.mark.parametrize(
+    ("durations", "winner"),
+    [((4.0, 1.0, 1.2), 2), ((4.0, 1.0, 1.4), 1), ((1.0, 0.7), 1), ((1.0, 0.9), 0)],
+)
+def test_within_the_noise_the_general_one_wins(durations: tuple[float, ...], winner: int) -> None:
+    found = narrowed(*durations, where={1: ("n % 4 == 0",)})
+    assert found.winner.candidate.number == winner
+
+
+def test_the_fastest_general_one_is_among_the_finalists() -> None:
+    trajectory = narrowed(9.0, 1.0, 2.0, 3.0, 4.0, where={1: ("a",), 2: ("b",)}).trajectory
+    assert [step.candidate.number for step in trajectory.fastest(2)] == [1, 2, 3]
+    assert [step.candidate.number for step in trajectory.fastest(3)] == [1, 2, 3]
+
+
 def test_every_estimated_figure_says_so() -> None:
     for line in text.render(summary(4.0, 1.0)).splitlines():
         if " us" in line or "x faster" in line or " s estimated" in line:
@@ -130,7 +169,8 @@ def test_the_contract_has_the_promised_keys() -> None:
     }  # fmt: skip
     assert outcome["baseline"] == {"seconds": 4.0, "verdict": "passed"}
     assert outcome["best"].keys() == {
-        "seconds", "speedup", "interval", "title", "program", "arithmetic", "largest_error",
+        "seconds", "speedup", "interval", "title", "only_where", "program", "arithmetic",
+        "largest_error",
     }  # fmt: skip
     assert outcome["verdicts"] == {"passed": 2, "wrong": 1}
     assert outcome["steps"][2]["seconds"] is None

@@ -254,6 +254,9 @@ __syncthreads();
                 f"const int {name} = {first} + {own} / 4 * ({whole_tile} / ({each} / 4)) "
                 f"+ ({thread}) * 4 + {own} % 4;"
             )
+        if out.flat is not None:  # beyond a row's end the one index is that of another row
+            columns = self._speller({}).factor(out.columns)
+            places_of.append(f"if ({j} >= {columns}) continue;")
         return lines(self._each("\n".join([*places_of, shown[1:-1].strip()])))
 
     def _speller(self, names: dict[str, str]) -> Speller:
