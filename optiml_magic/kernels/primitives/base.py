@@ -128,10 +128,15 @@ class Kernel:
         launch: LaunchDirective | None = None,
         directives: Iterable[Directive | str] = (),
         helpers: Iterable[str] = (),
+        tidy: bool = True,
     ) -> Kernel:
-        """This kernel with another body, in the program where it stands."""
+        """This kernel with another body, in the program where it stands.
+
+        One that is not to be made ``tidy`` keeps its own lines, but for what changes in them.
+        """
         function = replace(self.function, body=replace(body, span=None))
-        program = parse_program(_inserted(self, printed(self.unit, function, tidied), helpers))
+        text = printed(self.unit, function, tidied if tidy else str)
+        program = parse_program(_inserted(self, text, helpers))
         old = _same(program, self)
         new = launch or self.launch
         edit = _relaunch(program, old, new, directives)

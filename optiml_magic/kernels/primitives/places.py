@@ -77,7 +77,7 @@ def axis_of(kernel: Kernel, expr: Expr) -> str:
     while isinstance(expr, Cast):
         expr = expr.operand
     if isinstance(expr, Call) and not expr.arguments:
-        inner = _returned(kernel.unit, expr)
+        inner = returned(kernel.unit, expr)
         return axis_of(kernel, inner) if inner is not None else ""
     if not isinstance(expr, Binary) or expr.op != "+":
         return ""
@@ -116,7 +116,7 @@ def _bare(expr: Expr) -> Expr:
     return expr
 
 
-def _returned(unit: Unit, call: Call) -> Expr | None:
+def returned(unit: Unit, call: Call) -> Expr | None:
     """What a function without parameters returns, where it does nothing else."""
     found = unit.called(call.function, 0)
     if len(found) != 1 or len(found[0].body.body) != 1:
@@ -144,6 +144,20 @@ def _tops(statement: Statement) -> Iterator[Expr]:
     yield from statement.expressions
     for inner in statement.statements:
         yield from _tops(inner)
+
+
+def reached(unit: Unit, function: Function) -> Iterator[Function]:
+    """The functions of the text that a function may come to."""
+    seen: set[Function] = set()
+    todo = [function]
+    while todo:
+        for expr in expressions(todo.pop().body):
+            if isinstance(expr, Call):
+                for found in unit.called(expr.function, len(expr.arguments)):
+                    if found not in seen:
+                        seen.add(found)
+                        todo.append(found)
+                        yield found
 
 
 def _own_text_only(kernel: Kernel) -> None:

@@ -1,0 +1,125 @@
+"""P4, axes exchanged: what threads did along one axis of block and grid, they do along another.
+
+The threads of a block stay those of a block under other names, so shared memory and barriers mean
+what they did. What asks which threads are one warp does not, and is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.expressions import Call, Cast, Expr, Member, Name, Span, builtin, every
+from optiml_magic.kernels.functions import LANES
+from optiml_magic.kernels.groups import ASKING, SYNCS
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.places import reached, returned
+from optiml_magic.kernels.tree import Function, expressions
+from optiml_magic.kernels.unit import Unit
+from optiml_magic.source.directives import RequireDirective
+from optiml_magic.source.expressions import Expression, parse_expression
+
+_MOST_BLOCKS = 65535  # along y and z; CUDA C++ Programming Guide, "Compute Capabilities"
+_GROUPS = frozenset({"this_thread_block", "this_grid", "tiled_partition", "coalesced_threads",
+                     "this_cluster", "labeled_partition", "binary_partition"})  # fmt: skip
+_WARPS = re.compile(r"\b(?:volatile|warpSize|asm|__cluster_dims__|clock(?:64)?)\b")
+_PLACES = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b")
+_ONE = parse_expression("1")
+_SILENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+
+
+@primitive
+def exchanged(kernel: Kernel, one: str, other: str) -> Kernel:
+    """The kernel with two axes exchanged, in its text and in its launch."""
+    without_warps(kernel)
+    _check_places(kernel)
+    swaps: dict[Node, Node] = {}
+    names = {one: other, other: one}
+    for expr in expressions(kernel.function.body):
+        _exchange(kernel, expr, names, swaps)
+    launch = kernel.launch
+    grid, block = (_exchanged(sizes, one, other) for sizes in (launch.grid, launch.block))
+    return kernel.rewritten(
+        edited(kernel.function.body, swaps),
+        launch=replace(launch, grid=grid, block=block),
+        directives=[d for d in _limits(kernel, grid) if d not in kernel.program.requires],
+        tidy=False,
+    )
+
+
+def without_warps(kernel: Kernel) -> None:
+    """Raise NotLegal where a kernel may ask which of its threads are one warp."""
+    reading = kernel.reading
+    for name in sorted(reading.calls):
+        if LANES.fullmatch(name) or name in _GROUPS | ASKING | SYNCS:
+            raise NotLegal(f"`{name}` asks which threads are one group")
+    for barrier in reading.barriers:
+        if barrier.scope != "block":
+            raise NotLegal("the threads of a warp wait for each other", barrier.line)
+    for leaf in reading.verbatim:
+        raise NotLegal(f"{leaf.reason} is not read", leaf.line)
+    unit = kernel.unit
+    text = " ".join(_code(unit, f.span) for f in (kernel.function, *reached(unit, kernel.function)))
+    found = _WARPS.search(text)
+    if found:
+        raise NotLegal(f"`{found[0]}` may ask which threads are one warp")
+
+
+def _check_places(kernel: Kernel) -> None:
+    """Raise NotLegal where a kernel asks for its thread in a way that is not read."""
+    span = kernel.function.body.span
+    assert span is not None
+    found = {e.span for e in expressions(kernel.function.body) if builtin(e)}
+    if len(found) != len(_PLACES.findall(_code(kernel.unit, span))):
+        raise NotLegal("not every place where it asks for its thread is read")
+
+
+def _exchange(kernel: Kernel, expr: Expr, names: dict[str, str], swaps: dict[Node, Node]) -> None:
+    renamed = _renamed(expr, names)
+    if renamed is not None:
+        swaps[expr] = renamed
+    if not isinstance(expr, Call):
+        return
+    unit = kernel.unit
+    seeing = [f for f in unit.called(expr.function, len(expr.arguments)) if _sees(unit, f)]
+    if not seeing:
+        return
+    value, kind = returned(unit, expr), seeing[0].result
+    plain = not (seeing[0].template or kind.depth or kind.reference or any(reached(unit, seeing[0])))
+    if value is None or not plain:
+        raise NotLegal(f"`{seeing[0].name}` reads where its thread stands", seeing[0].line)
+    inner = {e: new for e in every(value) if (new := _renamed(e, names)) is not None}
+    swaps[expr] = Cast(None, kind.base, edited(value, inner))
+
+
+def _renamed(expr: Expr, names: dict[str, str]) -> Expr | None:
+    variable, _, axis = builtin(expr).partition(".")
+    return Member(None, Name(None, variable), names[axis]) if axis in names else None
+
+
+def _sees(unit: Unit, function: Function) -> bool:
+    """Whether a function, or one that it calls, asks where its thread stands."""
+    return any(_PLACES.search(_code(unit, f.span)) for f in (function, *reached(unit, function)))
+
+
+def _code(unit: Unit, span: Span) -> str:
+    return _SILENT.sub(" ", unit.syntax.text[slice(*span)].decode())
+
+
+def _exchanged(
+    sizes: tuple[Expression, ...], one: str, other: str
+) -> tuple[Expression, ...]:
+    first, second = ("xyz".index(axis) for axis in (one, other))
+    found = [*sizes, *[_ONE] * (max(first, second) + 1 - len(sizes))]
+    found[first], found[second] = found[second], found[first]
+    return tuple(found)
+
+
+def _limits(kernel: Kernel, grid: tuple[Expression, ...]) -> Iterator[RequireDirective]:
+    """What must hold of the sizes, now that others than before count blocks along y and z."""
+    tuned = kernel.program.values.keys()
+    for size, old in zip(grid[1:], (*kernel.launch.grid[1:], _ONE, _ONE), strict=False):
+        if size != old and (size.names - tuned or size.arrays):
+            yield RequireDirective(parse_expression(f"{size} <= {_MOST_BLOCKS}"))
