@@ -7,7 +7,6 @@ what they did. What asks which threads are one warp does not, and is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
@@ -15,13 +14,12 @@ from optiml_magic.kernels.expressions import Call, Cast, Expr, Member, Name, Spa
 from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.groups import ASKING, SYNCS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.grids import limits
 from optiml_magic.kernels.primitives.places import reached, returned
 from optiml_magic.kernels.tree import Function, expressions
 from optiml_magic.kernels.unit import Unit
-from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import Expression, parse_expression
 
-_MOST_BLOCKS = 65535  # along y and z; CUDA C++ Programming Guide, "Compute Capabilities"
 _GROUPS = frozenset({"this_thread_block", "this_grid", "tiled_partition", "coalesced_threads",
                      "this_cluster", "labeled_partition", "binary_partition"})  # fmt: skip
 _WARPS = re.compile(r"\b(?:volatile|warpSize|asm|__cluster_dims__|clock(?:64)?)\b")
@@ -44,7 +42,7 @@ def exchanged(kernel: Kernel, one: str, other: str) -> Kernel:
     return kernel.rewritten(
         edited(kernel.function.body, swaps),
         launch=replace(launch, grid=grid, block=block),
-        directives=[d for d in _limits(kernel, grid) if d not in kernel.program.requires],
+        directives=limits(kernel, [g for g in grid[1:] if g not in launch.grid[1:]]),
         tidy=False,
     )
 
@@ -87,7 +85,9 @@ def _exchange(kernel: Kernel, expr: Expr, names: dict[str, str], swaps: dict[Nod
     if not seeing:
         return
     value, kind = returned(unit, expr), seeing[0].result
-    plain = not (seeing[0].template or kind.depth or kind.reference or any(reached(unit, seeing[0])))
+    plain = not (
+        seeing[0].template or kind.depth or kind.reference or any(reached(unit, seeing[0]))
+    )
     if value is None or not plain:
         raise NotLegal(f"`{seeing[0].name}` reads where its thread stands", seeing[0].line)
     inner = {e: new for e in every(value) if (new := _renamed(e, names)) is not None}
@@ -108,18 +108,8 @@ def _code(unit: Unit, span: Span) -> str:
     return _SILENT.sub(" ", unit.syntax.text[slice(*span)].decode())
 
 
-def _exchanged(
-    sizes: tuple[Expression, ...], one: str, other: str
-) -> tuple[Expression, ...]:
+def _exchanged(sizes: tuple[Expression, ...], one: str, other: str) -> tuple[Expression, ...]:
     first, second = ("xyz".index(axis) for axis in (one, other))
     found = [*sizes, *[_ONE] * (max(first, second) + 1 - len(sizes))]
     found[first], found[second] = found[second], found[first]
     return tuple(found)
-
-
-def _limits(kernel: Kernel, grid: tuple[Expression, ...]) -> Iterator[RequireDirective]:
-    """What must hold of the sizes, now that others than before count blocks along y and z."""
-    tuned = kernel.program.values.keys()
-    for size, old in zip(grid[1:], (*kernel.launch.grid[1:], _ONE, _ONE), strict=False):
-        if size != old and (size.names - tuned or size.arrays):
-            yield RequireDirective(parse_expression(f"{size} <= {_MOST_BLOCKS}"))

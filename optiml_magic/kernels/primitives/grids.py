@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.symbols import Compare, Condition
-from optiml_magic.source.expressions import Binary, Call, Expression, Name, Node, Number
+from optiml_magic.source.directives import RequireDirective
+from optiml_magic.source.expressions import (
+    Binary,
+    Call,
+    Expression,
+    Name,
+    Node,
+    Number,
+    parse_expression,
+)
+
+_MOST_BLOCKS = 65535  # along y and z; CUDA C++ Programming Guide, "Compute Capabilities"
 
 
-def needed(kernel: Kernel, axis: str) -> Expression | None:
+def needed(kernel: Kernel, axis: str, *, loads: bool = False) -> Expression | None:
     """The threads along an axis that do something: ``n`` of ``cdiv(n, 256)``.
 
-    None where it is not certain that the kernel's guards keep all beyond from having an effect.
+    None where it is not certain that the kernel's guards keep all beyond from having an effect, or
+    where ``loads`` of these count, too, from reading global memory.
     """
     at = "xyz".index(axis)
     width = kernel.block[at]
@@ -23,7 +37,8 @@ def needed(kernel: Kernel, axis: str) -> Expression | None:
     if tree is None or form is None:
         return None
     for access in kernel.reading.accesses:
-        if access.mode != "load" and not _below(kernel, access.guard, axis, width, form):
+        counts = access.mode != "load" or (loads and access.space == "global")
+        if counts and not _below(kernel, access.guard, axis, width, form):
             return None
     return Expression(tree, str(Expression(tree, "")))
 
@@ -32,6 +47,17 @@ def needed_form(kernel: Kernel, axis: str) -> Polynomial | None:
     """The same as a form over the kernel's parameters."""
     found = needed(kernel, axis)
     return _form(found.tree) if found is not None else None
+
+
+def limits(kernel: Kernel, sizes: Iterable[Expression]) -> list[RequireDirective]:
+    """What must hold where these count blocks along y and z; x has no such limit."""
+    names = kernel.program.values.keys()
+    found = [
+        RequireDirective(parse_expression(f"{size} <= {_MOST_BLOCKS}"))
+        for size in sizes
+        if size.names - names or size.arrays
+    ]
+    return [limit for limit in found if limit not in kernel.program.requires]
 
 
 def _below(

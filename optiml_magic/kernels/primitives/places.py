@@ -52,9 +52,9 @@ class Place:
 
 def placed(kernel: Kernel, places: Mapping[str, Place]) -> dict[Node, Node]:
     """What to exchange in a kernel, so that these places stand for its axes."""
-    _own_text_only(kernel)
+    own_text_only(kernel)
     swaps: dict[Node, Node] = {}
-    for top in _tops(kernel.function.body):
+    for top in tops(kernel.function.body):
         _place(kernel, top, places, swaps)
     return swaps
 
@@ -140,10 +140,11 @@ def _place(
         _place(kernel, part, places, swaps)
 
 
-def _tops(statement: Statement) -> Iterator[Expr]:
+def tops(statement: Statement) -> Iterator[Expr]:
+    """The expressions in a statement that are in no other."""
     yield from statement.expressions
     for inner in statement.statements:
-        yield from _tops(inner)
+        yield from tops(inner)
 
 
 def reached(unit: Unit, function: Function) -> Iterator[Function]:
@@ -160,11 +161,10 @@ def reached(unit: Unit, function: Function) -> Iterator[Function]:
                         yield found
 
 
-def _own_text_only(kernel: Kernel) -> None:
+def own_text_only(kernel: Kernel) -> None:
     """Functions that read built-in variables for themselves see what the hardware says."""
-    tops = {id(e): e for top in _tops(kernel.function.body) for e in every(top)}
     seen: set[Function] = set()
-    for expr in tops.values():
+    for expr in expressions(kernel.function.body):
         if isinstance(expr, Call) and not axis_of(kernel, expr):
             _check_called(kernel, expr, seen)
 
