@@ -26,7 +26,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import limits, needed
-from optiml_magic.kernels.primitives.places import axis_of, own_text_only, returned, tops
+from optiml_magic.kernels.primitives.places import axis_of, bare, own_text_only, returned, tops
 from optiml_magic.source import expressions as sizes
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, Number, parse_expression
@@ -167,11 +167,8 @@ def _is_stride(kernel: Kernel, expr: Expr, axis: str) -> bool:
     """Whether this is ``blockDim * gridDim``, the threads of the grid."""
     if not isinstance(expr, Binary) or expr.op != "*":
         return False
-    for grid, block in ((expr.left, expr.right), (expr.right, expr.left)):
-        while isinstance(block, Cast):
-            block = block.operand
-        while isinstance(grid, Cast):
-            grid = grid.operand
+    sides = bare(expr.left), bare(expr.right)
+    for grid, block in (sides, sides[::-1]):
         if builtin(grid) == f"gridDim.{axis}":
             width = isinstance(block, Literal) and block.value == _extent(kernel, axis)
             return width or builtin(block) == f"blockDim.{axis}"
@@ -209,8 +206,9 @@ def _cut(
             if not _general(kernel, expr, axis):
                 swaps[expr] = _typed(kernel, expr, stride)
     body = edited(kernel.function.body, swaps)
-    guards = [lines(f"if ({_index(axis)} >= {free.count}) return;")
-              for axis in extents if (free := freedom(kernel, axis)).guard and free.count]  # fmt: skip
+    free = {axis: freedom(kernel, axis) for axis in extents}
+    guards = [lines(f"if ({_index(axis)} >= {f.count}) return;")
+              for axis, f in free.items() if f.guard and f.count]  # fmt: skip
     launch = _launch(kernel, extents)
     more = [size for axis, size in zip("yz", launch.grid[1:], strict=False) if axis in less]
     return kernel.rewritten(

@@ -32,7 +32,10 @@ def needed(kernel: Kernel, axis: str, *, loads: bool = False) -> Expression | No
     width = kernel.block[at]
     if at >= len(kernel.launch.grid) or width is None or kernel.launch.args is not None:
         return None
-    tree = rounded_up(kernel.launch.grid[at].tree, kernel.launch.block[at].tree, width)
+    blocks = kernel.launch.block
+    tree = kernel.launch.grid[at].tree
+    if width != 1:
+        tree = rounded_up(tree, blocks[at].tree, width)
     form = _form(tree) if tree is not None else None
     if tree is None or form is None:
         return None

@@ -19,7 +19,6 @@ from optiml_magic.kernels.expressions import (
     Literal,
     Name,
     builtin,
-    every,
 )
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
@@ -82,8 +81,8 @@ def axis_of(kernel: Kernel, expr: Expr) -> str:
     if not isinstance(expr, Binary) or expr.op != "+":
         return ""
     for first, second in ((expr.left, expr.right), (expr.right, expr.left)):
-        name, _, axis = builtin(_bare(second)).partition(".")
-        if name == "threadIdx" and _starts(kernel, _bare(first), axis):
+        name, _, axis = builtin(bare(second)).partition(".")
+        if name == "threadIdx" and _starts(kernel, bare(first), axis):
             return axis
     return ""
 
@@ -92,9 +91,9 @@ def _starts(kernel: Kernel, expr: Expr, axis: str) -> bool:
     """Whether this is ``blockIdx * blockDim``, the index of a block's first thread."""
     sides: tuple[Expr, Expr]
     if isinstance(expr, Binary) and expr.op == "*":
-        sides = _bare(expr.left), _bare(expr.right)
+        sides = bare(expr.left), bare(expr.right)
     elif isinstance(expr, Call) and expr.function.strip("_") in ("umul24", "mul24"):
-        sides = _bare(expr.arguments[0]), _bare(expr.arguments[1])
+        sides = bare(expr.arguments[0]), bare(expr.arguments[1])
     else:
         return False
     width = kernel.block["xyz".index(axis)]
@@ -110,7 +109,8 @@ def _starts(kernel: Kernel, expr: Expr, axis: str) -> bool:
     return False
 
 
-def _bare(expr: Expr) -> Expr:
+def bare(expr: Expr) -> Expr:
+    """An expression without the conversions around it."""
     while isinstance(expr, Cast):
         expr = expr.operand
     return expr
