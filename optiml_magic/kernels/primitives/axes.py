@@ -31,8 +31,7 @@ _SILENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 @primitive
 def exchanged(kernel: Kernel, one: str, other: str) -> Kernel:
     """The kernel with two axes exchanged, in its text and in its launch."""
-    without_warps(kernel)
-    _check_places(kernel)
+    exchangeable(kernel)
     swaps: dict[Node, Node] = {}
     names = {one: other, other: one}
     for expr in expressions(kernel.function.body):
@@ -45,6 +44,12 @@ def exchanged(kernel: Kernel, one: str, other: str) -> Kernel:
         directives=limits(kernel, [g for g in grid[1:] if g not in launch.grid[1:]]),
         tidy=False,
     )
+
+
+def exchangeable(kernel: Kernel) -> None:
+    """Raise NotLegal where threads under other names may do something else."""
+    without_warps(kernel)
+    _check_places(kernel)
 
 
 def without_warps(kernel: Kernel) -> None:

@@ -123,7 +123,7 @@ class Contraction:
         for symbol in self._quotients():
             length = symbol.arguments[1]
             whole = needed_form(self.kernel, "x")
-            rows = _over(whole, length) if whole is not None else None
+            rows = over(whole, length) if whole is not None else None
             if rows is None:
                 raise NotLegal("its launch and its guards do not bound the outputs alike")
             return Outputs(rows, length, length, swapped=False)
@@ -285,7 +285,7 @@ def _renamed(form: Polynomial, old: str, new: str) -> Polynomial:
     )
 
 
-def _over(form: Polynomial, by: Polynomial) -> Polynomial | None:
+def over(form: Polynomial, by: Polynomial) -> Polynomial | None:
     """A form over a product of sizes that divides each of its terms."""
     if len(by.terms) != 1:
         return None
