@@ -7,7 +7,7 @@ makes, and the result is read anew, so that the next step sees what the compiler
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import Concatenate, ParamSpec
@@ -143,6 +143,16 @@ class Kernel:
         program = parse_program(apply(program.text, [edit]))
         found = next(d for d in program.launches if str(d) == str(new))
         return replace(self, program=program, launch=found)
+
+    def with_bodies(self, bodies: Mapping[Function, Block]) -> Kernel:
+        """This kernel in its program, where these functions have other bodies."""
+        edits = []
+        for function, body in bodies.items():
+            new = replace(function, body=replace(body, span=None))
+            span = self.unit.origin.origin(*function.span)
+            edits.append(Edit(*span, Printer(self.unit).function(new)))
+        program = parse_program(apply(self.program.text, edits))
+        return replace(self, program=program, launch=_same(program, self))
 
 
 def kernels(program: Program, facts: Facts | None) -> list[Kernel]:

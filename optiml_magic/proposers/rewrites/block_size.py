@@ -2,79 +2,72 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import product
 
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.cutting import freedom, tuned
+from optiml_magic.kernels.primitives.filling import filling
+from optiml_magic.model.facts import Facts
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.idea import Idea
-from optiml_magic.proposers.rewrites.affine import Affine
-from optiml_magic.proposers.rewrites.blocks import tuned_block
-from optiml_magic.proposers.rewrites.launches import launched, relaunch
-from optiml_magic.source.edits import apply
-from optiml_magic.source.program import Program, parse_program
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.view import View
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Point, Site
+from optiml_magic.source.program import Program
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+_LINE = (64, 128, 256, 512, 1024)
+_PLANE = ((8, 16, 32, 64, 128), (1, 2, 4, 8, 16, 32), ())
+_MOST_THREADS = 1024
+_MOST_SHAPES, _MOST_STEPS, _MOST_OF_ONE = 3, 6, 2
+_EXPECTED = Hypothesis(
+    TIME, "lower", "another block size lets more warps be resident, or reuses more", (1.0, 1.3)
+)
 
-    from optiml_magic.model.view import View
 
-_MOST = 6  # ideas of one program, nearest values first
-
-
-class BlockSize:
-    """``block(256)`` becomes ``block(BLOCK)`` with ``BLOCK`` tuned; one idea per value."""
+class BlockSize(KernelRule):
+    """``block(256)`` becomes ``block(BLOCK)`` with ``BLOCK`` tuned; what is tuned takes a step."""
 
     name = "block_size"
+    teaches = (
+        "The block's shape decides how many warps fit a multiprocessor and how much each block "
+        "reuses; which is best depends on the chip, so it is measured."
+    )
 
-    def propose(self, program: Program, view: View) -> Iterator[Idea]:
-        """Neighbouring values of all tuned names, after turning literal extents into such names."""
-        del view
-        bases = [program] if program.tunes else []
-        bases += self._tuned(program)
-        for at, base in enumerate(bases):
-            for number, (values, title) in enumerate(_neighbours(base)):
-                if number == _MOST:
-                    break
-                yield Idea(
-                    title,
-                    self.name,
-                    partial(_valued, base, values),
-                    f"{self.name} {at}: {title}",
-                    "The block's shape decides how many warps fit a multiprocessor and how much "
-                    "each block reuses; which is best depends on the chip, so it is measured.",
-                    Hypothesis(
-                        TIME,
-                        "lower",
-                        "another block size lets more warps be resident, or reuses more",
-                        (1.0, 1.3),
-                    ),
-                    prior=0.35 - 0.03 * number,
-                )
+    def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
+        """Blocks of other extents, and all tuned names of the program one step further."""
+        yield from super().propose(program, view)
+        points = tuple(_neighbours(program, view.facts))
+        if points:
+            kernel = Kernel(program, program.launches[0])
+            site = Site("step", "another value", lambda: kernel, 0.35, _EXPECTED, points)
+            yield from self._ideas(kernel, site)
 
-    def _tuned(self, program: Program) -> Iterator[Program]:
-        for kernel, launch in launched(program):
-            block = tuned_block(program, Affine(kernel), launch)
-            if block is not None and block.tunes:
-                edit = relaunch(program, launch, block.launch, block.tunes)
-                yield parse_program(apply(program.text, [edit, *block.edits]))
-
-
-def _valued(program: Program, values: Mapping[str, int]) -> str:
-    return program.with_values(values).text
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        values, refused = {}, []
+        sets = (_LINE,) if len(kernel.launch.block) == 1 else _PLANE
+        for axis, wanted, own in zip("xyz", sets, kernel.block, strict=False):
+            if own is None or not wanted or (own == 1 and len(sets) > 1):
+                continue
+            try:
+                free = freedom(kernel, axis)
+            except NotLegal as reason:
+                refused.append(Refused(reason.reason, reason.line))
+                continue
+            extents = {e for e in wanted if free.allows(e, own)} | {own}
+            if len(extents) > 1:
+                values[axis] = tuple(sorted(extents))
+        if not values:
+            yield from refused[:1]
+            return
+        points = _shapes(kernel, values)
+        if points:
+            yield Site("block", "tuned block", partial(_apply, kernel, values), 0.35, _EXPECTED,
+                       points)  # fmt: skip
 
 
-def _neighbours(program: Program) -> list[tuple[dict[str, int], str]]:
-    """Legal assignments other than the present one, the fewest steps along the sets first."""
-    present = program.values
-    if len(present) < len(program.tunes):
-        return []
-    places = {tune.name: {v: i for i, v in enumerate(tune.values)} for tune in program.tunes}
-    scored = []
-    for values in program.legal_values():
-        steps = [abs(places[n][v] - places[n][present[n]]) for n, v in values.items()]
-        if any(steps):
-            changed = {n: v for n, v in values.items() if v != present[n]}
-            title = ", ".join(f"{n} = {v}" for n, v in changed.items())
-            scored.append((sum(steps), len(changed), values, title))
-    scored.sort(key=lambda item: item[:2])
-    return [(values, title) for _, _, values, title in scored]
+def _apply(kernel: Kernel, values: Mapping[str, tuple[int, ...]]) -> Kernel | Refused:
+    return tuned(kernel, values)
