@@ -8,7 +8,7 @@ elsewhere one that divides the old, so that there are exactly as many threads as
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines
@@ -81,8 +81,7 @@ def tuned(kernel: Kernel, values: Mapping[str, Sequence[int]]) -> Kernel:
     """The kernel in blocks whose extents along some axes are tuned names with these values."""
     if kernel.function.launch_bounds:
         raise NotLegal("its launch bounds say how many threads a block has")
-    single = len(kernel.launch.block) == 1
-    names = {a: kernel.fresh("BLOCK" if single else f"BLOCK_{a.upper()}") for a in values}
+    names = block_names(kernel, values)
     others = [
         f"({size})"
         for axis, size, count in zip("xyz", kernel.launch.block, kernel.block, strict=False)
@@ -103,6 +102,12 @@ def tuned(kernel: Kernel, values: Mapping[str, Sequence[int]]) -> Kernel:
             raise NotLegal(f"no other number of threads along {axis} is certain to do the same")
     less = frozenset(a for a, extents in values.items() if min(extents) < _extent(kernel, a))
     return _cut(kernel, {a: parse_expression(n) for a, n in names.items()}, tunes, less)
+
+
+def block_names(kernel: Kernel, axes: Iterable[str]) -> dict[str, str]:
+    """What the extents of a block are called once they are tuned, by axis."""
+    single = len(kernel.launch.block) == 1
+    return {axis: kernel.fresh("BLOCK" if single else f"BLOCK_{axis.upper()}") for axis in axes}
 
 
 def freedom(kernel: Kernel, axis: str) -> Freedom:
@@ -209,7 +214,7 @@ def _cut(
     free = {axis: freedom(kernel, axis) for axis in extents}
     guards = [lines(f"if ({_index(axis)} >= {f.count}) return;")
               for axis, f in free.items() if f.guard and f.count]  # fmt: skip
-    launch = _launch(kernel, extents)
+    launch = relaunched(kernel, extents)
     more = [size for axis, size in zip("yz", launch.grid[1:], strict=False) if axis in less]
     return kernel.rewritten(
         replace(body, body=(*guards, *body.body)) if guards else body,
@@ -219,7 +224,8 @@ def _cut(
     )
 
 
-def _launch(kernel: Kernel, extents: Mapping[str, Expression]) -> LaunchDirective:
+def relaunched(kernel: Kernel, extents: Mapping[str, Expression]) -> LaunchDirective:
+    """The launch of as many threads, at least, in blocks with these extents."""
     launch, one = kernel.launch, parse_expression("1")
     count = max(len(launch.block), len(launch.grid), *("xyz".index(a) + 1 for a in extents))
     grid, block = ([*s, *[one] * (count - len(s))] for s in (launch.grid, launch.block))

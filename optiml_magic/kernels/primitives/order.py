@@ -64,7 +64,7 @@ def pairs(kernel: Kernel) -> Pairs:
         s for s in table
         if known and s.op in ("/", "%") and index(s.arguments[0], "x", width) == _PLACE
     ]  # fmt: skip
-    if {s.op for s in parts} != {"/", "%"} or len(parts) != 2:  # noqa: PLR2004
+    if {s.op for s in parts} != {"/", "%"} or len(parts) != 2:
         raise NotLegal("its index is not one quotient and one rest")
     rest, quotient = sorted(parts, key=lambda s: s.op)
     columns = rest.arguments[1]

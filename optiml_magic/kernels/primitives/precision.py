@@ -35,10 +35,14 @@ from optiml_magic.kernels.types import CType, named
 Kind = Word["float", "literal", "integer", "unsure"]
 _DOUBLE = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?\d+[eE][-+]?\d+")
 _NAMES = frozenset(
-    "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt pow fabs fmax fmin fmod sin cos "
-    "tan sinh cosh tanh asin acos atan atan2 erf erfc floor ceil round trunc rint hypot fma "
-    "copysign fdim".split()
-)
+    {
+        "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",
+        "cbrt", "pow", "fabs", "fmax", "fmin", "fmod", "sin", "cos", "tan", "sinh", "cosh",
+        "tanh", "asin", "acos", "atan", "atan2", "erf", "erfc", "floor", "ceil", "round",
+        "trunc", "rint", "hypot", "fma", "copysign", "fdim",
+    }
+)  # fmt: skip
+_SINGLE = frozenset(f"{name}f" for name in _NAMES)
 _EITHER = frozenset({"max", "min", "abs"})
 _COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!="})
 _COMPOUND = frozenset({"=", "+=", "-=", "*=", "/="})
@@ -115,9 +119,9 @@ class _Reader:
                     plain = not variable.array and not variable.type.depth
                     if plain and variable.value is not None and self._is(variable.type.base):
                         yield (variable.value,), False
-            if isinstance(statement, Leave) and statement.value is not None:
-                if self._is(function.result.base) and not function.result.depth:
-                    yield (statement.value,), False
+            returns = self._is(function.result.base) and not function.result.depth
+            if isinstance(statement, Leave) and statement.value is not None and returns:
+                yield (statement.value,), False
         for expr in expressions(function.body):
             match expr:
                 case Assign(op=op, target=target, value=value) if op in _COMPOUND:
@@ -138,9 +142,7 @@ class _Reader:
             for formal, argument in zip(called[0].parameters, call.arguments, strict=False):
                 if self._is(formal.type.base) and not formal.type.depth:
                     yield argument
-        elif not called and (name.removesuffix("f") in _NAMES and name.endswith("f")):
-            yield from call.arguments
-        elif not called and re.fullmatch(r"make_float[234]|float[234]", name):
+        elif not called and (name in _SINGLE or re.fullmatch(r"(?:make_)?float[234]", name)):
             yield from call.arguments
 
     def _is(self, spelled: str) -> bool:
@@ -190,7 +192,7 @@ def _joined(kinds: list[Kind]) -> Kind:
 
 
 def _float(kind: CType | None) -> bool:
-    return kind is not None and kind.floating and kind.size == 4  # noqa: PLR2004
+    return kind is not None and kind.floating and kind.size == 4
 
 
 def _literal(literal: Literal, found: Demotion) -> Kind:
