@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import Binary, Expr, Name
+from optiml_magic.kernels.parallel import comparisons
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -18,7 +19,7 @@ from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.operands import over
 from optiml_magic.kernels.primitives.places import axis_of, bare, index, own_text_only, tops
 from optiml_magic.kernels.spelling import Speller
-from optiml_magic.kernels.symbols import Compare, Symbol
+from optiml_magic.kernels.symbols import Compare, Condition, Symbol, every
 from optiml_magic.kernels.tree import Declare, If, Variable, walk
 
 _PLACE = Polynomial.symbol("@x")
@@ -45,6 +46,7 @@ def reordered(kernel: Kernel) -> Kernel:
     own_text_only(kernel)
     without_warps(kernel)
     _check_names(kernel, effects, found.rows)
+    _check_tests(kernel, found.rows * found.columns)
     spelled = Speller(kernel.reading.symbols, {}).factor(found.rows)
     swaps: dict[Node, Node] = {}
     holding = _holding(kernel, effects)
@@ -70,7 +72,7 @@ def pairs(kernel: Kernel) -> Pairs:
     columns = rest.arguments[1]
     if quotient.arguments[1] != columns:
         raise NotLegal("its index is divided by two sizes")
-    counts = {_bound(kernel, a.guard, width) for a in kernel.reading.accesses}
+    counts = {_bound(a.guard, width) for a in kernel.reading.accesses}
     if len(counts) != 1 or None in counts:
         raise NotLegal("how many outputs there are is not said")
     (count,) = counts
@@ -80,18 +82,13 @@ def pairs(kernel: Kernel) -> Pairs:
     return Pairs(quotient, rest, columns, rows)
 
 
-def _bound(kernel: Kernel, guard: tuple[object, ...], width: int) -> Polynomial | None:
-    """The number that all indices are below; raises NotLegal for other comparisons of them."""
+def _bound(guard: tuple[Condition, ...], width: int) -> Polynomial | None:
+    """The number that all indices are below."""
     found = set[Polynomial]()
-    for condition in guard:
-        for part in condition.conjuncts():  # type: ignore[attr-defined]
-            form = index(part.form, "x", width) if isinstance(part, Compare) else None
-            if form is None or "@x" not in form.symbols:
-                continue
-            if part.op != ">=" or form.coefficient("@x") != -_ONE:
-                raise NotLegal("some of its threads are told apart from the others")
+    for part in every(guard).conjuncts():
+        form = index(part.form, "x", width) if isinstance(part, Compare) else None
+        if form is not None and form.coefficient("@x") == -_ONE:
             found.add(form + _PLACE + _ONE)
-    del kernel
     return found.pop() if len(found) == 1 else None
 
 
@@ -103,6 +100,16 @@ def _check_names(kernel: Kernel, effects: Effects, form: Polynomial) -> None:
     for name in form.symbols:
         if name in changed | declared:
             raise NotLegal(f"`{name}` changes in the kernel")
+
+
+def _check_tests(kernel: Kernel, count: Polynomial) -> None:
+    """Raise NotLegal where a test of the index is not whether it is below the number of pairs."""
+    inside = count - _PLACE - _ONE
+    for guard in kernel.reading.guards:
+        for part in comparisons(guard.condition):
+            form = index(part.form, "x", kernel.block[0] or 1)
+            if form is None or ("@x" in form.symbols and form not in (inside, -inside - _ONE)):
+                raise NotLegal("some of its threads are told apart from the others", guard.line)
 
 
 def _holding(kernel: Kernel, effects: Effects) -> frozenset[Variable]:
