@@ -10,22 +10,21 @@ import re
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
-from optiml_magic.kernels.expressions import Call, Cast, Expr, Member, Name, Span, builtin, every
+from optiml_magic.kernels.expressions import Call, Cast, Expr, Member, Name, builtin, every
 from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.groups import ASKING, SYNCS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.grids import limits
-from optiml_magic.kernels.primitives.places import reached, returned
+from optiml_magic.kernels.primitives.places import code, reached, returned
 from optiml_magic.kernels.tree import Function, expressions
 from optiml_magic.kernels.unit import Unit
 from optiml_magic.source.expressions import Expression, parse_expression
 
 _GROUPS = frozenset({"this_thread_block", "this_grid", "tiled_partition", "coalesced_threads",
                      "this_cluster", "labeled_partition", "binary_partition"})  # fmt: skip
-_WARPS = re.compile(r"\b(?:volatile|warpSize|asm|__cluster_dims__|clock(?:64)?)\b")
+_WARPS = re.compile(r"\b(?:volatile|warpSize|asm|__cluster_dims__|__block_size__|clock(?:64)?)\b")
 _PLACES = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b")
 _ONE = parse_expression("1")
-_SILENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 
 
 @primitive
@@ -64,10 +63,10 @@ def without_warps(kernel: Kernel) -> None:
     for leaf in reading.verbatim:
         raise NotLegal(f"{leaf.reason} is not read", leaf.line)
     unit = kernel.unit
-    text = " ".join(_code(unit, f.span) for f in (kernel.function, *reached(unit, kernel.function)))
+    text = " ".join(code(unit, f.span) for f in (kernel.function, *reached(unit, kernel.function)))
     found = _WARPS.search(text)
     if found:
-        raise NotLegal(f"`{found[0]}` may ask which threads are one warp")
+        raise NotLegal(f"`{found[0]}` may tell which threads are one warp")
 
 
 def _check_places(kernel: Kernel) -> None:
@@ -75,7 +74,7 @@ def _check_places(kernel: Kernel) -> None:
     span = kernel.function.body.span
     assert span is not None
     found = {e.span for e in expressions(kernel.function.body) if builtin(e)}
-    if len(found) != len(_PLACES.findall(_code(kernel.unit, span))):
+    if len(found) != len(_PLACES.findall(code(kernel.unit, span))):
         raise NotLegal("not every place where it asks for its thread is read")
 
 
@@ -106,11 +105,7 @@ def _renamed(expr: Expr, names: dict[str, str]) -> Expr | None:
 
 def _sees(unit: Unit, function: Function) -> bool:
     """Whether a function, or one that it calls, asks where its thread stands."""
-    return any(_PLACES.search(_code(unit, f.span)) for f in (function, *reached(unit, function)))
-
-
-def _code(unit: Unit, span: Span) -> str:
-    return _SILENT.sub(" ", unit.syntax.text[slice(*span)].decode())
+    return any(_PLACES.search(code(unit, f.span)) for f in (function, *reached(unit, function)))
 
 
 def _exchanged(sizes: tuple[Expression, ...], one: str, other: str) -> tuple[Expression, ...]:

@@ -26,7 +26,14 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import limits, needed
-from optiml_magic.kernels.primitives.places import axis_of, bare, own_text_only, returned, tops
+from optiml_magic.kernels.primitives.places import (
+    axis_of,
+    bare,
+    code,
+    own_text_only,
+    returned,
+    tops,
+)
 from optiml_magic.source import expressions as sizes
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, Number, parse_expression
@@ -192,6 +199,9 @@ def _check(kernel: Kernel) -> None:
     own_text_only(kernel)
     if kernel.launch.shared is not None:
         raise NotLegal("it has dynamic shared memory")
+    for word in ("__block_size__", "__cluster_dims__"):
+        if word in code(kernel.unit, kernel.function.span):
+            raise NotLegal(f"`{word}` says how many threads a block has")
     for name in _TOLD:
         if name in kernel.reading.calls:
             raise NotLegal(f"`{name}` tells how many threads there are")

@@ -7,6 +7,7 @@ the quotient and the rest of that expression by the width that the blocks had.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -18,12 +19,15 @@ from optiml_magic.kernels.expressions import (
     Expr,
     Literal,
     Name,
+    Span,
     builtin,
 )
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.tree import Function, Leave, Statement, expressions
 from optiml_magic.kernels.unit import Unit
+
+_SILENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,11 @@ def tops(statement: Statement) -> Iterator[Expr]:
     yield from statement.expressions
     for inner in statement.statements:
         yield from tops(inner)
+
+
+def code(unit: Unit, span: Span) -> str:
+    """A part of the preprocessed text without its comments and strings."""
+    return _SILENT.sub(" ", unit.syntax.text[slice(*span)].decode())
 
 
 def reached(unit: Unit, function: Function) -> Iterator[Function]:

@@ -30,7 +30,7 @@ from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.tree import Block, Declare, Function, Leave, expressions, walk
-from optiml_magic.kernels.types import CType, named
+from optiml_magic.kernels.types import DOUBLE, CType, named
 
 Kind = Word["float", "literal", "integer", "unsure"]
 _DOUBLE = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?\d+[eE][-+]?\d+")
@@ -96,6 +96,18 @@ def demotions(kernel: Kernel) -> dict[Function, Demotion]:
         if reader.found:
             found[function] = reader.found
     return found
+
+
+def wished(kernel: Kernel) -> int:
+    """The first line of a kernel on which a local or a cast is double; 0 where none is."""
+    lines = []
+    for statement in walk(kernel.function.body):
+        bases = [v.type.base for v in statement.variables] if isinstance(statement, Declare) else []
+        for expr in statement.expressions:
+            bases += [e.type for e in every(expr) if isinstance(e, Cast)]
+        if any(named(base, kernel.unit.aliases) == DOUBLE for base in bases):
+            lines.append(statement.line)
+    return min(lines, default=0)
 
 
 class _Reader:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
-from optiml_magic.kernels.primitives.precision import demotions, in_float
+from optiml_magic.kernels.primitives.precision import demotions, in_float, wished
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -24,10 +24,13 @@ class FloatLiterals(KernelRule):
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         found = demotions(kernel)
-        literals = [e.text for demotion in found.values() for e in demotion.literals]
-        names = list(dict.fromkeys(literals))
+        literals = (e for demotion in found.values() for e in demotion.literals)
+        names = list(dict.fromkeys(e.text for e in sorted(literals, key=lambda e: e.span or ())))
         more = " ..." if len(names) > _MOST_NAMED else ""
         title = f"write {', '.join(names[:_MOST_NAMED])}{more} as float"
+        wish = 0 if found else wished(kernel)
+        if wish:
+            yield Refused("a declaration or a cast says double, which is taken for a wish", wish)
         if found:
             yield Site(
                 "float",

@@ -67,9 +67,9 @@ def test_an_axis_that_the_launch_does_not_name() -> None:
     [
         ("    if", "    y += __shfl_sync(~0u, 0, 0);\n    if", "`__shfl_sync` asks which"),
         ("    if", "    __syncwarp();\n    if", "the threads of a warp wait"),
-        ("    if", "    int lane = x % warpSize;\n    if", "`warpSize` may ask"),
+        ("    if", "    int lane = x % warpSize;\n    if", "`warpSize` may tell"),
         ("    if", '    asm("");\n    if', "is not read"),
-        ("    if", "    volatile int v = x;\n    if", "`volatile` may ask"),
+        ("    if", "    volatile int v = x;\n    if", "`volatile` may tell"),
         ("    if", "    uint3 t = threadIdx;\n    if", "not every place"),
         (
             "#pragma",
