@@ -20,8 +20,15 @@ from optiml_magic.kernels.tree import Function, expressions
 from optiml_magic.kernels.unit import Unit
 from optiml_magic.source.expressions import Expression, parse_expression
 
-_GROUPS = frozenset({"this_thread_block", "this_grid", "tiled_partition", "coalesced_threads",
-                     "this_cluster", "labeled_partition", "binary_partition"})  # fmt: skip
+LOOSE = frozenset({"coalesced_threads"})  # of one warp, wherever that is in its block
+GROUPS = LOOSE | {
+    "this_thread_block",
+    "this_grid",
+    "this_cluster",
+    "tiled_partition",
+    "labeled_partition",
+    "binary_partition",
+}
 _WARPS = re.compile(r"\b(?:volatile|warpSize|asm|__cluster_dims__|__block_size__|clock(?:64)?)\b")
 _PLACES = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b")
 _ONE = parse_expression("1")
@@ -55,7 +62,7 @@ def without_warps(kernel: Kernel) -> None:
     """Raise NotLegal where a kernel may ask which of its threads are one warp."""
     reading = kernel.reading
     for name in sorted(reading.calls):
-        if LANES.fullmatch(name) or name in _GROUPS | ASKING | SYNCS:
+        if LANES.fullmatch(name) or name in GROUPS | ASKING | SYNCS:
             raise NotLegal(f"`{name}` asks which threads are one group")
     for barrier in reading.barriers:
         if barrier.scope != "block":

@@ -23,9 +23,11 @@ from optiml_magic.kernels.expressions import (
     builtin,
     every,
 )
+from optiml_magic.kernels.functions import LANES
+from optiml_magic.kernels.primitives.axes import GROUPS, LOOSE
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.grids import limits, needed
+from optiml_magic.kernels.primitives.grids import limits, needed, said_alike
 from optiml_magic.kernels.primitives.places import (
     axis_of,
     bare,
@@ -40,6 +42,7 @@ from optiml_magic.source.expressions import Expression, Number, parse_expression
 
 _TOLD = ("printf", "assert", "__assert_fail", "__trap")  # a thread more would be heard of
 _MOST_THREADS = 1024
+_WARP = 32
 _WHOLE = ("int", "unsigned int", "unsigned", "long", "size_t", "long long", "int64_t")
 
 
@@ -48,13 +51,18 @@ class Freedom:
     """Which extents a block may have along an axis: any, where ``count`` threads do something.
 
     Otherwise one that divides the present one. It needs a ``guard`` where it has none as yet.
+    Where lanes work together, blocks before and after are of whole ``warps``.
     """
 
     count: Expression | None
     guard: bool = False
 
+    warps: bool = False
+
     def allows(self, extent: int, old: int) -> bool:
-        return self.count is not None or old % extent == 0
+        """Whether ``extent`` is one of them, beside the present ``old`` one."""
+        parts = self.warps and (extent % _WARP or old % _WARP)
+        return not parts and (self.count is not None or old % extent == 0)
 
 
 @dataclass
@@ -130,27 +138,27 @@ def freedom(kernel: Kernel, axis: str) -> Freedom:
     if found.parts:
         line = kernel.unit.line(*(found.parts[0].span or kernel.function.span))
         raise NotLegal(f"a thread asks where in its block it stands along {axis}", line)
+    warps = any(LANES.fullmatch(name) or name in LOOSE for name in kernel.reading.calls)
+    if warps and kernel.block[1:] != (1, 1):
+        raise NotLegal("its lanes work together, and a warp has several rows")
     if found.strides:
-        return Freedom(None)
+        return Freedom(None, warps=warps)
     guarded = needed(kernel, axis, loads=True)
-    return Freedom(guarded) if guarded is not None else Freedom(_single(kernel, axis), guard=True)
+    if guarded is not None:
+        return Freedom(guarded, warps=warps)
+    return Freedom(_single(kernel, axis), guard=True, warps=warps)
 
 
 def _single(kernel: Kernel, axis: str) -> Expression | None:
     """The blocks of one thread, where the kernel itself can compare with how many these are."""
-    at = "xyz".index(axis)
-    if (
-        _extent(kernel, axis) != 1
-        or at >= len(kernel.launch.grid)
-        or kernel.launch.args is not None
-    ):
+    at, launch = "xyz".index(axis), kernel.launch
+    if _extent(kernel, axis) != 1 or at >= len(launch.grid):
         return None
-    size = kernel.launch.grid[at]
-    whole = {
-        p.name for p in kernel.function.parameters if p.type.base in _WHOLE and not p.type.depth
-    }
-    plain = size.names <= whole | kernel.program.values.keys() and not size.arrays
-    return size if plain and size.names and "(" not in str(size) and "?" not in str(size) else None
+    size, given = launch.grid[at], kernel.function.parameters
+    whole = {p.name for p in given if p.type.base in _WHOLE and not p.type.depth}
+    known = size.names <= whole | kernel.program.values.keys() and not size.arrays
+    known = known and said_alike(kernel, size.names)
+    return size if known and size.names and not {"(", "?"} & {*str(size)} else None
 
 
 def uses(kernel: Kernel, axis: str) -> Uses:
@@ -202,6 +210,8 @@ def _check(kernel: Kernel) -> None:
     for word in ("__block_size__", "__cluster_dims__"):
         if word in code(kernel.unit, kernel.function.span):
             raise NotLegal(f"`{word}` says how many threads a block has")
+    for name in sorted(kernel.reading.calls & (GROUPS - LOOSE)):
+        raise NotLegal(f"`{name}` asks for the threads of a block")
     for name in _TOLD:
         if name in kernel.reading.calls:
             raise NotLegal(f"`{name}` tells how many threads there are")

@@ -30,20 +30,29 @@ def needed(kernel: Kernel, axis: str, *, loads: bool = False) -> Expression | No
     """
     at = "xyz".index(axis)
     width = kernel.block[at]
-    if at >= len(kernel.launch.grid) or width is None or kernel.launch.args is not None:
+    if at >= len(kernel.launch.grid) or width is None:
         return None
     blocks = kernel.launch.block
     tree = kernel.launch.grid[at].tree
     if width != 1:
         tree = rounded_up(tree, blocks[at].tree, width)
     form = _form(tree) if tree is not None else None
-    if tree is None or form is None:
+    if tree is None or form is None or not said_alike(kernel, form.symbols):
         return None
     for access in kernel.reading.accesses:
         counts = access.mode != "load" or (loads and access.space == "global")
         if counts and not _below(kernel, access.guard, axis, width, form):
             return None
     return Expression(tree, str(Expression(tree, "")))
+
+
+def said_alike(kernel: Kernel, names: Iterable[str]) -> bool:
+    """Whether these mean the same in the launch and in the kernel."""
+    given, parameters = kernel.launch.args, [p.name for p in kernel.function.parameters]
+    if given is None:
+        return True
+    passed = {p: a.name for p, a in zip(parameters, given, strict=False)}
+    return all(name in kernel.program.values or passed.get(name) == name for name in names)
 
 
 def needed_form(kernel: Kernel, axis: str) -> Polynomial | None:

@@ -47,6 +47,8 @@ class BlockSize(KernelRule):
             yield from self._ideas(kernel, site)
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        if kernel.function.launch_bounds:
+            raise NotLegal("its launch bounds say how many threads a block has")
         values, refused = {}, []
         sets = (_LINE,) if len(kernel.launch.block) == 1 else _PLANE
         for axis, wanted, own in zip("xyz", sets, kernel.block, strict=False):

@@ -96,6 +96,26 @@ def test_refused(text: str, reason: str) -> None:
     assert reason in refused(cut(kernel_of(text), {"x": 256}))
 
 
+def test_lanes_that_work_together_stay_together() -> None:
+    text = SAXPY.replace("    if", "    k += __shfl_xor_sync(~0u, k, 1);\n    if")
+    after = written(cut(kernel_of(text), {"x": 128}))
+    assert end_of(text, after, LINE, {"n": 300}, {"n": 5}, k=0.5) == "same"
+    assert "16 threads along x are no part" in refused(cut(kernel_of(text), {"x": 16}))
+    group = SAXPY.replace("    if", "    k += cg::this_thread_block().thread_rank();\n    if")
+    found = cut(
+        kernel_of("#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n" + group),
+        {"x": 128},
+    )
+    assert "asks for the threads of a block" in refused(found) or "is not read" in refused(found)
+
+
+def test_arguments_by_place() -> None:
+    text = SAXPY.replace("block(64)", "block(64) args(k, x, o, n)")
+    assert "cdiv(n, 128)" in written(cut(kernel_of(text), {"x": 128}))
+    text = SAXPY.replace("block(64)", "block(64) args(k, x, o, m)")
+    assert "no part of a block's" in refused(cut(kernel_of(text), {"x": 128}))
+
+
 def test_tuned_names_are_refused_where_an_extent_would_be_wrong() -> None:
     found = tuned(kernel_of(STRIDE), {"x": (32, 128)})
     assert "no other number of threads along x" in refused(found)
