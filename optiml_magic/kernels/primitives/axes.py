@@ -101,7 +101,9 @@ def _exchange(kernel: Kernel, expr: Expr, names: dict[str, str], swaps: dict[Nod
     )
     if value is None or not plain:
         raise NotLegal(f"`{seeing[0].name}` reads where its thread stands", seeing[0].line)
-    inner = {e: new for e in every(value) if (new := _renamed(e, names)) is not None}
+    inner: dict[Node, Node] = {
+        e: new for e in every(value) if (new := _renamed(e, names)) is not None
+    }
     swaps[expr] = Cast(None, kind.base, edited(value, inner))
 
 

@@ -252,15 +252,15 @@ def relaunched(kernel: Kernel, extents: Mapping[str, Expression]) -> LaunchDirec
     for axis, extent in extents.items():
         at, old = "xyz".index(axis), _extent(kernel, axis)
         count = freedom(kernel, axis).count
+        block[at] = extent
         if count is not None:
             grid[at] = _printed(sizes.Call("cdiv", (count.tree, extent.tree)))
-        else:
-            parts = sizes.Binary("/", Number(old), extent.tree)
-            number = isinstance(extent.tree, Number)
-            by = Number(old // extent.tree.value) if number else parts  # type: ignore[union-attr]
-            alone = grid[at].tree == Number(1)
-            grid[at] = _printed(by if alone else sizes.Binary("*", grid[at].tree, by))
-        block[at] = extent
+            continue
+        by: sizes.Node = sizes.Binary("/", Number(old), extent.tree)
+        if isinstance(extent.tree, Number):
+            by = Number(old // extent.tree.value)
+        alone = grid[at].tree == Number(1)
+        grid[at] = _printed(by if alone else sizes.Binary("*", grid[at].tree, by))
     return replace(launch, grid=tuple(grid), block=tuple(block))
 
 

@@ -33,8 +33,8 @@ def needed(kernel: Kernel, axis: str, *, loads: bool = False) -> Expression | No
     if at >= len(kernel.launch.grid) or width is None:
         return None
     blocks = kernel.launch.block
-    tree = kernel.launch.grid[at].tree
-    if width != 1:
+    tree: Node | None = kernel.launch.grid[at].tree
+    if tree is not None and width != 1:
         tree = rounded_up(tree, blocks[at].tree, width)
     form = _form(tree) if tree is not None else None
     if tree is None or form is None or not said_alike(kernel, form.symbols):

@@ -120,7 +120,9 @@ class _Reader:
         for value, beside in self._ends(function):
             attempt = Demotion()
             kinds = [self._kind(part, attempt) for part in value]
-            if _joined([*kinds, *(["float"] if beside else [])]) == "float":
+            if beside:
+                kinds.append("float")
+            if _joined(kinds) == "float":
                 self.found.keep(attempt)
 
     def _ends(self, function: Function) -> Iterator[tuple[tuple[Expr, ...], bool]]:
