@@ -34,7 +34,7 @@ SAMPLE = (
     "matrices/inverse_3x3",
     "matrices/transpose_naive",
     "modern/tuned_transpose",
-    "reductions/last_block_sum",
+    "reductions/atomic_max_float",
     "sequences/edit_distance",
     "sequences/hash_table",
 )
