@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.evaluation import Evaluation, Step
 from optiml_magic.model.facts import Facts
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.model.view import View
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.source.program import parse_program
 
 NAMES = tuple(rule.name for rule in REWRITES)
-
-
-#: What changes the order of additions, or the type of constants.
-_ROUNDING = ("warp_per_item", "float_literals")
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,16 @@ def offers(text: str, facts: Callable[[], Facts]) -> Iterator[Offer | Refused]:
 
     ``facts`` finds those of the program at the sizes that the rules are told; it compiles.
     """
+    step = Step(
+        Candidate(0, None, Proposal(text, "", "")), Evaluation(0, "", Verdict(Outcome.PASSED, ""))
+    )
+    view = View(step, step, find_facts=facts)
     program = parse_program(text)
     for rule in REWRITES:
-        for proposal in rule.propose(program, ()):
-            yield Offer(rule.name, proposal.title, proposal.text, rule.name in _ROUNDING)
+        for found in rule.propose(program, view):
+            made = found if isinstance(found, Refusal) else found.make()
+            if isinstance(made, Refusal):
+                yield Refused(rule.name, made.reason)
+            else:
+                assert not isinstance(found, Refusal)
+                yield Offer(rule.name, found.title, made, bool(found.arithmetic))

@@ -128,7 +128,7 @@ class Stand:
         if isinstance(bound, _Failure):
             raise IllMadeError(f"{bound}\n{self.made}\n{text}")
         plan = bound.plan(problem.first.values, problem.first.shapes)
-        return FactFinder(problem, _CHIP)(bound.program, bound.build, plan)
+        return FactFinder(problem, _CHIP)(bound.program, plan)
 
     def applied(self, offer: Offer, before: str, *, rounded: bool = False) -> Application:
         """Run what a rule made of ``before``, and compare; ``rounded`` if that may differ already.
