@@ -102,9 +102,7 @@ class _Blocking:
             made.append(
                 f"__shared__ __align__(16) {operand.kind} {tile}[2][{self.bk}][{whole} + 4];"
             )
-            made.append(
-                f"{operand.kind} {following}[({whole} * {self.bk}) / ({self.threads})];"
-            )
+            made.append(f"{operand.kind} {following}[({whole} * {self.bk}) / ({self.threads})];")
         for reduction in self.parts.reductions:
             sums = self.sums[reduction.place]
             made.append(f"{reduction.type.name} {sums}[{self.tm}][{self.tn}] = {{}};")

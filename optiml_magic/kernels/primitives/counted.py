@@ -35,8 +35,12 @@ def is_counted(axis: Axis, effects: Effects) -> bool:
     loop = axis.node
     variable = axis.variable
     declared = isinstance(loop.before, Declare) and loop.before.variables == (variable,)
-    if loop.kind != "for" or variable is None or not declared or loop.update is None or (
-        variable.type.depth
+    if (
+        loop.kind != "for"
+        or variable is None
+        or not declared
+        or loop.update is None
+        or (variable.type.depth)
     ):
         return False
     moving = {p.variable for p in every(loop.update) if isinstance(p, Name)}
@@ -109,7 +113,9 @@ class _Counting:
             made.append(lines(self.old.show(loop.before).rstrip(";") + ";"))
         elif loop.before is not None:
             made.append(loop.before)
-        made.append(lines(f"for (int {self.name} = 0; {self.name} < {rounds}; ++{self.name}) {shown}"))
+        made.append(
+            lines(f"for (int {self.name} = 0; {self.name} < {rounds}; ++{self.name}) {shown}")
+        )
         made += self._after(rounds)
         if isinstance(loop.before, Declare):
             made = [Block(None, loop.line, tuple(made))] if self._clash(loop.before) else made

@@ -46,7 +46,9 @@ def _indices(kernel: Kernel, effects: Effects, loop: Loop) -> dict[str, str]:
                 continue
             if not any(loop in set(walk(s)) for s in around[at + 1 :]):
                 continue
-            others = [s for s in walk(kernel.function.body) if not s.statements and s is not declared]
+            others = [
+                s for s in walk(kernel.function.body) if not s.statements and s is not declared
+            ]
             for variable in declared.variables:
                 if variable.value is None or variable.type.depth or variable.type.reference:
                     continue

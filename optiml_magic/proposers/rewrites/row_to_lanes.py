@@ -102,7 +102,7 @@ def _lanes(kernel: Kernel, length: int) -> tuple[Point, ...]:
     del kernel
     if not length:
         return ({}, {"LANES": 8})
-    fit = max((n for n in _COUNTS if n * _A_LANE <= length), default=_COUNTS[0])
+    fit = max((n for n in _COUNTS if n * _A_LANE <= length + _A_LANE), default=_COUNTS[0])
     more = min(2 * fit, 32) if fit < 32 else 16
     return ({"LANES": fit}, {"LANES": more})
 
@@ -111,7 +111,7 @@ def _threads(kernel: Kernel, length: int) -> tuple[Point, ...]:
     rows = threads(kernel)
     if not length:
         return ({},)
-    fit = max((n for n in _THREADS if n * _A_LANE <= length), default=_THREADS[0])
+    fit = max((n for n in _THREADS if n * _A_LANE <= length + _A_LANE), default=_THREADS[0])
     chip = CHIPS.get(kernel.chip)
     if rows is not None and chip is not None and rows < 4 * chip.sms:
         return ({"THREADS": _THREADS[-1]}, {"THREADS": 512})
@@ -133,12 +133,15 @@ def _apply(kernel: Kernel, at: tuple[int, ...], lanes: Lanes) -> Kernel | Refuse
     numbers = list(at)
     for number in reversed(at):
         assert isinstance(current, Kernel)
-        inner = len(loops_in(loops_in(current.function.body)[number].body))
+        before = loops_in(current.function.body)
+        inner = len(loops_in(before[number].body))
         vectors = vectorise(current, number)
         if isinstance(vectors, Kernel):
-            added = 2 + inner
-            numbers = [n + added if n > number else n for n in numbers] + [number + added]
+            after = loops_in(vectors.function.body)
+            added = len(after) - len(before)
+            own = after[number : number + 1 + inner + added]
+            within = {i for loop in own for i in loops_in(loop.body)}
+            numbers = [n + added if n > number else n for n in numbers if n != number]
+            numbers += [number + at for at, loop in enumerate(own) if loop not in within]
             current = vectors
     return share(current, sorted(numbers), lanes)
-
-
