@@ -11,6 +11,7 @@ from optiml_magic.kernels.primitives.counted import counted, is_counted
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.vectors import vectorise
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import Loop
@@ -130,6 +131,8 @@ def _apply(kernel: Kernel, at: tuple[int, ...], lanes: Lanes) -> Kernel | Refuse
             current = counted(current, number)
             if isinstance(current, Refused):
                 return current
+        whole = unpeeled(current, number)
+        current = whole if isinstance(whole, Kernel) else current
     numbers = list(at)
     for number in reversed(at):
         assert isinstance(current, Kernel)
