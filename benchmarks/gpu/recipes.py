@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -268,15 +268,15 @@ def prepared(case: Case) -> tuple[dict[str, Any], Any, dict[str, Callable[[], An
 
 def by_cub(name: str, a: Any) -> Callable[[], Any]:
     """CUB's segmented reduction, as CuPy calls it where it is its accelerator."""
-    import cupy as cp
+    from cupy import _core as core
 
     def run() -> Any:
-        before = cp._core.get_reduction_accelerators()
-        cp._core.set_reduction_accelerators(["cub"])
+        before = core.get_reduction_accelerators()
+        core.set_reduction_accelerators(["cub"])
         try:
             return a.sum(axis=1) if name == "sum" else a.max(axis=1)
         finally:
-            cp._core.set_reduction_accelerators(before)
+            core.set_reduction_accelerators(before)
 
     return run
 
@@ -302,7 +302,8 @@ def main() -> None:
 
     device = cp.cuda.runtime.getDeviceProperties(0)["name"].decode()
     record: dict[str, Any] = {
-        "date": date.today().isoformat(), "hardware": device, "python": platform.python_version(),
+        "date": datetime.now(tz=UTC).date().isoformat(),
+        "hardware": device, "python": platform.python_version(),
         "cupy": cp.__version__, "driver": cp.cuda.runtime.driverGetVersion(),
         "command": "python benchmarks/gpu/recipes.py " + " ".join(sys.argv[1:]), "rows": [],
     }  # fmt: skip

@@ -85,6 +85,10 @@ class Speller:
             words[0] = f"(size_t){words[0]}"
         return " * ".join(words)
 
+    def local(self, form: Polynomial) -> Polynomial:
+        """A form as it is spelled here; what is inside of an operation comes this way as well."""
+        return form
+
     def name(self, name: str) -> str | None:
         """What a symbol is called by its own name here."""
         return self.names.get(name)
@@ -96,17 +100,19 @@ class Speller:
         if symbol.kind in ("scalar", "builtin"):
             return symbol.name
         if symbol.kind == "load" and symbol.array in self.steady and len(symbol.arguments) == 1:
-            return f"{symbol.array}[{self.form(symbol.arguments[0], depth + 1)}]"
+            return f"{symbol.array}[{self.form(self.local(symbol.arguments[0]), depth + 1)}]"
         if symbol.kind == "operation" and symbol.op in _INFIX and len(symbol.arguments) == 2:
             sides = [self._side(argument, depth) for argument in symbol.arguments]
             return f"({sides[0]} {symbol.op} {sides[1]})"
         if symbol.kind == "operation" and symbol.op in _FUNCTIONS:
-            parts = ", ".join(self.form(argument, depth + 1) for argument in symbol.arguments)
+            parts = ", ".join(
+                self.form(self.local(argument), depth + 1) for argument in symbol.arguments
+            )
             return f"{symbol.op}({parts})"
         raise Unspelled(f"`{symbol.name}` is not known there")
 
     def _side(self, form: Polynomial, depth: int) -> str:
-        text = self.form(form, depth + 1)
+        text = self.form(self.local(form), depth + 1)
         return f"({text})" if len(form.terms) > 1 or (" " in text and text[0] != "(") else text
 
     @staticmethod

@@ -1,9 +1,9 @@
 """P5, P8, P9 and P17 in one: a block computes a tile of outputs, a thread TM x TN of them.
 
 Tiles of the operands lie in shared memory, two of each: while one is computed with, the next comes
-through registers. Threads beyond the edges stay, so that every thread meets every barrier; they load
-zeros. The rest of the kernel runs once for each output. Source of the shape: Volkov and Demmel,
-"Benchmarking GPUs to Tune Dense Linear Algebra", SC 2008; Boehm, "How to Optimize a CUDA Matmul
+through registers. Threads beyond the edges stay, so that every thread meets every barrier; they
+load zeros. The rest of the kernel runs once for each output. Source of the shape: Volkov and
+Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", SC 2008; Boehm, "How to Optimize a CUDA Matmul
 Kernel for cuBLAS-like Performance" (2022).
 """
 
@@ -123,9 +123,9 @@ class _Blocking:
     def _turns(self, operand: Operand, inside: str) -> str:
         whole, *_ = self._side(operand)
         turn = self.old.fresh("turn")
+        most = f"{whole} * {self.bk} / ({self.threads})"
         return (
-            f"#pragma unroll\nfor (int {turn} = 0; {turn} < {whole} * {self.bk} / ({self.threads}); "
-            f"++{turn}) {{\nconst int {self.at} = threadIdx.x + {turn} * ({self.threads});\n"
+            f"#pragma unroll\nfor (int {turn} = 0; {turn} < {most}; ++{turn}) {{\nconst int {self.at} = threadIdx.x + {turn} * ({self.threads});\n"
             + inside.replace("@turn", turn) + "\n}"
         )  # fmt: skip
 
@@ -214,9 +214,12 @@ __syncthreads();
             swaps |= {access.node: text(f"{now}[{own}]") for access in operand.accesses}
         variables = self.parts.variables()
         for expr in self.parts.effects.inside(loop.body):
-            if isinstance(expr, Name) and expr.variable is variables.get(expr.name):
-                if expr.name in self.sums:
-                    swaps[expr] = text(f"{self.sums[expr.name]}[{self.m}][{self.n}]")
+            if (
+                isinstance(expr, Name)
+                and expr.name in self.sums
+                and expr.variable is variables.get(expr.name)
+            ):
+                swaps[expr] = text(f"{self.sums[expr.name]}[{self.m}][{self.n}]")
         shown = self.old.show(loop.body, swaps)
         body = edited(loop.body, swaps)
         axis = self.parts.axis.variable

@@ -73,7 +73,7 @@ class _Counting:
         if loop.test is not None and self.effects.changed(Evaluate(None, loop.line, loop.test)):
             raise NotLegal("the test of the loop changes something", loop.line)
         found: dict[Variable, tuple[Expr | None, bool]] = {}
-        for variable, changes in {**own, **head}.items():
+        for variable in {**own, **head}:
             if variable.name in reduced and variable not in head:
                 continue
             every_change = [*own.get(variable, []), *head.get(variable, [])]
@@ -185,7 +185,7 @@ class _Counting:
             case Assign(target=Name(variable=v)) | Step(target=Name(variable=v)) if (
                 v in self.moving
             ):
-                raise NotLegal(f"`{v.name}` moves within the round", self.loop.line)  # type: ignore[union-attr]
+                raise NotLegal(f"`{v.name}` moves within the round", self.loop.line)
             case Name(variable=v) if v in self.moving:
                 swaps[expr] = text(self._value(v))
                 return

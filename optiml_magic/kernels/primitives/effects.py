@@ -28,9 +28,9 @@ class Effects:
         for access in reading.accesses:
             if access.space == "shared":
                 raise NotLegal("its threads share memory", access.line)
-            if not access.array or (access.index is None and access.offset is None):
-                if access.mode != "load":
-                    raise NotLegal("where it stores is not followed", access.line)
+            lost = not access.array or (access.index is None and access.offset is None)
+            if lost and access.mode != "load":
+                raise NotLegal("where it stores is not followed", access.line)
         for leaf in reading.verbatim:
             raise NotLegal(f"{leaf.reason} is not read", leaf.line)
         if reading.unclear:

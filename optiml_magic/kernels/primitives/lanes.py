@@ -1,4 +1,4 @@
-"""P4 and P1, lanes: what one thread did, a group of lanes does; they share the rounds of some loops.
+"""P4 and P1, lanes: what a thread did, a group of lanes does; they share the rounds of some loops.
 
 Outside of these loops all lanes do the same with the same values; a reduction ends with a
 combination, after which all hold the whole; the first lane stores. Lanes that meet memory which
@@ -369,9 +369,9 @@ class _Sharing:
             )
             if any(width % p for p in per):
                 raise NotLegal("its blocks cannot be cut into groups of lanes")
-            grid = launch.grid[0]
-            first = (f"({grid}) * {width}" if lanes.group == "block"
-                     else f"({grid}) * ({width} / ({self.block} / {self.count}))")  # fmt: skip
+            blocks = launch.grid[0]
+            first = (f"({blocks}) * {width}" if lanes.group == "block"
+                     else f"({blocks}) * ({width} / ({self.block} / {self.count}))")  # fmt: skip
         grid = (parse_expression(first), *launch.grid[1:])
         return replace(launch, grid=grid, block=(parse_expression(self.block),))
 

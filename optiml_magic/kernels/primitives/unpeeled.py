@@ -1,7 +1,7 @@
 """A loop that begins at its second element, begun at the first: for extremes, once more is as good.
 
-``m = a[0]; for (i = 1; ...) m = max(m, a[i]);`` takes the first element out of the loop, and with it
-what makes the loop's accesses aligned.
+``m = a[0]; for (i = 1; ...) m = max(m, a[i]);`` takes the first element out of the loop, and with
+it what makes the loop's accesses aligned.
 """
 
 from __future__ import annotations

@@ -121,21 +121,20 @@ def _threads(kernel: Kernel, length: int) -> tuple[Point, ...]:
 
 def _apply(kernel: Kernel, at: tuple[int, ...], lanes: Lanes) -> Kernel | Refused:
     """Counted, as vectors, and shared: the loops with these numbers."""
-    current: Kernel | Refused = kernel
+    current = kernel
     for number in at:
-        assert isinstance(current, Kernel)
         axis = current.axes().get(loops_in(current.function.body)[number])
         if axis is None:
             return Refused("a loop is not read")
         if not is_counted(axis, Effects(current)):
-            current = counted(current, number)
-            if isinstance(current, Refused):
-                return current
+            plain = counted(current, number)
+            if isinstance(plain, Refused):
+                return plain
+            current = plain
         whole = unpeeled(current, number)
         current = whole if isinstance(whole, Kernel) else current
     numbers = list(at)
     for number in reversed(at):
-        assert isinstance(current, Kernel)
         before = loops_in(current.function.body)
         inner = len(loops_in(before[number].body))
         vectors = vectorise(current, number)

@@ -43,10 +43,10 @@ def ideas(text: str, rule: str, *, exact: bool = False) -> list[Idea]:
 )
 def test_sums_of_floats_depend_on_their_order(kind: str, arithmetic: tuple[str, ...]) -> None:
     text = SUM.replace("T ", f"{kind} ").replace("T*", f"{kind}*")
-    (found,) = ideas(text, "warp_per_item")
+    (found,) = ideas(text, "row_to_lanes")
     assert found.arithmetic == arithmetic
     largest = text.replace("sum +=", "sum = max(sum,").replace("+ i];", "+ i]);")
-    (found,) = ideas(largest, "warp_per_item")
+    (found,) = ideas(largest, "row_to_lanes")
     assert found.arithmetic == ()
     (found,) = made([found])
     assert found.arithmetic == ()
@@ -73,7 +73,7 @@ def test_exact_turns_what_changes_the_arithmetic_into_refusals() -> None:
 def test_what_stands_in_the_way_is_told_with_its_line() -> None:
     text = SUM.replace("T ", "float ").replace("T*", "float*")
     refused = RuleProposer().propose(view_of(text.replace("+ i];", "+ i], i += 2;")), 16).refused
-    assert any(refusal.rule == "warp_per_item" for refusal in refused)
+    assert any(refusal.rule == "row_to_lanes" for refusal in refused)
     double = SCALE.replace("* 1.5;", "* 1.5; double unused = 2.0;")
     (found,) = [
         r for r in RuleProposer().propose(view_of(double), 16).refused if r.rule == "float_literals"
