@@ -27,7 +27,8 @@ class Unspelled(Exception):  # noqa: N818  # it says what happened
 class Speller:
     """``names`` are what symbols are called; scalars and built-in variables keep their own.
 
-    ``wide`` computes products in 64 bits. Arrays in ``steady`` may be read again.
+    ``wide`` computes products in 64 bits. Arrays in ``steady`` may be read again; a scalar in
+    ``moved`` is not called by its name, which stands for something else by then.
     """
 
     def __init__(
@@ -37,11 +38,13 @@ class Speller:
         *,
         wide: bool = False,
         steady: frozenset[str] = frozenset(),
+        moved: frozenset[str] = frozenset(),
     ) -> None:
         self.symbols = symbols
         self.names = dict(names)
         self.wide = wide
         self.steady = steady
+        self.moved = moved
 
     def form(self, form: Polynomial, depth: int = 0) -> str:
         """A sum, its products in the order in which a person writes an index."""
@@ -98,8 +101,14 @@ class Speller:
 
     def _symbol(self, symbol: Symbol, depth: int) -> str:
         if symbol.kind in ("scalar", "builtin"):
+            if symbol.name.partition(".")[0] in self.moved:
+                raise Unspelled(f"`{symbol.name}` changes")
             return symbol.name
-        if symbol.kind == "load" and symbol.array in self.steady and len(symbol.arguments) == 1:
+        if (
+            symbol.kind == "load"
+            and symbol.array in self.steady - self.moved
+            and len(symbol.arguments) == 1
+        ):
             return f"{symbol.array}[{self.form(self.local(symbol.arguments[0]), depth + 1)}]"
         if symbol.kind == "operation" and symbol.op in _INFIX and len(symbol.arguments) == 2:
             sides = [self._side(argument, depth) for argument in symbol.arguments]

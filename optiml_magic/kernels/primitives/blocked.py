@@ -3,8 +3,8 @@
 Tiles of the operands lie in shared memory, two of each: while one is computed with, the next comes
 through registers. Threads beyond the edges stay, so that every thread meets every barrier; they
 load zeros. The rest of the kernel runs once for each output. Source of the shape: Volkov and
-Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", SC 2008; Boehm, "How to Optimize a CUDA Matmul
-Kernel for cuBLAS-like Performance" (2022).
+Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", SC 2008; Boehm, "How to Optimize a CUDA
+Matmul Kernel for cuBLAS-like Performance" (2022).
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ class _Blocking:
         turn = self.old.fresh("turn")
         most = f"{whole} * {self.bk} / ({self.threads})"
         return (
-            f"#pragma unroll\nfor (int {turn} = 0; {turn} < {most}; ++{turn}) {{\nconst int {self.at} = threadIdx.x + {turn} * ({self.threads});\n"
+            f"#pragma unroll\nfor (int {turn} = 0; {turn} < {most}; ++{turn}) {{\n"
+            f"const int {self.at} = threadIdx.x + {turn} * ({self.threads});\n"
             + inside.replace("@turn", turn) + "\n}"
         )  # fmt: skip
 
@@ -263,7 +264,8 @@ __syncthreads();
     def _speller(self, names: dict[str, str]) -> Speller:
         written = self.old.reading.written
         steady = frozenset(a for a in self.old.reading.arrays if a not in written)
-        return _Places(self.old.reading.symbols, names, steady=steady)
+        moved = self.parts.effects.moved
+        return Speller(self.old.reading.symbols, names, steady=steady, moved=moved)
 
     # -- the launch
 
@@ -295,7 +297,3 @@ __syncthreads();
             TuneDirective(self.tm, _OWN, tile.own_rows),
             TuneDirective(self.tn, _OWN, tile.own_columns, parse_expression(fits)),
         ]
-
-
-class _Places(Speller):
-    """Rows and columns are in no table of the reading."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from optiml_magic.kernels.changes import Change, changes
 from optiml_magic.kernels.expressions import Call, Expr, Name, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.reading import Access
-from optiml_magic.kernels.tree import Loop, Statement, Variable, expressions, walk
+from optiml_magic.kernels.tree import Declare, Loop, Statement, Variable, expressions, walk
 
 
 class Effects:
@@ -36,6 +37,14 @@ class Effects:
         if reading.unclear:
             name = min(reading.unclear)
             raise NotLegal(f"what it does with `{name}` is not followed")
+
+    @cached_property
+    def moved(self) -> frozenset[str]:
+        """The parameters whose names stand for other values somewhere in the kernel."""
+        body = self.kernel.function.body
+        given = {parameter.name for parameter in self.kernel.function.parameters}
+        hidden = {v.name for s in walk(body) if isinstance(s, Declare) for v in s.variables}
+        return frozenset(v.name for v in self.changed(body)) & given | given & hidden
 
     def inside(self, statement: Statement) -> frozenset[Expr]:
         """All expressions of a statement and of those in it."""

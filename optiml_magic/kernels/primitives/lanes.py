@@ -242,7 +242,7 @@ class _Sharing:
         assert axis.step is not None
         swaps = {**self.swaps, **self._renamed(loop, private)}
         name = axis.variable.name
-        step = Speller(self.old.reading.symbols, {}).factor(axis.step)
+        step = Speller(self.old.reading.symbols, {}, moved=self.effects.moved).factor(axis.step)
         by = f"{self.lane}" if step == "1" else f"{self.lane} * {step}"
         stride = self.count if step == "1" else f"{self.count} * {step}"
         words, start = self._start(loop, axis.variable, swaps)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.chips import CHIPS
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.counted import counted, is_counted
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes, share
@@ -43,6 +43,10 @@ class RowToLanes(KernelRule):
         if not rows:
             return
         effects.straightforward()
+        for axis in rows:
+            if not axis.exact:
+                reason = f"the loop has another way out: {axis.reason}"
+                raise NotLegal(reason, axis.line)
         loops = loops_in(kernel.function.body)
         at = tuple(loops.index(axis.node) for axis in rows)
         lengths = [n for axis in rows if (n := rounds(kernel, axis)) is not None]
