@@ -175,6 +175,8 @@ class _Counting:
         access = accesses.get(expr)
         if isinstance(expr, Assign) and access is not None and access.mode == "store":
             self._element(expr.target, access, swaps)
+            for part in (expr.target,) if expr.target not in swaps else ():
+                self._expression(part, accesses, swaps)
             self._expression(expr.value, accesses, swaps)
             return
         if access is not None and access.mode == "load" and not isinstance(expr, Assign | Step):

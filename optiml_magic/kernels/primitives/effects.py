@@ -6,10 +6,19 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from optiml_magic.kernels.changes import Change, changes
-from optiml_magic.kernels.expressions import Call, Expr, Name, every
+from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.reading import Access
-from optiml_magic.kernels.tree import Declare, Loop, Statement, Variable, expressions, walk
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Evaluate,
+    Loop,
+    Statement,
+    Variable,
+    expressions,
+    walk,
+)
 
 
 class Effects:
@@ -65,6 +74,28 @@ class Effects:
     def changed(self, *statements: Statement) -> dict[Variable, list[Change]]:
         """The locals of outside that these change."""
         return changes(statements, self._may_change)
+
+    def begun_anew(self, variable: Variable, loop: Loop) -> bool:
+        """Whether each round gives a local a value before it asks for one, and nobody later does.
+
+        Then every lane may have one of its own.
+        """
+        inside = self.inside(loop)
+        elsewhere = [
+            e for e in self.inside(self.kernel.function.body)
+            if isinstance(e, Name) and e.variable is variable and e not in inside
+        ]  # fmt: skip
+        if elsewhere or variable.storage != "local" or variable.array:
+            return False
+        body = loop.body.statements if isinstance(loop.body, Block) else (loop.body,)
+        for statement in body:
+            if variable not in self.mentions(statement):
+                continue
+            match statement:
+                case Evaluate(expression=Assign(op="=", target=Name(variable=given), value=value)):
+                    return given is variable and variable not in names([value])
+            return False
+        return False
 
     def mentions(self, statement: Statement) -> frozenset[Variable]:
         """The locals that a statement names."""

@@ -67,20 +67,20 @@ def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, 
         raise NotLegal("a pointer counts its rounds", loop.line)
     if axis.variable in changed:
         raise NotLegal("its counter changes in the loop", loop.line)
-    reductions = _reductions(kernel, axis, changed.keys(), loop)
+    reductions = _reductions(kernel, axis, effects, loop)
     for access in effects.accesses(loop):
         if access.mode == "store":
             _check_stores(kernel, axis, access, effects, loop)
     return reductions
 
 
-def _reductions(
-    kernel: Kernel, axis: Axis, changed: Iterable[Variable], loop: Loop
-) -> tuple[Reduction, ...]:
+def _reductions(kernel: Kernel, axis: Axis, effects: Effects, loop: Loop) -> tuple[Reduction, ...]:
     found = {r.place: r for r in kernel.reading.reductions if axis.name in r.axes}
     own = []
-    for variable in changed:
+    for variable in effects.changed(loop.body):
         reduction = found.get(variable.name)
+        if reduction is None and effects.begun_anew(variable, loop):
+            continue
         if reduction is None:
             raise NotLegal(f"`{variable.name}` goes from round to round", loop.line)
         combine.supported(reduction)
@@ -211,7 +211,8 @@ class _Sharing:
 
     def _places(self, loop: Statement) -> frozenset[Variable]:
         assert isinstance(loop, Loop)
-        return frozenset(self.effects.changed(loop.body))
+        names = {reduction.place for reduction in self.reductions[loop]}
+        return frozenset(v for v in self.effects.changed(loop.body) if v.name in names)
 
     def _region(self, region: Sequence[Statement]) -> None:
         before: list[str] = []
@@ -316,7 +317,8 @@ class _Sharing:
                 continue
             if not isinstance(statement, Evaluate):
                 raise NotLegal("it stores where it computes something else", stores[0].line)
-            if self.effects.changed(statement):
+            changed = self.effects.changed(statement)
+            if any(not v.type.reference or isinstance(v.value, Name) for v in changed):
                 raise NotLegal("a store changes a local, too", stores[0].line)
             self.stores.append(statement)
             shown = self.old.show(statement, self.swaps)
