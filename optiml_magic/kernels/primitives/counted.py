@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from optiml_magic.kernels.changes import Change
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Expr, Index, Literal, Name, Step, every
+from optiml_magic.kernels.loops import test_of
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -35,9 +36,9 @@ def is_counted(axis: Axis, effects: Effects) -> bool:
     loop = axis.node
     variable = axis.variable
     declared = isinstance(loop.before, Declare) and loop.before.variables == (variable,)
-    if loop.kind != "for" or variable is None or not declared or loop.update is None or (
-        variable.type.depth
-    ):
+    if loop.kind != "for" or variable is None or not declared or variable.type.depth:
+        return False
+    if loop.update is None or loop.test is None or test_of(loop)[0] is not loop.test:
         return False
     moving = {p.variable for p in every(loop.update) if isinstance(p, Name)}
     return moving <= {variable} and variable not in effects.changed(loop.body)
@@ -69,7 +70,7 @@ class _Counting:
         if loop.test is not None and self.effects.changed(Evaluate(None, loop.line, loop.test)):
             raise NotLegal("the test of the loop changes something", loop.line)
         found: dict[Variable, tuple[Expr | None, bool]] = {}
-        for variable, changes in {**own, **head}.items():
+        for variable in {**own, **head}:
             if variable.name in reduced and variable not in head:
                 continue
             every_change = [*own.get(variable, []), *head.get(variable, [])]
@@ -98,6 +99,7 @@ class _Counting:
         rounds = speller.form(speller.local(self._rounds()))
         last: list[Statement] = [*loop.body.body] if isinstance(loop.body, Block) else [loop.body]
         dropped = self._updates(last)
+        dropped |= set(last) - set(test_of(loop)[1])  # the break that is the test
         swaps: dict[Node, Node] = {}
         for statement in last:
             if statement not in dropped:
@@ -109,7 +111,9 @@ class _Counting:
             made.append(lines(self.old.show(loop.before).rstrip(";") + ";"))
         elif loop.before is not None:
             made.append(loop.before)
-        made.append(lines(f"for (int {self.name} = 0; {self.name} < {rounds}; ++{self.name}) {shown}"))
+        made.append(
+            lines(f"for (int {self.name} = 0; {self.name} < {rounds}; ++{self.name}) {shown}")
+        )
         made += self._after(rounds)
         if isinstance(loop.before, Declare):
             made = [Block(None, loop.line, tuple(made))] if self._clash(loop.before) else made
@@ -169,6 +173,8 @@ class _Counting:
         access = accesses.get(expr)
         if isinstance(expr, Assign) and access is not None and access.mode == "store":
             self._element(expr.target, access, swaps)
+            for part in (expr.target,) if expr.target not in swaps else ():
+                self._expression(part, accesses, swaps)
             self._expression(expr.value, accesses, swaps)
             return
         if access is not None and access.mode == "load" and not isinstance(expr, Assign | Step):
@@ -179,7 +185,7 @@ class _Counting:
             case Assign(target=Name(variable=v)) | Step(target=Name(variable=v)) if (
                 v in self.moving
             ):
-                raise NotLegal(f"`{v.name}` moves within the round", self.loop.line)  # type: ignore[union-attr]
+                raise NotLegal(f"`{v.name}` moves within the round", self.loop.line)
             case Name(variable=v) if v in self.moving:
                 swaps[expr] = text(self._value(v))
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optiml_magic.proposers.rewrites.block_size import BlockSize
+from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
@@ -17,6 +18,7 @@ REWRITES: tuple[Rewrite, ...] = (
     CoalesceMapping(),
     SharedTile(),
     RowToLanes(),
+    BlockedProduct(),
     FloatLiterals(),
     BlockSize(),
 )

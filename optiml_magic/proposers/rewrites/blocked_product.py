@@ -1,0 +1,116 @@
+"""Loops that combine rows with columns, as products of tiles in shared memory and registers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.blocked import Tile, block_outputs
+from optiml_magic.kernels.primitives.counted import counted, is_counted
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.operands import Contraction
+from optiml_magic.kernels.primitives.sizes import value
+from optiml_magic.kernels.tree import Loop
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Point, Site
+
+_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
+_MOST_POINTS = 3
+#: Tiles worth a try, and the share of the multiply-add rate that one leaves a full chip: ours.
+_SHAPES = (
+    (Tile(128, 128, 16, 8, 8), 1.0),
+    (Tile(128, 64, 16, 8, 8), 0.85),
+    (Tile(64, 64, 16, 8, 8), 0.75),
+    (Tile(64, 64, 16, 4, 4), 0.65),
+    (Tile(32, 64, 16, 4, 4), 0.5),
+    (Tile(32, 32, 16, 4, 4), 0.4),
+)
+
+
+class BlockedProduct(KernelRule):
+    """Products of matrices and their kin: distances, correlations, Gram matrices."""
+
+    name = "blocked_product"
+    teaches = (
+        "Each thread read a row and a column for one output, so every element came through the "
+        "caches once for each of its uses. A block that brings tiles of both into shared memory, "
+        "and a thread that holds several outputs in registers, use each element many times; the "
+        "next tiles travel while the present ones are computed with."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        for number, loop in enumerate(loops_in(kernel.function.body)):
+            if not _combining(kernel, loop):
+                continue
+            try:
+                ready = _ready(kernel, number)
+                if isinstance(ready, Refused):
+                    yield ready
+                    continue
+                parts = Contraction(ready, loops_in(ready.function.body)[number])
+            except NotLegal as reason:
+                yield Refused(reason.reason, reason.line)
+                continue
+            counter = parts.axis.variable.name if parts.axis.variable is not None else "its loop"
+            yield Site(
+                f"loop {number}",
+                f"tiles in shared memory and registers for the loop over {counter}",
+                partial(block_outputs, ready, number, Tile()),
+                0.9,
+                Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
+                _points(parts),
+                () if _from_zero(parts) else ("the order of additions",),
+            )
+
+
+def _combining(kernel: Kernel, loop: Loop) -> bool:
+    """Whether a loop sums over loads of more than one place, some of a row and some of a column."""
+    axis = kernel.axes().get(loop)
+    sums = [r for r in kernel.reading.reductions if axis is not None and axis.name in r.axes]
+    if axis is None or not sums or not all(r.op == "+" for r in sums):
+        return False
+    inside = kernel.reading.symbols.inside
+    forms = {a.index for a in Effects(kernel).accesses(loop) if a.index is not None}
+    across = [f for f in forms if axis.name in f.symbols]
+    return len(across) > 1 and any("threadIdx.x" in inside(f) for f in across)
+
+
+def _ready(kernel: Kernel, number: int) -> Kernel | Refused:
+    axis = kernel.axes().get(loops_in(kernel.function.body)[number])
+    if axis is not None and not is_counted(axis, Effects(kernel)):
+        return counted(kernel, number)
+    return kernel
+
+
+def _from_zero(parts: Contraction) -> bool:
+    """Whether the sums begin with nothing, so that they are added in the order that they were."""
+    starts = [r.start for r in parts.reductions]
+    return all(s is not None and getattr(s, "value", None) == 0 for s in starts)
+
+
+def _points(parts: Contraction) -> tuple[Point, ...]:
+    """The tiles that keep most multiprocessors busy, by whole waves of blocks."""
+    kernel = parts.kernel
+    rows, columns = (value(kernel, f) for f in (parts.outputs.rows, parts.outputs.columns))
+    chip = CHIPS.get(kernel.chip)
+    if rows is None or columns is None or chip is None or not rows or not columns:
+        return tuple(_point(tile) for tile, _ in _SHAPES[:1] + _SHAPES[3:4])
+    others = math.prod(kernel.facts.grid[2:]) if kernel.facts is not None else 1
+
+    def rate(shape: tuple[Tile, float]) -> float:
+        tile, share = shape
+        blocks = -(-rows // tile.rows) * -(-columns // tile.columns) * others
+        waves = -(-blocks // chip.sms)
+        padded = blocks * tile.rows * tile.columns
+        return share * blocks / (waves * chip.sms) * rows * columns * others / padded
+
+    best = sorted(_SHAPES, key=rate, reverse=True)[:_MOST_POINTS]
+    return tuple(_point(tile) for tile, _ in best)
+
+
+def _point(tile: Tile) -> Point:
+    return {"BM": tile.rows, "BN": tile.columns, "BK": tile.deep, "TM": tile.own_rows,
+            "TN": tile.own_columns}  # fmt: skip
