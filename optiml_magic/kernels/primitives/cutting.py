@@ -247,8 +247,8 @@ def _cut(
 def relaunched(kernel: Kernel, extents: Mapping[str, Expression]) -> LaunchDirective:
     """The launch of as many threads, at least, in blocks with these extents."""
     launch, one = kernel.launch, parse_expression("1")
-    count = max(len(launch.block), len(launch.grid), *("xyz".index(a) + 1 for a in extents))
-    grid, block = ([*s, *[one] * (count - len(s))] for s in (launch.grid, launch.block))
+    rank = max(len(launch.block), len(launch.grid), *("xyz".index(a) + 1 for a in extents))
+    grid, block = ([*s, *[one] * (rank - len(s))] for s in (launch.grid, launch.block))
     for axis, extent in extents.items():
         at, old = "xyz".index(axis), _extent(kernel, axis)
         count = freedom(kernel, axis).count

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.axes import exchanged
+from tests.present import sampled
 from tests.rewriting.writing import Array
 
 from .alike import end_of, kernel_of, refused, written
@@ -39,20 +40,27 @@ def test_kernel_and_launch() -> None:
     assert "int y = blockIdx.y * blockDim.y + threadIdx.y;  // threadIdx.x in words stays" in after
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"#define GID ({INDEX})\n" + SCALE.replace(INDEX, "GID"),
-        "#define T threadIdx.x\n" + SCALE.replace("m.x + threadIdx.x", "m.x + T"),
-        f"__device__ int gid() {{ return {INDEX}; }}\n" + SCALE.replace(INDEX, "gid()"),
-        SCALE.replace("blockDim.x", "16"),
-        SCALE.replace("    if", f"{TILE}    if").replace("* a[y * w + x]", "* tile[y % 16][x % 4]"),
-        "#define AT(r, c) a[(r) * w + (c)]\n"
-        + SCALE.replace("a[y * w + x]", "AT(blockIdx.x * 16 + threadIdx.x, x)"),
-    ],
-    ids=["macro", "thread macro", "helper", "literal", "shared tile", "index macro"],
+SPELLINGS = (
+    SCALE.replace("    if", f"{TILE}    if").replace("* a[y * w + x]", "* tile[y % 16][x % 4]"),
+    f"#define GID ({INDEX})\n" + SCALE.replace(INDEX, "GID"),
+    "#define T threadIdx.x\n" + SCALE.replace("m.x + threadIdx.x", "m.x + T"),
+    f"__device__ int gid() {{ return {INDEX}; }}\n" + SCALE.replace(INDEX, "gid()"),
+    SCALE.replace("blockDim.x", "16"),
+    "#define AT(r, c) a[(r) * w + (c)]\n"
+    + SCALE.replace("a[y * w + x]", "AT(blockIdx.x * 16 + threadIdx.x, x)"),
 )
+
+
+@pytest.mark.parametrize("text", SPELLINGS, ids=range(len(SPELLINGS)))
 def test_spellings(text: str) -> None:
+    after = written(exchanged(kernel_of(text), "x", "y"))
+    body = after[after.index("{", after.index("__global__")) :]
+    assert "blockIdx.y" in body
+    assert "GID" not in body
+
+
+@pytest.mark.parametrize("text", sampled(SPELLINGS))
+def test_spellings_do_what_they_did(text: str) -> None:
     same(text)
 
 

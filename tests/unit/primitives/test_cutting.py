@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.cutting import cut, tuned
+from tests.present import SOAK
 from tests.rewriting.writing import Array
 
 from .alike import end_of, kernel_of, refused, written
@@ -41,7 +42,8 @@ def test_guarded_blocks_take_any_extent(text: str, grid: str) -> None:
     after = written(cut(kernel_of(text), {"x": 256}))
     assert grid in after
     assert "64" not in after
-    assert end_of(text, after, LINE, {"n": 300}, {"n": 64}, k=0.5) == "same"
+    if SOAK or text is SAXPY:
+        assert end_of(text, after, LINE, {"n": 300}, {"n": 64}, k=0.5) == "same"
 
 
 @pytest.mark.parametrize("text", [STRIDE, STRIDE.replace("gridDim.x * 64", "64 * gridDim.x")])
@@ -51,6 +53,8 @@ def test_a_stride_of_the_grid_stays(text: str) -> None:
     assert "i += blockDim.x * gridDim.x" in after
     after = written(cut(kernel_of(text), {"x": 16}))
     assert "grid(2 * 4) block(16)" in after
+    if not SOAK and text is not STRIDE:
+        return
     assert end_of(text, after, LINE, {"n": 300}, {"n": 5}, k=0.5) == "same"
 
 

