@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.source.expressions import Binary, Call, Expression, Name, Node, Number
+
+_MOST_THREADS = 1024  # of a block, on every chip
 
 
 def needed(kernel: Kernel, axis: str) -> Expression | None:
@@ -15,15 +17,15 @@ def needed(kernel: Kernel, axis: str) -> Expression | None:
     None where it is not certain that the kernel's guards keep all beyond from having an effect.
     """
     at = "xyz".index(axis)
-    width = kernel.block[at]
-    if at >= len(kernel.launch.grid) or width is None or kernel.launch.args is not None:
+    width, launch = kernel.block[at], kernel.launch
+    if at >= min(len(launch.grid), len(launch.block)) or width is None or launch.args is not None:
         return None
     tree = rounded_up(kernel.launch.grid[at].tree, kernel.launch.block[at].tree, width)
-    form = _form(tree) if tree is not None else None
+    form = form_of(tree) if tree is not None else None
     if tree is None or form is None:
         return None
     for access in kernel.reading.accesses:
-        if access.mode != "load" and not _below(kernel, access.guard, axis, width, form):
+        if access.mode != "load" and not below(kernel, access.guard, axis, width, form):
             return None
     return Expression(tree, str(Expression(tree, "")))
 
@@ -31,12 +33,13 @@ def needed(kernel: Kernel, axis: str) -> Expression | None:
 def needed_form(kernel: Kernel, axis: str) -> Polynomial | None:
     """The same as a form over the kernel's parameters."""
     found = needed(kernel, axis)
-    return _form(found.tree) if found is not None else None
+    return form_of(found.tree) if found is not None else None
 
 
-def _below(
+def below(
     kernel: Kernel, guard: tuple[Condition, ...], axis: str, width: int, bound: Polynomial
 ) -> bool:
+    """Whether a guard keeps the index of a thread along an axis below a bound."""
     thread = Polynomial.symbol(f"threadIdx.{axis}")
     block = Polynomial.symbol(f"blockIdx.{axis}") * Polynomial.constant(width)
     known = kernel.reading.symbols.table
@@ -76,14 +79,25 @@ def rounded_up(node: Node, old: Node, width: int) -> Node | None:
             return None
 
 
-def _form(node: Node) -> Polynomial | None:
+def most_threads(kernel: Kernel) -> int:
+    """The threads that a block may have, as far as the kernel itself says."""
+    bounds = kernel.function.launch_bounds
+    if bounds is None:
+        return _MOST_THREADS
+    if not bounds.isdigit():
+        raise NotLegal("for how many threads a block it is compiled is no number")
+    return int(bounds)
+
+
+def form_of(node: Node) -> Polynomial | None:
+    """Sums and products of names as a form."""
     match node:
         case Number(value=value):
             return Polynomial.constant(value)
         case Name(name=name):
             return Polynomial.symbol(name)
         case Binary(op=op, left=left, right=right) if op in "+-*":
-            sides = _form(left), _form(right)
+            sides = form_of(left), form_of(right)
             if sides[0] is None or sides[1] is None:
                 return None
             if op == "*":
