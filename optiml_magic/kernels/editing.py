@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from optiml_magic.kernels.expressions import Cast, Expr, Unread
+from optiml_magic.kernels.expressions import Cast, Expr, Name, Unread
 from optiml_magic.kernels.tree import Block, Function, Statement, Variable, Written
 
 Node = Expr | Statement
@@ -41,6 +41,8 @@ def lines(words: str) -> Written:
 def _edited(node: Any, swaps: Swaps) -> Any:
     if node in swaps:
         return swaps[node]
+    if isinstance(node, Name):  # the variable that it names is edited where it is declared
+        return node
     changes: dict[str, Any] = {}
     for field in fields(node):
         old = getattr(node, field.name)
