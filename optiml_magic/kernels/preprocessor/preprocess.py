@@ -80,6 +80,15 @@ class Preprocessed:
         piece = self._piece(start)
         return end <= start or (piece.kind == "plain" and end <= piece.end)
 
+    def whole(self, start: int, end: int) -> bool:
+        """Whether ``text[start:end]`` is all of the macros' uses in it, save parentheses around."""
+        if end <= start:
+            return True
+        first, last = self._piece(start), self._piece(end - 1)
+        before = self.text[first.start : start] if first.kind == "macro" else b""
+        after = self.text[end : last.end] if last.kind == "macro" else b""
+        return not before.strip(b"( \t\r\n") and not after.strip(b") \t\r\n")
+
     def _piece(self, at: int) -> Piece:
         return self.pieces[max(0, bisect_right(self.pieces, at, key=attrgetter("start")) - 1)]
 

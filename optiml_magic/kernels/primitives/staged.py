@@ -1,8 +1,9 @@
 """P1 and P8: the rounds of a loop in tiles, and what all threads read in them in shared memory.
 
 The threads of a block bring the elements of the next rounds together, lanes side by side, wait,
-compute from shared memory, and wait again before the next tile comes. Both waits stand where all threads of the block come. What is brought is what the rounds read in any
-case: where a flag keeps some threads from them, one vote says whether there is anybody to read it.
+compute from shared memory, and wait again before the next tile comes. Both waits stand where all
+threads of the block come. What is brought is what the rounds read in any case: where a
+flag keeps some threads from them, one vote says whether there is anybody to read it.
 Source of the shape: Nyland, Harris and Prins, "Fast N-Body Simulation with CUDA", GPU Gems 3 (2007).
 """
 
