@@ -58,7 +58,7 @@ _REASONS = {
 # What helps besides and a rule can do, by reason.
 _RULES = {
     "long_scoreboard": (
-        ("Let a warp share the loop over a row: more loads on their way.", "warp_per_item"),
+        ("Let a warp share the loop over a row: more loads on their way.", "row_to_lanes"),
         ("Keep what is read again in shared memory.", "shared_tile"),
     ),
     "lg_throttle": (

@@ -93,5 +93,5 @@ def _split(chain: Chain) -> str:
 def _warps(subject: Subject) -> tuple[str, str]:
     """How to have more warps, and the rule; a grid that all fits at once has no more in store."""
     if (subject.measured.get("launch__waves_per_multiprocessor") or 0.0) <= 1.0:
-        return "Have more warps: spread the work over more threads.", "warp_per_item"
+        return "Have more warps: spread the work over more threads.", "row_to_lanes"
     return "Have more warps resident: larger blocks, fewer registers.", "block_size"

@@ -88,7 +88,7 @@ def _more_threads(blocks: float, sms: int) -> tuple[Action, ...]:
     """Smaller blocks are as many threads: they help only where multiprocessors get none."""
     spread = Action(
         "Spread the work over more threads: a warp for what one thread does now.",
-        "warp_per_item",
+        "row_to_lanes",
         _GRID,
         "higher",
         (2.0, 32.0),

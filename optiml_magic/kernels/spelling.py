@@ -27,7 +27,8 @@ class Unspelled(Exception):  # noqa: N818  # it says what happened
 class Speller:
     """``names`` are what symbols are called; scalars and built-in variables keep their own.
 
-    ``wide`` computes products in 64 bits. Arrays in ``steady`` may be read again.
+    ``wide`` computes products in 64 bits. Arrays in ``steady`` may be read again; a scalar in
+    ``moved`` is not called by its name, which stands for something else by then.
     """
 
     def __init__(
@@ -37,11 +38,13 @@ class Speller:
         *,
         wide: bool = False,
         steady: frozenset[str] = frozenset(),
+        moved: frozenset[str] = frozenset(),
     ) -> None:
         self.symbols = symbols
         self.names = dict(names)
         self.wide = wide
         self.steady = steady
+        self.moved = moved
 
     def form(self, form: Polynomial, depth: int = 0) -> str:
         """A sum, its products in the order in which a person writes an index."""
@@ -85,6 +88,10 @@ class Speller:
             words[0] = f"(size_t){words[0]}"
         return " * ".join(words)
 
+    def local(self, form: Polynomial) -> Polynomial:
+        """A form as it is spelled here; what is inside of an operation comes this way as well."""
+        return form
+
     def name(self, name: str) -> str | None:
         """What a symbol is called by its own name here."""
         return self.names.get(name)
@@ -94,19 +101,27 @@ class Speller:
 
     def _symbol(self, symbol: Symbol, depth: int) -> str:
         if symbol.kind in ("scalar", "builtin"):
+            if symbol.name.partition(".")[0] in self.moved:
+                raise Unspelled(f"`{symbol.name}` changes")
             return symbol.name
-        if symbol.kind == "load" and symbol.array in self.steady and len(symbol.arguments) == 1:
-            return f"{symbol.array}[{self.form(symbol.arguments[0], depth + 1)}]"
+        if (
+            symbol.kind == "load"
+            and symbol.array in self.steady - self.moved
+            and len(symbol.arguments) == 1
+        ):
+            return f"{symbol.array}[{self.form(self.local(symbol.arguments[0]), depth + 1)}]"
         if symbol.kind == "operation" and symbol.op in _INFIX and len(symbol.arguments) == 2:
             sides = [self._side(argument, depth) for argument in symbol.arguments]
             return f"({sides[0]} {symbol.op} {sides[1]})"
         if symbol.kind == "operation" and symbol.op in _FUNCTIONS:
-            parts = ", ".join(self.form(argument, depth + 1) for argument in symbol.arguments)
+            parts = ", ".join(
+                self.form(self.local(argument), depth + 1) for argument in symbol.arguments
+            )
             return f"{symbol.op}({parts})"
         raise Unspelled(f"`{symbol.name}` is not known there")
 
     def _side(self, form: Polynomial, depth: int) -> str:
-        text = self.form(form, depth + 1)
+        text = self.form(self.local(form), depth + 1)
         return f"({text})" if len(form.terms) > 1 or (" " in text and text[0] != "(") else text
 
     @staticmethod

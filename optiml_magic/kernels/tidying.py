@@ -30,12 +30,12 @@ def tidied(text: str) -> str:
         if directive:
             continue
         code = ""
-        for token in _TOKENS.findall(words):
-            if token.startswith(("//", "/*")):
+        for word in _TOKENS.findall(words):
+            if word.startswith(("//", "/*")):
                 continue
-            depth += (token == "{") - (token == "}")
-            parens += (token == "(") - (token == ")")
-            code = token
+            depth += (word == "{") - (word == "}")
+            parens += (word == "(") - (word == ")")
+            code = word
         comment = words.rfind("/*") > words.rfind("*/")
         if code:
             goes_on = parens > 0 or not _OPEN_ENDED.search(code)

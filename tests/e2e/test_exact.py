@@ -35,7 +35,7 @@ __global__ void total(const float* a, float* out, int rows, int cols) {
     out[row] = sum;
 }
 """
-FORBIDDEN = "warp_per_item: changes the order of additions, and --exact forbids it"
+FORBIDDEN = "row_to_lanes: changes the order of additions, and --exact forbids it"
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def cell(shell: InteractiveShell, line: str) -> Result:
 def test_exact_forbids_rules_that_change_it_and_says_so(shell: InteractiveShell) -> None:
     result = cell(shell, "optimize --budget 2 --exact")
     proposers = {step.candidate.proposal.proposer for step in result.trajectory.steps}
-    assert "warp_per_item" not in proposers
+    assert "row_to_lanes" not in proposers
     assert all(step.evaluation.verdict.passed for step in result.trajectory.steps)
     told = repr(result)
     assert "not tried on" in told
@@ -70,7 +70,7 @@ def test_exact_forbids_rules_that_change_it_and_says_so(shell: InteractiveShell)
     assert FORBIDDEN in page
     found = contract.optimized(result.summary)
     assert found["exact"]
-    assert {"rule": "warp_per_item", "line": 0, "reason": FORBIDDEN.partition(": ")[2]} in (
+    assert {"rule": "row_to_lanes", "line": 0, "reason": FORBIDDEN.partition(": ")[2]} in (
         found["steps"][0]["refused"]
     )
 

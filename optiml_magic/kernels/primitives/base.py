@@ -1,7 +1,7 @@
 """What primitives take and give: a launched kernel with all that is known of it, or a refusal.
 
-A primitive is one legal step: ``(kernel, where, parameters) -> Kernel | Refused``. It prints what it
-makes, and the result is read anew, so that the next step sees what the compiler will see.
+A primitive is one legal step: ``(kernel, where, parameters) -> Kernel | Refused``. It prints what
+it makes, and the result is read anew, so that the next step sees what the compiler will see.
 """
 
 from __future__ import annotations

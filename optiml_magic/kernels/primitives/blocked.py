@@ -1,10 +1,10 @@
 """P5, P8, P9 and P17 in one: a block computes a tile of outputs, a thread TM x TN of them.
 
 Tiles of the operands lie in shared memory, two of each: while one is computed with, the next comes
-through registers. Threads beyond the edges stay, so that every thread meets every barrier; they load
-zeros. The rest of the kernel runs once for each output. Source of the shape: Volkov and Demmel,
-"Benchmarking GPUs to Tune Dense Linear Algebra", SC 2008; Boehm, "How to Optimize a CUDA Matmul
-Kernel for cuBLAS-like Performance" (2022).
+through registers. Threads beyond the edges stay, so that every thread meets every barrier; they
+load zeros. The rest of the kernel runs once for each output. Source of the shape: Volkov and
+Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", SC 2008; Boehm, "How to Optimize a CUDA
+Matmul Kernel for cuBLAS-like Performance" (2022).
 """
 
 from __future__ import annotations
@@ -102,9 +102,7 @@ class _Blocking:
             made.append(
                 f"__shared__ __align__(16) {operand.kind} {tile}[2][{self.bk}][{whole} + 4];"
             )
-            made.append(
-                f"{operand.kind} {following}[({whole} * {self.bk}) / ({self.threads})];"
-            )
+            made.append(f"{operand.kind} {following}[({whole} * {self.bk}) / ({self.threads})];")
         for reduction in self.parts.reductions:
             sums = self.sums[reduction.place]
             made.append(f"{reduction.type.name} {sums}[{self.tm}][{self.tn}] = {{}};")
@@ -125,9 +123,10 @@ class _Blocking:
     def _turns(self, operand: Operand, inside: str) -> str:
         whole, *_ = self._side(operand)
         turn = self.old.fresh("turn")
+        most = f"{whole} * {self.bk} / ({self.threads})"
         return (
-            f"#pragma unroll\nfor (int {turn} = 0; {turn} < {whole} * {self.bk} / ({self.threads}); "
-            f"++{turn}) {{\nconst int {self.at} = threadIdx.x + {turn} * ({self.threads});\n"
+            f"#pragma unroll\nfor (int {turn} = 0; {turn} < {most}; ++{turn}) {{\n"
+            f"const int {self.at} = threadIdx.x + {turn} * ({self.threads});\n"
             + inside.replace("@turn", turn) + "\n}"
         )  # fmt: skip
 
@@ -216,9 +215,12 @@ __syncthreads();
             swaps |= {access.node: text(f"{now}[{own}]") for access in operand.accesses}
         variables = self.parts.variables()
         for expr in self.parts.effects.inside(loop.body):
-            if isinstance(expr, Name) and expr.variable is variables.get(expr.name):
-                if expr.name in self.sums:
-                    swaps[expr] = text(f"{self.sums[expr.name]}[{self.m}][{self.n}]")
+            if (
+                isinstance(expr, Name)
+                and expr.name in self.sums
+                and expr.variable is variables.get(expr.name)
+            ):
+                swaps[expr] = text(f"{self.sums[expr.name]}[{self.m}][{self.n}]")
         shown = self.old.show(loop.body, swaps)
         body = edited(loop.body, swaps)
         axis = self.parts.axis.variable
@@ -262,7 +264,8 @@ __syncthreads();
     def _speller(self, names: dict[str, str]) -> Speller:
         written = self.old.reading.written
         steady = frozenset(a for a in self.old.reading.arrays if a not in written)
-        return _Places(self.old.reading.symbols, names, steady=steady)
+        moved = self.parts.effects.moved
+        return Speller(self.old.reading.symbols, names, steady=steady, moved=moved)
 
     # -- the launch
 
@@ -294,7 +297,3 @@ __syncthreads();
             TuneDirective(self.tm, _OWN, tile.own_rows),
             TuneDirective(self.tn, _OWN, tile.own_columns, parse_expression(fits)),
         ]
-
-
-class _Places(Speller):
-    """Rows and columns are in no table of the reading."""

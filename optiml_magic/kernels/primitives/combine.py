@@ -1,7 +1,7 @@
 """P11, combine: what the lanes of a group hold each becomes what all of them hold.
 
-Sub-warps exchange by a butterfly of shuffles, after which every lane has the same bits; the warps of
-a block go through shared memory. Source: CUDA C++ Programming Guide, "Warp Shuffle Functions".
+Sub-warps exchange by a butterfly of shuffles, after which every lane has the same bits; the warps
+of a block go through shared memory. Source: CUDA C++ Programming Guide, "Warp Shuffle Functions".
 """
 
 from __future__ import annotations

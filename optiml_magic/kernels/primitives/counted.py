@@ -35,8 +35,12 @@ def is_counted(axis: Axis, effects: Effects) -> bool:
     loop = axis.node
     variable = axis.variable
     declared = isinstance(loop.before, Declare) and loop.before.variables == (variable,)
-    if loop.kind != "for" or variable is None or not declared or loop.update is None or (
-        variable.type.depth
+    if (
+        loop.kind != "for"
+        or variable is None
+        or not declared
+        or loop.update is None
+        or (variable.type.depth)
     ):
         return False
     moving = {p.variable for p in every(loop.update) if isinstance(p, Name)}
@@ -69,7 +73,7 @@ class _Counting:
         if loop.test is not None and self.effects.changed(Evaluate(None, loop.line, loop.test)):
             raise NotLegal("the test of the loop changes something", loop.line)
         found: dict[Variable, tuple[Expr | None, bool]] = {}
-        for variable, changes in {**own, **head}.items():
+        for variable in {**own, **head}:
             if variable.name in reduced and variable not in head:
                 continue
             every_change = [*own.get(variable, []), *head.get(variable, [])]
@@ -109,7 +113,9 @@ class _Counting:
             made.append(lines(self.old.show(loop.before).rstrip(";") + ";"))
         elif loop.before is not None:
             made.append(loop.before)
-        made.append(lines(f"for (int {self.name} = 0; {self.name} < {rounds}; ++{self.name}) {shown}"))
+        made.append(
+            lines(f"for (int {self.name} = 0; {self.name} < {rounds}; ++{self.name}) {shown}")
+        )
         made += self._after(rounds)
         if isinstance(loop.before, Declare):
             made = [Block(None, loop.line, tuple(made))] if self._clash(loop.before) else made
@@ -169,6 +175,8 @@ class _Counting:
         access = accesses.get(expr)
         if isinstance(expr, Assign) and access is not None and access.mode == "store":
             self._element(expr.target, access, swaps)
+            for part in (expr.target,) if expr.target not in swaps else ():
+                self._expression(part, accesses, swaps)
             self._expression(expr.value, accesses, swaps)
             return
         if access is not None and access.mode == "load" and not isinstance(expr, Assign | Step):
@@ -179,7 +187,7 @@ class _Counting:
             case Assign(target=Name(variable=v)) | Step(target=Name(variable=v)) if (
                 v in self.moving
             ):
-                raise NotLegal(f"`{v.name}` moves within the round", self.loop.line)  # type: ignore[union-attr]
+                raise NotLegal(f"`{v.name}` moves within the round", self.loop.line)
             case Name(variable=v) if v in self.moving:
                 swaps[expr] = text(self._value(v))
                 return

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from optiml_magic.kernels.changes import Change, changes
-from optiml_magic.kernels.expressions import Call, Expr, Name, every
+from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.reading import Access
-from optiml_magic.kernels.tree import Loop, Statement, Variable, expressions, walk
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Evaluate,
+    Loop,
+    Statement,
+    Variable,
+    expressions,
+    walk,
+)
 
 
 class Effects:
@@ -28,14 +38,22 @@ class Effects:
         for access in reading.accesses:
             if access.space == "shared":
                 raise NotLegal("its threads share memory", access.line)
-            if not access.array or (access.index is None and access.offset is None):
-                if access.mode != "load":
-                    raise NotLegal("where it stores is not followed", access.line)
+            lost = not access.array or (access.index is None and access.offset is None)
+            if lost and access.mode != "load":
+                raise NotLegal("where it stores is not followed", access.line)
         for leaf in reading.verbatim:
             raise NotLegal(f"{leaf.reason} is not read", leaf.line)
         if reading.unclear:
             name = min(reading.unclear)
             raise NotLegal(f"what it does with `{name}` is not followed")
+
+    @cached_property
+    def moved(self) -> frozenset[str]:
+        """The parameters whose names stand for other values somewhere in the kernel."""
+        body = self.kernel.function.body
+        given = {parameter.name for parameter in self.kernel.function.parameters}
+        hidden = {v.name for s in walk(body) if isinstance(s, Declare) for v in s.variables}
+        return frozenset(v.name for v in self.changed(body)) & given | given & hidden
 
     def inside(self, statement: Statement) -> frozenset[Expr]:
         """All expressions of a statement and of those in it."""
@@ -56,6 +74,28 @@ class Effects:
     def changed(self, *statements: Statement) -> dict[Variable, list[Change]]:
         """The locals of outside that these change."""
         return changes(statements, self._may_change)
+
+    def begun_anew(self, variable: Variable, loop: Loop) -> bool:
+        """Whether each round gives a local a value before it asks for one, and nobody later does.
+
+        Then every lane may have one of its own.
+        """
+        inside = self.inside(loop)
+        elsewhere = [
+            e for e in self.inside(self.kernel.function.body)
+            if isinstance(e, Name) and e.variable is variable and e not in inside
+        ]  # fmt: skip
+        if elsewhere or variable.storage != "local" or variable.array:
+            return False
+        body = loop.body.statements if isinstance(loop.body, Block) else (loop.body,)
+        for statement in body:
+            if variable not in self.mentions(statement):
+                continue
+            match statement:
+                case Evaluate(expression=Assign(op="=", target=Name(variable=given), value=value)):
+                    return given is variable and variable not in names([value])
+            return False
+        return False
 
     def mentions(self, statement: Statement) -> frozenset[Variable]:
         """The locals that a statement names."""

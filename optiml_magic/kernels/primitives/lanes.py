@@ -1,4 +1,4 @@
-"""P4 and P1, lanes: what one thread did, a group of lanes does; they share the rounds of some loops.
+"""P4 and P1, lanes: what a thread did, a group of lanes does; they share the rounds of some loops.
 
 Outside of these loops all lanes do the same with the same values; a reduction ends with a
 combination, after which all hold the whole; the first lane stores. Lanes that meet memory which
@@ -67,20 +67,20 @@ def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, 
         raise NotLegal("a pointer counts its rounds", loop.line)
     if axis.variable in changed:
         raise NotLegal("its counter changes in the loop", loop.line)
-    reductions = _reductions(kernel, axis, changed.keys(), loop)
+    reductions = _reductions(kernel, axis, effects, loop)
     for access in effects.accesses(loop):
         if access.mode == "store":
             _check_stores(kernel, axis, access, effects, loop)
     return reductions
 
 
-def _reductions(
-    kernel: Kernel, axis: Axis, changed: Iterable[Variable], loop: Loop
-) -> tuple[Reduction, ...]:
+def _reductions(kernel: Kernel, axis: Axis, effects: Effects, loop: Loop) -> tuple[Reduction, ...]:
     found = {r.place: r for r in kernel.reading.reductions if axis.name in r.axes}
     own = []
-    for variable in changed:
+    for variable in effects.changed(loop.body):
         reduction = found.get(variable.name)
+        if reduction is None and effects.begun_anew(variable, loop):
+            continue
         if reduction is None:
             raise NotLegal(f"`{variable.name}` goes from round to round", loop.line)
         combine.supported(reduction)
@@ -211,7 +211,8 @@ class _Sharing:
 
     def _places(self, loop: Statement) -> frozenset[Variable]:
         assert isinstance(loop, Loop)
-        return frozenset(self.effects.changed(loop.body))
+        names = {reduction.place for reduction in self.reductions[loop]}
+        return frozenset(v for v in self.effects.changed(loop.body) if v.name in names)
 
     def _region(self, region: Sequence[Statement]) -> None:
         before: list[str] = []
@@ -242,7 +243,7 @@ class _Sharing:
         assert axis.step is not None
         swaps = {**self.swaps, **self._renamed(loop, private)}
         name = axis.variable.name
-        step = Speller(self.old.reading.symbols, {}).factor(axis.step)
+        step = Speller(self.old.reading.symbols, {}, moved=self.effects.moved).factor(axis.step)
         by = f"{self.lane}" if step == "1" else f"{self.lane} * {step}"
         stride = self.count if step == "1" else f"{self.count} * {step}"
         words, start = self._start(loop, axis.variable, swaps)
@@ -316,7 +317,8 @@ class _Sharing:
                 continue
             if not isinstance(statement, Evaluate):
                 raise NotLegal("it stores where it computes something else", stores[0].line)
-            if self.effects.changed(statement):
+            changed = self.effects.changed(statement)
+            if any(not v.type.reference or isinstance(v.value, Name) for v in changed):
                 raise NotLegal("a store changes a local, too", stores[0].line)
             self.stores.append(statement)
             shown = self.old.show(statement, self.swaps)
@@ -369,9 +371,9 @@ class _Sharing:
             )
             if any(width % p for p in per):
                 raise NotLegal("its blocks cannot be cut into groups of lanes")
-            grid = launch.grid[0]
-            first = (f"({grid}) * {width}" if lanes.group == "block"
-                     else f"({grid}) * ({width} / ({self.block} / {self.count}))")  # fmt: skip
+            blocks = launch.grid[0]
+            first = (f"({blocks}) * {width}" if lanes.group == "block"
+                     else f"({blocks}) * ({width} / ({self.block} / {self.count}))")  # fmt: skip
         grid = (parse_expression(first), *launch.grid[1:])
         return replace(launch, grid=grid, block=(parse_expression(self.block),))
 

@@ -38,7 +38,7 @@ def speller_before(kernel: Kernel, effects: Effects, loop: Loop) -> LocalSpeller
     written = kernel.reading.written
     steady = frozenset(a for a in kernel.reading.arrays if a not in written)
     names = {f"@{axis}": name for axis, name in _indices(kernel, effects, loop).items()}
-    speller = LocalSpeller(kernel.reading.symbols, names, steady=steady)
+    speller = LocalSpeller(kernel.reading.symbols, names, steady=steady, moved=effects.moved)
     speller.kernel = kernel
     speller.lost = lost(kernel, effects)
     return speller
@@ -55,6 +55,8 @@ def lost(kernel: Kernel, effects: Effects) -> frozenset[str]:
 def _indices(kernel: Kernel, effects: Effects, loop: Loop) -> dict[str, str]:
     """The locals that hold where a thread stands along an axis, before a loop begins."""
     found: dict[str, str] = {}
+    every = [v.name for s in walk(kernel.function.body) if isinstance(s, Declare)
+             for v in s.variables]  # fmt: skip
     for block in walk(kernel.function.body):
         around = block.statements
         for at, declared in enumerate(around):
@@ -62,11 +64,15 @@ def _indices(kernel: Kernel, effects: Effects, loop: Loop) -> dict[str, str]:
                 continue
             if not any(loop in set(walk(s)) for s in around[at + 1 :]):
                 continue
-            others = [s for s in walk(kernel.function.body) if not s.statements and s is not declared]
+            others = [
+                s for s in walk(kernel.function.body) if not s.statements and s is not declared
+            ]
             for variable in declared.variables:
                 if variable.value is None or variable.type.depth or variable.type.reference:
                     continue
                 axis = axis_of(kernel, variable.value)
+                if every.count(variable.name) > 1:
+                    continue  # it may mean another one where it is used
                 if axis and variable not in effects.changed(*others):
                     found.setdefault(axis, variable.name)
     return found

@@ -1,7 +1,7 @@
 """A loop whose rounds combine what belongs to a row with what belongs to a column.
 
-``C[i][j] += f(A[i][k], B[k][j])``: each load depends on one of the two indices of a thread and on the
-counter. Rows and columns are two axes of the launch, or the quotient and the rest of one.
+``C[i][j] += f(A[i][k], B[k][j])``: each load depends on one of the two indices of a thread and on
+the counter. Rows and columns are two axes of the launch, or the quotient and the rest of one.
 """
 
 from __future__ import annotations
@@ -132,9 +132,10 @@ class Contraction:
     def _quotients(self) -> Iterator[Symbol]:
         width = self.kernel.block[0]
         for symbol in self.kernel.reading.symbols.table.values():
-            if symbol.op == "%" and len(symbol.arguments) == 2 and width is not None:
-                if index(symbol.arguments[0], "x", width) == Polynomial.symbol("@x"):
-                    yield symbol
+            if symbol.op != "%" or len(symbol.arguments) != 2 or width is None:
+                continue
+            if index(symbol.arguments[0], "x", width) == Polynomial.symbol("@x"):
+                yield symbol
 
     def placed(self, form: Polynomial) -> Polynomial:
         """A form over ``@row`` and ``@col``."""
@@ -154,10 +155,10 @@ class Contraction:
             found: Polynomial | None = index(Polynomial.of(terms), "x", self.kernel.block[0] or 1)
             if found is not None:
                 flat = Polynomial.symbol(ROW) * out.flat + Polynomial.symbol(COLUMN)
-                by = found.coefficient("@x")
-                if by is None:
+                times = found.coefficient("@x")
+                if times is None:
                     raise NotLegal("an index is no sum of its parts", self.loop.line)
-                found = found.without(["@x"]) + by * flat
+                found = found.without(["@x"]) + times * flat
         else:
             found = self._two(form)
             if found is not None:
@@ -310,8 +311,8 @@ def _zero(expr: Expr, loads: set[Expr], lets: dict[Variable, Expr | None]) -> bo
         case Literal(value=value):
             return value == 0
         case Name(variable=variable) if variable in lets:
-            value = lets[variable]  # type: ignore[index]
-            return value is not None and _zero(value, loads, lets)
+            held = lets[variable]
+            return held is not None and _zero(held, loads, lets)
         case Cast(operand=operand) | Unary(op="-" | "+", operand=operand):
             return _zero(operand, loads, lets)
         case Binary(op="*", left=left, right=right):

@@ -1,8 +1,8 @@
 """Where a thread stands in its grid, given another meaning: the first step of every remapping.
 
-A thread's index along an axis is ``blockIdx * blockDim + threadIdx``. Where a kernel reads that sum,
-in whatever spelling, another expression can stand for it; where it reads the parts alone, they are
-the quotient and the rest of that expression by the width that the blocks had.
+A thread's index along an axis is ``blockIdx * blockDim + threadIdx``. Where a kernel reads that
+sum, in whatever spelling, another expression can stand for it; where it reads the parts alone, they
+are the quotient and the rest of that expression by the width that the blocks had.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from optiml_magic.kernels.unit import Unit
 class Place:
     """What stands for the index of a thread along one axis, whose blocks had ``width`` threads.
 
-    ``whole`` is the index in the grid, ``thread`` that in the block and ``block`` that of the block.
+    ``whole`` is the index in the grid, ``thread`` in the block; ``block`` is that of the block.
     """
 
     whole: str

@@ -148,27 +148,45 @@ class _Vectorising:
         stop = speller.form(speller.local(self._stop))
         whole, first, k = (old.fresh(n) for n in (f"whole_{name}", f"{name}_first", f"{name}_item"))
         items = {g.array: old.fresh(f"{g.array.replace('.', '_')}_items") for g in self.groups}
-        length = stop if start == "0" else f"({stop} - ({start}))"
-        length = f"({length})" if " " in length and length[0] != "(" else length
         tests = " && ".join(dict.fromkeys(self._aligned(g, speller) for g in self.groups))
-        rounded = f"{length} / {self.width} * {self.width}"
         const = "" if "const" in self.words else "const "
-        head = f"{const}{self.words}{whole} = {tests} ? {rounded} : 0;"
-        begin = "" if start == "0" else f"{start} + "
+        width = self.width
+        made = []
+        begin = "0"
+        if self._start.value is not None and self._start.value % width == 0:
+            begin = start
+            length = f"({stop})" if " " in stop else stop
+            length = length if start == "0" else f"({stop} - {start})"
+            ahead = "" if start == "0" else f"{start} + "
+            rounded = f"{ahead}{length} / {width} * {width}"
+            made.append(f"{const}{self.words}{whole} = {tests} ? {rounded} : {start};")
+        else:  # up to a multiple of the width, where addresses are aligned that begin at one
+            up, begin = old.fresh(f"up_{name}"), old.fresh(f"head_{name}")
+            least = self._start.value
+            next_up = (
+                f"({start} + {width - 1}) / {width} * {width}"
+                if least is None else str(-(-least // width) * width)
+            )  # fmt: skip
+            made += [
+                f"{const}{self.words}{up} = {next_up};",
+                f"{const}{self.words}{begin} = {tests} && {up} < {stop} ? {up} : {stop};",
+                f"{const}{self.words}{whole} = {begin} + ({stop} - {begin}) / {width} * {width};",
+                self._again(start, begin),
+            ]
         body = self._body(items, first, k, speller)
-        tail = self._tail(f"{begin}{whole}")
-        made = (
-            f"{head}\nfor ({self.words}{first} = {start}; {first} < {begin}{whole}; "
-            f"{first} += {self.width}) {{\n{body}\n}}\n{tail}"
+        made.append(
+            f"for ({self.words}{first} = {begin}; {first} < {whole}; {first} += {width}) "
+            f"{{\n{body}\n}}"
         )
-        return old.rewritten(edited(old.function.body, {loop: (lines(made),)}))
+        made.append(self._again(whole, stop))
+        whole_text = lines("\n".join(made))
+        return old.rewritten(edited(old.function.body, {loop: (whole_text,)}))
 
-    def _tail(self, start: str) -> str:
-        before = self.loop.before
-        assert isinstance(before, Declare)
-        value = before.variables[0].value
-        assert value is not None
-        return self.old.show(self.loop, {value: text(start)})
+    def _again(self, start: str, stop: str) -> str:
+        """The loop as it was, from one place to another."""
+        name = self.variable.name
+        body = self.old.show(self.loop.body)
+        return f"for ({self.words}{name} = {start}; {name} < {stop}; ++{name}) {body}"
 
     def _body(self, items: Mapping[str, str], first: str, k: str, speller: LocalSpeller) -> str:
         swaps: dict[Node, Node] = {}
@@ -209,7 +227,8 @@ class _Vectorising:
         )
 
     def _aligned(self, group: _Items, speller: LocalSpeller) -> str:
-        at = speller.form(speller.local(group.index.without([self.axis.name])))
+        own = group.index.without([self.axis.name]) - self._start
+        at = speller.form(speller.local(own))
         place = group.array if at == "0" else f"&{group.array}[{at}]"
         return f"(size_t){place} % {self.width * group.size} == 0"
 

@@ -44,7 +44,7 @@ class KernelRule(ABC):
 
     @abstractmethod
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        """Where the rule applies, and why not where it nearly does. Raises NotLegal for the rest."""
+        """Where it applies, and why not where it nearly does. Raises NotLegal for the rest."""
 
     def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
         """An idea for each point of each site."""

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.chips import CHIPS
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.counted import counted, is_counted
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.vectors import vectorise
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import Loop
@@ -42,6 +43,10 @@ class RowToLanes(KernelRule):
         if not rows:
             return
         effects.straightforward()
+        for axis in rows:
+            if not axis.exact:
+                reason = f"the loop has another way out: {axis.reason}"
+                raise NotLegal(reason, axis.line)
         loops = loops_in(kernel.function.body)
         at = tuple(loops.index(axis.node) for axis in rows)
         lengths = [n for axis in rows if (n := rounds(kernel, axis)) is not None]
@@ -102,7 +107,7 @@ def _lanes(kernel: Kernel, length: int) -> tuple[Point, ...]:
     del kernel
     if not length:
         return ({}, {"LANES": 8})
-    fit = max((n for n in _COUNTS if n * _A_LANE <= length), default=_COUNTS[0])
+    fit = max((n for n in _COUNTS if n * _A_LANE <= length + _A_LANE), default=_COUNTS[0])
     more = min(2 * fit, 32) if fit < 32 else 16
     return ({"LANES": fit}, {"LANES": more})
 
@@ -111,7 +116,7 @@ def _threads(kernel: Kernel, length: int) -> tuple[Point, ...]:
     rows = threads(kernel)
     if not length:
         return ({},)
-    fit = max((n for n in _THREADS if n * _A_LANE <= length), default=_THREADS[0])
+    fit = max((n for n in _THREADS if n * _A_LANE <= length + _A_LANE), default=_THREADS[0])
     chip = CHIPS.get(kernel.chip)
     if rows is not None and chip is not None and rows < 4 * chip.sms:
         return ({"THREADS": _THREADS[-1]}, {"THREADS": 512})
@@ -120,25 +125,29 @@ def _threads(kernel: Kernel, length: int) -> tuple[Point, ...]:
 
 def _apply(kernel: Kernel, at: tuple[int, ...], lanes: Lanes) -> Kernel | Refused:
     """Counted, as vectors, and shared: the loops with these numbers."""
-    current: Kernel | Refused = kernel
+    current = kernel
     for number in at:
-        assert isinstance(current, Kernel)
         axis = current.axes().get(loops_in(current.function.body)[number])
         if axis is None:
             return Refused("a loop is not read")
         if not is_counted(axis, Effects(current)):
-            current = counted(current, number)
-            if isinstance(current, Refused):
-                return current
+            plain = counted(current, number)
+            if isinstance(plain, Refused):
+                return plain
+            current = plain
+        whole = unpeeled(current, number)
+        current = whole if isinstance(whole, Kernel) else current
     numbers = list(at)
     for number in reversed(at):
-        assert isinstance(current, Kernel)
-        inner = len(loops_in(loops_in(current.function.body)[number].body))
+        before = loops_in(current.function.body)
+        inner = len(loops_in(before[number].body))
         vectors = vectorise(current, number)
         if isinstance(vectors, Kernel):
-            added = 2 + inner
-            numbers = [n + added if n > number else n for n in numbers] + [number + added]
+            after = loops_in(vectors.function.body)
+            added = len(after) - len(before)
+            own = after[number : number + 1 + inner + added]
+            within = {i for loop in own for i in loops_in(loop.body)}
+            numbers = [n + added if n > number else n for n in numbers if n != number]
+            numbers += [number + at for at, loop in enumerate(own) if loop not in within]
             current = vectors
     return share(current, sorted(numbers), lanes)
-
-

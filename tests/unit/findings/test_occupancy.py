@@ -41,9 +41,9 @@ def test_half_of_the_warps_is_enough_where_registers_are_the_limit() -> None:
 
 def test_a_grid_that_reaches_nearly_all_multiprocessors_needs_threads_not_smaller_blocks() -> None:
     (finding,) = found(12.5, 0.12, 128, warps=8)
-    assert [action.rewrite for action in finding.actions] == ["warp_per_item"]
+    assert [action.rewrite for action in finding.actions] == ["row_to_lanes"]
     (finding,) = found(12.5, 0.09, 100, warps=8)
-    assert [action.rewrite for action in finding.actions] == ["warp_per_item", "block_size"]
+    assert [action.rewrite for action in finding.actions] == ["row_to_lanes", "block_size"]
     assert finding.actions[1].factor[1] == 1.32
 
 

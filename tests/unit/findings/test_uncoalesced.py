@@ -36,7 +36,7 @@ def found(load: str, more: str = "", *, head: str = "") -> Finding:
 def test_fields_are_advised_an_array_each(load: str) -> None:
     actions = found(load).actions
     assert "field" in actions[0].advice
-    assert not [a for a in actions if a.rewrite == "warp_per_item"]
+    assert not [a for a in actions if a.rewrite == "row_to_lanes"]
 
 
 def test_a_gather_is_advised_an_order() -> None:
@@ -48,7 +48,7 @@ def test_others_are_advised_another_mapping(load: str) -> None:
     rules = [action.rewrite for action in found(load).actions]
     assert rules == ["coalesce_mapping", "shared_tile", ""]
     looping = found(load, head="for (int j = 0; j < n; ++j)").actions
-    assert [a.rewrite for a in looping][:2] == ["coalesce_mapping", "warp_per_item"]
+    assert [a.rewrite for a in looping][:2] == ["coalesce_mapping", "row_to_lanes"]
 
 
 @pytest.mark.parametrize(
@@ -72,4 +72,4 @@ def test_a_row_that_begins_where_an_array_says_is_no_gather() -> None:
         action.rewrite
         for action in found("x[k]", head="for (int k = at[i]; k < at[i + 1]; ++k)").actions
     ]
-    assert rules[:2] == ["coalesce_mapping", "warp_per_item"]
+    assert rules[:2] == ["coalesce_mapping", "row_to_lanes"]

@@ -58,4 +58,4 @@ def test_every_rule_promises_a_metric_a_direction_and_how_far() -> None:
                 assert 1.0 <= low <= high
                 assert high > 1.0
                 assert found.hypothesis.metric.count("__") >= 1  # ncu's names have a unit first
-    assert {"coalesce_mapping", "shared_tile", "warp_per_item", "block_size"} <= set(promised)
+    assert {"coalesce_mapping", "shared_tile", "row_to_lanes", "block_size"} <= set(promised)

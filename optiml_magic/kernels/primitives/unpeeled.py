@@ -1,0 +1,60 @@
+"""A loop that begins at its second element, begun at the first: for extremes, once more is as good.
+
+``m = a[0]; for (i = 1; ...) m = max(m, a[i]);`` takes the first element out of the loop, and with
+it what makes the loop's accesses aligned.
+"""
+
+from __future__ import annotations
+
+from optiml_magic.kernels.editing import edited, text
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives import combine
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.tree import Declare, Loop
+
+
+@primitive
+def unpeeled(kernel: Kernel, at: int) -> Kernel:
+    """The loop with this number takes in the element that its extremes begin with."""
+    loop = loops_in(kernel.function.body)[at]
+    effects, axis = Effects(kernel), kernel.axes().get(loop)
+    before = loop.before
+    step = axis.step.value if axis is not None and axis.step is not None else None
+    start = axis.start.value if axis is not None and axis.start is not None else None
+    if axis is None or not axis.exact or step != 1 or start != 1 or loop.kind != "for":
+        raise NotLegal("the loop does not begin at the second element", loop.line)
+    if not isinstance(before, Declare) or len(before.variables) != 1:
+        raise NotLegal("where the loop begins is not in its head", loop.line)
+    _check(kernel, axis, loop, effects)
+    value = before.variables[0].value
+    assert value is not None
+    return kernel.rewritten(edited(kernel.function.body, {value: text("0")}))
+
+
+def _check(kernel: Kernel, axis: Axis, loop: Loop, effects: Effects) -> None:
+    reading = kernel.reading
+    places = {variable.name for variable in effects.changed(loop.body)}
+    found = [r for r in reading.reductions if axis.name in r.axes and r.place in places]
+    accesses = effects.accesses(loop)
+    hidden = [a for a in effects.hidden() if axis.name in a.loops]
+    loads = {a.node: a for a in reading.accesses}
+    if not found or {r.place for r in found} != places or hidden:
+        raise NotLegal("the loop does more than to seek an extreme", loop.line)
+    for reduction in found:
+        first = loads.get(reduction.start) if reduction.start is not None else None
+        if not combine.idempotent(reduction) or reduction.carried or first is None:
+            raise NotLegal(f"`{reduction.place}` does not begin with an element", loop.line)
+        values = [v for v in reduction.values if v in loads]
+        if not values or not all(_first(axis, a) == first.offset for a in accesses):
+            raise NotLegal(f"`{reduction.place}` does not begin with the first", loop.line)
+        if any(a.array != first.array or a.mode != "load" for a in accesses):
+            raise NotLegal("the loop does more than to seek an extreme", loop.line)
+
+
+def _first(axis: Axis, access: Access) -> Polynomial | None:
+    """What the access leads to in the round before the first."""
+    form = access.offset
+    by = form.coefficient(axis.name) if form is not None else None
+    return form.without([axis.name]) - by if form is not None and by is not None else None

@@ -1,0 +1,108 @@
+"""Lanes that share loops: who does what, what is refused, and why."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.lanes import Lanes, share
+
+from .shapes import ROWS, accesses, applied, kernel, refused
+
+WARP = Lanes("warp", 32, 256, (8, 16, 32), (128, 256))
+BLOCK = Lanes("block", 256, 256, (128, 256), (128, 256))
+SUM = "float s = 0; for (int c = 0; c < w; ++c) s += a[r * w + c]; out[r] = s;"
+
+
+def shared(body: str, lanes: Lanes = WARP, at: tuple[int, ...] = (0,)) -> Kernel | Refused:
+    return share(kernel(ROWS % body), at, lanes)
+
+
+@pytest.mark.parametrize("lanes", [WARP, BLOCK])
+def test_neighbouring_lanes_read_neighbouring_elements(lanes: Lanes) -> None:
+    found = applied(shared(SUM, lanes))
+    (load,) = accesses(found, "a")
+    (loop,) = found.reading.loops(load)
+    assert loop.variable is not None
+    assert loop.variable.name == "c"
+    step = found.reading.symbols.table["LANES" if lanes is WARP else "THREADS"]
+    assert loop.step is not None
+    assert loop.step.symbols == {step.name}
+    assert loop.start is not None
+    assert any(name.startswith(("threadIdx", "%")) for name in loop.start.symbols)
+
+
+def test_the_launch_has_a_group_of_lanes_for_each_thread_that_does_something() -> None:
+    found = applied(shared(SUM))
+    assert str(found.launch) == "#pragma optiml launch k grid(cdiv(h, BLOCK / LANES)) block(BLOCK)"
+    assert found.program.values == {"LANES": 32, "BLOCK": 256}
+    unguarded = (ROWS % SUM).replace("if (r >= h) return;", "")
+    exact = applied(share(kernel(unguarded), (0,), WARP))
+    assert str(exact.launch.grid[0]) == "cdiv(h, 256) * (256 / (BLOCK / LANES))"
+
+
+@pytest.mark.parametrize(
+    ("start", "joined"),
+    [
+        ("0", "s = lanes_sum<LANES>(s);"),
+        ("a[r]", "s += lanes_sum<LANES>(s_part);"),
+        ("1.0f", "s += lanes_sum<LANES>(s_part);"),
+    ],
+)
+def test_what_a_sum_begins_with_is_added_once(start: str, joined: str) -> None:
+    text = applied(shared(SUM.replace("s = 0", f"s = {start}"))).program.text
+    assert joined in text
+
+
+def test_one_lane_stores_where_all_do_the_same() -> None:
+    text = applied(shared(SUM)).program.text
+    assert "if (lane == 0) out[r] = s;" in text
+
+
+def test_lanes_wait_where_they_meet_what_others_stored() -> None:
+    body = (
+        "for (int c = 0; c < w; ++c) out[r * w + c] = a[r * w + c];"
+        "for (int c = 0; c < w; ++c) out[r * w + c] += out[r * w + w - 1 - c];"
+    )
+    two = shared(body, at=(0,))
+    assert "__syncwarp(group_mask<LANES>());" in applied(two).program.text
+    assert refused(shared(body, at=(1,)))[0] == "a round may meet what another has stored"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason", "line"),
+    [
+        (
+            ("float s = 0; for (int c = 0; c < w; ++c) { s += a[r * w + c]; if (s > 9) break; }"
+            " out[r] = s;"),
+            "the loop has another way out", 5,
+        ),
+        (
+            "float s = 0; for (int c = 0; c < w; ++c) s = s * 0.5f + a[r * w + c]; out[r] = s;",
+            "`s` goes from round to round", 5,
+        ),
+        (
+            "for (int c = 0; c < w; ++c) out[at[c]] = a[r * w + c];",
+            "two rounds may store to one element", 5,
+        ),
+        (
+            ("__shared__ float t[256]; t[threadIdx.x] = a[r]; __syncthreads();"
+            " float s = 0; for (int c = 0; c < w; ++c) s += t[c]; out[r] = s;"),
+            "its threads wait for each other", 5,
+        ),
+        (
+            ("float m = a[r * w]; int p = 0; for (int c = 1; c < w; ++c)"
+            " if (a[r * w + c] > m) { m = a[r * w + c]; p = c; } out[r] = m + p;"),
+            "the place of what it selects goes along", 5,
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_not_certain_is_refused(body: str, reason: str, line: int) -> None:
+    found = refused(shared(body))
+    assert found[0].startswith(reason), found
+    assert found[1] == line
+
+
+def test_blocks_of_two_dimensions_are_refused() -> None:
+    text = (ROWS % SUM).replace("block(256)", "block(16, 16)")
+    assert refused(share(kernel(text), (0,), WARP))[0] == "its blocks are not one-dimensional"

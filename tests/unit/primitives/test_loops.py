@@ -1,0 +1,115 @@
+"""Loops counted, taken as vectors, and begun at their first element."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.counted import counted
+from optiml_magic.kernels.primitives.unpeeled import unpeeled
+from optiml_magic.kernels.primitives.vectors import vectorise
+
+from .shapes import ROWS, accesses, applied, kernel, refused
+
+SPELLINGS = {
+    "while": "int c = 0; while (c < w) { s += a[r * w + c]; ++c; }",
+    "pointer": "const float* p = a + r * w; for (int c = 0; c < w; ++c) s += *p++;",
+    "pointers": "for (const float* p = a + r * w; p < a + r * w + w; ++p) s += *p;",
+    "outer": "int c; for (c = 0; c < w; c++) s += a[r * w + c];",
+    "backwards": "for (int c = w - 1; c >= 0; --c) s += a[r * w + c];",
+    "unequal": "int c = 0; for (; c != w; c++) s += a[r * w + c];",
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_every_spelling_is_counted_by_its_rounds(name: str) -> None:
+    found = applied(counted(kernel(ROWS % f"float s = 0; {SPELLINGS[name]} out[r] = s;"), 0))
+    (axis,) = found.reading.axes
+    assert axis.node.kind == "for"
+    assert axis.start is not None
+    assert (axis.start.value, str(axis.step), str(axis.stop)) == (0, "1", "w")
+    (load,) = accesses(found, "a")
+    assert load.index is not None
+    by = load.index.coefficient(axis.name)
+    assert by is not None
+    assert by.value == (-1 if name == "backwards" else 1)
+
+
+def test_what_moved_is_where_it_was_after_the_loop() -> None:
+    body = "float s = 0; int c = 2; while (c < w) { s += a[r * w + c]; c += 3; } out[r] = s + c;"
+    text = applied(counted(kernel(ROWS % body), 0)).program.text
+    assert "c += max(((w) / 3), 0) * 3;" in text or "c += max((w / 3), 0) * 3;" in text
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("int c = 0; do { s += a[r * w + c]; } while (++c < w);", "the test of the loop changes"),
+        ("for (int c = 0; c < w; c += at[c]) s += a[c];", "the rounds of the loop are not known"),
+        ("for (int c = 0; c < w; ++c) { s += a[c]; if (s > 1) break; }", "the rounds of the loop"),
+    ],
+)
+def test_a_loop_whose_rounds_are_not_known_is_refused(body: str, reason: str) -> None:
+    found = counted(kernel(ROWS % f"float s = 0; {body} out[r] = s;"), 0)
+    assert refused(found)[0].startswith(reason) or refused(found)[0].startswith("the first round")
+
+
+def vectors(body: str) -> str:
+    return applied(vectorise(kernel(ROWS % body), 0)).program.text
+
+
+def test_elements_come_by_the_widest_access_and_the_rest_one_by_one() -> None:
+    text = vectors("float s = 0; for (int c = 0; c < w; ++c) s += a[r * w + c]; out[r] = s;")
+    assert "(size_t)&a[r * w] % 16 == 0 ? w / 4 * 4 : 0" in text
+    assert "*reinterpret_cast<const float4*>(&a[r * w + c_first])" in text
+    assert "for (int c = whole_c; c < w; ++c)" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "vector", "width"),
+    [("double", "double2", 2), ("int", "int4", 4), ("short", "uint4", 8), ("char", "uint4", 16)],
+)
+def test_16_bytes_of_every_type(kind: str, vector: str, width: int) -> None:
+    body = "float s = 0; for (int c = 0; c < w; ++c) s += a[r * w + c]; out[r] = s;"
+    text = (ROWS % body).replace("const float* a", f"const {kind}* a")
+    found = applied(vectorise(kernel(text), 0)).program.text
+    assert f"{kind} a_items[{width}]" in found
+    assert f"const {vector}*" in found
+
+
+def test_stores_go_out_as_they_come_in() -> None:
+    text = vectors("for (int c = 0; c < w; ++c) out[r * w + c] = a[r * w + c] * c;")
+    assert "*reinterpret_cast<float4*>(&out[r * w + c_first])" in text
+    assert "&& (size_t)&out[r * w] % 16 == 0" in text
+
+
+def test_rows_that_begin_anywhere_have_a_head_up_to_an_aligned_element() -> None:
+    body = "float s = 0; for (int c = at[r]; c < at[r + 1]; ++c) s += a[c]; out[r] = s;"
+    text = vectors(body)
+    assert "for (int c = at[r]; c < head_c; ++c)" in text
+    assert "(size_t)a % 16 == 0" in text
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("for (int c = 0; c < w; ++c) s += a[c * w + r];", "it reads no consecutive elements"),
+        ("for (int c = 0; c < w; ++c) if (c & 1) s += a[r * w + c];", "it reads no consecutive"),
+        ("for (int c = 0; c < w; c += 2) s += a[r * w + c];", "the loop does not count up by one"),
+        ("for (int c = 0; c < w; ++c) s += a[r * w + c] + a[r * w + c + 1];", "it reads no con"),
+    ],
+)
+def test_what_is_not_consecutive_is_refused(body: str, reason: str) -> None:
+    found = vectorise(kernel(ROWS % f"float s = 0; {body} out[r] = s;"), 0)
+    assert refused(found)[0].startswith(reason)
+
+
+def test_an_extreme_takes_its_first_element_into_the_loop() -> None:
+    body = "float m = a[r * w]; for (int c = 1; c < w; ++c) m = fmaxf(m, a[r * w + c]); out[r] = m;"
+    assert "for (int c = 0; c < w; ++c)" in applied(unpeeled(kernel(ROWS % body), 0)).program.text
+    for change in (
+        ("fmaxf(m, a[r * w + c])", "m + a[r * w + c]"),
+        ("m = a[r * w]", "m = a[r * w + 1]"),
+        ("m = a[r * w]", "m = 0"),
+        ("fmaxf(m, a[r * w + c])", "fmaxf(m, a[r * w + c] * a[c])"),
+    ):
+        refused(unpeeled(kernel(ROWS % body.replace(*change)), 0))
