@@ -6,8 +6,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.places import axis_of, index
-from optiml_magic.kernels.spelling import Speller, Unspelled
-from optiml_magic.kernels.symbols import Symbol
+from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.tree import Declare, Loop, walk
 
 
@@ -15,15 +14,9 @@ class LocalSpeller(Speller):
     """A name after ``@`` is a local: ``@row``; ``@x`` where a thread stands along x."""
 
     kernel: Kernel
-    lost: frozenset[str] = frozenset()
 
     def name(self, name: str) -> str | None:
         return super().name(name) or (name[1:] if name.startswith("@") else None)
-
-    def _symbol(self, symbol: Symbol, depth: int) -> str:
-        if {symbol.name, symbol.array} & self.lost:
-            raise Unspelled(f"`{symbol.name}` is another one there")
-        return super()._symbol(symbol, depth)
 
     def local(self, form: Polynomial) -> Polynomial:
         """A form over the local that holds where a thread stands, if there is one."""
@@ -40,16 +33,7 @@ def speller_before(kernel: Kernel, effects: Effects, loop: Loop) -> LocalSpeller
     names = {f"@{axis}": name for axis, name in _indices(kernel, effects, loop).items()}
     speller = LocalSpeller(kernel.reading.symbols, names, steady=steady, moved=effects.moved)
     speller.kernel = kernel
-    speller.lost = lost(kernel, effects)
     return speller
-
-
-def lost(kernel: Kernel, effects: Effects) -> frozenset[str]:
-    """The parameters whose names do not stand for what they began with, everywhere in a kernel."""
-    body = kernel.function.body
-    locals_ = {v.name for s in walk(body) if isinstance(s, Declare) for v in s.variables}
-    changed = {v.name for v in effects.changed(body)}
-    return frozenset((locals_ | changed) & {p.name for p in kernel.function.parameters})
 
 
 def _indices(kernel: Kernel, effects: Effects, loop: Loop) -> dict[str, str]:

@@ -19,7 +19,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.counted import is_counted
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.flow import Flow
-from optiml_magic.kernels.primitives.naming import LocalSpeller, lost, speller_before
+from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Blank, If, Loop, Statement, walk
@@ -128,7 +128,7 @@ def stage(kernel: Kernel, at: int, rounds: int) -> Kernel:
     found = slices(kernel, axis, effects)
     if not found:
         raise NotLegal("its rounds read nothing that is the same for all threads", loop.line)
-    moved = lost(kernel, effects) & {one.array for one in found}
+    moved = effects.moved & {one.array for one in found}
     if moved:
         raise NotLegal(f"`{min(moved)}` is another one in the loop", loop.line)
     return _Staging(kernel, axis, found, rounds).kernel(flag, flow)

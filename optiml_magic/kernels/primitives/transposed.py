@@ -168,7 +168,10 @@ class _Turning:
                 places[axis] = Place(f"({whole})", width)
         swaps: dict[Node, Node] = placed(self.old, places)
         for turned, name in zip(self.parts.turned, self.tiles, strict=True):
-            swaps |= {a.node: text(f"{name}[threadIdx.x][{self.row}]") for a in turned.accesses}
+            for access in turned.accesses:
+                taken = self.parts.effects.taken(access)
+                assert taken is not None
+                swaps[taken] = text(f"{name}[threadIdx.x][{self.row}]")
         for statement in walk(self.old.function.body):
             if isinstance(statement, Leave) and statement.kind == "return":
                 swaps[statement] = replace(statement, kind="continue", span=None)

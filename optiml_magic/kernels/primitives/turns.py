@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.digits import Digit, Digits
@@ -58,9 +57,6 @@ class Turn:
         """Raise NotLegal where it cannot be done."""
         kernel, body = self.kernel, self.kernel.function.body
         self.effects.straightforward()
-        for name in kernel.reading.calls:
-            if LANES.fullmatch(name):
-                raise NotLegal(f"lanes exchange values by `{name}`")
         if len(self.turned) > _MOST:
             raise NotLegal(f"it loads {len(self.turned)} elements against the grain")
         for loop in loops_in(body):
@@ -96,14 +92,14 @@ class Turn:
     def _loads(self) -> list[Turned]:
         """The loads of the kernel's own text that nothing keeps from being made before it runs."""
         reading = self.kernel.reading
-        own = self.effects.inside(self.kernel.function.body)
         groups: dict[tuple[str, Polynomial, tuple[Condition, ...]], list[Access]] = {}
         for access in reading.accesses:
             if access.mode != "load" or access.space != "global" or access.index is None:
                 continue
-            whole = reading.arrays[access.array].element == access.element if access.array else False
+            array = reading.arrays.get(access.array)
+            whole = array is not None and array.element == access.element
             written = any(self.effects.same(access.array, other) for other in reading.written)
-            if access.node not in own or access.loops or written or not whole:
+            if self.effects.taken(access) is None or access.loops or written or not whole:
                 continue
             try:
                 form = self.digits.form(access.index)
