@@ -63,8 +63,10 @@ class _Flagging:
         made: list[Statement] = []
         hint: list[Statement] = []
         for at, statement in enumerate(statements):
-            if isinstance(statement, Blank) and statements[at + 1 : at + 2] != () and (
-                statements[at + 1] in self.targets
+            if (
+                isinstance(statement, Blank)
+                and statements[at + 1 : at + 2] != ()
+                and (statements[at + 1] in self.targets)
             ):
                 hint = [statement]  # to the compiler: it stays in front of its loop
                 continue

@@ -4,7 +4,7 @@ The threads of a block bring the elements of the next rounds together, lanes sid
 compute from shared memory, and wait again before the next tile comes. Both waits stand where all
 threads of the block come. What is brought is what the rounds read in any case: where a
 flag keeps some threads from them, one vote says whether there is anybody to read it.
-Source of the shape: Nyland, Harris and Prins, "Fast N-Body Simulation with CUDA", GPU Gems 3 (2007).
+Source of the shape: Nyland, Harris and Prins, "Fast N-Body Simulation with CUDA", 2007.
 """
 
 from __future__ import annotations

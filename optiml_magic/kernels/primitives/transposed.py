@@ -1,6 +1,6 @@
 """P8 and P20, a tile that turns: loaded along one index of the launch, read along another.
 
-A block has ``side`` x ``side`` threads' work. In its first half neighbouring lanes load neighbouring
+A block does the work of ``side`` x ``side`` threads. At first neighbouring lanes load neighbouring
 elements; after the wait the kernel runs as it was, its lanes along the other index, with elements
 of the tile in the place of these loads. Padding keeps the columns of a tile in different banks.
 Source: Ruetsch and Micikevicius, "Optimizing Matrix Transpose in CUDA" (2009).
@@ -87,7 +87,7 @@ class _Turning:
     # -- where a block and a thread are
 
     def _each(self, kind: str, along: str, across: str, inside: str) -> str:
-        """``inside`` for each row of the tile; ``along`` is where a thread is on the loads' side."""
+        """``inside`` for each row of a tile; ``along`` is where a thread is on the loads' side."""
         row, side = self.row, self.side
         made = [f"for (int {row} = threadIdx.y; {row} < {side}; {row} += {self.rows}) {{"]
         for digit in self.parts.digits.every:
@@ -139,10 +139,8 @@ class _Turning:
 
     def _bounds(self, axes: Iterable[str]) -> list[Condition]:
         """What keeps a thread within digits that a tile goes beyond, and within these axes."""
-        found: list[Polynomial] = []
-        for digit in (self.parts.load, self.parts.store):
-            if digit.count is not None:
-                found.append(digit.count - digit.form)
+        sides = (self.parts.load, self.parts.store)
+        found = [d.count - d.form for d in sides if d.count is not None]
         found += [self.parts.bounds[axis] - self.parts.digits.whole(axis) for axis in axes]
         return [Compare(">=", form - _ONE, frozenset()) for form in found]
 
@@ -234,4 +232,3 @@ class _Turning:
 
 def _factor(words: str) -> str:
     return f"({words})" if " " in words and not words.startswith("cdiv(") else words
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from optiml_magic.kernels.polynomial import Polynomial
@@ -55,7 +56,7 @@ class Turn:
 
     def check(self) -> None:
         """Raise NotLegal where it cannot be done."""
-        kernel, body = self.kernel, self.kernel.function.body
+        body = self.kernel.function.body
         self.effects.straightforward()
         if len(self.turned) > _MOST:
             raise NotLegal(f"it loads {len(self.turned)} elements against the grain")
@@ -90,28 +91,49 @@ class Turn:
         return found.pop() if len(found) == 1 else None
 
     def _loads(self) -> list[Turned]:
-        """The loads of the kernel's own text that nothing keeps from being made before it runs."""
-        reading = self.kernel.reading
-        groups: dict[tuple[str, Polynomial, tuple[Condition, ...]], list[Access]] = {}
-        for access in reading.accesses:
-            if access.mode != "load" or access.space != "global" or access.index is None:
-                continue
-            array = reading.arrays.get(access.array)
-            whole = array is not None and array.element == access.element
-            written = any(self.effects.same(access.array, other) for other in reading.written)
-            if self.effects.taken(access) is None or access.loops or written or not whole:
-                continue
+        """The elements that nothing keeps from being loaded before the kernel runs.
+
+        Loads of such an element on further conditions take it from the tile as well.
+        """
+        places: dict[tuple[str, Polynomial], list[tuple[Access, dict[Condition, bool]]]] = {}
+        for access in self._readable():
+            assert access.index is not None
             try:
                 form = self.digits.form(access.index)
-                guard = tuple(self.digits.condition(c) for c in _parts(access.guard))
             except NotLegal:
                 continue
-            if access.element.size and not any(map(_untold, guard)):
-                groups.setdefault((access.array, form, guard), []).append(access)
-        return [
-            Turned(array, a[0].element.name, a[0].element.size or 0, form, guard, tuple(a))
-            for (array, form, guard), a in groups.items()
-        ]
+            guard = dict(map(self._followed, _parts(access.guard)))
+            places.setdefault((access.array, form), []).append((access, guard))
+        found = []
+        for (array, form), loads in places.items():
+            free = [g for a, g in loads if all(g.values()) and not a.loops]
+            for guard in {frozenset(g): g for g in free}.values():
+                if any(other.keys() < guard.keys() for other in free):
+                    continue
+                own = tuple(a for a, g in loads if guard.keys() <= g.keys())
+                kind = own[0].element
+                found.append(Turned(array, kind.name, kind.size or 0, form, tuple(guard), own))
+        return found
+
+    def _readable(self) -> Iterator[Access]:
+        """The loads of whole elements in the kernel's own text that it writes nowhere."""
+        reading = self.kernel.reading
+        for access in reading.accesses:
+            array = reading.arrays.get(access.array)
+            if access.mode != "load" or access.space != "global" or access.index is None:
+                continue
+            if array is None or array.element != access.element or not access.element.size:
+                continue
+            written = any(self.effects.same(access.array, other) for other in reading.written)
+            if not written and self.effects.taken(access) is not None:
+                yield access
+
+    def _followed(self, part: Condition) -> tuple[Condition, bool]:
+        """A condition over digits, and whether it can be asked before the kernel runs."""
+        try:
+            return self.digits.condition(part), not _untold(part)
+        except NotLegal:
+            return part, False
 
     def _bound(self, axis: str) -> Polynomial:
         """How many threads along an axis do something, or else how many there are."""
