@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.flagged import flagged
 from optiml_magic.kernels.primitives.flow import Flow
 from optiml_magic.kernels.primitives.staged import stage
 from optiml_magic.kernels.tree import If, Loop, walk
+from tests.present import sampled
 
 from .running import same
 from .shapes import applied, kernel, refused
@@ -49,7 +50,7 @@ def staged(text: str) -> Kernel | Refused:
     return stage(found, len(loops_in(found.function.body)) - 1, 32)
 
 
-@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("name", sampled(BODIES))
 def test_threads_without_work_come_along_and_nothing_changes(name: str) -> None:
     text = LINE % BODIES[name]
     same(text, staged(text), SHAPES, {"n": 71, "w": 45})
