@@ -48,8 +48,8 @@ class StageTile(KernelRule):
                 continue
             found = slices(kernel, axis, effects)
             if not found:
-                reason = "what all threads read alike they read in some rounds only"
-                yield Refused(reason, loop.line)
+                alike = "what all threads read alike they read in some rounds only"
+                yield Refused(alike, loop.line)
                 continue
             numbers.append(number)
             names += [s.array for s in found]
