@@ -59,7 +59,7 @@ class LoopReader(InductionReader):
     def loop(self, statement: Loop) -> None:
         if statement.before is not None:
             self.run(statement.before)
-        written, body = _test_of(statement)
+        written, body = test_of(statement)
         if statement.kind == "do" and _never(written) and not _leaves(statement.body):
             self.run(statement.body)  # do { ... } while (0) of a macro is a block
             return
@@ -290,7 +290,7 @@ def _untold(test: Condition) -> bool:
     return any(not isinstance(part, Compare) for part in test.conjuncts())
 
 
-def _test_of(statement: Loop) -> tuple[Expr | None, tuple[Statement, ...]]:
+def test_of(statement: Loop) -> tuple[Expr | None, tuple[Statement, ...]]:
     """The test of a loop and its body; ``while (true) { if (c) break; ... }`` tests ``!c``."""
     body = statement.body.body if isinstance(statement.body, Block) else (statement.body,)
     endless = statement.test is None or (

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import Concatenate, ParamSpec
 
-from optiml_magic.kernels.editing import Swaps, edited
+from optiml_magic.kernels.editing import Node, Swaps, edited
+from optiml_magic.kernels.expressions import Call, Name
 from optiml_magic.kernels.operations import Operations
 from optiml_magic.kernels.printing import Printer, printed
 from optiml_magic.kernels.read import read
@@ -20,7 +21,15 @@ from optiml_magic.kernels.reading import Axis, Reading
 from optiml_magic.kernels.signature import split_name
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.tidying import tidied
-from optiml_magic.kernels.tree import Block, Function, Loop, Statement, walk
+from optiml_magic.kernels.tree import (
+    Block,
+    Evaluate,
+    Function,
+    Loop,
+    Statement,
+    expressions,
+    walk,
+)
 from optiml_magic.kernels.unit import Unit, lift_program
 from optiml_magic.model.facts import Facts, LaunchFacts
 from optiml_magic.source.directives import Directive, LaunchDirective
@@ -150,8 +159,31 @@ def kernels(program: Program, facts: Facts | None) -> list[Kernel]:
         if len(same) == 1:
             kernel = Kernel(program, launch, chip=facts.chip if facts is not None else "")
             spelled = launch.kernel or kernel.function.name
-            found.append(replace(kernel, facts=known.get(spelled)))
+            found.append(_whole(replace(kernel, facts=known.get(spelled))))
     return found
+
+
+def _whole(kernel: Kernel) -> Kernel:
+    """A kernel that only calls one function, with the body of that function as its own."""
+    match kernel.function.body.body:
+        case (Evaluate(expression=Call(function=name, arguments=given, template=())),):
+            called = kernel.unit.called(name, len(given))
+        case _:
+            return kernel
+    if len(called) != 1 or called[0].template or called[0].result.base != "void":
+        return kernel
+    swaps: dict[Node, Node] = {}
+    for parameter, argument in zip(called[0].parameters, given, strict=False):
+        if not isinstance(argument, Name) or argument.variable is None:
+            return kernel
+        if argument.variable.type != parameter.type:
+            return kernel
+        swaps |= {
+            e: Name(None, argument.name, argument.variable)
+            for e in expressions(called[0].body)
+            if isinstance(e, Name) and e.variable is parameter and e.name != argument.name
+        }
+    return kernel.rewritten(edited(called[0].body, swaps) if swaps else called[0].body)
 
 
 def primitive(

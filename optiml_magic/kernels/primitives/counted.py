@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from optiml_magic.kernels.changes import Change
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Expr, Index, Literal, Name, Step, every
+from optiml_magic.kernels.loops import test_of
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -35,13 +36,9 @@ def is_counted(axis: Axis, effects: Effects) -> bool:
     loop = axis.node
     variable = axis.variable
     declared = isinstance(loop.before, Declare) and loop.before.variables == (variable,)
-    if (
-        loop.kind != "for"
-        or variable is None
-        or not declared
-        or loop.update is None
-        or (variable.type.depth)
-    ):
+    if loop.kind != "for" or variable is None or not declared or variable.type.depth:
+        return False
+    if loop.update is None or loop.test is None or test_of(loop)[0] is not loop.test:
         return False
     moving = {p.variable for p in every(loop.update) if isinstance(p, Name)}
     return moving <= {variable} and variable not in effects.changed(loop.body)
@@ -102,6 +99,7 @@ class _Counting:
         rounds = speller.form(speller.local(self._rounds()))
         last: list[Statement] = [*loop.body.body] if isinstance(loop.body, Block) else [loop.body]
         dropped = self._updates(last)
+        dropped |= set(last) - set(test_of(loop)[1])  # the break that is the test
         swaps: dict[Node, Node] = {}
         for statement in last:
             if statement not in dropped:

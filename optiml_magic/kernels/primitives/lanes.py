@@ -18,6 +18,7 @@ from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import needed
 from optiml_magic.kernels.primitives.places import Place, placed
+from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.reading import Access, Axis, Reduction
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.tree import (
@@ -53,83 +54,6 @@ def share(kernel: Kernel, at: Sequence[int], lanes: Lanes) -> Kernel:
     return _Sharing(kernel, at, lanes).kernel()
 
 
-def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, ...]:
-    """The reductions of a loop whose rounds lanes may share; raises NotLegal for any other."""
-    axis = kernel.axes().get(loop)
-    if axis is None:
-        raise NotLegal("a loop is not read", loop.line)
-    if not axis.exact:
-        raise NotLegal(f"the loop has another way out: {axis.reason}", loop.line)
-    if loop.kind != "for" or axis.variable is None or axis.scaled or axis.step is None:
-        raise NotLegal("the loop does not count in steps", loop.line)
-    changed = effects.changed(loop.body)
-    if axis.variable.type.depth:
-        raise NotLegal("a pointer counts its rounds", loop.line)
-    if axis.variable in changed:
-        raise NotLegal("its counter changes in the loop", loop.line)
-    reductions = _reductions(kernel, axis, effects, loop)
-    for access in effects.accesses(loop):
-        if access.mode == "store":
-            _check_stores(kernel, axis, access, effects, loop)
-    return reductions
-
-
-def _reductions(kernel: Kernel, axis: Axis, effects: Effects, loop: Loop) -> tuple[Reduction, ...]:
-    found = {r.place: r for r in kernel.reading.reductions if axis.name in r.axes}
-    own = []
-    for variable in effects.changed(loop.body):
-        reduction = found.get(variable.name)
-        if reduction is None and effects.begun_anew(variable, loop):
-            continue
-        if reduction is None:
-            raise NotLegal(f"`{variable.name}` goes from round to round", loop.line)
-        combine.supported(reduction)
-        own.append(reduction)
-    return tuple(own)
-
-
-def _check_stores(kernel: Kernel, axis: Axis, access: Access, effects: Effects, loop: Loop) -> None:
-    """Rounds that run side by side must not meet in memory."""
-    if not _moves(kernel, axis, access, loop):
-        raise NotLegal("two rounds may store to one element", access.line)
-    for other in effects.accesses(loop):
-        met = effects.same(other.array, access.array) and other.offset != access.offset
-        if met and not _apart(axis, other, access):
-            raise NotLegal("a round may meet what another has stored", other.line)
-
-
-def _moves(kernel: Kernel, axis: Axis, access: Access, loop: Loop) -> bool:
-    """Whether no two rounds of one thread reach the same element."""
-    reading = kernel.reading
-    inner = {a.name for a in reading.axes if a.node in set(loops_in(loop.body))}
-    form, size = access.offset, access.element.size
-    by = form.coefficient(axis.name) if form is not None else None
-    if form is None or by is None or not size:
-        return False
-    rest = form.without([axis.name])
-    if not (inner | {axis.name}) & reading.symbols.inside(rest):
-        return by.value is None or abs(by.value) >= size
-    subscript = reading.subscript(access)
-    if subscript is None or not subscript.bounded:
-        return False
-    return any(
-        (own := digit.coefficient(axis.name)) is not None and own.value
-        and not (inner | {axis.name}) & reading.symbols.inside(digit.without([axis.name]))
-        for digit in subscript.digits
-    )  # fmt: skip
-
-
-def _apart(axis: Axis, one: Access, other: Access) -> bool:
-    """Whether two accesses of one array never meet in different rounds: other parts of a struct."""
-    if one.offset is None or other.offset is None or one.array != other.array:
-        return False
-    apart, by = (one.offset - other.offset).value, one.offset.coefficient(axis.name)
-    size = max(one.element.size or 0, other.element.size or 0)
-    if apart is None or by is None or not by.value or by != other.offset.coefficient(axis.name):
-        return False
-    return size <= apart % abs(by.value) <= abs(by.value) - size
-
-
 class _Sharing:
     def __init__(self, kernel: Kernel, at: Sequence[int], lanes: Lanes) -> None:
         self.old = kernel
@@ -144,13 +68,17 @@ class _Sharing:
         self.count = kernel.fresh("THREADS" if block else "LANES")
         self.block = self.count if block else kernel.fresh("BLOCK")
         self.lane = kernel.fresh("lane")
-        self.swaps: dict[Node, Node] = placed(kernel, {"x": self._place()})
+        self.item = kernel.fresh("item")
+        self.swaps: dict[Node, Node] = placed(kernel, self._places_of())
         self.changes: dict[Node, tuple[Statement, ...]] = {}
+        self.even = False  # whether groups of lanes must fill the blocks that there were
 
     def _check(self) -> None:
         kernel = self.old
-        if kernel.block[1:] != (1, 1) or kernel.block[0] is None:
-            raise NotLegal("its blocks are not one-dimensional")
+        if None in kernel.block:
+            raise NotLegal("how many threads its blocks have is not known")
+        if kernel.block[2] != 1:
+            raise NotLegal("its blocks have three dimensions")
         if kernel.launch.shared is not None:
             raise NotLegal("it has dynamic shared memory")
         self.effects.straightforward()
@@ -160,13 +88,31 @@ class _Sharing:
         if any(set(loops_in(a.body)) & {b} for a in self.loops for b in self.loops if a is not b):
             raise NotLegal("a loop is inside another that is shared")
 
-    def _place(self) -> Place:
-        width = self.old.block[0]
-        assert width is not None
+    @property
+    def flat(self) -> bool:
+        """Whether the threads of a block lie along x alone."""
+        return self.old.block[1] == 1
+
+    @property
+    def width(self) -> int:
+        return (self.old.block[0] or 1) * (self.old.block[1] or 1)
+
+    def _whole(self) -> str:
+        """The thread that a group of lanes stands for, counted through the grid along x."""
         if self.lanes.group == "block":
-            return Place("(int)blockIdx.x", width)
-        per = f"({self.block} / {self.count})"
-        return Place(f"(int)(blockIdx.x * {per} + threadIdx.x / {self.count})", width)
+            return "(int)blockIdx.x"
+        return f"(int)(blockIdx.x * ({self.block} / {self.count}) + threadIdx.x / {self.count})"
+
+    def _places_of(self) -> dict[str, Place]:
+        if self.flat:
+            return {"x": Place(self._whole(), self.width)}
+        across, down = self.old.block[0] or 1, self.old.block[1] or 1
+        block, thread = f"({self.item} / {self.width})", f"{self.item} % {self.width}"
+        x, y = f"({thread} % {across})", f"({thread} / {across})"
+        return {
+            "x": Place(f"({block} * {across} + {x})", across, x, block),
+            "y": Place(f"((int)blockIdx.y * {down} + {y})", down, y, "blockIdx.y"),
+        }
 
     def kernel(self) -> Kernel:
         body = self.old.function.body
@@ -175,11 +121,14 @@ class _Sharing:
         self._waits()
         inside = edited(body, {**self.swaps, **self.changes})
         opening = "threadIdx.x" if self.lanes.group == "block" else f"threadIdx.x % {self.count}"
-        first = lines(f"const int {self.lane} = {opening};")
+        known = [f"const int {self.lane} = {opening};"]
+        known += [] if self.flat else [f"const int {self.item} = {self._whole()};"]
+        first = lines("\n".join(known))
         reductions = [r for found in self.reductions.values() for r in found]
+        launch = self._launch()
         return self.old.rewritten(
             replace(inside, body=(first, *inside.body)),
-            launch=self._launch(),
+            launch=launch,
             directives=self._tunes(),
             helpers=combine.helpers(reductions, self.lanes.group, mask=bool(self.waits)),
         )
@@ -354,9 +303,8 @@ class _Sharing:
 
     def _launch(self) -> LaunchDirective:
         launch, lanes = self.old.launch, self.lanes
-        width = self.old.block[0]
-        assert width is not None
-        whole = needed(self.old, "x")
+        width = self.width
+        whole = needed(self.old, "x") if self.flat else None
         if whole is not None:
             first = (
                 f"{whole}"
@@ -364,13 +312,9 @@ class _Sharing:
                 else f"cdiv({whole}, {self.block} / {self.count})"
             )
         else:
-            per = (
-                [b // c for b in lanes.blocks for c in lanes.counts]
-                if lanes.group == "warp"
-                else [1]
-            )
-            if any(width % p for p in per):
+            if lanes.group == "warp" and self.width * lanes.count % lanes.block:
                 raise NotLegal("its blocks cannot be cut into groups of lanes")
+            self.even = True
             blocks = launch.grid[0]
             first = (f"({blocks}) * {width}" if lanes.group == "block"
                      else f"({blocks}) * ({width} / ({self.block} / {self.count}))")  # fmt: skip
@@ -381,7 +325,10 @@ class _Sharing:
         lanes = self.lanes
         found = [TuneDirective(self.count, lanes.counts, lanes.count)]
         if lanes.group == "warp":
-            found.append(TuneDirective(self.block, lanes.blocks, lanes.block))
+            even = parse_expression(f"{self.width} % ({self.block} / {self.count}) == 0")
+            found.append(
+                TuneDirective(self.block, lanes.blocks, lanes.block, even if self.even else None)
+            )
         return found
 
 

@@ -20,7 +20,7 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Point, Site
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 _COUNTS = (2, 4, 8, 16, 32)
-_BLOCKS = (128, 256, 512)
+_BLOCKS = (64, 128, 256, 512)
 _THREADS = (64, 128, 256, 512, 1024)
 _A_LANE = 16  # elements of a row for each lane, where there are enough
 _SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours

@@ -103,6 +103,12 @@ def test_what_is_not_certain_is_refused(body: str, reason: str, line: int) -> No
     assert found[1] == line
 
 
-def test_blocks_of_two_dimensions_are_refused() -> None:
+def test_threads_of_a_plane_are_counted_along_x_and_then_along_y() -> None:
+    two = "blockIdx.x * 256 + threadIdx.y * 16 + threadIdx.x"
     text = (ROWS % SUM).replace("block(256)", "block(16, 16)")
-    assert refused(share(kernel(text), (0,), WARP))[0] == "its blocks are not one-dimensional"
+    text = text.replace("blockIdx.x * blockDim.x + threadIdx.x", two)
+    found = applied(share(kernel(text), (0,), WARP))
+    assert "(item / 256) * 256 + (item % 256 / 16) * 16 + (item % 256 % 16)" in found.program.text
+    assert "256 % (BLOCK / LANES) == 0" in found.program.text
+    deep = text.replace("block(16, 16)", "block(8, 8, 4)")
+    assert refused(share(kernel(deep), (0,), WARP))[0] == "its blocks have three dimensions"

@@ -1,0 +1,86 @@
+"""Whether the rounds of a loop may run side by side, each by a lane of its own."""
+
+from __future__ import annotations
+
+from optiml_magic.kernels.primitives import combine
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.reading import Access, Axis, Reduction
+from optiml_magic.kernels.tree import Loop
+
+
+def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, ...]:
+    """The reductions of a loop whose rounds lanes may share; raises NotLegal for any other."""
+    axis = kernel.axes().get(loop)
+    if axis is None:
+        raise NotLegal("a loop is not read", loop.line)
+    if not axis.exact:
+        raise NotLegal(f"the loop has another way out: {axis.reason}", loop.line)
+    if loop.kind != "for" or axis.variable is None or axis.scaled or axis.step is None:
+        raise NotLegal("the loop does not count in steps", loop.line)
+    changed = effects.changed(loop.body)
+    if axis.variable.type.depth:
+        raise NotLegal("a pointer counts its rounds", loop.line)
+    if axis.variable in changed:
+        raise NotLegal("its counter changes in the loop", loop.line)
+    reductions = _reductions(kernel, axis, effects, loop)
+    for access in effects.accesses(loop):
+        if access.mode == "store":
+            _check_stores(kernel, axis, access, effects, loop)
+    return reductions
+
+
+def _reductions(kernel: Kernel, axis: Axis, effects: Effects, loop: Loop) -> tuple[Reduction, ...]:
+    found = {r.place: r for r in kernel.reading.reductions if axis.name in r.axes}
+    own = []
+    for variable in effects.changed(loop.body):
+        reduction = found.get(variable.name)
+        if reduction is None and effects.begun_anew(variable, loop):
+            continue
+        if reduction is None:
+            raise NotLegal(f"`{variable.name}` goes from round to round", loop.line)
+        combine.supported(reduction)
+        own.append(reduction)
+    return tuple(own)
+
+
+def _check_stores(kernel: Kernel, axis: Axis, access: Access, effects: Effects, loop: Loop) -> None:
+    """Rounds that run side by side must not meet in memory."""
+    if not _moves(kernel, axis, access, loop):
+        raise NotLegal("two rounds may store to one element", access.line)
+    for other in effects.accesses(loop):
+        met = effects.same(other.array, access.array) and other.offset != access.offset
+        if met and not _apart(axis, other, access):
+            raise NotLegal("a round may meet what another has stored", other.line)
+
+
+def _moves(kernel: Kernel, axis: Axis, access: Access, loop: Loop) -> bool:
+    """Whether no two rounds of one thread reach the same element."""
+    reading = kernel.reading
+    inner = {a.name for a in reading.axes if a.node in set(loops_in(loop.body))}
+    form, size = access.offset, access.element.size
+    by = form.coefficient(axis.name) if form is not None else None
+    if form is None or by is None or not size:
+        return False
+    rest = form.without([axis.name])
+    if not (inner | {axis.name}) & reading.symbols.inside(rest):
+        return by.value is None or abs(by.value) >= size
+    subscript = reading.subscript(access)
+    if subscript is None or not subscript.bounded:
+        return False
+    return any(
+        (own := digit.coefficient(axis.name)) is not None and own.value
+        and not (inner | {axis.name}) & reading.symbols.inside(digit.without([axis.name]))
+        for digit in subscript.digits
+    )  # fmt: skip
+
+
+def _apart(axis: Axis, one: Access, other: Access) -> bool:
+    """Whether two accesses of one array never meet in different rounds: other parts of a struct."""
+    if one.offset is None or other.offset is None or one.array != other.array:
+        return False
+    apart, by = (one.offset - other.offset).value, one.offset.coefficient(axis.name)
+    size = max(one.element.size or 0, other.element.size or 0)
+    if apart is None or by is None or not by.value or by != other.offset.coefficient(axis.name):
+        return False
+    return size <= apart % abs(by.value) <= abs(by.value) - size
