@@ -83,7 +83,7 @@ def _actions(most: float) -> tuple[Action, ...]:
     return (
         Action(
             "Pad the inner dimension of the array by one element.",
-            "shared_tile",
+            "transpose_tile",
             _METRIC,
             factor=(2.0, most * 10),
         ),

@@ -59,11 +59,11 @@ _REASONS = {
 _RULES = {
     "long_scoreboard": (
         ("Let a warp share the loop over a row: more loads on their way.", "row_to_lanes"),
-        ("Keep what is read again in shared memory.", "shared_tile"),
+        ("Keep what is read again in shared memory.", "stage_tile"),
     ),
     "lg_throttle": (
         ("Let the lanes of a warp read neighbours: fewer sectors per access.", "coalesce_mapping"),
-        ("Keep what is read again in shared memory.", "shared_tile"),
+        ("Keep what is read again in shared memory.", "stage_tile"),
     ),
 }
 _OTHERS = ("barrier", "dispatch_stall", "not_selected", "selected", "tex_throttle", "sleeping")

@@ -64,7 +64,7 @@ def _finding(subject: Subject, loads: list[MemoryCounters], again: float) -> Fin
         actions=(
             Action(
                 "Stage tiles of the data in shared memory, and let the block work on them.",
-                "shared_tile",
+                "stage_tile",
                 _SECTORS,
                 factor=(2.0, again),
             ),

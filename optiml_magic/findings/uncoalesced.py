@@ -99,7 +99,7 @@ def _actions(subject: Subject, line: int, access: Access, most: float) -> tuple[
     sites = subject.lines.sites(line, access, "global")
     along = ("Let threadIdx.x run along the contiguous dimension.", "coalesce_mapping")
     warps = ("Give each row to a warp, whose lanes share the loop over it.", "row_to_lanes")
-    tile = ("Stage the data through a padded tile in shared memory.", "shared_tile")
+    tile = ("Stage the data through a padded tile in shared memory.", "transpose_tile")
     fields = ("Keep each field in an array of its own.", "")
     order = ("Order the work by the index, so that neighbouring lanes meet neighbours.", "")
     if any(site.gathers for site in sites):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from optiml_magic.kernels.expressions import Cast, Expr, Unread
+from optiml_magic.kernels.expressions import Cast, Expr, Name, Unread
 from optiml_magic.kernels.tree import Block, Function, Statement, Variable, Written
 
 Node = Expr | Statement
@@ -39,6 +39,8 @@ def lines(words: str) -> Written:
 def _edited(node: Any, swaps: Swaps) -> Any:
     if node in swaps:
         return swaps[node]
+    if isinstance(node, Name):  # the variable that it names is edited where it is declared
+        return node
     changes: dict[str, Any] = {}
     for field in fields(node):
         old = getattr(node, field.name)
@@ -92,16 +94,25 @@ def with_body(function: Function, body: Block) -> Function:
 
 
 def _postfix(words: str) -> bool:
-    """``a[i]`` or ``f(x)``: a word and one pair of brackets to the end."""
+    """``a[i][j]`` or ``f(x)``: a word and pairs of brackets to the end."""
     head = words.replace("(", "[", 1).partition("[")[0]
-    return bool(head) and head.replace("_", "").isalnum() and _closes_last(words[len(head) :])
+    rest, found = words[len(head) :], bool(head) and head.replace("_", "").isalnum()
+    while found and rest:
+        length = _first_pair(rest)
+        rest, found = rest[length:], length > 0
+    return found
 
 
 def _closes_last(words: str) -> bool:
     """Whether the first bracket is closed by the last character alone."""
+    return _first_pair(words) == len(words)
+
+
+def _first_pair(words: str) -> int:
+    """The characters to where the bracket is closed that these begin with; 0 if it is not."""
     depth = 0
     for at, letter in enumerate(words):
         depth += (letter in "([") - (letter in ")]")
         if depth == 0:
-            return at == len(words) - 1
-    return False
+            return at + 1 if at else 0
+    return 0

@@ -167,7 +167,7 @@ class Executor(LoopReader):
         line = statement.line
         exits = not then.alive
         self.recorder.guards.append(Guard(~test if exits else test, exits, line,
-                                          self.recorder.loops))  # fmt: skip
+                                          self.recorder.loops, statement.test))  # fmt: skip
         self.state = self._joined(before, test, then, other)
 
     def _joined(self, before: State, test: Condition, then: State, other: State) -> State:

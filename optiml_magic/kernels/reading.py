@@ -129,12 +129,16 @@ class Barrier:
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """The condition of a branch; ``exits`` where its threads leave the kernel or the round."""
+    """The condition of a branch; ``exits`` where its threads leave the kernel or the round.
+
+    ``test`` is what the branch has as its condition, which may be the opposite.
+    """
 
     condition: Condition
     exits: bool
     line: int
     loops: tuple[str, ...]
+    test: Expr
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,7 @@ def test_a_models_program_competes_under_the_same_verification(monkeypatch) -> N
     assert steps["a tile from the model"].evaluation.verdict.passed
     assert steps["a tile from the model"].candidate.proposal.proposer == "llm:toy"
     proposers = {s.candidate.proposal.proposer for s in result.trajectory.steps}
-    assert proposers > {"shared_tile", "llm:toy"}
+    assert proposers > {"transpose_tile", "llm:toy"}
     assert result.summary.model == "toy: auto took the endpoint's only model"
     assert any("tokens in" in note for note in result.summary.notes)
     journal = result.summary.journal.read_text()

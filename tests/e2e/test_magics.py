@@ -158,9 +158,9 @@ def test_experience_is_shown_as_tables(shell: InteractiveShell) -> None:
     cell(shell, "optimize --ref transpose_ref --budget 2", TRANSPOSE)
     with capture_output():
         shown = shell.run_line_magic("optiml", "experience")._repr_mimebundle_()
-    assert "shared_tile" in shown["text/plain"]
+    assert "transpose_tile" in shown["text/plain"]
     assert "<table" in shown["text/html"]
-    assert "uncoalesced_access &gt; shared_tile" in shown["text/html"]
+    assert "uncoalesced_access &gt; transpose_tile" in shown["text/html"]
 
 
 @pytest.mark.parametrize("line", ["help", "doctor", "best -h", "optimize -h"])

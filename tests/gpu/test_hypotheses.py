@@ -22,7 +22,7 @@ def test_a_tile_lowers_the_sectors_that_ncu_counts() -> None:
     tests = [
         step.evaluation.test
         for step in steps
-        if step.candidate.proposal.proposer == "shared_tile" and step.evaluation.verdict.passed
+        if step.candidate.proposal.proposer == "transpose_tile" and step.evaluation.verdict.passed
     ]
     assert tests
     assert {(test.state, test.source) for test in tests if test} == {("confirmed", "ncu")}

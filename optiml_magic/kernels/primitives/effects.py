@@ -7,12 +7,14 @@ from functools import cached_property
 
 from optiml_magic.kernels.changes import Change, changes
 from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, every
+from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
     Evaluate,
+    Leave,
     Loop,
     Statement,
     Variable,
@@ -41,6 +43,9 @@ class Effects:
             lost = not access.array or (access.index is None and access.offset is None)
             if lost and access.mode != "load":
                 raise NotLegal("where it stores is not followed", access.line)
+        for name in sorted(reading.calls):
+            if LANES.fullmatch(name):
+                raise NotLegal(f"its lanes exchange values by `{name}`")
         for leaf in reading.verbatim:
             raise NotLegal(f"{leaf.reason} is not read", leaf.line)
         if reading.unclear:
@@ -70,6 +75,23 @@ class Effects:
     def hidden(self) -> Iterator[Access]:
         """The accesses that functions make for the kernel."""
         return (a for a in self.reading.accesses if a.node not in self._own)
+
+    def taken(self, access: Access) -> Expr | None:
+        """What stands in the kernel's own text for a load: it, or the one call that returns it."""
+        if access.node in self._own:
+            return access.node
+        found = [
+            call for call in self._own if isinstance(call, Call)
+            and access.node in [*self._returned(call)]
+        ]  # fmt: skip
+        return found[0] if len(found) == 1 else None
+
+    def _returned(self, call: Call) -> Iterator[Expr]:
+        """What functions return that do nothing else."""
+        for function in self.kernel.unit.called(call.function, len(call.arguments)):
+            for only in function.body.body if len(function.body.body) == 1 else ():
+                if isinstance(only, Leave) and only.value is not None:
+                    yield only.value
 
     def changed(self, *statements: Statement) -> dict[Variable, list[Change]]:
         """The locals of outside that these change."""

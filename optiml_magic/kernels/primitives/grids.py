@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.source.directives import RequireDirective
@@ -21,6 +21,8 @@ from optiml_magic.source.expressions import (
 
 _MOST_BLOCKS = 65535  # along y and z; CUDA C++ Programming Guide, "Compute Capabilities"
 
+_MOST_THREADS = 1024  # of a block, on every chip
+
 
 def needed(kernel: Kernel, axis: str, *, loads: bool = False) -> Expression | None:
     """The threads along an axis that do something: ``n`` of ``cdiv(n, 256)``.
@@ -30,18 +32,18 @@ def needed(kernel: Kernel, axis: str, *, loads: bool = False) -> Expression | No
     """
     at = "xyz".index(axis)
     width = kernel.block[at]
-    if at >= len(kernel.launch.grid) or width is None:
+    if at >= min(len(kernel.launch.grid), len(kernel.launch.block)) or width is None:
         return None
     blocks = kernel.launch.block
     tree: Node | None = kernel.launch.grid[at].tree
     if tree is not None and width != 1:
         tree = rounded_up(tree, blocks[at].tree, width)
-    form = _form(tree) if tree is not None else None
+    form = form_of(tree) if tree is not None else None
     if tree is None or form is None or not said_alike(kernel, form.symbols):
         return None
     for access in kernel.reading.accesses:
         counts = access.mode != "load" or (loads and access.space == "global")
-        if counts and not _below(kernel, access.guard, axis, width, form):
+        if counts and not below(kernel, access.guard, axis, width, form):
             return None
     return Expression(tree, str(Expression(tree, "")))
 
@@ -58,7 +60,7 @@ def said_alike(kernel: Kernel, names: Iterable[str]) -> bool:
 def needed_form(kernel: Kernel, axis: str) -> Polynomial | None:
     """The same as a form over the kernel's parameters."""
     found = needed(kernel, axis)
-    return _form(found.tree) if found is not None else None
+    return form_of(found.tree) if found is not None else None
 
 
 def limits(kernel: Kernel, sizes: Iterable[Expression]) -> list[RequireDirective]:
@@ -72,9 +74,10 @@ def limits(kernel: Kernel, sizes: Iterable[Expression]) -> list[RequireDirective
     return [limit for limit in found if limit not in kernel.program.requires]
 
 
-def _below(
+def below(
     kernel: Kernel, guard: tuple[Condition, ...], axis: str, width: int, bound: Polynomial
 ) -> bool:
+    """Whether a guard keeps the index of a thread along an axis below a bound."""
     thread = Polynomial.symbol(f"threadIdx.{axis}")
     block = Polynomial.symbol(f"blockIdx.{axis}") * Polynomial.constant(width)
     known = kernel.reading.symbols.table
@@ -114,14 +117,25 @@ def rounded_up(node: Node, old: Node, width: int) -> Node | None:
             return None
 
 
-def _form(node: Node) -> Polynomial | None:
+def most_threads(kernel: Kernel) -> int:
+    """The threads that a block may have, as far as the kernel itself says."""
+    bounds = kernel.function.launch_bounds
+    if bounds is None:
+        return _MOST_THREADS
+    if not bounds.isdigit():
+        raise NotLegal("for how many threads a block it is compiled is no number")
+    return int(bounds)
+
+
+def form_of(node: Node) -> Polynomial | None:
+    """Sums and products of names as a form."""
     match node:
         case Number(value=value):
             return Polynomial.constant(value)
         case Name(name=name):
             return Polynomial.symbol(name)
         case Binary(op=op, left=left, right=right) if op in "+-*":
-            sides = _form(left), _form(right)
+            sides = form_of(left), form_of(right)
             if sides[0] is None or sides[1] is None:
                 return None
             if op == "*":

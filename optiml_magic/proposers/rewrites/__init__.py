@@ -9,16 +9,18 @@ from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
-from optiml_magic.proposers.rewrites.shared_tile import SharedTile
+from optiml_magic.proposers.rewrites.stage_tile import StageTile
+from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
 
 if TYPE_CHECKING:
     from optiml_magic.proposers.rewrites.base import Rewrite
 
 REWRITES: tuple[Rewrite, ...] = (
     CoalesceMapping(),
-    SharedTile(),
+    TransposeTile(),
     RowToLanes(),
     BlockedProduct(),
+    StageTile(),
     FloatLiterals(),
     BlockSize(),
 )

@@ -46,7 +46,7 @@ def test_a_gather_is_advised_an_order() -> None:
 @pytest.mark.parametrize("load", ["x[i * n + 3]", "x[i * 1024 + 3]", "x[(i % n) * 64]"])
 def test_others_are_advised_another_mapping(load: str) -> None:
     rules = [action.rewrite for action in found(load).actions]
-    assert rules == ["coalesce_mapping", "shared_tile", ""]
+    assert rules == ["coalesce_mapping", "transpose_tile", ""]
     looping = found(load, head="for (int j = 0; j < n; ++j)").actions
     assert [a.rewrite for a in looping][:2] == ["coalesce_mapping", "row_to_lanes"]
 
@@ -57,7 +57,7 @@ def test_others_are_advised_another_mapping(load: str) -> None:
 )
 def test_a_warp_is_advised_only_for_a_loop_around_the_access(head: str, more: str) -> None:
     rules = [action.rewrite for action in found("x[i * n]", more, head=head).actions]
-    assert rules == ["coalesce_mapping", "shared_tile", ""]
+    assert rules == ["coalesce_mapping", "transpose_tile", ""]
 
 
 def test_an_index_is_followed_to_where_it_comes_from() -> None:

@@ -19,7 +19,7 @@ def finding(tool: str, *actions: Action) -> Finding:
 
 
 def proposed(*findings: Finding) -> Idea:
-    idea = Idea.of(Proposal("text", "title", "shared_tile", "why", OWN, prior=0.5))
+    idea = Idea.of(Proposal("text", "title", "transpose_tile", "why", OWN, prior=0.5))
     return answering(idea, findings)
 
 
@@ -29,21 +29,23 @@ def test_a_rule_that_nobody_asked_for_answers_nothing() -> None:
 
 
 def test_the_metric_of_the_action_is_what_will_be_tested() -> None:
-    found = proposed(finding("stores", Action("try", "shared_tile", "stores", "lower", (4.0, 8.0))))
+    found = proposed(
+        finding("stores", Action("try", "transpose_tile", "stores", "lower", (4.0, 8.0)))
+    )
     assert (found.answers, found.prior) == ("stores", 0.75)
     assert found.hypothesis == Hypothesis("stores", "lower", "staged", (4.0, 8.0))
 
 
 def test_of_several_findings_the_one_that_expects_the_same_is_answered() -> None:
     found = proposed(
-        finding("stores", Action("try", "shared_tile", "stores")),
-        finding("loads", Action("try", "shared_tile", "loads")),
+        finding("stores", Action("try", "transpose_tile", "stores")),
+        finding("loads", Action("try", "transpose_tile", "loads")),
     )
     assert (found.answers, found.hypothesis) == ("loads", OWN)
 
 
 def test_an_action_without_a_metric_leaves_the_promise_to_the_rule() -> None:
-    found = proposed(finding("reuse", Action("try", "shared_tile")))
+    found = proposed(finding("reuse", Action("try", "transpose_tile")))
     assert (found.answers, found.hypothesis) == ("reuse", OWN)
 
 
@@ -58,4 +60,4 @@ def test_every_rule_promises_a_metric_a_direction_and_how_far() -> None:
                 assert 1.0 <= low <= high
                 assert high > 1.0
                 assert found.hypothesis.metric.count("__") >= 1  # ncu's names have a unit first
-    assert {"coalesce_mapping", "shared_tile", "row_to_lanes", "block_size"} <= set(promised)
+    assert {"coalesce_mapping", "transpose_tile", "row_to_lanes", "block_size"} <= set(promised)

@@ -1,0 +1,268 @@
+"""P1 and P8: the rounds of a loop in tiles, and what all threads read in them in shared memory.
+
+The threads of a block bring the elements of the next rounds together, lanes side by side, wait,
+compute from shared memory, and wait again before the next tile comes. Both waits stand where all
+threads of the block come. What is brought is what the rounds read in any case: where a
+flag keeps some threads from them, one vote says whether there is anybody to read it.
+Source of the shape: Nyland, Harris and Prins, "Fast N-Body Simulation with CUDA", 2007.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import Expr, Index, Member, Name, Unary
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.counted import is_counted
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.flow import Flow
+from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
+from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.symbols import Compare
+from optiml_magic.kernels.tree import Blank, If, Loop, Statement, walk
+from optiml_magic.kernels.types import CType
+from optiml_magic.source.directives import TuneDirective
+from optiml_magic.source.expressions import parse_expression
+
+_ONE = Polynomial.constant(1)
+_SHARED = 48 * 1024  # bytes of a block that needs no leave
+_MOST_APART = 8  # elements from one round's to the next one's
+ROUNDS = (32, 64, 128, 256, 512, 1024)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Loads of ``array`` that lie together in each round, each with how far from the first.
+
+    That is at ``base + step * k`` in round ``k``, the last of them ``span`` further; ``base`` is
+    the same for all threads of a block.
+    """
+
+    array: str
+    element: CType
+    step: int
+    base: Polynomial
+    span: int
+    loads: tuple[tuple[Access, int], ...]
+
+
+def slices(
+    kernel: Kernel, axis: Axis, effects: Effects, *, always: bool = True
+) -> tuple[Slice, ...]:
+    """What the rounds of a loop read, all threads of a block alike, and nobody writes.
+
+    Not ``always``: also what is read in some of the rounds only.
+    """
+    reading = kernel.reading
+    known = {part for c in (*axis.guard, axis.test) for part in c.conjuncts()}
+    groups: dict[tuple[str, int, Polynomial], list[tuple[Access, int, bool]]] = {}
+    for access in effects.accesses(axis.node.body):
+        array = reading.arrays.get(access.array)
+        if access.mode != "load" or array is None or access.offset is None or access.verbatim:
+            continue
+        if any(effects.same(access.array, other) for other in reading.written):
+            continue
+        size = array.element.size
+        form = _elements(access.offset, size) if size else None
+        by = form.coefficient(axis.name) if form is not None else None
+        if form is None or by is None or by.value is None or not 0 < by.value <= _MOST_APART:
+            continue
+        rest = form.without([axis.name])
+        if not reading.uniform(rest) or axis.name in reading.symbols.inside(rest):
+            continue
+        inner = {a.name for a in reading.axes if a.node in set(loops_in(axis.node.body))}
+        if inner & reading.symbols.inside(rest) or _place(kernel, access) is None:
+            continue
+        apart = dict(rest.terms).get((), 0)
+        guard = {part for c in access.guard for part in c.conjuncts()}
+        sure = not always or (access.loops[-1:] == (axis.name,) and guard <= known)
+        key = access.array, by.value, rest - Polynomial.constant(apart)
+        groups.setdefault(key, []).append((access, apart, sure))
+    return tuple(_slices(kernel, groups))
+
+
+def _slices(
+    kernel: Kernel, groups: dict[tuple[str, int, Polynomial], list[tuple[Access, int, bool]]]
+) -> Iterator[Slice]:
+    for (array, step, base), found in groups.items():
+        sure = [apart for _, apart, always in found if always]
+        if not sure:
+            continue
+        low, high = min(sure), max(sure)
+        loads = tuple((a, apart - low) for a, apart, _ in found if low <= apart <= high)
+        element = kernel.reading.arrays[array].element
+        yield Slice(array, element, step, base + Polynomial.constant(low), high - low, loads)
+
+
+def _elements(offset: Polynomial, size: int) -> Polynomial | None:
+    """Elements of ``size`` bytes to what holds an offset."""
+    inside = dict(offset.terms).get((), 0) % size
+    return (offset - Polynomial.constant(inside)).divided(size)
+
+
+def _place(kernel: Kernel, access: Access) -> Expr | None:
+    """The whole element of its array that an access takes, or a part of."""
+    array = kernel.reading.arrays[access.array]
+    place = access.node
+    if access.element == array.element:
+        return place
+    while isinstance(place, Member) and not place.arrow:
+        place = place.base
+    whole = isinstance(place, Index) or (isinstance(place, Unary) and place.op == "*")
+    part = place is not access.node and (access.element.size or 0) < (array.element.size or 0)
+    return place if whole and part else None
+
+
+@primitive
+def stage(kernel: Kernel, at: int, rounds: int) -> Kernel:
+    """The loop with this number, counted from 0 by 1, reads tiles of ``rounds`` rounds."""
+    loop = loops_in(kernel.function.body)[at]
+    effects, flow = Effects(kernel), Flow(kernel)
+    flag = flow.flag(loop)
+    axis = flow.axes[loop]
+    if not simple(axis, effects):
+        raise NotLegal("the loop does not count from 0 by 1", loop.line)
+    found = slices(kernel, axis, effects)
+    if not found:
+        raise NotLegal("its rounds read nothing that is the same for all threads", loop.line)
+    moved = effects.moved & {one.array for one in found}
+    if moved:
+        raise NotLegal(f"`{min(moved)}` is another one in the loop", loop.line)
+    return _Staging(kernel, axis, found, rounds).kernel(flag, flow)
+
+
+def simple(axis: Axis, effects: Effects) -> bool:
+    """Whether a loop counts its rounds from 0, in its head alone."""
+    starts = axis.start is not None and axis.start.value == 0
+    return starts and axis.step == _ONE and is_counted(axis, effects)
+
+
+def hints_before(around: Statement, loop: Loop) -> tuple[Statement, ...]:
+    """The directive to the compiler that belongs to a loop: it has to stay in front of it."""
+    before: Statement | None = None
+    for statement in around.statements:
+        if statement is loop and isinstance(before, Blank) and before.span is not None:
+            return (before,) if before.line == loop.line - 1 else ()
+        before = statement
+    return ()
+
+
+class _Staging:
+    def __init__(self, kernel: Kernel, axis: Axis, found: tuple[Slice, ...], rounds: int) -> None:
+        self.old = kernel
+        self.axis = axis
+        self.found = found
+        self.rounds = rounds
+        self.effects = Effects(kernel)
+        fresh = kernel.fresh
+        assert axis.variable is not None
+        self.counter = axis.variable
+        self.tile, self.slot = fresh("TILE"), fresh("slot")
+        self.start, self.end = fresh("tile_start"), fresh("tile_end")
+        arrays = [s.array.replace(".", "_").replace(":", "_") for s in found]
+        self.names = [
+            fresh(f"{a}_tile{at if arrays.count(a) > 1 else ''}") for at, a in enumerate(arrays)
+        ]
+
+    def kernel(self, flag: If | None, flow: Flow) -> Kernel:
+        loop, body = self.axis.node, self.old.function.body
+        whole = flag if flag is not None else loop
+        words = flag.test.name if flag is not None and isinstance(flag.test, Name) else ""
+        hints = hints_before(flow.around(loop)[-2], loop)
+        shown = "".join(f"{self.old.show(hint).strip()}\n" for hint in hints)
+        swaps: dict[Node, Node | None] = {whole: lines(self._tiles(words, shown))}
+        swaps |= dict.fromkeys(hints)
+        return self.old.rewritten(edited(body, swaps), directives=[self._tune()])
+
+    def _tiles(self, flag: str, hints: str) -> str:
+        rounds, kind = self._rounds(), self.counter.type.base
+        declared = [
+            f"__shared__ {s.element.name} {name}[{self._length(s)}];"
+            for s, name in zip(self.found, self.names, strict=True)
+        ]
+        filled = [self._fill(s, name) for s, name in zip(self.found, self.names, strict=True)]
+        vote = f"if (__syncthreads_or({flag})) " if flag else ""
+        more = f"{self.start} < {rounds}; {self.start} += {self.tile}"
+        last = f"{rounds} - {self.start} < {self.tile} ? {rounds} : {self.start} + {self.tile}"
+        made = [
+            "// The block reads the elements of the next rounds once, for all its threads.",
+            *declared,
+            f"{vote}for ({kind} {self.start} = 0; {more}) {{",
+            f"const {kind} {self.end} = {last};",
+            *filled,
+            "__syncthreads();",
+            f"if ({flag}) {{\n{hints}{self._loop()}\n}}" if flag else hints + self._loop(),
+            "__syncthreads();",
+            "}",
+        ]
+        return "\n".join(made)
+
+    def _loop(self) -> str:
+        name, swaps = self.counter.name, dict[Node, Node]()
+        for found, tile in zip(self.found, self.names, strict=True):
+            for access, apart in found.loads:
+                place = _place(self.old, access)
+                assert place is not None
+                at = f"{name} - {self.start}"
+                at = at if found.step == 1 else f"({at}) * {found.step}"
+                swaps[place] = text(f"{tile}[{at}{f' + {apart}' if apart else ''}]")
+        body = self.old.show(self.axis.node.body, swaps)
+        kind = self.counter.type.base
+        return f"for ({kind} {name} = {self.start}; {name} < {self.end}; ++{name}) {body}"
+
+    def _length(self, found: Slice) -> str:
+        more = max(0, found.span + 1 - found.step)
+        tile = self.tile if found.step == 1 else f"{self.tile} * {found.step}"
+        return f"{tile} + {more}" if more else tile
+
+    def _fill(self, found: Slice, tile: str) -> str:
+        rounds = f"{self.end} - {self.start}"
+        more = found.span + 1 - found.step
+        count = rounds if found.step == 1 else f"({rounds}) * {found.step}"
+        count += f" {'+' if more > 0 else '-'} {abs(more)}" if more else ""
+        step = Polynomial.constant(found.step)
+        first = self._speller().form(found.base + Polynomial.symbol(self.axis.name) * step)
+        thread, threads = self._threads()
+        return (
+            f"for (int {self.slot} = {thread}; {self.slot} < {count}; {self.slot} += {threads}) "
+            f"{tile}[{self.slot}] = {found.array}[{first} + {self.slot}];"
+        )
+
+    def _threads(self) -> tuple[str, str]:
+        """The number of a thread in its block, and how many there are."""
+        used = [a for a, w in zip("xyz", self.old.block, strict=True) if w != 1] or ["x"]
+        thread, threads = "", ""
+        for axis in reversed(used):
+            wide = f"{thread} * blockDim.{axis} + " if " " not in thread else (
+                f"({thread}) * blockDim.{axis} + "
+            )  # fmt: skip
+            thread = f"{wide if thread else ''}threadIdx.{axis}"
+        threads = " * ".join(f"blockDim.{axis}" for axis in used)
+        return thread, threads
+
+    def _speller(self) -> LocalSpeller:
+        speller = speller_before(self.old, self.effects, self.axis.node)
+        speller.names[self.axis.name] = self.start
+        for axis in self.old.axes().values():
+            around = self.axis.node is not axis.node and self.axis.node in set(walk(axis.node))
+            if around and axis.variable is not None and simple(axis, self.effects):
+                speller.names[axis.name] = axis.variable.name
+        return speller
+
+    def _rounds(self) -> str:
+        parts = [*self.axis.test.conjuncts()]
+        test = parts[0] if len(parts) == 1 else None
+        form = test.form if isinstance(test, Compare) and test.op == ">=" else None
+        by = form.coefficient(self.axis.name) if form is not None else None
+        if form is None or by is None or by.value != -1:
+            raise NotLegal("the number of rounds is not known", self.axis.line)
+        return self._speller().factor(form.without([self.axis.name]) + _ONE)
+
+    def _tune(self) -> TuneDirective:
+        bytes_ = " + ".join(f"({self._length(s)}) * {s.element.size}" for s in self.found)
+        return TuneDirective(
+            self.tile, ROUNDS, self.rounds, parse_expression(f"{bytes_} <= {_SHARED}")
+        )

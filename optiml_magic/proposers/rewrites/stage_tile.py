@@ -1,0 +1,104 @@
+"""Loops in which all threads of a block read the same elements, through tiles in shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.counted import counted
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.flagged import flagged
+from optiml_magic.kernels.primitives.flow import Flow
+from optiml_magic.kernels.primitives.sizes import rounds
+from optiml_magic.kernels.primitives.staged import ROUNDS, simple, slices, stage
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Point, Site
+
+_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
+_FEW = 32  # rounds that are not worth two waits: ours
+
+
+class StageTile(KernelRule):
+    """All pairs, tables and filters: what a round reads does not depend on the thread."""
+
+    name = "stage_tile"
+    teaches = (
+        "Each thread of a block read the same elements in each round, so a warp asked the caches "
+        "for one element at a time. A block that brings the elements of the next rounds with "
+        "neighbouring lanes on neighbouring elements asks once for each sector, and the threads "
+        "read them from shared memory, which gives one word to all lanes at once."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        effects, flow = Effects(kernel), Flow(kernel)
+        numbers, names, most = [], list[str](), 0
+        for number, loop in enumerate(loops_in(kernel.function.body)):
+            axis = flow.axes.get(loop)
+            if axis is None or not slices(kernel, axis, effects, always=False):
+                continue
+            length = rounds(kernel, axis)
+            if length is not None and length < _FEW:
+                yield Refused(f"a loop of {length} rounds is too short for tiles", loop.line)
+                continue
+            try:
+                flow.together(loop)
+            except NotLegal as reason:
+                yield Refused(reason.reason, reason.line)
+                continue
+            found = slices(kernel, axis, effects)
+            if not found:
+                alike = "what all threads read alike they read in some rounds only"
+                yield Refused(alike, loop.line)
+                continue
+            numbers.append(number)
+            names += [s.array for s in found]
+            most = max(most, length or 0)
+        if not numbers:
+            return
+        effects.straightforward()
+        arrays = ", ".join(dict.fromkeys(names))
+        yield Site(
+            f"loops {numbers}",
+            f"stage {arrays} in shared tiles for the whole block",
+            partial(_apply, kernel, tuple(numbers), _threads(kernel)),
+            0.3,
+            Hypothesis(_REQUESTS, "lower", "a block loads each element once", (2.0, 32.0)),
+            _points(_threads(kernel), most, len(numbers)),
+        )
+
+
+def _threads(kernel: Kernel) -> int:
+    """As many rounds as a block has threads: each brings one element."""
+    count = 1
+    for width in kernel.block:
+        count *= width or 1
+    return max((n for n in ROUNDS if n <= count), default=ROUNDS[0])
+
+
+def _points(threads: int, rounds_: int, loops: int) -> tuple[Point, ...]:
+    more = min(4 * threads, ROUNDS[-1])
+    if loops > 1 or more == threads or (rounds_ and rounds_ < more):
+        return ({},)
+    return ({"TILE": threads}, {"TILE": more})
+
+
+def _apply(kernel: Kernel, at: tuple[int, ...], rounds_: int) -> Kernel | Refused:
+    """Counted, flagged and staged: the loops with these numbers, the last one first."""
+    current: Kernel | Refused = kernel
+    for number in at:
+        assert isinstance(current, Kernel)
+        axis = current.axes().get(loops_in(current.function.body)[number])
+        if axis is None:
+            return Refused("a loop is not read")
+        if not simple(axis, Effects(current)):
+            current = counted(current, number)
+            if isinstance(current, Refused):
+                return current
+    assert isinstance(current, Kernel)
+    current = flagged(current, at)
+    for number in reversed(at):
+        if isinstance(current, Refused):
+            return current
+        current = stage(current, number, rounds_)
+    return current

@@ -1,0 +1,77 @@
+"""Copies that load along one index and store along another, through a tile in shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.digits import Digit, over
+from optiml_magic.kernels.primitives.sizes import value
+from optiml_magic.kernels.primitives.transposed import Tile, turn
+from optiml_magic.kernels.primitives.turns import Turn
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Point, Site
+
+_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
+_FEW = 8  # elements along a side for which no tile is worth its place: ours
+_SHARED = 48 * 1024
+
+
+class TransposeTile(KernelRule):
+    """Transposes, permuted copies and maps between such layouts."""
+
+    name = "transpose_tile"
+    teaches = (
+        "Neighbouring elements of what is loaded were not neighbours in what is stored, so one of "
+        "the two sides touched a sector for each lane. A block that loads a tile along one side "
+        "and reads it along the other touches whole sectors on both; the padding keeps the "
+        "columns of the tile in different banks."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        try:
+            parts = Turn(kernel)
+        except NotLegal:  # its index is none that a tile could turn
+            return
+        if not parts.turned:
+            return
+        parts.check()
+        for digit in (parts.load, parts.store):
+            count = _count(parts, digit)
+            if count is not None and count < _FEW:
+                yield Refused(f"one side of its tiles would have {count} elements")
+                return
+        strided = "st" if parts.load.axis == "x" and parts.load.weight.value == 1 else "ld"
+        names = ", ".join(dict.fromkeys(t.array for t in parts.turned))
+        size = max(t.size for t in parts.turned)
+        tile = Tile(pad=max(1, 4 // size))
+        while tile.side * (tile.side + tile.pad) * sum(t.size for t in parts.turned) > _SHARED:
+            tile = Tile(tile.side // 2, tile.rows, tile.pad)
+        yield Site(
+            "copy",
+            f"turn {names} through a tile in shared memory",
+            partial(turn, kernel, tile),
+            0.85,
+            Hypothesis(
+                _SECTORS.format(strided), "lower", "both sides touch whole sectors", (2.0, 8.0)
+            ),
+            _points(tile, size),
+        )
+
+
+def _points(tile: Tile, size: int) -> tuple[Point, ...]:
+    """Rows of a sector or more; then the same tile with fewer threads and more rows for each."""
+    side = tile.side if size >= 4 or tile.side < 32 else 64
+    return (
+        {"TILE": side, "ROWS": tile.rows, "PAD": tile.pad},
+        {"TILE": side, "ROWS": tile.rows // 2, "PAD": tile.pad},
+    )
+
+
+def _count(parts: Turn, digit: Digit) -> int | None:
+    """How many of a digit there are at the measured sizes."""
+    count = digit.count
+    if count is None:
+        count = over(parts.bounds[digit.axis], digit.weight)
+    return value(parts.kernel, count) if count is not None else None

@@ -1,0 +1,38 @@
+"""What a primitive made, run beside what it was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from optiml_magic.kernels.primitives.base import Kernel, Refused
+from tests.rewriting.offers import Offer
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
+
+from .shapes import applied
+
+Shapes = Mapping[str, tuple[str, ...]]
+
+
+def same(
+    text: str,
+    made: Kernel | Refused,
+    shapes: Shapes,
+    sizes: Mapping[str, int],
+    values: Mapping[str, int] | None = None,
+) -> None:
+    """Fail where a result differs, races or leaves its arrays, with its tuned ``values``.
+
+    The last array is what the kernel writes; an array of another type than float has its name in
+    front of its extents: ``("u1", "n")``.
+    """
+    program = applied(made).program
+    text_of = (program.with_values(values) if values else program).text
+    arrays = {}
+    for at, (name, shape) in enumerate(shapes.items()):
+        typed = shape[0] in ("f8", "u1", "i4", "f2")
+        content = "zeros" if at == len(shapes) - 1 else "numbers"
+        arrays[name] = Array(shape[0] if typed else "f4", shape[typed:], content)
+    stand = Stand(Made("one", text, arrays, sizes, {n: max(1, s // 3) for n, s in sizes.items()}))
+    found = stand.applied(Offer("one", "", text_of), text)
+    assert found.sound, f"{found.end}: {found.detail}\n{found.after}"

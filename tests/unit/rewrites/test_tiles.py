@@ -1,0 +1,94 @@
+"""The rules that put tiles into shared memory: where they see a site, and what they say of others."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.base import NotLegal, Refused, kernels
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.stage_tile import StageTile
+from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
+from optiml_magic.source.program import parse_program
+
+TURNED = """\
+#pragma optiml launch k grid(cdiv(cols, 32), cdiv(rows, 8)) block(32, 8)
+__global__ void k(const {kind}* a, {kind}* out, int rows, int cols) {{
+    int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && col < cols) {store};
+}}
+"""
+ROW, COLUMN = "row * cols + col", "col * rows + row"
+PAIRS = """\
+#pragma optiml launch k grid(cdiv(n, 128)) block(128)
+__global__ void k(const float4* p, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float s = 0.0f;
+    for (int j = 0; j < n; ++j) s += fabsf(p[i].x - p[j].x) * p[j].w;
+    out[i] = s;
+}
+"""
+
+
+def found(rule: KernelRule, text: str) -> list[Site | Refused | str]:
+    (kernel,) = kernels(parse_program(text), None)
+    made: list[Site | Refused | str] = []
+    try:
+        made += rule.sites(kernel)
+    except NotLegal as reason:
+        made.append(reason.reason)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("kind", "pad", "side"), [("char", 4, 64), ("float", 1, 32), ("double2", 1, 32)]
+)
+def test_a_copy_that_turns_is_a_site_whatever_its_elements_are(
+    kind: str, pad: int, side: int
+) -> None:
+    text = TURNED.format(kind=kind, store=f"out[{COLUMN}] = a[{ROW}]")
+    (site,) = found(TransposeTile(), text)
+    assert isinstance(site, Site)
+    assert site.points[0] == {"TILE": side, "ROWS": 8, "PAD": pad}
+    assert site.hypothesis.metric.endswith("op_st.sum")
+    assert not isinstance(site.apply(), Refused)
+
+
+def test_the_side_that_strode_is_the_one_that_is_promised_to_change() -> None:
+    text = TURNED.format(kind="float", store=f"out[{ROW}] = a[{COLUMN}]")
+    (site,) = found(TransposeTile(), text)
+    assert isinstance(site, Site)
+    assert site.hypothesis.metric.endswith("op_ld.sum")
+
+
+@pytest.mark.parametrize(
+    "store", [f"out[{ROW}] = a[{ROW}]", f"out[{COLUMN}] = a[{COLUMN}]", f"out[{COLUMN}] = row"]
+)
+def test_what_does_not_turn_is_passed_over(store: str) -> None:
+    assert found(TransposeTile(), TURNED.format(kind="float", store=store)) == []
+
+
+def test_what_all_threads_read_is_a_site_with_a_tile_for_a_block() -> None:
+    (site,) = found(StageTile(), PAIRS)
+    assert isinstance(site, Site)
+    assert site.points == ({"TILE": 128}, {"TILE": 512})
+    assert not isinstance(site.apply(), Refused)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("s +=", "if (j != i) s +=", "what all threads read alike they read in some rounds only"),
+        ("++j) s", "++j) if (s > 9.0f) break; else s", "it is left early"),
+        ("j < n;", "j < i;", "threads of a block make different numbers of rounds"),
+        ("float s", "__syncthreads(); float s", "its threads wait for each other"),
+    ],
+)
+def test_what_nearly_is_one_says_why_not(old: str, new: str, reason: str) -> None:
+    (refused,) = found(StageTile(), PAIRS.replace(old, new))
+    assert (refused.reason if isinstance(refused, Refused) else refused) == reason
+
+
+def test_rows_of_their_own_are_no_business_of_tiles() -> None:
+    rows = PAIRS.replace("p[j].x) * p[j].w", "p[i * n + j].x)")
+    assert found(StageTile(), rows) == []
