@@ -97,6 +97,14 @@ class Effects:
         """The locals of outside that these change."""
         return changes(statements, self._may_change)
 
+    def kept(self, statement: Statement) -> str:
+        """A local array of outside that a statement stores to; empty where there is none."""
+        inside = self.inside(statement)
+        own = {v.name for s in walk(statement) if isinstance(s, Declare) for v in s.variables}
+        stored = (a.array for a in self.reading.accesses
+                  if a.space == "local" and a.mode != "load" and a.node in inside)  # fmt: skip
+        return next((name for name in stored if name not in own), "")
+
     def begun_anew(self, variable: Variable, loop: Loop) -> bool:
         """Whether each round gives a local a value before it asks for one, and nobody later does.
 

@@ -74,6 +74,8 @@ class Contraction:
         for other in loops_in(self.kernel.function.body):
             if other is not loop and loop in set(loops_in(other.body)):
                 raise NotLegal("the loop is inside another", loop.line)
+        if self.effects.kept(loop.body):
+            raise NotLegal(f"`{self.effects.kept(loop.body)}` goes from round to round", loop.line)
         for statement in walk(loop.body):
             if isinstance(statement, If | Loop | Leave):
                 raise NotLegal("what the loop does depends on more than its round", statement.line)
