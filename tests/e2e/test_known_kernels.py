@@ -66,8 +66,8 @@ def test_a_tiled_matmul_without_its_second_barrier_is_caught() -> None:
 def test_the_search_makes_naive_kernels_faster_and_never_worse(name: str) -> None:
     sizes = {"transpose_naive": {"rows": 512, "cols": 512},
              "matmul_naive": {"m": 96, "n": 96, "k": 64},
-             "row_sum_naive": {"rows": 1024, "cols": 128}}[name]  # fmt: skip
-    result = optimize(known_task(name, **sizes), resolve({"budget": 10}))
+             "row_sum_naive": {"rows": 512, "cols": 128}}[name]  # fmt: skip
+    result = optimize(known_task(name, **sizes), resolve({"budget": 6}))
     assert result.summary.source == "estimated"
     assert result.speedup > 1.3
     low, high = result.interval
@@ -77,7 +77,7 @@ def test_the_search_makes_naive_kernels_faster_and_never_worse(name: str) -> Non
 
 
 def test_a_fast_kernel_is_left_as_it_is() -> None:
-    result = optimize(known_task("saxpy", n=1 << 14), resolve({"budget": 6}))
+    result = optimize(known_task("saxpy", n=1 << 14), resolve({"budget": 3}))
     assert result.speedup == 1.0
     assert result.program == known_task("saxpy").text
     assert "no significant change" in repr(result)

@@ -59,7 +59,7 @@ class Both:
 
     def __init__(self, family: str, sm: int) -> None:
         # Their machine code costs the time; the sample of other architectures below has them all.
-        self.forms = [f for f in FAMILIES[family]() if f.sm <= sm][:: 1 if SOAK else 3]
+        self.forms = [f for f in FAMILIES[family]() if f.sm <= sm][:: 1 if SOAK else 6]
         ptx = ptx_of(source(self.forms), f"--gpu-architecture=sm_{sm}")
         self.here, self.oracle = emulator.load(ptx), Module(ptx)
 
