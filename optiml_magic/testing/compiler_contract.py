@@ -34,11 +34,19 @@ __global__ void k(uint* p, const ushort* q, const ulong* r, const float* f, cons
 """
 _DECLARATIONS = (  # what can stand together does: each text is compiled
     "",
-    "typedef unsigned int uint;\ntypedef unsigned short ushort;\ntypedef unsigned long ulong;\n"
-    "#include <cmath>\nusing namespace std;\n",
+    """typedef unsigned int uint;
+typedef unsigned short ushort;
+typedef unsigned long ulong;
+#include <cmath>
+using namespace std;
+""",
     "#define uint unsigned int\n#include <stdint.h>\ntypedef uint64_t ulong;\n",
-    "using uint = unsigned;\n#include <stdlib.h>\n#include <sys/types.h>\n"
-    "#include <cuda/std/cmath>\n#include <limits>\n",
+    """using uint = unsigned;
+#include <stdlib.h>
+#include <sys/types.h>
+#include <cuda/std/cmath>
+#include <limits>
+""",
 )
 _K = "__global__ void k(int* p) { p[0] = %s; }\n"
 
