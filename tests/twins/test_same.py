@@ -10,11 +10,11 @@ from tests.present import SOAK
 
 from .originals import ORIGINALS, Original
 from .same import ASPECTS, compared, differences, summary
-from .twins import mixtures, twins
+from .twins import every
 
 WANTED = 0.95
 # One in 29: each form with one or two originals, in about five seconds.
-ALL = [*twins(), *mixtures()]
+ALL = every()
 CHOSEN = ALL if SOAK else ALL[::29]
 
 

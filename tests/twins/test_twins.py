@@ -13,9 +13,9 @@ from tests.present import SOAK, sampled
 from .forms import FORMS
 from .originals import ORIGINALS, Original
 from .running import outputs
-from .twins import Twin, mixtures, twins
+from .twins import Twin, every
 
-ALL = [*twins(), *mixtures()]
+ALL = every()
 # Few, since each is compiled and run.
 CHOSEN = [
     (original, tuple(group))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from .forms import FORMS, Form
@@ -78,6 +79,12 @@ def mixtures() -> Iterator[Twin]:
                 made = _with(made, known[name])
             if "+" in made.form:
                 yield made
+
+
+@cache
+def every() -> tuple[Twin, ...]:
+    """All twins and mixtures, made once: it takes seconds."""
+    return (*twins(), *mixtures())
 
 
 def _with(twin: Twin, form: Form) -> Twin:

@@ -20,7 +20,7 @@ from optiml_magic.testing.traces import LaunchTrace, trace
 from tests.present import SOAK, examples, sampled
 from tests.tutorials.suite import TASKS
 from tests.twins.originals import ORIGINALS
-from tests.twins.twins import mixtures, twins
+from tests.twins.twins import every
 
 from .on_host import COMPILER, traced, values
 from .random_kernels import kernel
@@ -40,7 +40,7 @@ KNOWN = {
 }
 #: What the emulator does not run.
 UNTRACED = {"modern/recursion"}
-SPELLED = [*ORIGINALS, *twins(), *mixtures()]
+SPELLED = [*ORIGINALS, *every()]
 
 
 @pytest.fixture(autouse=True)
