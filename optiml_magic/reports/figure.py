@@ -124,7 +124,8 @@ def picture(figure: Figure, name: str, description: str) -> Picture:
     settle(figure)
     out = io.StringIO()
     nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    FigureCanvasSVG(figure).print_svg(out, metadata=nothing)  # savefig would draw it twice
+    canvas: Any = FigureCanvasSVG(figure)  # its methods have no types
+    canvas.print_svg(out, metadata=nothing)  # savefig would draw it twice
     return Picture(name, description, _element(out.getvalue(), name, description))
 
 
