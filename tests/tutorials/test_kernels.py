@@ -78,7 +78,7 @@ def test_it_matches_numpy(name: str, tools: Tools, settings: Settings) -> None:
 
 @pytest.mark.parametrize("name", kernels(TASKS if SOAK else SAMPLE))
 def test_what_the_rules_make_of_it_is_right(name: str, settings: Settings) -> None:
-    budget = resolve({"home": settings.home, "device": "emulated", "budget": 12 if SOAK else 4})
+    budget = resolve({"home": settings.home, "device": "emulated", "budget": 12 if SOAK else 3})
     steps = optimize(TASKS[name], budget).summary.trajectory.steps
     assert SOAK or len(steps) > 1
     if name in RACING:
