@@ -32,6 +32,7 @@ from optiml_magic.reports.quantities import number_of, seconds
 from optiml_magic.reports.text import describe
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
+from optiml_magic.verifiers.branches import unreached
 from optiml_magic.verifiers.verify import judge, verify
 
 Facts = list[tuple[str, str]]
@@ -133,6 +134,11 @@ def _run(problem: Problem, members: Session, bound: Bound) -> _Ran:
     kernel = Candidate(0, None, Proposal(problem.program.text, "the kernel", "user"))
     found = diagnosis(kernel, Evaluation(0, "", verdict, measured), (build, job))
     facts.append(("counts", _origin(measured)))
+    ran = bound.running(instance.values, instance.shapes)
+    facts += [
+        ("note", f"the launch on line {launch.line} does not run on these inputs")
+        for launch in unreached(bound.program, [ran])
+    ]
     if found.standing is not None:
         facts.append(("limit", f"{found.standing.kind}: {found.standing.because}"))
     return _Ran(facts, measured, found.findings)

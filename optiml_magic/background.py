@@ -11,10 +11,11 @@ from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
 from optiml_magic.model.evaluation import Step
+from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.quantities import number_of
 
 T = TypeVar("T")
-Progress = Callable[[Step], None]
+Progress = Callable[[Step, Refused], None]
 Stop = Callable[[], bool]
 
 _GRACE = 3.0  # seconds at the interpreter's exit; a notebook server kills its kernel after five
@@ -23,9 +24,10 @@ _GRACE = 3.0  # seconds at the interpreter's exit; a notebook server kills its k
 class Handle(Generic[T]):
     """A search that runs in a thread of its own and prints nothing.
 
-    ``run`` gets a function to call with each step and one that says whether to stop; what it
-    returns or raises is the handle's result. Closing the interpreter stops the search as ``stop``
-    does, and waits three seconds for it; its journal holds every finished evaluation either way.
+    ``run`` gets a function to call with each step and all refusals so far, and one that says
+    whether to stop; what it returns or raises is the handle's result. Closing the interpreter stops
+    the search as ``stop`` does, and waits three seconds for it; its journal holds every finished
+    evaluation either way.
     """
 
     def __init__(self, run: Callable[[Progress, Stop], T], *, name: str) -> None:
@@ -85,7 +87,7 @@ class Handle(Generic[T]):
         finally:
             _RUNNING.discard(self)
 
-    def _count(self, _: Step) -> None:
+    def _count(self, _: Step, __: Refused) -> None:
         self._evaluations += 1
 
     def __repr__(self) -> str:

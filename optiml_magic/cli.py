@@ -18,6 +18,7 @@ from optiml_magic import exports
 from optiml_magic.commands import doctor, parsers, tasks, verbs
 from optiml_magic.errors import KernelFailed, OptimlError, UsageError
 from optiml_magic.model.evaluation import Step
+from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.printable import printable
 from optiml_magic.reports import annotation_html, contract, experience, html
@@ -220,7 +221,7 @@ def _write_json(options: argparse.Namespace, outcomes: list[dict[str, Any]]) -> 
         Path(options.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def _progress(step: Step) -> None:
+def _progress(step: Step, _: Refused) -> None:
     if sys.stderr.isatty():
         title = printable(step.candidate.proposal.title)[:70]
         sys.stderr.write(f"\r\033[K  #{step.candidate.number} {title}")

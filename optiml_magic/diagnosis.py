@@ -13,14 +13,16 @@ from optiml_magic.hypotheses import assess
 from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.facts import Facts
 from optiml_magic.model.hit_rates import HitRates
+from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.roofline import Roofs
 from optiml_magic.problem import Problem
 from optiml_magic.problem.facts import FactFinder
 from optiml_magic.profilers.roofline import stand
 from optiml_magic.profilers.work import LeastWork
-from optiml_magic.source.program import parse_program
+from optiml_magic.source.program import Program, parse_program
 
 
 class Diagnosis:
@@ -35,7 +37,8 @@ class Diagnosis:
         hit_rates: HitRates,
     ) -> None:
         first = problem.instances[0]
-        self._facts = FactFinder(problem, chip)
+        self.facts: dict[int, Facts | None] = {}  # of the programs so far, by candidate
+        self._finder = FactFinder(problem, chip)
         # What computes with arrays of CuPy or torch cannot be followed.
         task = replace(problem.task, reference=None) if problem.homes else problem.task
         self._work = LeastWork(task, first.values, first.case.buffers)
@@ -59,6 +62,11 @@ class Diagnosis:
         """Take in what later candidates are compared with."""
         self._measured[candidate.number] = evaluation.measurement
 
+    def find(self, number: int, program: Program, plan: LaunchPlan) -> Facts:
+        """The facts of a candidate whose plan binds it to the first instance; they are kept."""
+        found = self.facts[number] = self._finder(program, plan)
+        return found
+
     def _diagnosed(
         self, candidate: Candidate, evaluation: Evaluation, run: tuple[Build, Job] | None
     ) -> Evaluation:
@@ -68,7 +76,7 @@ class Diagnosis:
         build, job = run
         program = parse_program(candidate.text)
         roofs = self._roofs()
-        facts = self._facts(program, build, job.plan)
+        facts = self.find(candidate.number, program, job.plan)
         subject = Subject(self._chip, roofs, measured, program, build, job.plan, facts)
         root = self._measured.get(0) or measured
         standing = stand(measured, self._work(root), roofs)

@@ -16,6 +16,7 @@ from optiml_magic.findings import Tool
 from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.facts import Facts
 from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Measurement
@@ -26,7 +27,9 @@ from optiml_magic.problem import Instance, Problem
 from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.profilers.levels import Levels
+from optiml_magic.source.program import parse_program
 from optiml_magic.verifiers import oracle
+from optiml_magic.verifiers.exact import Exactness
 from optiml_magic.verifiers.hazards import Inspection, Inspector, inspected
 from optiml_magic.verifiers.scrutiny import Scrutiny
 from optiml_magic.verifiers.verify import fresh_poison, judge, verify
@@ -65,12 +68,14 @@ class Evaluator:
         *,
         thorough: bool = False,
         hit_rates: HitRates = NO_EXPERIENCE,
+        exact: bool = False,
     ) -> None:
         self._problem = problem
         self._thorough = thorough  # every candidate as if it would win
         self._tools = tools
         self._instances = problem.instances
         self._diagnosis = Diagnosis(problem, tools.chip, tools.findings, tools.roofs, hit_rates)
+        self._exactness = Exactness(tools.device, tools.instructions) if exact else None
         self._seen: dict[str, Evaluation] = {}
         self._witness = tools.inspector if thorough else None  # of who wrote what is wrong
         self._scrutiny = Scrutiny(
@@ -81,6 +86,7 @@ class Evaluator:
         )
         self._fresh: dict[int, tuple[Build, Job]] = {}  # of this batch, to be counted
         self._best = float("inf")  # seconds of the fastest that may win
+        self._best_general = float("inf")  # of those that take all sizes of the input kernel
         self._inspections: dict[str, Inspection] = {}  # by identity
         self._promised: dict[str, None] = {}  # metrics that edits are to move
         self._notes: dict[str, None] = {}  # each once, in order
@@ -159,6 +165,17 @@ class Evaluator:
             return judge(found, _AFTER)
         return (self._scrutiny.impossible(found) if number else None) or found
 
+    def facts(self, candidate: Candidate) -> Facts | None:
+        """What is known of a candidate once it is bound; None where it cannot be. Found once."""
+        number = candidate.number
+        if number not in self._diagnosis.facts:
+            prepared = self._prepare(candidate.text)
+            self._diagnosis.facts[number] = None
+            if isinstance(prepared, Prepared):
+                program = parse_program(candidate.text)
+                self._diagnosis.find(number, program, prepared.plans[0][1])
+        return self._diagnosis.facts[number]
+
     def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
         """Take in an evaluation made earlier, in a run that is resumed."""
         root = evaluation.measurement
@@ -175,8 +192,7 @@ class Evaluator:
                 self._learn(evaluation, candidate, prepared)
             if isinstance(profiler, EventsProfiler) and isinstance(prepared, Prepared):
                 profiler.remember(prepared.build, self._job(prepared), root.seconds)
-        if evaluation.verdict.passed and evaluation.measurement:
-            self._best = min(self._best, evaluation.measurement.seconds)
+        self._may_win(evaluation)
         if evaluation.identity:
             self._seen.setdefault(evaluation.identity, evaluation)
 
@@ -228,18 +244,30 @@ class Evaluator:
             instructions=self._tools.instructions,
             notes=(*self._problem.notes, *prepared.notes),
             inspector=self._witness,
+            difference=self._exactness.difference if self._exactness else lambda _: "",
         )
-        evaluation = Evaluation(number, prepared.identity, verdict)
+        evaluation = Evaluation(number, prepared.identity, verdict, only_where=prepared.only_where)
         if verdict.passed:
             evaluation = self._measured(evaluation, prepared)
         evaluation = self._inspected(self._challenged(evaluation, prepared), prepared)
         measured = evaluation.measurement
-        if measured is not None and evaluation.verdict.passed:
-            self._best = min(self._best, measured.seconds)
-            if number == 0:
-                evaluation = self._learn(evaluation, candidate, prepared)
+        self._may_win(evaluation)
+        if measured is not None and evaluation.verdict.passed and number == 0:
+            evaluation = self._learn(evaluation, candidate, prepared)
         self._seen[evaluation.identity] = evaluation  # its diagnosis follows with the batch
         return evaluation
+
+    def _bar(self, evaluation: Evaluation) -> float:
+        """The seconds that are to be beaten: one that takes all sizes may win over a faster one."""
+        return self._best if evaluation.only_where else self._best_general
+
+    def _may_win(self, evaluation: Evaluation) -> None:
+        measured = evaluation.measurement
+        if measured is None or not evaluation.verdict.passed:
+            return
+        self._best = min(self._best, measured.seconds)
+        if not evaluation.only_where:
+            self._best_general = min(self._best_general, measured.seconds)
 
     def _prepare(self, text: str) -> Prepared | Verdict:
         return self._preparation(text, self._instances)
@@ -249,7 +277,7 @@ class Evaluator:
         job, profiler = self._job(prepared), self._tools.profiler
         if evaluation.candidate == 0:
             profiler.begin()
-        measured = profiler.measure(prepared.build, job, self._best)
+        measured = profiler.measure(prepared.build, job, self._bar(evaluation))
         if isinstance(measured, Fault):
             return replace(evaluation, verdict=judge(Execution(measured)))
         if isinstance(measured, Execution):
@@ -266,13 +294,15 @@ class Evaluator:
             self._note(note)
         again = self._prepare(candidate.text)
         assert isinstance(again, Prepared)
-        notes = (*root.verdict.notes, told[0])
+        if self._exactness:
+            self._exactness.learn(again.program, again.verified)
+        notes = (*root.verdict.notes, told[0], *again.notes)
         return replace(root, identity=again.identity, verdict=replace(root.verdict, notes=notes))
 
     def _challenged(self, evaluation: Evaluation, prepared: Prepared) -> Evaluation:
         """Every further check, where the candidate would be the best so far: no other can win."""
         measured = evaluation.measurement
-        wins = measured is not None and measured.seconds <= self._best
+        wins = measured is not None and measured.seconds <= self._bar(evaluation)
         if measured is None or evaluation.candidate == 0 or not (wins or self._thorough):
             return evaluation
         first = prepared.verified[0][0]
@@ -291,7 +321,7 @@ class Evaluator:
         """
         tools, verdict = self._tools, evaluation.verdict
         seconds = evaluation.measurement.seconds if evaluation.measurement else float("inf")
-        best = self._thorough or seconds <= self._best
+        best = self._thorough or seconds <= self._bar(evaluation)
         wins = tools.extent == "winners" and verdict.passed and best
         ran = tools.extent == "all" and (verdict.passed or verdict.outcome is Outcome.WRONG)
         if not (wins or ran):

@@ -1,6 +1,6 @@
 """What earlier runs learned: which tools, actions and rules paid off, kept in one SQLite file.
 
-Every proposal and every outcome is a row, by run and text or by run and candidate, so that a run
+Every idea and every outcome is a row, by run, parent and key or by run and candidate, so that a run
 that is resumed repeats none. Many processes may write at a time. The file is the user's own and
 nothing depends on it: one that is broken or not ours is set aside, and one that cannot be used
 leaves the search without experience, each with a note.
@@ -17,9 +17,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from optiml_magic.model.candidate import Candidate, Proposal, text_digest
+from optiml_magic.model.candidate import Candidate, text_digest
 from optiml_magic.model.evaluation import Evaluation, Trajectory
 from optiml_magic.model.hit_rates import GAIN, Kind, Tally
+from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.view import View
 
 SCHEMA = 1
@@ -88,12 +89,20 @@ class Experience:
             self._database.close()
             self._database = None
 
-    def propose(self, run: str, setting: Setting, view: View, found: Sequence[Proposal]) -> None:
-        """Remember what was proposed for a step; what is there already stays as it is."""
+    def propose(self, run: str, setting: Setting, view: View, found: Sequence[Idea]) -> None:
+        """Remember the ideas for a step; what is there already stays as it is."""
+        step = view.step.candidate.digest
         roofline = view.step.evaluation.roofline or ""
         rows = [
-            (run, text_digest(p.text), p.answers, p.proposer, *_fields(setting), roofline)
-            for p in found
+            (
+                run,
+                text_digest(f"{step} {i.key}"),
+                i.answers,
+                i.proposer,
+                *_fields(setting),
+                roofline,
+            )
+            for i in found
         ]
         self._write("INSERT OR IGNORE INTO proposed VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
@@ -170,14 +179,12 @@ class Recorder:
         self._setting = setting
         self._evaluations: dict[int, Evaluation] = {}
 
-    def expand(
-        self, expand: Callable[[View, int], Sequence[Proposal]]
-    ) -> Callable[[View, int], Sequence[Proposal]]:
-        """``expand`` whose proposals are remembered."""
+    def expand(self, expand: Callable[[View, int], Ideas]) -> Callable[[View, int], Ideas]:
+        """``expand`` whose ideas are remembered."""
 
-        def recorded(view: View, count: int) -> Sequence[Proposal]:
+        def recorded(view: View, count: int) -> Ideas:
             found = expand(view, count)
-            self._experience.propose(self._run, self._setting, view, found)
+            self._experience.propose(self._run, self._setting, view, found.ideas)
             return found
 
         return recorded

@@ -1,10 +1,10 @@
 """The run's journal: one JSON line a fact, appended and flushed before the search sees it.
 
 The first line says what run it is, and what earlier runs had taught when it began; an ``expansion``
-line keeps what the proposers said of a node, an ``evaluation`` line what became of a candidate. To
-resume is to run the same search again with
-this memory: what stands in the journal is not asked or evaluated a second time, so only what was in
-flight at the end is repeated. Texts, digests and figures only; never pickles.
+line keeps what the proposers said of a node, a ``made`` line the text that an idea became, an
+``evaluated`` line what became of a candidate. To resume is to run the same search again with this
+memory: what stands in the journal is not asked, made or evaluated a second time, so only what was
+in flight at the end is repeated. Texts, digests and figures only; never pickles.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,9 +24,11 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
+from optiml_magic.model.idea import Idea, Ideas, Make
+from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
 
-SCHEMA = 3
+SCHEMA = 4
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class RunHeader:
     batch: int
     proposers: tuple[str, ...]
     plugins: tuple[str, ...]  # of other packages, with their versions
+    exact: bool  # whether every bit of the outputs must stay
     options_digest: str  # of how it is compiled: flags, and the headers that the program reaches
 
     def differences(self, other: RunHeader) -> tuple[str, ...]:
@@ -57,12 +61,30 @@ class RunHeader:
 
 
 @dataclass(frozen=True)
+class Noted:
+    """An idea as it was given; the text of its proposal is "" where it was still to be made."""
+
+    key: str
+    proposal: Proposal
+
+
+@dataclass(frozen=True)
 class Expansion:
     """What the proposers answered, the ``call``-th time they were asked about a candidate."""
 
     candidate: int
     call: int
-    proposals: tuple[Proposal, ...]
+    ideas: tuple[Noted, ...]
+    refused: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What an idea for a candidate became when the search came to it."""
+
+    candidate: int
+    key: str
+    made: str | Refusal
 
 
 @dataclass(frozen=True)
@@ -78,6 +100,7 @@ class _Line:
     header: RunHeader | None = None
     hit_rates: HitRates | None = None
     expansion: Expansion | None = None
+    made: Made | None = None
     evaluated: Evaluated | None = None
 
 
@@ -90,6 +113,7 @@ class Journal:
         self.run = next((x.header.run for x in lines if x.header), "")
         self.hit_rates = next((x.hit_rates for x in lines if x.hit_rates), NO_EXPERIENCE)
         self._expansions = {(e.candidate, e.call): e for e in (x.expansion for x in lines) if e}
+        self._made = {(m.candidate, m.key): m.made for m in (x.made for x in lines) if m}
         self._evaluations = {
             (e.evaluation.candidate, e.digest): e.evaluation
             for e in (x.evaluated for x in lines)
@@ -144,21 +168,44 @@ class Journal:
         self._file.close()
 
     def remember_expand(
-        self, expand: Callable[[View, int], Sequence[Proposal]]
-    ) -> Callable[[View, int], Sequence[Proposal]]:
-        """``expand`` that answers from the journal where it can, and writes what is new."""
+        self,
+        expand: Callable[[View, int], Ideas],
+        again: Callable[[View, int], Ideas],
+    ) -> Callable[[View, int], Ideas]:
+        """``expand`` that answers from the journal where it can, and writes what is new.
 
-        def remembered(view: View, count: int) -> Sequence[Proposal]:
+        ``again`` is asked of a node whose answer stands in the journal, once an idea's turn comes
+        whose text does not: it leaves out proposers whose texts are always there.
+        """
+
+        def remembered(view: View, count: int) -> Ideas:
             number = view.step.candidate.number
             call = self._calls[number] = self._calls.get(number, -1) + 1
             known = self._expansions.get((number, call))
-            if known is not None:
-                return known.proposals
-            proposals = tuple(expand(view, count))
-            self._append(_Line(expansion=Expansion(number, call, proposals)))
-            return proposals
+            if known is None:
+                found = expand(view, count)
+                noted = tuple(Noted(i.key, i.proposal(i.text or "")) for i in found.ideas)
+                self._append(_Line(expansion=Expansion(number, call, noted, found.refused)))
+                ideas = tuple(self._lasting(number, idea) for idea in found.ideas)
+                return Ideas(ideas, found.refused)
+            makes = cache(lambda: {i.key: i.make for i in again(view, count).ideas})
+            ideas = tuple(self._lasting(number, _restored(one, makes)) for one in known.ideas)
+            return Ideas(ideas, known.refused)
 
         return remembered
+
+    def _lasting(self, number: int, idea: Idea) -> Idea:
+        """The idea, whose text is written down when it is made and never made again."""
+        if idea.text is not None:
+            return idea
+        return replace(idea, make=partial(self._make, number, idea.key, idea.make))
+
+    def _make(self, number: int, key: str, make: Make) -> str | Refusal:
+        known = self._made.get((number, key))
+        if known is None:
+            known = self._made[number, key] = make()
+            self._append(_Line(made=Made(number, key, known)))
+        return known
 
     def remember_evaluate(
         self,
@@ -189,6 +236,17 @@ class Journal:
         self._file.write(to_json(_Line, line).encode() + b"\n")
         with contextlib.suppress(OSError):  # not every file system can
             os.fsync(self._file.fileno())
+
+
+def _restored(noted: Noted, makes: Callable[[], Mapping[str, Make]]) -> Idea:
+    told = noted.proposal
+
+    def make() -> str | Refusal:
+        found = makes().get(noted.key)
+        return found() if found else Refusal(told.proposer, "it no longer has this idea")
+
+    idea = Idea.of(told)
+    return replace(idea, key=noted.key, make=idea.make if told.text else make)
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -37,6 +37,7 @@ from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.hit_rates import HitRates
+from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.plugins import Plugins, load
 from optiml_magic.problem import Problem, prepare
@@ -44,7 +45,7 @@ from optiml_magic.profilers.base import Profiler
 from optiml_magic.profilers.emulated import EmulatedProfiler
 from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.proposers.base import Proposer
-from optiml_magic.proposers.mixture import mixed
+from optiml_magic.proposers.mixture import informed, mixed
 from optiml_magic.proposers.model import language_model, notes_of
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
@@ -59,7 +60,8 @@ from optiml_magic.source.program import parse_program
 from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
 from optiml_magic.verifiers.sanitizer import SanitizerInspector
 
-Progress = Callable[[Step], None]
+Progress = Callable[[Step, Refused], None]
+"""Called with each step, and with what the proposers would not do so far."""
 _GPU_BATCH = 8  # what one ncu process counts; the emulated device counts by itself
 _FINALISTS = 3
 
@@ -169,7 +171,7 @@ def optimize(
     settings: Settings,
     *,
     resume: Path | None = None,
-    progress: Progress = lambda _: None,
+    progress: Progress = lambda *_: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Result:
     """Search for a faster program; the best is verified, and never worse than the input."""
@@ -182,7 +184,7 @@ def optimize(
         language_model(chosen, settings) as model,
         _experience(settings) as experience,
     ):
-        rules = RuleProposer((*REWRITES, *members.plugins.rules))
+        rules = RuleProposer((*REWRITES, *members.plugins.rules), exact=settings.exact)
         proposers: tuple[Proposer, ...] = (rules, *([model] if model else []))
         header = _header(problem, members, settings, proposers)
         path = resume or settings.runs / f"{header.run}.jsonl"
@@ -190,17 +192,19 @@ def optimize(
         learned = HitRates(experience.tallies(setting))
         journal = Journal.resume(path, header) if resume else Journal.create(path, header, learned)
         try:
-            evaluator = Evaluator(problem, members.tools, hit_rates=journal.hit_rates)
+            evaluator = Evaluator(
+                problem, members.tools, hit_rates=journal.hit_rates, exact=settings.exact
+            )
             recorder = Recorder(experience, journal.run, setting)
             root = Proposal(problem.program.text, "the input kernel", "user", prior=1.0)
             propose = partial(mixed, proposers, hit_rates=journal.hit_rates)
-            expand = recorder.expand(journal.remember_expand(propose))
-            search = Mcts(root, expand, seed=settings.seed)
+            expand = recorder.expand(journal.remember_expand(propose, partial(mixed, (rules,))))
+            search = Mcts(root, informed(expand, evaluator.facts), seed=settings.seed)
             evaluate = journal.remember_evaluate(evaluator, evaluator.remember)
             evaluate = recorder.evaluate(evaluate)
             trajectory = run(
                 search,
-                partial(_reporting, evaluate, progress),
+                partial(_reporting, evaluate, progress, search),
                 Budget(settings.budget, settings.seconds),
                 batch=_batch(members),
                 stop=stop,
@@ -220,6 +224,7 @@ def optimize(
         wall_seconds=time.monotonic() - began,
         journal=path,
         model=chosen.reason,
+        exact=settings.exact,
     )
     return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))
 
@@ -257,7 +262,7 @@ def evaluate_once(
     extent: Extent = "all" if hazards else "oracle"
     asked = {"machine": counters, "counters": counters}
     with session(settings, cases, task=task, extent=extent, **asked) as members:
-        evaluator = Evaluator(problem, members.tools, thorough=True)
+        evaluator = Evaluator(problem, members.tools, thorough=True, exact=settings.exact)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (evaluation,) = evaluator([root])
         answered = task.reference is not None or evaluation.verdict.passed
@@ -355,11 +360,13 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
 def _reporting(
     evaluate: Callable[[Sequence[Candidate]], Sequence[Evaluation]],
     progress: Progress,
+    search: Mcts,
     candidates: Sequence[Candidate],
 ) -> Sequence[Evaluation]:
     evaluations = evaluate(candidates)
+    refused = search.refused
     for candidate, evaluation in zip(candidates, evaluations, strict=True):
-        progress(Step(candidate, evaluation))
+        progress(Step(candidate, evaluation), refused)
     return evaluations
 
 
@@ -381,5 +388,6 @@ def _header(
         batch=_batch(members),
         proposers=tuple(proposer.name for proposer in proposers),
         plugins=members.plugins.names,
+        exact=settings.exact,
         options_digest=options_digest(members.tools.options, problem.program.text),
     )

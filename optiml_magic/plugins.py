@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
@@ -19,7 +20,10 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.finding import Finding, RooflineClass
+from optiml_magic.model.idea import Idea
 from optiml_magic.model.measurement import Measurement, Metric, Missing
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.view import View
 from optiml_magic.profilers.base import AddedProfiler
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rewrites.base import Rewrite
@@ -71,19 +75,14 @@ class _Guard:
         said = f"{type(why).__name__}: {why}" if isinstance(why, BaseException) else str(why)
         self._notes[f"{self.place} is left out: {' '.join(said.split())[:300]}"] = None
 
-    def kept(
-        self,
-        kind: type[M],
-        make: Callable[[], Iterator[Any]],
-        flaw: Callable[[M], str] = lambda _: "",
-    ) -> list[M]:
-        """What a plug-in gave, as far as it is of its kind and whole; nothing where it raised."""
+    def kept(self, make: Callable[[], Iterator[Any]], flaw: Callable[[Any], str]) -> list[Any]:
+        """What a plug-in gave, as far as it has no flaw; nothing where it raised."""
         try:
             found = list(make())
         except (Exception, SystemExit) as why:  # noqa: BLE001  # foreign code
             self.left_out(why)
             return []
-        flaws = [_unlike(kind, one) or flaw(one) for one in found]
+        flaws = [flaw(one) for one in found]
         for said in filter(None, flaws):
             self.left_out(said)
         return [one for one, said in zip(found, flaws, strict=True) if not said]
@@ -100,9 +99,8 @@ class _GuardedTool:
     def diagnose(self, subject: Subject) -> Iterator[Finding]:
         lines = len(subject.program.text.splitlines())
         yield from self._guard.kept(
-            Finding,
             lambda: self._tool.diagnose(subject),
-            lambda finding: _flaw(finding, self.name, lines),
+            lambda found: _unlike(Finding, found) or _flaw(found, self.name, lines),
         )
 
 
@@ -112,12 +110,28 @@ class _GuardedRule:
         self._rule = rule
         self._guard = guard
 
-    def propose(self, program: Program, findings: Sequence[Finding]) -> Iterator[Proposal]:
-        yield from self._guard.kept(
-            Proposal,
-            lambda: self._rule.propose(program, findings),
-            lambda found: "" if 0 < found.prior <= 1 else f"its prior is {found.prior}",
-        )
+    def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
+        for found in self._guard.kept(
+            lambda: self._rule.propose(program, view),
+            lambda found: _unlike(Refusal, found) if isinstance(found, Refusal) else _odd(found),
+        ):
+            if isinstance(found, Refusal) or found.text is not None:
+                yield found
+            else:
+                yield replace(found, make=partial(self._made, found))
+
+    def _made(self, idea: Idea) -> str | Refusal:
+        """The text, or a refusal in its place where the rule breaks."""
+        try:
+            made: Any = idea.make()
+        except (Exception, SystemExit) as why:  # noqa: BLE001  # foreign code
+            self._guard.left_out(why)
+        else:
+            flaw = "" if isinstance(made, str) else _unlike(Refusal, made)
+            if not flaw:
+                return made  # type: ignore[no-any-return]
+            self._guard.left_out(flaw)
+        return Refusal(self.name, "the rule failed")
 
 
 class _GuardedProfiler:
@@ -137,7 +151,7 @@ class _GuardedProfiler:
             found = answer if isinstance(answer, Missing) else None
             yield from () if found else answer
 
-        metrics = self._guard.kept(Metric, asked)
+        metrics = self._guard.kept(asked, lambda metric: _unlike(Metric, metric))
         return found or metrics
 
 
@@ -152,6 +166,16 @@ def _unlike(kind: type[M], one: object) -> str:
     except ValueError as why:
         return f"its {kind.__name__}: {why}"
     return "" if whole else f"its {kind.__name__} has fields of another kind"
+
+
+def _odd(idea: object) -> str:
+    """Why something is no idea that can be ranked and tried."""
+    if not isinstance(idea, Idea):
+        return _unlike(Idea, idea)
+    if not idea.key or not isinstance(idea.key, str) or not callable(idea.make):
+        return "its Idea has no key or no make"
+    flaw = _unlike(Proposal, idea.proposal(idea.text or "")).replace("Proposal", "Idea")
+    return flaw or ("" if 0 < idea.prior <= 1 else f"its prior is {idea.prior}")
 
 
 def _flaw(finding: Finding, tool: str, lines: int) -> str:

@@ -16,9 +16,12 @@ from optiml_magic.model.build import Build, CompileFailure, Diagnostic
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.problem import Instance, Problem
+from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.program import Program, parse_program
+from optiml_magic.verifiers.branches import only_where
+from optiml_magic.verifiers.compiled import Compiled
 from optiml_magic.verifiers.identity import identity
-from optiml_magic.verifiers.trials import Compiled, Trials
+from optiml_magic.verifiers.trials import Trials
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,12 @@ class Bound:
     def plan(self, values: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> LaunchPlan:
         """Its launches on these values; UsageError where it does not fit."""
         return binding.plan(self.program, self.interface, self.build, values, shapes, self.chip)
+
+    def running(
+        self, values: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
+    ) -> tuple[LaunchDirective, ...]:
+        """The directive behind each launch of that plan."""
+        return binding.planned(self.program, self.interface, values, shapes, self.chip)
 
 
 def compiled(
@@ -68,6 +77,7 @@ class Prepared:
     plans: tuple[tuple[Instance, LaunchPlan], ...]
     identity: str
     notes: tuple[str, ...] = ()
+    only_where: tuple[str, ...] = ()  # it requires of the sizes, and the input kernel does not
 
     @property
     def build(self) -> Build:
@@ -114,16 +124,22 @@ class Preparation:
             return _invalid(bound)
         if isinstance(bound, CompileFailure):
             return self._refused(bound)
-        runnable = Compiled(bound.build, lambda i: bound.plan(i.values, i.shapes))
+        runnable = Compiled(
+            program, bound.build, lambda i: bound.plan(i.values, i.shapes), bound.running
+        )
         try:
             given = [(i, runnable.plan(i)) for i in instances]
             learned, skipped = self._trials.plans(runnable)
+            verified = [i for i, _ in (*given, *learned) if i.verified]
+            sides, notes = self._trials.sides(runnable, verified)
         except UsageError as unfit:
             return _invalid(unfit)
-        plans = (*given, *learned)
-        notes = (f"its `require` leaves {skipped} other sets of inputs out",) if skipped else ()
+        plans = (*given, *learned, *sides)
+        if skipped:
+            notes = (f"its `require` leaves {skipped} other sets of inputs out", *notes)
         same = identity(self._problem, runnable, [plan for _, plan in plans])
-        return Prepared(runnable, plans, same, notes)
+        narrower = only_where(program, self._problem.program)
+        return Prepared(runnable, plans, same, notes, narrower)
 
     def _refused(self, failure: CompileFailure) -> Verdict:
         first = failure.errors[0]

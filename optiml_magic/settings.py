@@ -31,6 +31,7 @@ class Settings:
     instructions: int = 20_000_000_000  # OPTIML_INSTRUCTIONS: per emulated launch
     count_instructions: int = 5_000_000_000  # OPTIML_COUNT_INSTRUCTIONS: larger ones are sampled
     std: str = "c++17"  # OPTIML_STD: the language standard
+    exact: bool = False  # OPTIML_EXACT: 1 or 0, every bit of the outputs as the input kernel has it
     fast_math: bool = False  # OPTIML_FAST_MATH: 1 or 0
     compiler: str = "nvrtc"  # OPTIML_COMPILER: nvrtc or nvcc
     nvcc_args: str = ""  # OPTIML_NVCC_ARGS: more arguments for nvcc, as a shell would split them

@@ -20,7 +20,7 @@ import math
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,15 @@ from workloads import NAMES, task
 from optiml_magic.devices.choice import choose
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.evaluation import Evaluation, Step
 from optiml_magic.model.finding import Action, Finding
 from optiml_magic.model.hit_rates import GAIN
+from optiml_magic.model.view import View
 from optiml_magic.optimize import session
 from optiml_magic.problem import prepare
 from optiml_magic.proposers.rewrites import REWRITES
+from optiml_magic.proposers.rules import RuleProposer
 from optiml_magic.settings import Settings, resolve
-from optiml_magic.source.program import Program, parse_program
 
 MOST_VARIANTS = 6  # of one action, those of the highest prior
 BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
@@ -83,17 +84,16 @@ def facts(name: str, settings: Settings) -> list[Row]:
     asked = task(name, emulated=choose(settings.device).is_emulated)
     problem = prepare(asked, seeds=settings.verify_seeds)
     cases = [instance.case for instance in problem.instances]
-    program = parse_program(problem.program.text)
     rows: list[Row] = []
     with session(settings, cases, task=asked) as members:
         evaluator = Evaluator(problem, members.tools)
-        root = Candidate(0, None, Proposal(program.text, "the input kernel", "user"))
+        root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (before,) = evaluator([root])
         device = members.choice.name
         if before.measurement is None or not before.verdict.passed:
             failed = {"task": name, "device": device, "failed": before.verdict.summary}
             return [{"what": "task", **failed}]
-        advices = [advised(program, finding) for finding in before.findings]
+        advices = [advised(Step(root, before), finding) for finding in before.findings]
         candidates = [
             Candidate(number, 0, proposal)
             for number, proposal in enumerate((p for a in advices for p in a.proposals), start=1)
@@ -117,15 +117,19 @@ def facts(name: str, settings: Settings) -> list[Row]:
     return rows
 
 
-def advised(program: Program, finding: Finding) -> Advice:
+def advised(step: Step, finding: Finding) -> Advice:
     """The rules see this finding alone, so that what they promise is what it says."""
+    alone = replace(step, evaluation=replace(step.evaluation, findings=(finding,)))
+    told = View(alone, alone)
     for action in finding.actions:
         for rule in REWRITES:
             if rule.name != action.rewrite:
                 continue
-            found = sorted(rule.propose(program, [finding]), key=lambda p: -p.prior)
-            if found:
-                return Advice(finding, action, found[:MOST_VARIANTS])
+            found = RuleProposer([rule]).propose(told, MOST_VARIANTS).ideas
+            made = [(idea, idea.make()) for idea in found[:MOST_VARIANTS]]
+            edits = [idea.proposal(text) for idea, text in made if isinstance(text, str)]
+            if edits:
+                return Advice(finding, action, edits)
     return Advice(finding)
 
 

@@ -15,7 +15,7 @@ from optiml_magic.binding.interface import (
 )
 from optiml_magic.binding.layout import checked_text, misfit
 from optiml_magic.binding.packing import pack
-from optiml_magic.binding.plan import bound_variables, name_expressions, plan, told
+from optiml_magic.binding.plan import bound_variables, name_expressions, plan, planned, told
 
 __all__ = [
     "BoundBuffer",
@@ -32,6 +32,7 @@ __all__ = [
     "name_expressions",
     "pack",
     "plan",
+    "planned",
     "scalars",
     "told",
 ]

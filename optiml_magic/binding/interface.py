@@ -7,7 +7,7 @@ the parameter, its line and the change to make.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from optiml_magic.kernels.unit import Unit, lift_program
 from optiml_magic.kernels.variables import DeviceVariable, device_variables
 from optiml_magic.model.dtypes import BFLOAT16, DType, title
 from optiml_magic.model.task import Task
-from optiml_magic.source.directives import LaunchDirective, RepeatDirective
+from optiml_magic.source.directives import LaunchDirective, RepeatDirective, grouped
 from optiml_magic.source.expressions import Expression, nearest, parse_expression
 from optiml_magic.source.program import Program
 
@@ -103,7 +103,8 @@ def expressions(program: Program, found: Interface) -> tuple[Expression, ...]:
         if launch.repeat and not any(launch.repeat is known for known in seen):
             seen.append(launch.repeat)
             read.append(launch.repeat.count)
-        read += [*launch.grid, *launch.block, *([launch.shared] if launch.shared else [])]
+        read += [e for e in (launch.condition, launch.shared) if e is not None]
+        read += [*launch.grid, *launch.block]
         read += [e for p, e in pairs(launch, kernel) if not p.pointer and e.name is None]
     return tuple(read)
 
@@ -142,24 +143,26 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
             structs[expression.text] = struct_dtype(unit, parameter, expression.text, known)
         if not parameter.pointer:
             scalars.update(dict.fromkeys(sorted(expression.names - given)))
-    for parameter, name in _uses(launches):
-        if name in temporary:
-            continue
-        role = _role(parameter, name, task, set_before, values)
-        earlier = buffers.get(name)
-        if earlier is not None and earlier.role != role:
-            # A later launch reads what an earlier one wrote, or the other way round.
-            role = earlier.role if earlier.role == "output" else "inout"
-        if role == "output":
-            set_before.add(name)
-        dtype = element_dtype(parameter)
-        buffers[name] = BoundBuffer(
-            name,
-            role,
-            structs[name] if dtype is None else dtype,
-            parameter.lanes,
-            parameter.line,
-        )
+    for step in _uses(launches):
+        ends = []
+        for uses in step:
+            seen, before = dict(buffers), set(set_before)
+            for parameter, name in uses:
+                if name in temporary:
+                    continue
+                role = _role(parameter, name, task, before, values)
+                earlier = seen.get(name)
+                if earlier is not None and earlier.role != role:
+                    # A later launch reads what an earlier one wrote, or the other way round.
+                    role = earlier.role if earlier.role == "output" else "inout"
+                if role == "output":
+                    before.add(name)
+                dtype = element_dtype(parameter)
+                dtype = structs[name] if dtype is None else dtype
+                seen[name] = BoundBuffer(name, role, dtype, parameter.lanes, parameter.line)
+            ends.append((seen, before))
+        buffers = _joined([seen for seen, _ in ends])
+        set_before = set.intersection(*(before for _, before in ends))
     for variable in _filled(program, task, values):
         buffers.setdefault(variable.name, variable)
         if variable.dtype.names is not None:
@@ -212,8 +215,24 @@ def check_own_names(
             )
 
 
-def _uses(known: Sequence[tuple[LaunchDirective, Kernel]]) -> Iterator[tuple[Parameter, str]]:
-    """The buffers that each launch is given, in order; a round that swaps comes again, swapped."""
+def _joined(ends: Sequence[dict[str, BoundBuffer]]) -> dict[str, BoundBuffer]:
+    """What is known of each buffer after the launches of a dispatch, of which one ran."""
+    joined: dict[str, BoundBuffer] = {}
+    for name in dict.fromkeys(name for end in ends for name in end):
+        found = [end[name] for end in ends if name in end]
+        roles = {bound.role for bound in found}
+        narrowest = min(found, key=lambda bound: bound.lanes)
+        joined[name] = narrowest if len(roles) == 1 else replace(narrowest, role="inout")
+    return joined
+
+
+def _uses(
+    known: Sequence[tuple[LaunchDirective, Kernel]],
+) -> Iterator[list[list[tuple[Parameter, str]]]]:
+    """The buffers that each launch of each step is given; a round that swaps comes again, swapped.
+
+    A step is one launch, or those of a dispatch.
+    """
     for _, group in groupby(known, key=lambda pair: id(pair[0].repeat)):
         launches = list(group)
         repeat = launches[0][0].repeat
@@ -226,10 +245,11 @@ def _uses(known: Sequence[tuple[LaunchDirective, Kernel]]) -> Iterator[tuple[Par
                 line=repeat.line if repeat else None,
             )
         for _ in range(len(repeat.swaps) + 1 if repeat else 1):
-            for launch, kernel in launches:
-                for parameter, expression in pairs(launch, kernel):
-                    if parameter.pointer:
-                        yield parameter, names.get(expression.text, expression.text)
+            for step in grouped(launches, lambda pair: pair[0]):
+                yield [
+                    [(p, names.get(e.text, e.text)) for p, e in pairs(x, k) if p.pointer]
+                    for x, k in step
+                ]
             for one, two in repeat.swaps if repeat else ():
                 names[one], names[two] = names.get(two, two), names.get(one, one)
 

@@ -52,7 +52,7 @@ def plan(
     shapes: Shapes,
     chip: Chip,
 ) -> LaunchPlan:
-    """The launches of a candidate with every size resolved.
+    """The launches of a candidate with every size resolved; of a dispatch the one that runs.
 
     Args:
         program: a concrete program; its buffers and scalars must be those of the interface.
@@ -82,9 +82,9 @@ def plan(
     known: dict[str, BoundBuffer | Scratch] = {**buffers, **{s.name: s for s in scratch}}
     own = {name: value for name, value in values.items() if name not in program.values}
     env = _Environment(own, integers, shapes, chip, known, found.structs)
-    launches = [
-        _launch(x, kernel, build.names, env) for x, kernel in launched(program, found.defines)
-    ]
+    kernels = {x.start: kernel for x, kernel in launched(program, found.defines)}
+    running = _running(program, integers, shapes)
+    launches = [_launch(x, kernels[x.start], build.names, env) for x in running]
     zeros = tuple(d.buffer for d in program.zeros)
     for name, line in [(d.buffer, d.line) for d in (*program.zeros, *program.inits)]:  # type: ignore[attr-defined]
         if name not in known:
@@ -104,11 +104,32 @@ def plan(
         (d.buffer, repr(float(d.value))) for d in program.inits if not isinstance(d.value, str)
     )
     zeroed = sum(_bytes(known[name], shapes) for name in zeros)
-    for directive, launch in zip(program.launches, launches, strict=True):
+    for directive, launch in zip(running, launches, strict=True):
         _check_registers(directive, launch, build, chip)
-    rounds = tuple(_repeated(program, launches, integers, shapes))
+    rounds = tuple(
+        _renamed(launches[at], names) for at, names in _repeated(running, integers, shapes)
+    )
     variables = tuple(_variables(program, found, build, shapes))
     return LaunchPlan(rounds, scratch, zeros, fills, zeroed, variables)
+
+
+def planned(
+    program: Program, found: Interface, values: Mapping[str, Any], shapes: Shapes, chip: Chip
+) -> tuple[LaunchDirective, ...]:
+    """The directive behind each launch of the plan on these values, in order."""
+    integers = {**found.constants, **_integers(values, program, chip)}
+    running = _running(program, integers, shapes)
+    return tuple(running[at] for at, _ in _repeated(running, integers, shapes))
+
+
+def _running(
+    program: Program, integers: Mapping[str, int], shapes: Shapes
+) -> list[LaunchDirective]:
+    """The launches that run on these values, each once: of a dispatch the first that may."""
+    return [
+        next(x for x in step if x.condition is None or x.condition.evaluate(integers, shapes))
+        for step in program.alternatives
+    ]
 
 
 def _variables(
@@ -309,18 +330,18 @@ def _check_registers(directive: LaunchDirective, launch: Launch, build: Build, c
 
 
 def _repeated(
-    program: Program, launches: Sequence[Launch], integers: Mapping[str, int], shapes: Shapes
-) -> Iterator[Launch]:
-    """The launches in order, rounds of ``repeat`` written out with their buffers swapped."""
+    running: Sequence[LaunchDirective], integers: Mapping[str, int], shapes: Shapes
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """The place of each launch in order, rounds of ``repeat`` written out with what is swapped."""
     at = 0
-    while at < len(launches):
-        repeat = program.launches[at].repeat
+    while at < len(running):
+        repeat = running[at].repeat
         if repeat is None:
-            yield launches[at]
+            yield at, {}
             at += 1
             continue
         end = at
-        while end < len(launches) and program.launches[end].repeat is repeat:
+        while end < len(running) and running[end].repeat is repeat:
             end += 1
         rounds = repeat.count.evaluate(integers, shapes)
         if not 0 <= rounds <= _MOST_ROUNDS:
@@ -331,7 +352,7 @@ def _repeated(
             )
         names: dict[str, str] = {}
         for _ in range(rounds):
-            yield from (_renamed(launch, names) for launch in launches[at:end])
+            yield from ((place, dict(names)) for place in range(at, end))
             for one, two in repeat.swaps:
                 names[one], names[two] = names.get(two, two), names.get(one, one)
         at = end

@@ -203,6 +203,10 @@ def _searching(command: argparse.ArgumentParser) -> None:
         "--no-experience", dest="experience", action="store_false", default=None,
         help="neither learn from earlier runs nor add to what they learned",
     )  # fmt: skip
+    command.add_argument(
+        "--exact", action="store_true", default=None,
+        help="keep every bit of the outputs: no edit that changes the arithmetic",
+    )  # fmt: skip
     command.add_argument("--resume", metavar="JOURNAL", help="go on with this run")
 
 

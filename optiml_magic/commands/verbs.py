@@ -14,6 +14,7 @@ from optiml_magic.commands.views import AnnotateView, CheckView, ExperienceView,
 from optiml_magic.errors import KernelFailed, UsageError
 from optiml_magic.experience import Experience
 from optiml_magic.model.evaluation import Step
+from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.optimize import evaluate_once, run_once
@@ -23,7 +24,7 @@ from optiml_magic.settings import Settings, resolve
 
 _SETTINGS = (
     "device", "llm", "llm_url", "budget", "seconds", "seed", "verify_seeds", "run_seconds",
-    "std", "fast_math", "compiler", "nvcc_args", "experience", "energy",
+    "std", "fast_math", "compiler", "nvcc_args", "experience", "energy", "exact",
 )  # fmt: skip
 
 
@@ -36,7 +37,7 @@ def optimize(
     task: Task,
     options: argparse.Namespace,
     *,
-    progress: Callable[[Step], None] = lambda _: None,
+    progress: Callable[[Step, Refused], None] = lambda *_: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Result:
     """Search; the result may say that nothing better was found."""

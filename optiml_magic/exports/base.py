@@ -22,7 +22,7 @@ from optiml_magic.kernels.signature import Kernel, Parameter
 from optiml_magic.kernels.unit import lift
 from optiml_magic.kernels.variables import DeviceVariable
 from optiml_magic.model.dtypes import DType
-from optiml_magic.source.directives import LaunchDirective, RepeatDirective
+from optiml_magic.source.directives import LaunchDirective, RepeatDirective, grouped
 from optiml_magic.source.expressions import Binary, Choice, Expression, Node, Unary
 from optiml_magic.source.expressions import Call as CallNode
 from optiml_magic.source.grammar import HEAD
@@ -55,13 +55,21 @@ class Step:
         """The name expression: a kernel, or an instance of a template."""
         return self.directive.kernel or self.kernel.name
 
+    @property
+    def bare_name(self) -> str:
+        """The kernel's name without its namespace."""
+        return self.kernel.name.rpartition("::")[2]
+
 
 @dataclass(frozen=True)
 class Round:
-    """Launches in order, once, or as often as ``repeat`` says."""
+    """Launches in order, once, or as often as ``repeat`` says.
+
+    Each place holds one launch, or those of a dispatch: the first whose condition holds runs.
+    """
 
     repeat: RepeatDirective | None
-    steps: tuple[Step, ...]
+    places: tuple[tuple[Step, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -93,19 +101,22 @@ class Exportable:
     def rounds(self) -> tuple[Round, ...]:
         """The launches, those of one ``repeat`` together."""
         found: list[Round] = []
-        for directive, kernel in launched(self.program, self.interface.defines):
-            step = Step(directive, kernel, tuple(pairs(directive, kernel)))
-            repeat = directive.repeat
+        steps = [
+            Step(directive, kernel, tuple(pairs(directive, kernel)))
+            for directive, kernel in launched(self.program, self.interface.defines)
+        ]
+        for place in map(tuple, grouped(steps, lambda step: step.directive)):
+            repeat = place[0].directive.repeat
             if repeat is not None and found and found[-1].repeat is repeat:
-                found[-1] = Round(repeat, (*found[-1].steps, step))
+                found[-1] = Round(repeat, (*found[-1].places, place))
             else:
-                found.append(Round(repeat, (step,)))
+                found.append(Round(repeat, (place,)))
         return tuple(found)
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Every launch in order, each once."""
-        return tuple(step for group in self.rounds for step in group.steps)
+        """Every launch in order, each once, those of a dispatch that do not run as well."""
+        return tuple(step for group in self.rounds for place in group.places for step in place)
 
     @cached_property
     def expressions(self) -> tuple[Expression, ...]:

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 
 from optiml_magic.binding.interface import SM_COUNT
 from optiml_magic.errors import UsageError
-from optiml_magic.exports.base import (
-    Exportable,
-    Names,
-    Round,
-    Step,
-)
+from optiml_magic.exports.base import Exportable, Names
 from optiml_magic.exports.c_expressions import CExpressions
 from optiml_magic.exports.c_types import c_type
+from optiml_magic.exports.cuda_launches import CudaLaunches
 from optiml_magic.exports.device_text import for_nvcc
 from optiml_magic.exports.launcher import HELPERS, LAUNCH
 from optiml_magic.exports.own_variables import namespaces, setting_back
-from optiml_magic.kernels.signature import Parameter
 from optiml_magic.model.dtypes import DType
-from optiml_magic.source.expressions import Expression
 
 _BITS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
-_GRID = (2**31 - 1, 65535, 65535)
-_BLOCK = (1024, 1024, 64)
 
 
 class CudaFileExport:
@@ -54,16 +44,6 @@ class CudaFileExport:
         ]
         comment = "".join(f"// {line.rstrip(chr(92))}\n" for line in head)
         return f"{comment}\n{device.rstrip()}\n\n{host}"
-
-
-@dataclass(frozen=True)
-class _Configured:
-    """The names of a launch's constants; ``values`` has None for a pointer."""
-
-    grid: str
-    block: str
-    shared: str
-    values: tuple[str | None, ...]
 
 
 class _Launcher:
@@ -99,6 +79,9 @@ class _Launcher:
             self._invalid,
             what.words & what.program.values.keys(),
         )
+        types = self._types, self._const, self._scalar_types
+        calls = self._stream, self._status
+        self._launches = CudaLaunches(what, self._spell, self._fresh, *types, *calls)
 
     def prototype(self) -> str:
         """The launcher's signature: buffers, scalars, extents, the stream."""
@@ -175,17 +158,17 @@ class _Launcher:
             yield f"if ({name} < 1) {invalid} = true;"
         rounds = []
         for group in what.rounds:
-            rounds.append((yield from self._planned(group)))  # noqa: PERF401  # it yields
+            rounds.append((yield from self._launches.planned(group)))  # noqa: PERF401  # it yields
         yield f"if ({invalid}) return cudaErrorInvalidValue;"
         yield ""
         for name, count in counts.items():
             kind = self._types[name]
             yield f"{kind}* {name} = nullptr;"
             size = f"{count} * sizeof({kind})"
-            yield self._then(f"cudaMallocAsync((void**)&{name}, {size}, {self._stream})")
+            yield self._launches.then(f"cudaMallocAsync((void**)&{name}, {size}, {self._stream})")
         yield from self._set_before(counts)
-        for group, (repeats, calls) in zip(what.rounds, rounds, strict=True):
-            yield from self._launched(group, repeats, calls)
+        for group, found in zip(what.rounds, rounds, strict=True):
+            yield from self._launches.launched(group, found)
         freed = self._fresh("freed")
         for name in counts:
             yield f"if ({name} != nullptr) {{"
@@ -200,97 +183,35 @@ class _Launcher:
             f"cudaDeviceGetAttribute(&{self._sms}, cudaDevAttrMultiProcessorCount, {device})"
         )
         yield f"int {device} = 0, {self._sms} = 0;"
-        yield self._then(f"cudaGetDevice(&{device})")
-        yield self._then(attribute)
+        yield self._launches.then(f"cudaGetDevice(&{device})")
+        yield self._launches.then(attribute)
         yield f"if ({self._status} != cudaSuccess) return {self._status};"
-
-    def _planned(self, group: Round) -> Generator[str, None, tuple[str, list[_Configured]]]:
-        """The extents of a round as constants, and their names."""
-        count = ""
-        if group.repeat:
-            count = self._fresh("rounds")
-            yield f"const long long {count} = {self._spell.text(group.repeat.count)};"
-            yield f"if ({count} < 0) {self._invalid} = true;"
-        calls = []
-        for step in group.steps:
-            calls.append((yield from self._configured(step)))  # noqa: PERF401  # it yields
-        return count, calls
-
-    def _configured(self, step: Step) -> Generator[str, None, _Configured]:
-        """Grid, block, shared memory and computed arguments of a launch as constants."""
-        directive = step.directive
-        grid, block = self._fresh("grid"), self._fresh("block")
-        yield f"const dim3 {grid}({self._axes(directive.grid, _GRID)});"
-        yield f"const dim3 {block}({self._axes(directive.block, _BLOCK)});"
-        if math.prod(self._what.constants(directive.block) or (1025,)) > 1024:
-            yield f"if ({block}.x * {block}.y * {block}.z > 1024) {self._invalid} = true;"
-        shared = "0"
-        if directive.shared is not None:
-            shared = self._fresh("shared")
-            yield f"const long long {shared} = {self._spell.text(directive.shared)};"
-            yield f"if ({shared} < 0 || {shared} > 2147483647) {self._invalid} = true;"
-        arguments: list[str | None] = []
-        for parameter, expression in step.arguments:
-            if parameter.pointer:
-                arguments.append(None)
-                continue
-            text = self._scalar(parameter, expression)
-            if expression.name is None or text != expression.name:
-                name = self._fresh(parameter.name)
-                yield f"const {parameter.ctype} {name} = {text};"
-                text = name
-            arguments.append(text)
-        return _Configured(grid, block, shared, tuple(arguments))
-
-    def _axes(self, expressions: tuple[Expression, ...], limits: tuple[int, int, int]) -> str:
-        constant = self._what.constants(expressions)
-        if constant and all(1 <= v <= most for v, most in zip(constant, limits, strict=False)):
-            return ", ".join(self._spell.text(e) for e in expressions)
-        call = self._functions["extent"]
-        self._spell.used.add("extent")
-        return ", ".join(
-            f"{call}({self._spell.text(e)}, {limit}, {self._invalid})"
-            for e, limit in zip(expressions, limits, strict=False)
-        )
-
-    def _scalar(self, parameter: Parameter, expression: Expression) -> str:
-        """A by-value argument in its parameter's type; what does not fit is noted."""
-        name, kind = expression.name, np.dtype(parameter.dtype).kind if parameter.dtype else ""
-        if name in self._scalar_types and self._scalar_types[name] == parameter.ctype:
-            return name
-        if name is not None and kind not in ("i", "u"):
-            value = name if name in self._scalar_types else self._spell.text(expression)
-            return f"static_cast<{parameter.ctype}>({value})"
-        if kind in ("i", "u"):
-            self._spell.used.add("fits")
-            spelled = f"(long long){name}" if name in self._scalar_types else ""
-            value = spelled or self._spell.text(expression)
-            return f"{self._functions['fits']}<{parameter.ctype}>({value}, {self._invalid})"
-        return f"static_cast<{parameter.ctype}>({self._spell.text(expression)})"
 
     def _set_before(self, counts: dict[str, str]) -> Iterator[str]:
         """What variables and buffers hold before the launches."""
         stream = self._stream
         if self._what.own:
-            yield self._then(
+            yield self._launches.then(
                 f"{self._functions['launch']}({self._begin}, dim3(1), dim3(256), 0, {stream})"
             )
         for variable, bound in self._what.tables:
             symbol = f"::{variable.name}"
             copy = f"{symbol}, {bound.name}, sizeof({symbol}), 0, cudaMemcpyDefault, {stream}"
-            yield self._then(f"cudaMemcpyToSymbolAsync({copy})")
+            yield self._launches.then(f"cudaMemcpyToSymbolAsync({copy})")
         for directive in self._what.program.inits:
             name, kind = directive.buffer, self._types[directive.buffer]
             count = counts.get(name) or self._extents[name, None]
             if isinstance(directive.value, str):
                 sizes = f"{count} * sizeof({kind}), cudaMemcpyDeviceToDevice"
-                yield self._then(f"cudaMemcpyAsync({name}, {directive.value}, {sizes}, {stream})")
+                yield self._launches.then(
+                    f"cudaMemcpyAsync({name}, {directive.value}, {sizes}, {stream})"
+                )
             else:
                 yield from self._fill(name, count, directive.value)
         for zero in self._what.program.zeros:
             name = zero.buffer
             count = counts.get(name) or self._extents[name, None]
-            yield self._then(
+            yield self._launches.then(
                 f"cudaMemsetAsync({name}, 0, {count} * sizeof({self._types[name]}), {stream})"
             )
 
@@ -306,7 +227,7 @@ class _Launcher:
         bits = int.from_bytes(element.tobytes(), "little")
         if bits == 0:
             size = f"{count} * sizeof({self._types[name]})"
-            yield self._then(f"cudaMemsetAsync({name}, 0, {size}, {self._stream})")
+            yield self._launches.then(f"cudaMemsetAsync({name}, 0, {size}, {self._stream})")
             return
         self._spell.used.add("fill")
         kind = _BITS[element.itemsize]
@@ -314,44 +235,9 @@ class _Launcher:
         arguments = f"({kind}*){name}, {count}, ({kind}){bits:#x}ULL /* {value} */"
         fill = f"{self._functions['fill']}<{kind}>"
         yield f"if ({count} > 0)"
-        yield "    " + self._then(
+        yield "    " + self._launches.then(
             f"{call}({fill}, dim3(1024), dim3(256), 0, {self._stream}, {arguments})"
         )
-
-    def _launched(self, group: Round, count: str, calls: list[_Configured]) -> Iterator[str]:
-        if group.repeat is None:
-            for step, call in zip(group.steps, calls, strict=True):
-                yield self._then(self._call(step, call, {}))
-            return
-        swapped = {name: self._fresh(name) for name in dict.fromkeys(sum(group.repeat.swaps, ()))}
-        index = self._fresh("round")
-        for name, local in swapped.items():
-            yield f"void* {local} = (void*){name};"
-        ok = f"{self._status} == cudaSuccess"
-        yield f"for (long long {index} = 0; {index} < {count} && {ok}; ++{index}) {{"
-        for step, call in zip(group.steps, calls, strict=True):
-            yield "    " + self._then(self._call(step, call, swapped))
-        for one, two in group.repeat.swaps:
-            yield f"    std::swap({swapped[one]}, {swapped[two]});"
-        yield "}"
-
-    def _call(self, step: Step, call: _Configured, swapped: dict[str, str]) -> str:
-        arguments = [
-            value or self._address(parameter, expression.text, swapped)
-            for (parameter, expression), value in zip(step.arguments, call.values, strict=True)
-        ]
-        first = [step.name, call.grid, call.block, call.shared, self._stream]
-        return f"{self._functions['launch']}({', '.join([*first, *arguments])})"
-
-    def _address(self, parameter: Parameter, name: str, swapped: dict[str, str]) -> str:
-        const = "const " if parameter.const else ""
-        if name in swapped:
-            return f"({const}{parameter.ctype}*){swapped[name]}"
-        fits = self._types[name] == parameter.ctype and (parameter.const or name not in self._const)
-        return name if fits else f"({const}{parameter.ctype}*){name}"
-
-    def _then(self, call: str) -> str:
-        return f"if ({self._status} == cudaSuccess) {self._status} = {call};"
 
     def _pointer(self, name: str) -> str:
         return f"{'const ' if name in self._const else ''}{self._types[name]}* {name}"

@@ -13,8 +13,8 @@ import numpy as np
 from optiml_magic import binding
 from optiml_magic.binding import BoundBuffer
 from optiml_magic.binding.interface import SM_COUNT
-from optiml_magic.errors import UsageError
-from optiml_magic.exports.base import Exportable, Names, Step
+from optiml_magic.exports.base import Exportable, Names
+from optiml_magic.exports.cupy_launches import CupyLaunches
 from optiml_magic.exports.device_text import for_nvrtc
 from optiml_magic.exports.module import FUNCTIONS, NEEDS
 from optiml_magic.exports.output_shapes import specified
@@ -30,9 +30,7 @@ from optiml_magic.exports.python_literals import (
     struct,
     tupled,
 )
-from optiml_magic.kernels.signature import Parameter
 from optiml_magic.model.dtypes import BFLOAT16, widened
-from optiml_magic.source.expressions import Expression
 
 _MOST_NUMBERS = 64  # of a table that is written into the file
 _NEEDS_BFLOAT16 = (
@@ -70,6 +68,7 @@ class _Module:
         self._names = {n: names.fresh(n) for n in dict.fromkeys([*every, *what.scalars, SM_COUNT])}
         self._spell = PythonExpressions(self._names, what.fixed)
         self._used = self._spell.used
+        self._launches = CupyLaunches(what, self._spell, self._fresh, self._names)
         words = Names({*what.words, *what.fixed})
         space = words.fresh(f"{what.identifier}_own")
         self._begin = f"{space}::{words.fresh('begin')}" if what.own else ""
@@ -195,11 +194,7 @@ class _Module:
             yield f"    raise ValueError({quoted(message)})"
         for buffer in self._outputs:
             yield from self._output(buffer)
-        plans = {}
-        for group in what.rounds:
-            for step in group.steps:
-                plans[id(step)] = self._fresh("grid"), self._fresh("block")
-                yield from self._extents(step, *plans[id(step)])
+        yield from self._launches.extents()
         for scratch in what.program.scratch:
             count = self._spell.text(scratch.count)
             self._used.add("_count")
@@ -207,21 +202,7 @@ class _Module:
             yield f"{self._names[scratch.name]} = cp.empty({count}, {dtype_text(scratch.dtype)})"
         yield from self._set_before()
         for group in what.rounds:
-            if group.repeat is None:
-                for step in group.steps:
-                    yield from self._launch(step, *plans[id(step)], self._names)
-                continue
-            swapped = dict.fromkeys(name for pair in group.repeat.swaps for name in pair)
-            local = {**self._names, **{n: self._fresh(self._names[n]) for n in swapped}}
-            for name in swapped:
-                yield f"{local[name]} = {self._names[name]}"
-            self._used.add("_count")
-            yield f'for _ in range(_count("repeat", {self._spell.text(group.repeat.count)}, 0)):'
-            for step in group.steps:
-                lines = self._launch(step, *plans[id(step)], local)
-                yield from (f"    {line}" for line in lines)
-            for one, two in group.repeat.swaps:
-                yield f"    {local[one]}, {local[two]} = {local[two]}, {local[one]}"
+            yield from self._launches.launched(group)
         written = what.interface.named("output", "inout")
         yield f"return {', '.join(self._names[b.name] for b in written)}"
 
@@ -237,7 +218,7 @@ class _Module:
     def _checked(self, buffer: BoundBuffer, name: str, *, copied: bool) -> Iterator[str]:
         self._used.add("_array")
         variable, rank = self._names[name], len(self._what.shapes[buffer.name])
-        lanes = self._lanes(buffer.name)
+        lanes = self._launches.lanes(buffer.name)
         more = f", lanes={lanes}" if lanes > 1 else ""
         call = f"_array({quoted(name)}, {variable}, {dtype_text(buffer.dtype)}, {rank}{more})"
         yield f"{variable} = {call}{'.copy()' if copied else ''}"
@@ -247,12 +228,6 @@ class _Module:
         variable, shape = self._names[bound.name], self._what.shapes[bound.name]
         dtype = struct(bound.dtype) if bound.dtype.names is not None else dtype_text(bound.dtype)
         return f"{variable} = _table({quoted(bound.name)}, {variable}, {dtype}, {shape!r})"
-
-    def _lanes(self, name: str) -> int:
-        """The widest vector through which a launch reaches a buffer."""
-        given = [p.lanes for s in self._what.steps for p, e in s.arguments
-                 if p.pointer and e.text == name]  # fmt: skip
-        return max(given, default=1)
 
     def _scalar(self, name: str) -> Iterator[str]:
         what, variable = self._what, self._names[name]
@@ -334,19 +309,6 @@ class _Module:
             yield from (f"    {line}" for line in self._only_same_shapes(fix))
         return tupled(a or str(e) for a, e in zip(axes, before, strict=True))
 
-    def _extents(self, step: Step, grid: str, block: str) -> Iterator[str]:
-        self._used.add("_launch")
-        for variable, what, parts in (
-            (grid, "grid", step.directive.grid),
-            (block, "block", step.directive.block),
-        ):
-            axes = [self._spell.text(part) for part in parts]
-            if self._what.constants(parts):
-                yield f"{variable} = {tupled([*axes, '1', '1'][:3])}"
-            else:
-                self._used.add("_extents")
-                yield f"{variable} = _extents({quoted(what)}, {', '.join(axes)})"
-
     def _set_before(self) -> Iterator[str]:
         what = self._what
         if what.own:
@@ -368,33 +330,3 @@ class _Module:
                 else:
                     yield f"{name}.fill({literal(element[0])})"
         yield from (f"{self._names[d.buffer]}.fill(0)" for d in what.program.zeros)
-
-    def _launch(self, step: Step, grid: str, block: str, names: dict[str, str]) -> Iterator[str]:
-        arguments = [
-            names[expression.text] if parameter.pointer else self._passed(parameter, expression)
-            for parameter, expression in step.arguments
-        ]
-        directive = step.directive
-        shared = f", {self._spell.text(directive.shared)}" if directive.shared else ""
-        yield f"_launch({quoted(step.name)}, {grid}, {block}, {tupled(arguments)}{shared})"
-
-    def _passed(self, parameter: Parameter, expression: Expression) -> str:
-        """A by-value argument in its parameter's type."""
-        variable = self._spell.text(expression)
-        if parameter.dtype is None or parameter.lanes > 1:
-            value = self._what.values.get(expression.name or "")
-            if not isinstance(value, (np.void, np.ndarray)):
-                raise UsageError(
-                    f"`{parameter.name}` is a {parameter.ctype}, which this export cannot pass",
-                    fix="export a .cu file",
-                )
-            self._used.add("_record")
-            return f"_record({quoted(parameter.name)}, {variable}, {value.nbytes})"
-        dtype = np.dtype(parameter.dtype)
-        if dtype.kind in "iu":
-            self._used.add("_fit")
-            return f"_fit({quoted(parameter.name)}, {variable}, {dtype_text(parameter.dtype)})"
-        if dtype.str == "<f2" or dtype == BFLOAT16:
-            self._used.add("_record")
-            return f"_record({quoted(parameter.name)}, {dtype_text(dtype)}({variable}), 2)"
-        return f"{dtype_text(parameter.dtype)}({variable})"

@@ -32,8 +32,7 @@ class LaunchOverhead:
             share = min(1.0, number * subject.roofs.launch / subject.measured.seconds)
         if number < 2 or share < _SHARE:
             return
-        written = subject.program.launches
-        line = written[min(1, len(written) - 1)].line if written else 0
+        line = subject.launch_line(1)
         yield Finding(
             tool=self.name,
             severity="critical" if share > 0.5 else "warning",

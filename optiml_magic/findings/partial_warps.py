@@ -32,8 +32,7 @@ class PartialWarps:
             if idle < _IDLE or run.launch.blocks < _MANY or kernel in seen:
                 continue
             seen.add(kernel)
-            written = subject.program.launches
-            line = written[min(at, len(written) - 1)].line if written else 0
+            line = subject.launch_line(at)
             yield Finding(
                 tool=self.name,
                 severity="warning" if idle > 0.3 else "note",

@@ -72,6 +72,10 @@ class Subject:
         """The bytes of each array of the task by name."""
         return self.facts.buffers if self.facts is not None else {}
 
+    def launch_line(self, at: int) -> int:
+        """The line of the directive behind that launch of the plan; 0 where nothing is bound."""
+        return self.facts.launches[at].line if self.facts is not None else 0
+
     @property
     def counted_by(self) -> str:
         """The source of the counts by line."""

@@ -60,10 +60,10 @@ class TailEffect:
 
 def _launch(subject: Subject, waves: float) -> tuple[int, int]:
     """The line and the blocks of the launch that has so many waves."""
-    measured, written = subject.measured, subject.program.launches
+    measured = subject.measured
     limits = [measured.get(f"launch__occupancy_limit_{name}") for name in _LIMITS]
     fit = min((x for x in limits if x is not None), default=0.0) * subject.chip.sms
     for at, run in enumerate(subject.runs):
         if run.launch.blocks == round(waves * fit):
-            return written[min(at, len(written) - 1)].line if written else 0, run.launch.blocks
+            return subject.launch_line(at), run.launch.blocks
     return 0, 0

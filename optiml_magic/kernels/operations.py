@@ -81,10 +81,8 @@ class Operations:
         if form.value is not None or form.terms[-1][1] == len(form.terms) == len(form.symbols) == 1:
             return False
         parts = [self.symbols[name] for name in form.symbols]
-        return any(
-            (part.op == "wrap" or part.kind == "select") and (part.high is None or part.high >= _FAR)
-            for part in parts
-        )
+        wrapping = [part for part in parts if part.op == "wrap" or part.kind == "select"]
+        return any(part.high is None or part.high >= _FAR for part in wrapping)
 
     def converted(
         self, form: Polynomial, old: CType, new: CType, path: Sequence[Condition]

@@ -104,8 +104,10 @@ class SharedArrays:
         """Whether the guards of an access and the sizes of a block keep it inside."""
         if extent is None:
             return False
-        most = {f"threadIdx.{AXES[axis]}": int(size) - 1 for axis, size in fixed.items()
-                if size.isdigit() and f"threadIdx.{AXES[axis]}" in self.symbols.table}  # fmt: skip
+        known = {f"threadIdx.{AXES[axis]}": size for axis, size in fixed.items() if size.isdigit()}
+        most: dict[str, int | None] = {
+            name: int(size) - 1 for name, size in known.items() if name in self.symbols.table
+        }
         halved = [self.symbols[name] for name in digit.symbols]
         most |= {s.name: self._greatest(s.arguments[0], fixed) for s in halved if s.op == "power/"}
         facts = [

@@ -16,6 +16,7 @@ from optiml_magic.compilers.options import checked_header
 from optiml_magic.devices.choice import choose
 from optiml_magic.errors import OptimlError, UsageError
 from optiml_magic.model.evaluation import Step
+from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.result import Result
 from optiml_magic.widgets.live import live_view, watched
@@ -109,7 +110,7 @@ class OptimlMagics(Magics):
             in_place=options.background,
         )
 
-        def run(progress: Callable[[Step], None], stop: Callable[[], bool]) -> Result:
+        def run(progress: Callable[[Step, Refused], None], stop: Callable[[], bool]) -> Result:
             result = search(progress, stop)
             verbs.require_passed(result.summary.root.evaluation.verdict)
             self._last = self._namespace[name] = result
@@ -118,7 +119,7 @@ class OptimlMagics(Magics):
         if options.background:
             view.show()
             return Handle(run, name=name)
-        return run(lambda _: None, lambda: False)
+        return run(lambda *_: None, lambda: False)
 
     def _result(self, name: str | None) -> Result:
         found = self._namespace.get(name) if name else self._last

@@ -13,7 +13,8 @@ class Proposal:
     """An edit that a proposer suggests: the whole new program text and why it should be faster.
 
     ``prior`` in (0, 1] orders the proposals of one parent; higher is tried earlier. ``answers`` is
-    the tool whose finding asked for the edit; "" where none did.
+    the tool whose finding asked for the edit; "" where none did. ``arithmetic`` says in words what
+    arithmetic the edit changes, such as "the order of additions".
     """
 
     text: str
@@ -23,6 +24,7 @@ class Proposal:
     hypothesis: Hypothesis | None = None
     prior: float = 0.5
     answers: str = ""
+    arithmetic: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

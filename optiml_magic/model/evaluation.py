@@ -9,7 +9,8 @@ from optiml_magic.model.build import Resources
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.finding import Finding, RooflineClass
 from optiml_magic.model.hypothesis import HypothesisTest, untested
-from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.measurement import Measurement, speedup_interval
+from optiml_magic.model.refusal import Refusal, Refused
 from optiml_magic.model.roofline import Standing
 from optiml_magic.model.verdict import Outcome, Verdict
 
@@ -22,7 +23,8 @@ class Evaluation:
     the number of an earlier candidate with the same identity, whose evidence this repeats.
     ``reward`` lies in [-1, 1]. ``test`` is what became of the proposal's hypothesis, measured
     against the parent; None where it had none. ``seconds_spent`` is the wall time of the
-    evaluation.
+    evaluation. ``only_where`` are the conditions on sizes that it requires and the input kernel
+    does not: it can do less.
     """
 
     candidate: int
@@ -37,14 +39,21 @@ class Evaluation:
     seconds_spent: float = 0.0
     duplicate_of: int | None = None
     test: HypothesisTest | None = None
+    only_where: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Step:
-    """A candidate with its evaluation."""
+    """A candidate with its evaluation, and what the proposers would not do with it so far."""
 
     candidate: Candidate
     evaluation: Evaluation
+    refused: tuple[Refusal, ...] = ()
+
+    @property
+    def general(self) -> bool:
+        """Whether it takes every size that the input kernel takes."""
+        return not self.evaluation.only_where
 
 
 @dataclass(frozen=True)
@@ -66,7 +75,11 @@ class Trajectory:
 
     @property
     def best(self) -> Step:
-        """The fastest verified step; the input kernel wins ties."""
+        """The fastest verified step; the input kernel wins ties.
+
+        One that takes fewer sizes than the input kernel wins only where it is significantly faster
+        than the fastest that takes them all.
+        """
         verified = [
             step
             for step in self.steps
@@ -74,10 +87,15 @@ class Trajectory:
             and step.evaluation.measurement
             and (not self.finalists or step.candidate.number in (0, *self.finalists))
         ]
-        return min(verified, key=_seconds, default=self.root)
+        best = min(verified, key=_seconds, default=self.root)
+        general = min((s for s in verified if s.general), key=_seconds, default=self.root)
+        return best if best.general or _significant(general, best) else general
 
     def fastest(self, count: int) -> list[Step]:
-        """The fastest verified steps beside the input kernel, each program once."""
+        """The fastest verified steps beside the input kernel, each program once.
+
+        The fastest that takes all sizes of the input kernel is among them, as one more if need be.
+        """
         distinct = [
             step
             for step in self.steps[1:]
@@ -85,13 +103,27 @@ class Trajectory:
             and step.evaluation.measurement
             and step.evaluation.duplicate_of is None
         ]
-        return sorted(distinct, key=_seconds)[:count]
+        ranked = sorted(distinct, key=_seconds)
+        fast = ranked[:count]
+        if not any(step.general for step in fast):
+            fast += [step for step in ranked if step.general][:1]
+        return fast
 
     def settled(self, found: Mapping[int, Measurement | Verdict]) -> Trajectory:
         """With what the finalists came to in the end, by number; 0 is the input kernel."""
         steps = tuple(_settled(step, found.get(step.candidate.number)) for step in self.steps)
         finalists = tuple(number for number in found if number)
         return replace(self, steps=steps, finalists=finalists)
+
+    def told(self, refused: Refused) -> Trajectory:
+        """With what was refused on each step so far."""
+        steps = (
+            replace(step, refused=refused[step.candidate.number])
+            if step.candidate.number in refused
+            else step
+            for step in self.steps
+        )
+        return replace(self, steps=tuple(steps))
 
     def lineage(self, step: Step) -> tuple[Step, ...]:
         """The path from the input kernel to ``step``, both included."""
@@ -116,6 +148,11 @@ def _settled(step: Step, found: Measurement | Verdict | None) -> Step:
         conditions=found.conditions,
     )
     return replace(step, evaluation=replace(step.evaluation, measurement=again))
+
+
+def _significant(slow: Step, fast: Step) -> bool:
+    before, after = slow.evaluation.measurement, fast.evaluation.measurement
+    return before is not None and after is not None and speedup_interval(before, after)[1] > 1.0
 
 
 def _seconds(step: Step) -> float:

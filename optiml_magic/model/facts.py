@@ -31,9 +31,13 @@ class ArrayFacts:
 
 @dataclass(frozen=True)
 class LaunchFacts:
-    """One launch: ``arrays`` and ``scalars`` by parameter; grid in blocks, block in threads."""
+    """One launch: ``arrays`` and ``scalars`` by parameter; grid in blocks, block in threads.
 
-    kernel: str  # as a launch directive names it
+    ``kernel`` is as its directive names it, and ``line`` that of the directive.
+    """
+
+    kernel: str
+    line: int
     grid: Dim3
     block: Dim3
     arrays: Mapping[str, ArrayFacts]
@@ -57,6 +61,8 @@ class LaunchFacts:
 class Facts:
     """The launches of one program on one set of inputs; tolerances of the loosest output.
 
+    They are those that run there, in order: of a launch that a dispatch passes over nothing is
+    said, since no size or range of these inputs is one that it works on.
     ``variables`` are the arrays of the module that the task fills, by their names.
     """
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.finding import Finding
+from optiml_magic.model.idea import Idea
 
 GAIN = 1.10  # times faster than the parent, from which an edit is a hit
 MEAN = 0.3  # of the Beta prior: about one edit in three is hoped to be a hit
@@ -72,11 +72,11 @@ class HitRates:
         near = [t for t in found if t.roofline == roofline]
         return smoothed(pooled, sum(t.gained for t in near), sum(t.applied for t in near))
 
-    def weighed(self, proposals: Sequence[Proposal], roofline: str) -> list[Proposal]:
-        """The proposals with their priors scaled: the odds are multiplied by those of a hit."""
+    def weighed(self, ideas: Sequence[Idea], roofline: str) -> list[Idea]:
+        """The ideas with their priors scaled: the odds are multiplied by those of a hit."""
         if not self.tallies:
-            return list(proposals)
-        return [_weighed(proposal, self._of(proposal, roofline)) for proposal in proposals]
+            return list(ideas)
+        return [_weighed(idea, self._of(idea, roofline)) for idea in ideas]
 
     def ranked(self, findings: Sequence[Finding], roofline: str) -> tuple[Finding, ...]:
         """Within a severity, what promises most comes first: the gain times the tool's rate."""
@@ -89,11 +89,11 @@ class HitRates:
 
         return tuple(sorted(findings, key=place))
 
-    def _of(self, proposal: Proposal, roofline: str) -> float:
-        rule = self.rate("rule", proposal.proposer, roofline)
-        if not proposal.answers:
+    def _of(self, idea: Idea, roofline: str) -> float:
+        rule = self.rate("rule", idea.proposer, roofline)
+        if not idea.answers:
             return rule
-        name = action_name(proposal.answers, proposal.proposer)
+        name = action_name(idea.answers, idea.proposer)
         return self.rate("action", name, roofline, rule)
 
 
@@ -110,8 +110,8 @@ def smoothed(mean: float, hits: int, tries: int) -> float:
     return (STRENGTH * mean + hits) / (STRENGTH + tries)
 
 
-def _weighed(proposal: Proposal, rate: float) -> Proposal:
-    if not 0.0 < proposal.prior < 1.0:
-        return proposal
-    odds = proposal.prior / (1.0 - proposal.prior) * (rate / (1.0 - rate)) * ((1.0 - MEAN) / MEAN)
-    return replace(proposal, prior=max(0.001, round(odds / (1.0 + odds), 3)))
+def _weighed(idea: Idea, rate: float) -> Idea:
+    if not 0.0 < idea.prior < 1.0:
+        return idea
+    odds = idea.prior / (1.0 - idea.prior) * (rate / (1.0 - rate)) * ((1.0 - MEAN) / MEAN)
+    return replace(idea, prior=max(0.001, round(odds / (1.0 + odds), 3)))

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from optiml_magic.model.evaluation import Step
+from optiml_magic.model.facts import Facts
+
+
+def _unknown() -> Facts | None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -14,3 +21,12 @@ class View:
     step: Step
     root: Step
     tried: tuple[Step, ...] = ()
+    find_facts: Callable[[], Facts | None] = field(default=_unknown, repr=False, compare=False)
+
+    @cached_property
+    def facts(self) -> Facts | None:
+        """The step's program bound to the inputs that are measured; found when first asked for.
+
+        None where the program cannot be bound to them.
+        """
+        return self.find_facts()

@@ -10,10 +10,11 @@ import numpy as np
 from optiml_magic import binding
 from optiml_magic.chips import Chip
 from optiml_magic.devices.base import Buffer
-from optiml_magic.model.build import Build
+from optiml_magic.kernels.signature import Kernel
 from optiml_magic.model.facts import ArrayFacts, Facts, LaunchFacts, Role
 from optiml_magic.model.launch import BufferArgument, Launch, LaunchPlan, ScalarArgument
 from optiml_magic.problem.problem import Problem
+from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.program import Program
 
 _ROLES: dict[str, Role] = {"input": "in", "output": "out", "inout": "inout"}
@@ -27,16 +28,16 @@ class FactFinder:
         self._problem = problem
         self._chip = chip
 
-    def __call__(self, program: Program, build: Build, plan: LaunchPlan) -> Facts:
+    def __call__(self, program: Program, plan: LaunchPlan) -> Facts:
         """The facts of a program whose plan binds it to the first instance of the problem."""
-        named = {
-            build.names[directive.kernel or kernel.name]: (directive.kernel or kernel.name, kernel)
-            for directive, kernel in binding.launched(program)
-        }
+        kernels = {directive.start: kernel for directive, kernel in binding.launched(program)}
+        first, interface = self._problem.instances[0], self._problem.interface
+        running = binding.planned(program, interface, first.values, first.shapes, self._chip)
         tolerances = [b.tolerance for b in self._buffers.values() if b.tolerance is not None]
         return Facts(
             launches=tuple(
-                self._launch(launch, plan, *named[launch.kernel]) for launch in plan.launches
+                self._launch(launch, plan, directive, kernels[directive.start])
+                for launch, directive in zip(plan.launches, running, strict=True)
             ),
             variables={name: self._arrays[name] for _, name in plan.variables},
             rtol=max((tolerance.rtol for tolerance in tolerances), default=0.0),
@@ -44,7 +45,9 @@ class FactFinder:
             chip=self._chip.name,
         )
 
-    def _launch(self, launch: Launch, plan: LaunchPlan, spelled: str, kernel: Any) -> LaunchFacts:
+    def _launch(
+        self, launch: Launch, plan: LaunchPlan, directive: LaunchDirective, kernel: Kernel
+    ) -> LaunchFacts:
         scratch = {s.name: s for s in plan.scratch}
         arrays: dict[str, ArrayFacts] = {}
         scalars: dict[str, int | float] = {}
@@ -60,7 +63,8 @@ class FactFinder:
                 )  # fmt: skip
             elif (number := _number(argument, parameter.dtype)) is not None:
                 scalars[parameter.name] = number
-        return LaunchFacts(spelled, launch.grid, launch.block, arrays, scalars)
+        name = directive.kernel or kernel.name
+        return LaunchFacts(name, directive.line, launch.grid, launch.block, arrays, scalars)
 
     @cached_property
     def _buffers(self) -> dict[str, Buffer]:

@@ -9,7 +9,8 @@ is learned on the input kernel: a size at which it is not right is not asked of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +25,10 @@ _SMALL = (1, 2, 3, 31, 32, 33, 61)
 _ROUND = (64, 128)  # for kernels that can do multiples of something alone
 _BEYOND = (65, 129, 257)  # the first of another tile or block
 _EVEN = (34, 100)  # whole vectors of 2 and not of 4, of 4 and not of 8
+_FEW = 1 << 18  # elements of an array that has every size as an axis
+_MOST_AROUND = 24  # sets of sizes for the numbers of a condition
+_MOST_NEAR = 12  # these cost as much as a verification
+_LARGEST_DIVISOR = 64
 _SEED = 1000  # of the first set of inputs; those of the given sizes count from 0
 
 
@@ -103,6 +108,32 @@ def large(given: Sizes) -> Iterator[tuple[dict[str, int], int]]:
     yield {name: _prime(size) for name, size in given.items()}, _SEED + 100
     yield {name: max(1, size // 2) for name, size in given.items()}, _SEED + 101
     yield {n: max(1, size - 1 - (size - 3) % 4) for n, size in given.items()}, _SEED + 102
+
+
+def around(given: Sizes, numbers: Sequence[int]) -> Iterator[tuple[dict[str, int], int]]:
+    """Small sizes at both sides of a condition that compares with, or divides by, ``numbers``."""
+    found: list[dict[str, int]] = []
+    for number in numbers:
+        level = {name: min(number, _ROUND[0], max(1, size)) for name, size in given.items()}
+        found.append({name: min(number, max(1, size)) for name, size in given.items()})
+        for name, size in given.items():
+            found += [{**level, name: n} for n in (number, number + 1, number - 1) if n <= size]
+    few = [sizes for sizes in found if math.prod(sizes.values()) <= _FEW]
+    distinct = [sizes for at, sizes in enumerate(few) if sizes not in few[:at]]
+    yield from ((sizes, _SEED + 200 + at) for at, sizes in enumerate(distinct[:_MOST_AROUND]))
+
+
+def near(given: Sizes, numbers: Sequence[int]) -> Iterator[tuple[dict[str, int], int]]:
+    """Sizes just below the given ones, for what no small ones reach."""
+    whole = dict(given)
+    found = [{name: max(1, size - 1) for name, size in given.items()}]
+    for divisor in (n for n in numbers if n <= _LARGEST_DIVISOR):
+        found.append({n: size // divisor * divisor or size for n, size in given.items()})
+        for name, size in given.items():
+            found += [{**whole, name: n} for n in (size // divisor * divisor, size - 1) if n > 0]
+    distinct = [sizes for at, sizes in enumerate(found) if sizes not in (whole, *found[:at])]
+    yield from ((sizes, _SEED + 300 + at) for at, sizes in enumerate(distinct[:_MOST_NEAR]))
+    yield from large(given)
 
 
 def spelled(sizes: Sizes) -> str:

@@ -36,13 +36,14 @@ class Expectation(_Model):
 class Draft(_Model):
     """One proposal as the model put it: ``edits``, or else the whole ``program``.
 
-    ``answers`` names the tool whose finding it attacks.
+    ``answers`` names the tool whose finding it attacks, ``arithmetic`` what arithmetic it changes.
     """
 
     title: str
     rationale: str
     hypothesis: Expectation
     answers: str | None = None
+    arithmetic: list[str] | None = None
     edits: list[Replacement] | None = None
     program: str | None = None
 

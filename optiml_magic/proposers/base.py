@@ -1,13 +1,11 @@
-"""The seam of the proposers: a step of the search in, edits of its program out."""
+"""The seam of the proposers: a step of the search in, ideas for edits of its program out."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from optiml_magic.model.candidate import Proposal
+    from optiml_magic.model.idea import Ideas
     from optiml_magic.model.view import View
 
 
@@ -18,5 +16,5 @@ class Proposer(Protocol):
     def name(self) -> str:
         """Stands beside each step that came from it."""
 
-    def propose(self, view: View, count: int) -> Sequence[Proposal]:
-        """Edits of ``view.step``, best first; about ``count`` of them. Empty: no more ideas."""
+    def propose(self, view: View, count: int) -> Ideas:
+        """Ideas for ``view.step``, best first; about ``count`` of them."""

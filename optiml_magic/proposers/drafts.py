@@ -1,4 +1,4 @@
-"""From a model's draft to a proposal of the search, or the reason why it is none.
+"""From a model's draft to an idea of the search, or the reason why it is none.
 
 What is refused here would fail in the evaluation as well, or should not reach a compiler; refusing
 it early saves an evaluation, and the model is told the reason.
@@ -16,11 +16,13 @@ from optiml_magic.binding.interface import pairs
 from optiml_magic.errors import UsageError
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.idea import Idea
 from optiml_magic.proposers.answer import Draft, Replacement
 from optiml_magic.source.lexer import PreprocessorLine
 from optiml_magic.source.program import Program, parse_program
 
 _LONGEST = 200_000  # characters of a program
+_MOST_CHANGES = 4  # of the arithmetic, that are told of one draft
 _LARGEST_FACTOR = 1e6  # that is promised; what vanishes is infinitely lower
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -36,10 +38,10 @@ _KNOWN_LINES = frozenset(
 
 
 class Unusable(Exception):  # noqa: N818  # an expected end, caught by the proposer alone
-    """A draft that becomes no proposal; the message tells the model why."""
+    """A draft that becomes no idea; the message tells the model why."""
 
 
-def proposal(
+def idea(
     draft: Draft,
     parent: Program,
     root: Program,
@@ -47,12 +49,12 @@ def proposal(
     proposer: str,
     prior: float,
     tools: Collection[str] = (),
-) -> Proposal:
-    """The proposal that a draft stands for; it can answer ``tools``. Raises Unusable."""
+) -> Idea:
+    """The idea that a draft stands for; it can answer ``tools``. Raises Unusable."""
     text = _new_text(draft, parent.text)
     check(text, parent, root)
     expected = draft.hypothesis
-    return Proposal(
+    told = Proposal(
         text,
         one_line(draft.title, 120) or "an edit without a title",
         proposer,
@@ -65,7 +67,9 @@ def proposal(
         ),
         prior,
         draft.answers if draft.answers and draft.answers in tools else "",
+        tuple(one_line(words, 80) for words in (draft.arithmetic or [])[:_MOST_CHANGES]),
     )
+    return Idea.of(told)
 
 
 def _factor(told: float | None) -> tuple[float, float]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from optiml_magic.errors import UsageError
 from optiml_magic.llms.base import LLM, LlmFailure, Reply, Request
-from optiml_magic.model.candidate import Proposal
+from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.view import View
 from optiml_magic.proposers import answer, prompt
-from optiml_magic.proposers.drafts import Unusable, one_line, proposal
+from optiml_magic.proposers.drafts import Unusable, idea, one_line
 from optiml_magic.source.program import Program, parse_program
 
 _LONGEST_PROGRAM = 100_000  # characters that are put into a prompt
@@ -48,7 +48,7 @@ class LlmProposer:
     """Asks for a few edits at a time; a reply that cannot be used gets one chance of repair.
 
     What went wrong stands in ``notes``, the latest last. An unusable reply, an endpoint that is
-    down and a model with no more ideas all give no proposals: the search goes on without.
+    down and a model with no more ideas all give no ideas: the search goes on without.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class LlmProposer:
         temperature: float = 0.7,
         seed: int = 0,
         max_tokens: int = 8192,
+        exact: bool = False,
     ) -> None:
         self.name = one_line(f"llm:{llm.name}", 80)
         self.usage = Usage()
@@ -67,6 +68,7 @@ class LlmProposer:
         self._temperature = temperature
         self._seed = seed
         self._max_tokens = max_tokens
+        self._exact = exact
         self._failures = 0
         self._notes: deque[str] = deque(maxlen=_MOST_NOTES)
 
@@ -75,33 +77,33 @@ class LlmProposer:
         """What a person should know, the latest last; older ones are forgotten."""
         return tuple(self._notes)
 
-    def propose(self, view: View, count: int) -> Sequence[Proposal]:  # see above
+    def propose(self, view: View, count: int) -> Ideas:  # see above
         if self._failures >= _MOST_FAILURES or count < 1:
-            return ()
+            return Ideas()
         text = view.step.candidate.text
         if len(text) > _LONGEST_PROGRAM:
             self._note(view, f"the program is longer than {_LONGEST_PROGRAM} characters")
-            return ()
+            return Ideas()
         try:
             parent, root = parse_program(text), parse_program(view.root.candidate.text)
         except UsageError as unfit:
             self._note(view, f"the program cannot be parsed: {unfit.message}")
-            return ()
+            return Ideas()
         wanted = min(count, self._most)
         request = self._request(view, wanted)
-        proposals, repair = self._round(view, request, parent, root, wanted)
+        ideas, repair = self._round(view, request, parent, root, wanted)
         if repair:
             question = f"{request.user}\n\n{repair}"
             again = self._request(view, wanted, question)
-            proposals, repair = self._round(view, again, parent, root, wanted)
+            ideas, repair = self._round(view, again, parent, root, wanted)
             if repair:
                 self._note(view, "gave up after one repair")
-        return proposals
+        return Ideas(tuple(ideas))
 
     def _round(
         self, view: View, request: Request, parent: Program, root: Program, wanted: int
-    ) -> tuple[list[Proposal], str]:
-        """One question: the proposals, or how to ask again where nothing could be used."""
+    ) -> tuple[list[Idea], str]:
+        """One question: the ideas, or how to ask again where nothing could be used."""
         outcome = self._llm.complete(request)
         self.usage = self.usage.plus(outcome)
         if isinstance(outcome, LlmFailure):
@@ -109,22 +111,24 @@ class LlmProposer:
         self._failures = 0
         tools = {finding.tool for finding in view.step.evaluation.findings}
         drafts, complaints = answer.read(outcome.text)
-        proposals: list[Proposal] = []
+        ideas: list[Idea] = []
         for draft in drafts[:wanted]:
-            prior = max(_PRIOR_FLOOR, round(_PRIOR - _PRIOR_STEP * len(proposals), 3))
+            prior = max(_PRIOR_FLOOR, round(_PRIOR - _PRIOR_STEP * len(ideas), 3))
             try:
-                made = proposal(draft, parent, root, proposer=self.name, prior=prior, tools=tools)
+                made = idea(draft, parent, root, proposer=self.name, prior=prior, tools=tools)
             except Unusable as why:
                 complaints.append(f"`{one_line(draft.title, 60)}`: {why}")
                 continue
-            if made.text not in {earlier.text for earlier in proposals}:
-                proposals.append(made)
+            if self._exact and made.arithmetic:
+                complaints.append(f"`{made.title}`: no edit may change the arithmetic")
+            elif made.key not in {earlier.key for earlier in ideas}:
+                ideas.append(made)
         for complaint in complaints:
             self._note(view, complaint)
-        if not proposals and not complaints:
+        if not ideas and not complaints:
             self._note(view, "the model has no more ideas")
-        unusable = complaints and not proposals
-        return proposals, _repair(outcome.text, complaints) if unusable else ""
+        unusable = complaints and not ideas
+        return ideas, _repair(outcome.text, complaints) if unusable else ""
 
     def _failed(self, view: View, failure: LlmFailure) -> str:
         self._note(view, failure.message)
@@ -140,7 +144,7 @@ class LlmProposer:
         seed = self._seed + 1000 * view.step.candidate.number + len(view.tried)
         return Request(
             prompt.system(),
-            question or prompt.user(view, wanted),
+            question or prompt.user(view, wanted, exact=self._exact),
             answer.SCHEMA_NAME,
             answer.schema(),
             self._temperature,

@@ -1,11 +1,16 @@
-"""Several proposers as one: their proposals interleaved by prior, equal texts once."""
+"""Several proposers as one: their ideas interleaved by prior."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
-from optiml_magic.model.candidate import Proposal
+from optiml_magic.model.candidate import Candidate
+from optiml_magic.model.facts import Facts
 from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
+from optiml_magic.model.idea import Idea, Ideas
+from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
 from optiml_magic.proposers.base import Proposer
 
@@ -15,13 +20,28 @@ def mixed(
     view: View,
     count: int,
     hit_rates: HitRates = NO_EXPERIENCE,
-) -> list[Proposal]:
-    """All proposals for a view, highest prior first; those that seldom paid off lose of theirs."""
+) -> Ideas:
+    """All ideas for a view, highest prior first; those that seldom paid off lose of theirs.
+
+    Each proposer sees what those before it refused. Equal texts are found when they are made.
+    """
     roofline = view.step.evaluation.roofline or ""
-    found: dict[str, Proposal] = {}
+    refused: dict[Refusal, None] = {}
+    ideas: list[Idea] = []
     for proposer in proposers:
-        for proposal in hit_rates.weighed(proposer.propose(view, count), roofline):
-            earlier = found.get(proposal.text)
-            if earlier is None or earlier.prior < proposal.prior:
-                found[proposal.text] = proposal
-    return sorted(found.values(), key=lambda proposal: -proposal.prior)
+        told = tuple(dict.fromkeys((*view.step.refused, *refused)))
+        found = proposer.propose(replace(view, step=replace(view.step, refused=told)), count)
+        ideas += hit_rates.weighed(found.ideas, roofline)
+        refused |= dict.fromkeys(found.refused)
+    return Ideas(tuple(sorted(ideas, key=lambda idea: -idea.prior)), tuple(refused))
+
+
+def informed(
+    expand: Callable[[View, int], Ideas], facts: Callable[[Candidate], Facts | None]
+) -> Callable[[View, int], Ideas]:
+    """``expand`` whose proposers are told the facts of the step's program, where they ask."""
+
+    def told(view: View, count: int) -> Ideas:
+        return expand(replace(view, find_facts=partial(facts, view.step.candidate)), count)
+
+    return told

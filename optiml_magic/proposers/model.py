@@ -24,7 +24,9 @@ def language_model(chosen: ModelChoice, settings: Settings) -> Iterator[LlmPropo
 
     llm = OpenAILLM(chosen.name, settings.llm_url or None, timeout=settings.llm_seconds)
     try:
-        yield LlmProposer(llm, seed=settings.seed, max_tokens=settings.llm_tokens)
+        yield LlmProposer(
+            llm, seed=settings.seed, max_tokens=settings.llm_tokens, exact=settings.exact
+        )
     finally:
         llm.close()
 

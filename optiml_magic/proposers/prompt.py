@@ -17,6 +17,7 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.finding import Action, Evidence, Finding
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.refusal import foremost
 from optiml_magic.model.view import View
 
 _MOST_TRIED = 12  # the latest of them
@@ -35,16 +36,18 @@ def system() -> str:
     return "\n".join([text("system"), text("reply")])
 
 
-def user(view: View, count: int) -> str:
-    """The question about one step."""
+def user(view: View, count: int, *, exact: bool = False) -> str:
+    """The question about one step; ``exact`` asks for the same bits."""
+    task = [text("ask").replace("@COUNT@", str(count)), *([text("exact")] if exact else [])]
     sections = [
         ("The program", fenced(view.step.candidate.text)),
         ("What became of it", "\n".join(_standing(view))),
         ("Findings", "\n".join(_findings(view.step))),
         ("Metrics for hypotheses", _metrics(view.step)),
         ("Tried on this program already", "\n".join(_tried(view))),
+        ("What the rules refused and why", "\n".join(_refused(view.step))),
         ("The chip", _chip(view.step)),
-        ("Your task", text("ask").replace("@COUNT@", str(count))),
+        ("Your task", "\n".join(task)),
     ]
     return "\n\n".join(f"# {title}\n\n{body.strip()}" for title, body in sections if body.strip())
 
@@ -124,6 +127,12 @@ def _tried(view: View) -> Iterator[str]:
         yield f"({earlier} earlier ones are left out)"
     for step in view.tried[-_MOST_TRIED:]:
         yield f"- {step.candidate.proposal.title}: {_outcome(step, view)}"
+
+
+def _refused(step: Step) -> Iterator[str]:
+    for refusal in foremost(step.refused, step.evaluation.findings):
+        place = f", {_line(step, refusal.line)}" if refusal.line else ""
+        yield f"- {refusal.rule}: {refusal.reason}{place}"
 
 
 def _outcome(step: Step, view: View) -> str:

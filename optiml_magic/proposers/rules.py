@@ -1,35 +1,54 @@
-"""Rewrite rules as a proposer: every rule sees the program and its findings."""
+"""Rewrite rules as a proposer: every rule sees the program and what is known of it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
+from optiml_magic.model.idea import Idea, Ideas
+from optiml_magic.model.refusal import Refusal
 from optiml_magic.proposers.rewrites import REWRITES
+from optiml_magic.proposers.rewrites.base import answering
 from optiml_magic.source.program import parse_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from optiml_magic.model.candidate import Proposal
     from optiml_magic.model.view import View
     from optiml_magic.proposers.rewrites.base import Rewrite
 
 
 class RuleProposer:
-    """Rules are cheap and exact, so all their proposals are given, whatever the count asked for."""
+    """Rules are cheap and exact, so all their ideas are given, whatever the count asked for.
+
+    ``exact`` forbids those that change the arithmetic.
+    """
 
     name = "rules"
 
-    def __init__(self, rewrites: Sequence[Rewrite] = REWRITES) -> None:
+    def __init__(self, rewrites: Sequence[Rewrite] = REWRITES, *, exact: bool = False) -> None:
         self._rewrites = tuple(rewrites)
+        self._exact = exact
 
-    def propose(self, view: View, count: int) -> Sequence[Proposal]:  # see above
+    def propose(self, view: View, count: int) -> Ideas:  # see above
         del count
         try:
             program = parse_program(view.step.candidate.text)
-        except SourceError:
-            return ()
-        findings = view.step.evaluation.findings
-        found = [p for rewrite in self._rewrites for p in rewrite.propose(program, findings)]
-        return sorted(found, key=lambda proposal: -proposal.prior)
+        except SourceError as unfit:
+            return Ideas(refused=(Refusal(self.name, unfit.message, unfit.line or 0),))
+        ideas: list[Idea] = []
+        refused: dict[Refusal, None] = {}
+        for rewrite in self._rewrites:
+            for found in rewrite.propose(program, view):
+                if isinstance(found, Refusal):
+                    refused[found] = None
+                elif self._exact and found.arithmetic:
+                    refused[_inexact(found)] = None
+                else:
+                    ideas.append(answering(found, view.step.evaluation.findings))
+        return Ideas(tuple(sorted(ideas, key=lambda idea: -idea.prior)), tuple(refused))
+
+
+def _inexact(idea: Idea) -> Refusal:
+    changes = " and ".join(idea.arithmetic)
+    return Refusal(idea.proposer, f"changes {changes}, and --exact forbids it")

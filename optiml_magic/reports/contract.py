@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 def optimized(summary: Summary) -> Json:
     """The outcome of ``optimize``."""
-    root, winner = summary.root, summary.winner
+    root, winner, worst = summary.root, summary.winner, summary.worst_output
     return {
         "task": summary.task,
         "device": summary.device,
@@ -35,8 +35,14 @@ def optimized(summary: Summary) -> Json:
             "speedup": summary.speedup,
             "interval": list(summary.interval),
             "title": winner.candidate.proposal.title,
+            "only_where": list(summary.only_where),
             "program": winner.candidate.text,
+            "arithmetic": list(summary.arithmetic),
+            "largest_error": {"output": worst.name, "error": worst.error, "allowed": worst.rtol}
+            if worst
+            else None,
         },
+        "exact": summary.exact,
         "evaluations": len(summary.trajectory.steps),
         "verdicts": summary.verdicts,
         "wall_seconds": summary.wall_seconds,
@@ -101,6 +107,8 @@ def _step(step: Step) -> Json:
         if hypothesis
         else None,
         "answers": proposal.answers,
+        "arithmetic": list(proposal.arithmetic),
+        "refused": [asdict(refusal) for refusal in step.refused],
         "test": _plain(HypothesisTest, evaluation.test) if evaluation.test else None,
     }
 

@@ -14,7 +14,7 @@ from optiml_magic.reports.markup import Markup, document, element
 from optiml_magic.reports.pictures import pictures
 from optiml_magic.reports.quantities import count, ratio, seconds
 from optiml_magic.reports.standing import floor
-from optiml_magic.reports.summary import Summary, promise, step_speedup
+from optiml_magic.reports.summary import Summary, changed_arithmetic, promise, step_speedup
 
 _CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
 _CODE = "font-family:monospace;font-size:12px;line-height:1.35;white-space:pre;overflow-x:auto"
@@ -45,6 +45,8 @@ def fragment(summary: Summary) -> Markup:
         parts.append(_section("Pictures", _pictures(summary), is_open=True))
     parts.append(_section("Best program", _code(summary.winner.candidate.text), is_open=False))
     parts.append(_section("Trajectory", _trajectory(summary), is_open=False))
+    if summary.not_tried:
+        parts.append(_section("Not tried", _not_tried(summary), is_open=False))
     return element("div", *parts)
 
 
@@ -90,6 +92,7 @@ def _facts(summary: Summary) -> Markup:
         ("baseline", _time(summary.root)),
         ("best", f"{_time(summary.winner)}: {summary.recipe}"),
         *([("floor", place)] if (place := floor(summary.root, summary.winner)) else []),
+        *([("arithmetic", told)] if (told := changed_arithmetic(summary)) else []),
         ("checked by", summary.oracle),
         ("launch", summary.launch),
         ("evaluations", f"{len(summary.trajectory.steps)} ({verdicts})"),
@@ -116,6 +119,14 @@ def _findings(found: Sequence[Finding]) -> Markup:
             )
         )
     return element("ul", *items)
+
+
+def _not_tried(summary: Summary) -> Markup:
+    shown = []
+    for program, refusals in summary.not_tried:
+        shown.append(element("p", f"On {program}:"))
+        shown.append(element("ul", *(element("li", str(refusal)) for refusal in refusals)))
+    return element("div", *shown)
 
 
 def _pictures(summary: Summary) -> Markup:

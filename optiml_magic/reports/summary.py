@@ -8,6 +8,8 @@ from pathlib import Path
 
 from optiml_magic.model.evaluation import Step, Trajectory
 from optiml_magic.model.measurement import speedup_interval
+from optiml_magic.model.refusal import Refusal, foremost
+from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.reports.diff import unified
 
 
@@ -25,6 +27,7 @@ class Summary:
     wall_seconds: float
     journal: Path | None
     model: str = ""
+    exact: bool = False  # whether every bit of the outputs had to stay
 
     @property
     def root(self) -> Step:
@@ -55,6 +58,11 @@ class Summary:
         return low, high
 
     @property
+    def only_where(self) -> tuple[str, ...]:
+        """What the winner requires of the sizes, and the input kernel does not."""
+        return self.winner.evaluation.only_where
+
+    @property
     def source(self) -> str:
         """Where the seconds come from: ``estimated`` on an emulated device."""
         measurement = self.root.evaluation.measurement
@@ -73,6 +81,36 @@ class Summary:
         counts = Counter(test.state.replace("_", " ") for test in tests if test)
         return dict(counts.most_common())
 
+    @property
+    def not_tried(self) -> tuple[tuple[str, tuple[Refusal, ...]], ...]:
+        """What the proposers would not do with the winner and the input kernel, and why.
+
+        A reason that holds of both stands once; a program without one is left out.
+        """
+        programs = [("the input kernel", self.root)]
+        if self.winner is not self.root:
+            programs.insert(0, ("the best program", self.winner))
+        said: set[tuple[str, str]] = set()
+        told = []
+        for name, step in programs:
+            new = [r for r in step.refused if (r.rule, r.reason) not in said]
+            said |= {(r.rule, r.reason) for r in new}
+            if new:
+                told.append((name, foremost(new, step.evaluation.findings)))
+        return tuple(told)
+
+    @property
+    def arithmetic(self) -> tuple[str, ...]:
+        """What arithmetic the edits from the input kernel to the winner change, as they say."""
+        path = self.trajectory.lineage(self.winner)
+        return tuple(dict.fromkeys(a for s in path for a in s.candidate.proposal.arithmetic))
+
+    @property
+    def worst_output(self) -> OutputCheck | None:
+        """The winner's output whose error comes nearest to the allowed one; None without any."""
+        checks = self.winner.evaluation.verdict.checks
+        return max(checks, key=lambda c: c.error / c.rtol if c.rtol else c.error, default=None)
+
     def diff(self) -> str:
         """From the input kernel to the winner."""
         return unified(self.root.candidate.text, self.winner.candidate.text, name=self.task)
@@ -89,6 +127,21 @@ def _gain(root: Step, other: Step) -> tuple[float, float, float]:
     if before is None or after is None or root is other:
         return 1.0, 1.0, 1.0
     return speedup_interval(before, after)
+
+
+def changed_arithmetic(summary: Summary) -> str:
+    """What the winner's edits change of the arithmetic, and how near its outputs are to wrong."""
+    if summary.winner is summary.root:
+        return ""
+    changes = ", ".join(summary.arithmetic)
+    told = f"changes {changes}" if changes else "no edit says that it changes any"
+    if summary.exact:
+        told = "every bit as the input kernel has it, as --exact asks"
+    worst = summary.worst_output
+    if worst is None:
+        return told
+    allowed = f"{worst.rtol:.2g} allowed" if worst.rtol else "none allowed"
+    return f"{told}; largest error {worst.error:.2g}, of `{worst.name}`, {allowed}"
 
 
 def promise(step: Step) -> tuple[str, str] | None:

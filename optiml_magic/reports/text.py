@@ -11,7 +11,7 @@ from optiml_magic.model.verdict import Verdict
 from optiml_magic.printable import printable
 from optiml_magic.reports.quantities import count, ratio, seconds
 from optiml_magic.reports.standing import floor
-from optiml_magic.reports.summary import Summary, promise, step_speedup
+from optiml_magic.reports.summary import Summary, changed_arithmetic, promise, step_speedup
 
 
 def headline(summary: Summary) -> str:
@@ -23,9 +23,11 @@ def headline(summary: Summary) -> str:
         tried = len(summary.trajectory.steps) - 1
         return f"{summary.task}: no significant change found in {tried} candidates"
     low, high = summary.interval
+    where = " and ".join(summary.only_where)
     return (
         f"{summary.task}: {ratio(summary.speedup)} faster, {summary.source} "
         f"(between {ratio(low)} and {ratio(high)}), verified"
+        + (f"; only where {where}" if where else "")
     )
 
 
@@ -63,6 +65,9 @@ def _lines(summary: Summary) -> Iterator[str]:
     floors = floor(summary.root, summary.winner)
     if floors:
         yield f"  floor        {floors}"
+    arithmetic = changed_arithmetic(summary)
+    if arithmetic:
+        yield f"  arithmetic   {arithmetic}"
     verdicts = ", ".join(f"{number} {name}" for name, number in summary.verdicts.items())
     spent = f"{len(summary.trajectory.steps)} in {summary.wall_seconds:.1f} s"
     yield f"  evaluations  {spent} ({verdicts}); {summary.trajectory.stopped}"
@@ -79,6 +84,8 @@ def _lines(summary: Summary) -> Iterator[str]:
     elif len(summary.trajectory.steps) > 1:
         tried = summary.trajectory.steps[1:]
         yield from _section("what was tried", _steps(summary, tried))
+    for program, refusals in summary.not_tried:
+        yield from _section(f"not tried on {program}", [str(refusal) for refusal in refusals])
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
+from optiml_magic.model.refusal import Refused
 
 Evaluate = Callable[[Sequence[Candidate]], Sequence[Evaluation]]
 
@@ -19,6 +20,10 @@ class Search(Protocol):
     @property
     def exhausted(self) -> bool:
         """Nothing is left to try."""
+
+    @property
+    def refused(self) -> Refused:
+        """What the proposers would not do, by candidate."""
 
     def ask(self, count: int) -> list[Candidate]:
         """Up to ``count`` candidates to evaluate now."""
@@ -66,7 +71,7 @@ def run(
         if not steps:
             raise
         why = "interrupted"
-    return Trajectory(tuple(steps), why)
+    return Trajectory(tuple(steps), why).told(search.refused)
 
 
 def _ended(steps: list[Step], budget: Budget, elapsed: float, stop: Callable[[], bool]) -> str:

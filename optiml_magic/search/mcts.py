@@ -8,17 +8,20 @@ top of them.
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.model.evaluation import Evaluation, Step
+from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.idea import Idea, Ideas
+from optiml_magic.model.refusal import Refusal, Refused
 from optiml_magic.model.view import View
 from optiml_magic.search import backup, selection, widening
 from optiml_magic.search.tree import Node
 
-Expand = Callable[[View, int], Sequence[Proposal]]
-"""Edits of a step, best first; an empty answer, or nothing new, means that there are no more."""
+Expand = Callable[[View, int], Ideas]
+"""Ideas for a step, best first; if none of them becomes a new text there are no more."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,18 @@ class Mcts:
         self._rng = random.Random(seed)  # noqa: S311  # a search, not a secret
         self._nodes = [Node(Candidate(0, None, root), None)]
         self._texts = {root.text}
+        self._planned: set[frozenset[str]] = {frozenset()}
         self._asked_root = False
 
     @property
     def exhausted(self) -> bool:
-        """Nothing is left to try: every node is closed."""
-        return self._nodes[0].closed
+        """Nothing is left to try: every node is closed, and no idea waits."""
+        return self._nodes[0].closed and not any(node.later for node in self._nodes)
+
+    @property
+    def refused(self) -> Refused:
+        """What the proposers would not do so far, by the candidate that it was about."""
+        return {n.candidate.number: tuple(n.refused) for n in self._nodes if n.refused}
 
     def ask(self, count: int) -> list[Candidate]:
         """Up to ``count`` candidates to evaluate; fewer where too little is known yet."""
@@ -63,6 +72,8 @@ class Mcts:
         asked: list[Candidate] = []
         while len(asked) < count:
             leaf = self._grow()
+            while leaf is None and self._reopened():
+                leaf = self._grow()
             if leaf is None:
                 break
             backup.begin(leaf)
@@ -98,28 +109,43 @@ class Mcts:
         return None
 
     def _new_child(self, node: Node) -> Node | None:
-        if not node.untried and not node.spent:
-            self._refill(node)
-        if not node.untried:
+        found = self._next(node)
+        if found is None and not node.spent:
+            node.take(self._expand(self._view(node), self._policy.proposals), self._planned)
+            found = self._next(node)
+            node.spent = found is None
+        if found is None:
             return None
-        candidate = Candidate(len(self._nodes), node.candidate.number, node.untried.popleft())
-        child = Node(candidate, node)
+        idea, text = found
+        self._texts.add(text)
+        candidate = Candidate(len(self._nodes), node.candidate.number, idea.proposal(text))
+        child = Node(candidate, node, edits=node.edits | {idea.key})
         node.children.append(child)
         self._nodes.append(child)
         return child
 
-    def _refill(self, node: Node) -> None:
-        for proposal in self._expand(self._view(node), self._policy.proposals):
-            if proposal.text not in self._texts:
-                self._texts.add(proposal.text)
-                node.untried.append(proposal)
-        node.spent = not node.untried
+    def _next(self, node: Node) -> tuple[Idea, str] | None:
+        """The next idea that becomes a text which no candidate has yet, with that text."""
+        while node.untried:
+            idea = node.untried.popleft()
+            made = idea.make()
+            if isinstance(made, Refusal):
+                node.refused[made] = None
+            elif made not in self._texts:
+                return idea, made
+        return None
+
+    def _reopened(self) -> bool:
+        """Whether a closed tree goes on with ideas that waited: those of the best node first."""
+        waiting = [node for node in self._nodes if node.later]
+        if not self._nodes[0].closed or not waiting:
+            return False
+        best = max(waiting, key=lambda node: node.step.evaluation.reward)
+        best.untried, best.later = best.later, deque()
+        for node in best.path():
+            node.closed = False
+        return True
 
     def _view(self, node: Node) -> View:
-        tried = tuple(_step(child) for child in node.children if child.evaluation)
-        return View(_step(node), _step(self._nodes[0]), tried)
-
-
-def _step(node: Node) -> Step:
-    assert node.evaluation is not None
-    return Step(node.candidate, node.evaluation)
+        tried = tuple(child.step for child in node.children if child.evaluation)
+        return View(node.step, self._nodes[0].step, tried)

@@ -7,11 +7,13 @@ in equality; a directive made by code has line 0.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    from optiml_magic.source.expressions import Expression
+from optiml_magic.source.expressions import Binary, Expression
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,9 @@ class LaunchDirective(Directive):
     ``grid`` counts blocks and ``block`` threads, 1 to 3 axes from x on; ``shared`` counts bytes.
     ``args`` are in the kernel's order; None binds every parameter by its name. Consecutive launches
     whose ``repeat`` is one object are one round.
+
+    A launch with a ``condition`` begins a dispatch, which those with ``otherwise`` continue: the
+    host runs the first whose condition holds, or the last, which has none.
     """
 
     kernel: str | None
@@ -50,12 +55,34 @@ class LaunchDirective(Directive):
     shared: Expression | None = None
     args: tuple[Expression, ...] | None = None
     repeat: RepeatDirective | None = None
+    condition: Expression | None = None
+    otherwise: bool = False
 
     @property
     def names(self) -> frozenset[str]:
-        """The scalars and tuned names that its extents read."""
-        sizes = (*self.grid, *self.block, *((self.shared,) if self.shared else ()))
-        return frozenset().union(*(size.names for size in sizes))
+        """The scalars and tuned names that its extents and its condition read."""
+        read = (*self.grid, *self.block, self.shared, self.condition)
+        return frozenset().union(*(part.names for part in read if part is not None))
+
+    @property
+    def bare(self) -> LaunchDirective:
+        """The launch alone, without the place that it has in a dispatch or a round."""
+        return replace(self, repeat=None, condition=None, otherwise=False)
+
+    def dispatched(
+        self, fast: LaunchDirective, condition: Expression
+    ) -> tuple[LaunchDirective, LaunchDirective]:
+        """Two launches for the place of this one: ``fast`` where ``condition`` holds, else this."""
+        both = condition
+        if self.condition is not None:
+            tree = Binary("&&", self.condition.tree, condition.tree)
+            both = Expression(tree, str(Expression(tree, "")))
+        first = replace(fast, repeat=self.repeat, otherwise=self.otherwise, line=self.line)
+        own = self.repeat is not None and self.repeat.line == self.line
+        return (
+            replace(first, condition=both),
+            replace(self, otherwise=True, repeat=None if own else self.repeat),
+        )
 
     def __str__(self) -> str:
         clauses = [f"grid({_join(self.grid)})", f"block({_join(self.block)})"]
@@ -65,7 +92,22 @@ class LaunchDirective(Directive):
             clauses.append(f"args({_join(self.args)})")
         if self.repeat is not None and self.repeat.line == self.line:
             clauses.append(self.repeat.clauses())
+        if self.otherwise:
+            clauses.append("else")
+        if self.condition is not None:
+            clauses.append(f"if ({self.condition})")
         return " ".join(["#pragma optiml launch", *filter(None, [self.kernel]), *clauses])
+
+
+def grouped(launches: Iterable[_T], of: Callable[[_T], LaunchDirective]) -> list[list[_T]]:
+    """Launches in order, those of one dispatch together; ``of`` finds the directive of each."""
+    steps: list[list[_T]] = []
+    for launch in launches:
+        if of(launch).otherwise:
+            steps[-1].append(launch)
+        else:
+            steps.append([launch])
+    return steps
 
 
 @dataclass(frozen=True)

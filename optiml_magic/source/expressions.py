@@ -108,6 +108,11 @@ class Expression:
                 f"{error.message} in `{self}`", fix=error.fix, line=self.line
             ) from None
 
+    def substituted(self, values: Mapping[str, int]) -> Expression:
+        """The expression with these names replaced by their values."""
+        tree = _substituted(self.tree, values)
+        return Expression(tree, _print(tree), self.line)
+
     def __str__(self) -> str:
         return _print(self.tree)
 
@@ -288,6 +293,25 @@ def _mentions(node: Node) -> frozenset[tuple[str, bool]]:
             return _mentions(left) | _mentions(right)
         case Choice(condition, then, otherwise):
             return _mentions(condition) | _mentions(then) | _mentions(otherwise)
+
+
+def _substituted(node: Node, values: Mapping[str, int]) -> Node:
+    match node:
+        case Name(name) if name in values:
+            return Number(values[name])
+        case Unary(op, operand):
+            return Unary(op, _substituted(operand, values))
+        case Binary(op, left, right):
+            return Binary(op, _substituted(left, values), _substituted(right, values))
+        case Choice(condition, then, otherwise):
+            parts = [_substituted(part, values) for part in (condition, then, otherwise)]
+            return Choice(*parts)
+        case Call("size" | "shape" as function, (array, *rest)):
+            return Call(function, (array, *(_substituted(part, values) for part in rest)))
+        case Call(function, parts) if function != "sizeof":
+            return Call(function, tuple(_substituted(part, values) for part in parts))
+        case _:
+            return node
 
 
 def _evaluate(node: Node, env: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> int:

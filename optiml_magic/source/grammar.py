@@ -31,7 +31,9 @@ _INTEGER = re.compile(r"[-+]?\s*(?:0[xX][0-9a-fA-F]{1,16}|\d{1,19})\b", re.ASCII
 _FLOAT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,4})?[fF]?", re.ASCII)
 _CLAUSES = ("grid", "block", "shared", "args", "repeat", "swap")
 _CLAUSE = re.compile(rf"\b({'|'.join(_CLAUSES)})\s*\(")
+_IF, _ELSE = re.compile(r"if\b"), re.compile(r"else\b")
 _KERNEL = re.compile(r"(?:::)?[A-Za-z_]\w*[\w:<>,()*&+\-/% ]*", re.ASCII)
+_DISPATCHED = "launch KERNEL grid(BLOCKS) block(THREADS) if (CONDITION)"
 _OPENING, _CLOSING = "([{", ")]}"
 _MAX_VALUES = 4096
 _SPELLED_FLOATS = {"INFINITY": math.inf, "-INFINITY": -math.inf, "NAN": math.nan}
@@ -138,6 +140,8 @@ def _launch(reader: _Reader) -> LaunchDirective:
     until = clause.start() if clause else len(reader.text)
     kernel = _spaced(reader.text[reader.at : until])
     reader.at = until
+    if re.search(r"\b(if|else)\b", kernel):
+        raise reader.error("`if` or `else` before the extents", f"Write `{_DISPATCHED}`.")
     if kernel and (not _KERNEL.fullmatch(kernel) or kernel.count("<") != kernel.count(">")):
         raise reader.error(f"`{kernel[:60]}` is no kernel name", f"Write `{usage}`.")
     clauses: dict[str, tuple[str, ...]] = {}
@@ -153,7 +157,7 @@ def _launch(reader: _Reader) -> LaunchDirective:
         if word in clauses:
             raise reader.error(f"`{word}` is given twice", f"Write `{usage}`.")
         clauses[word] = reader.parts(usage)
-    if unknown := reader.match(re.compile(r"[A-Za-z_]\w*(?=\s*\()", re.ASCII)):
+    if unknown := reader.match(re.compile(r"(?!if\b|else\b)[A-Za-z_]\w*(?=\s*\()", re.ASCII)):
         known = nearest(unknown, _CLAUSES) or f"The clauses are {', '.join(_CLAUSES)}."
         raise reader.error(f"unknown clause `{unknown}`", known)
     for word in ("grid", "block"):
@@ -165,6 +169,7 @@ def _launch(reader: _Reader) -> LaunchDirective:
     args = clauses.get("args")
     if args is not None and [part.strip() for part in args] == [""]:
         args = ()
+    otherwise = reader.match(_ELSE) is not None
     return LaunchDirective(
         kernel or None,
         tuple(map(reader.expression, clauses["grid"])),
@@ -172,8 +177,24 @@ def _launch(reader: _Reader) -> LaunchDirective:
         reader.expression(clauses["shared"][0]) if "shared" in clauses else None,
         tuple(map(reader.expression, args)) if args is not None else None,
         repeat,
+        _condition(reader),
+        otherwise,
         **reader.place,
     )
+
+
+def _condition(reader: _Reader) -> Expression | None:
+    """What follows ``if``; a clause behind it would be read by nobody."""
+    condition = None
+    if reader.match(_IF):
+        parts = reader.parts(_DISPATCHED)
+        if len(parts) != 1:
+            raise reader.error("`if` takes one condition", f"Write `{_DISPATCHED}`.")
+        condition = reader.expression(parts[0])
+    if late := reader.match(_CLAUSE):
+        word = late.rstrip("( \t")
+        raise reader.error(f"`{word}` behind `if` or `else`", f"Write `{_DISPATCHED}`.")
+    return condition
 
 
 def _spaced(name: str) -> str:
@@ -215,7 +236,7 @@ def _tune(reader: _Reader) -> TuneDirective:
         value = _integer(reader, reader.match(_INTEGER) or "", usage)
     end = reader.at if value is not None else begin
     condition = None
-    if reader.match(re.compile(r"if\b")):
+    if reader.match(_IF):
         condition = reader.expression(reader.rest())
     if value is not None and value not in values:
         raise reader.error(

@@ -5,13 +5,18 @@ Every edit touches the characters it is about and no others; the text is what th
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from optiml_magic.errors import SourceError
+from optiml_magic.source.checks import (
+    check_dispatches,
+    check_spelling,
+    check_text,
+    check_unique,
+)
 from optiml_magic.source.directives import (
     Directive,
     InitDirective,
@@ -22,17 +27,16 @@ from optiml_magic.source.directives import (
     SizeDirective,
     TuneDirective,
     ZeroDirective,
+    grouped,
 )
 from optiml_magic.source.expressions import nearest
 from optiml_magic.source.grammar import HEAD, parse_directive
-from optiml_magic.source.lexer import Lexed, PreprocessorLine, lex
+from optiml_magic.source.lexer import Lexed, lex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_LONGEST = 1_000_000  # characters
-_ODD = re.compile("[\0\ud800-\udfff]")
 _CONDITIONALS = frozenset({"if", "elif", "ifdef", "ifndef", "elifdef", "elifndef"})
 _INT32 = range(-(2**31), 2**31)
 _D = TypeVar("_D", bound=Directive)
@@ -49,6 +53,11 @@ class Program:
     @property
     def launches(self) -> tuple[LaunchDirective, ...]:
         return self._of(LaunchDirective)
+
+    @property
+    def alternatives(self) -> tuple[tuple[LaunchDirective, ...], ...]:
+        """The launches in order, those of one dispatch together; of each step one runs."""
+        return tuple(map(tuple, grouped(self.launches, lambda launch: launch)))
 
     @property
     def tunes(self) -> tuple[TuneDirective, ...]:
@@ -265,10 +274,11 @@ def parse_program(text: str) -> Program:
 
     A text that no file could hold, or no person would read, is one as well.
     """
-    _check_text(text)
+    check_text(text)
     lexed = lex(text)
     directives: list[Directive] = []
     repeat: RepeatDirective | None = None
+    before: LaunchDirective | None = None
     for line in lexed.active():
         if line.word == "line" or line.word.isdigit():
             raise SourceError(
@@ -277,66 +287,23 @@ def parse_program(text: str) -> Program:
                 line=lexed.line_at(line.start),
             )
         if not HEAD.match(line.text):
-            _check_spelling(line, lexed)
+            check_spelling(line, lexed)
             continue
         found = parse_directive(line.text, line=lexed.line_at(line.start), start=line.start)
         if isinstance(found, RepeatDirective):
             repeat = found
         elif isinstance(found, LaunchDirective) and found.repeat is None:
-            found = replace(found, repeat=repeat)
+            # A dispatch is one step of its round, whose repeat stands on its first launch.
+            around = before.repeat if found.otherwise and before is not None else repeat
+            found = replace(found, repeat=around)
+        if isinstance(found, LaunchDirective):
+            before = found
         directives.append(found)
-    _check_unique(directives)
+    check_unique(directives)
+    check_dispatches(directives)
     program = Program(text, tuple(directives), lexed)
     _check_tunes(program)
     return program
-
-
-def _check_spelling(line: PreprocessorLine, lexed: Lexed) -> None:
-    """A pragma that is nearly ours would be ignored, and its launch with it."""
-    words = _WORD.findall(line.rest) if line.word == "pragma" else []
-    if words and words[0] in difflib.get_close_matches("optiml", words[:1], cutoff=0.8):
-        raise SourceError(
-            f"unknown pragma `{words[0]}`",
-            fix="Did you mean `#pragma optiml`?",
-            line=lexed.line_at(line.start),
-        )
-
-
-def _check_text(text: str) -> None:
-    if len(text) > _LONGEST:
-        raise SourceError(
-            f"a text of {len(text) / 1e6:.1f} million characters",
-            fix=f"Keep a program below {_LONGEST // 1_000_000} million characters.",
-        )
-    odd = _ODD.search(text)
-    if odd:
-        raise SourceError(
-            "a character that no file can hold"
-            if odd[0] != "\0"
-            else "a null byte, which ends a text for a compiler",
-            fix="Remove it.",
-            line=text.count("\n", 0, odd.start()) + 1,
-        )
-
-
-def _check_unique(directives: Iterable[Directive]) -> None:
-    seen: dict[tuple[type, str], int] = {}
-    for directive in directives:
-        match directive:
-            case TuneDirective(name) | ScratchDirective(name) | SizeDirective(name):
-                pass
-            case ZeroDirective(name) | InitDirective(name):
-                pass
-            case _:
-                continue
-        key = (type(directive), name)
-        if key in seen:
-            raise SourceError(
-                f"`{name}` has this directive on line {seen[key]} already",
-                fix="Remove one of the two.",
-                line=directive.line,
-            )
-        seen[key] = directive.line
 
 
 def _check_tunes(program: Program) -> None:

@@ -7,7 +7,7 @@ A test subclasses the suite and gives the fixture that it asks for: ``tool``, ``
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -18,9 +18,13 @@ from optiml_magic.findings import Subject, Tool
 from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.codec import from_json, to_json
+from optiml_magic.model.evaluation import Evaluation, Step
 from optiml_magic.model.finding import Finding
+from optiml_magic.model.idea import Idea
 from optiml_magic.model.measurement import Measurement, Missing
-from optiml_magic.model.verdict import Outcome
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.model.view import View
 from optiml_magic.optimize import Session, session
 from optiml_magic.preparation import Bound, compiled
 from optiml_magic.problem import Problem, prepare
@@ -36,7 +40,7 @@ _SMALL = {
     "row_sum_naive": {"rows": 160, "cols": 64},
     "softmax": {"rows": 24, "cols": 100},
 }
-_MOST = 2  # proposals of one rule and kernel that are run
+_MOST = 2  # ideas of one rule and kernel that are run
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -61,7 +65,7 @@ def _subject(name: str) -> Subject:
         build, job = _run(problem, members)
         assert found.measurement is not None
         tools, measured, program = members.tools, found.measurement, problem.program
-        facts = FactFinder(problem, tools.chip)(program, build, job.plan)
+        facts = FactFinder(problem, tools.chip)(program, job.plan)
         return Subject(tools.chip, tools.roofs(), measured, program, build, job.plan, facts)
 
 
@@ -139,16 +143,22 @@ class ProfilerContract:
 class RuleContract:
     """What every rewrite rule must do; the fixture ``rule`` gives one."""
 
-    def test_its_proposals_are_other_programs_with_a_promise(self, rule: Rewrite) -> None:
+    def test_its_ideas_are_other_programs_with_a_promise(self, rule: Rewrite) -> None:
         assert _NAME.fullmatch(rule.name)
         for name in _SMALL:
-            program = parse_program(known_task(name).text)
-            found = list(rule.propose(program, ()))
-            assert found == list(rule.propose(program, ()))
-            for proposal in found:
+            text = known_task(name).text
+            ideas, refused = _answer(rule, text)
+            again, refused_again = _answer(rule, text)
+            made, made_again = _made(ideas), _made(again)
+            assert made == made_again
+            assert [idea.key for idea in ideas] == [idea.key for idea in again]
+            assert len({idea.key for idea in ideas}) == len(ideas)
+            assert refused == refused_again
+            assert all(refusal.rule == rule.name and refusal.reason for refusal in refused)
+            for proposal in made:
                 assert proposal.proposer == rule.name
                 assert proposal.title
-                assert proposal.text != program.text
+                assert proposal.text != text
                 assert parse_program(proposal.text).launches
                 assert proposal.hypothesis is not None
                 assert 0.0 < proposal.prior < 1.0
@@ -156,14 +166,27 @@ class RuleContract:
 
     def test_what_it_rewrites_means_the_same(self, rule: Rewrite) -> None:
         for name in _SMALL:
-            found = list(rule.propose(parse_program(known_task(name).text), ()))[:_MOST]
+            found = _made(_answer(rule, known_task(name).text)[0])[:_MOST]
             if not found:
                 continue
             with _evaluator(name) as (problem, _, evaluator):
                 evaluator([_candidate(0, problem.program.text)])
-                asked = [Candidate(at, 0, proposal) for at, proposal in enumerate(found, start=1)]
+                asked = [Candidate(at, 0, made) for at, made in enumerate(found, start=1)]
                 for evaluation in evaluator(asked):
                     assert evaluation.verdict.outcome is Outcome.PASSED, evaluation.verdict
+
+
+def _answer(rule: Rewrite, text: str) -> tuple[list[Idea], list[Refusal]]:
+    """What a rule says of a program that nothing was found in."""
+    step = Step(_candidate(0, text), Evaluation(0, "", Verdict(Outcome.PASSED, "")))
+    found = list(rule.propose(parse_program(text), View(step, step)))
+    ideas = [one for one in found if isinstance(one, Idea)]
+    return ideas, [one for one in found if isinstance(one, Refusal)]
+
+
+def _made(ideas: Sequence[Idea]) -> list[Proposal]:
+    made = ((idea, idea.make()) for idea in ideas)
+    return [idea.proposal(text) for idea, text in made if isinstance(text, str)]
 
 
 def _candidate(number: int, text: str) -> Candidate:

@@ -12,7 +12,9 @@ from optiml_magic.errors import UsageError
 from optiml_magic.model.codec import to_json
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.problem import Problem
-from optiml_magic.verifiers.trials import Compiled
+from optiml_magic.source.program import Program
+from optiml_magic.verifiers.branches import dispatches
+from optiml_magic.verifiers.compiled import Compiled
 
 _PROBES = 3  # numbers at which launches are compared
 
@@ -23,8 +25,21 @@ def identity(problem: Problem, compiled: Compiled, plans: Sequence[LaunchPlan]) 
     build = compiled.build
     # Of one machine code, the text alone may tell a return from a way around a barrier.
     leaves = f"early returns: {len(build.early_returns)}"
-    parts = [build.digest, leaves, *launches, *_elsewhere(problem, compiled)]
+    parts = [build.digest, leaves, *_conditional(compiled.program), *launches]
+    parts += _elsewhere(problem, compiled)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _conditional(program: Program) -> Iterator[str]:
+    """What the sizes at hand need not show: launches beside those that run, and requirements."""
+    read: set[str] = set()
+    for step in dispatches(program):
+        yield from map(str, step)
+        read |= {name for launch in step for name in launch.names}
+    for requirement in program.requires:
+        yield str(requirement)
+        read |= requirement.condition.names
+    yield from (f"{name} = {value}" for name, value in program.values.items() if name in read)
 
 
 def _elsewhere(problem: Problem, compiled: Compiled) -> Iterator[str]:

@@ -7,9 +7,10 @@ from optiml_magic.devices.base import Device
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.problem import Instance, Problem
+from optiml_magic.verifiers.compiled import Compiled
 from optiml_magic.verifiers.hazards import Inspector
 from optiml_magic.verifiers.physics import Physics
-from optiml_magic.verifiers.trials import Compiled, Trials
+from optiml_magic.verifiers.trials import Trials
 
 
 class Scrutiny:

@@ -17,8 +17,7 @@ import numpy as np
 
 from optiml_magic.devices.base import Array, Buffer, Device, Job, Order, is_emulated
 from optiml_magic.devices.compare import compare
-from optiml_magic.errors import RequirementError, UsageError
-from optiml_magic.model.build import Build
+from optiml_magic.errors import BindingError, RequirementError, UsageError
 from optiml_magic.model.dtypes import numbers, part
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict
@@ -36,7 +35,10 @@ from optiml_magic.problem.scales import (
     scaled,
     times,
 )
+from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.verifiers import oracle
+from optiml_magic.verifiers.branches import compared, dispatches, own, unreached
+from optiml_magic.verifiers.compiled import Compiled, planned
 from optiml_magic.verifiers.hazards import Inspector
 from optiml_magic.verifiers.verify import blamed, fresh_poison, judge, verify
 
@@ -45,14 +47,6 @@ _WILD = 1 << 24  # where an integer may make a loop of any length
 _SHOWN = 3  # sizes that a note names
 _ORDERS: tuple[Order, ...] = ("forward", "reverse")
 _FINAL = "final"  # the key that the large cases share, one at a time
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A compiled program and the launches that it makes of a set of inputs."""
-
-    build: Build
-    plan: Callable[[Instance], LaunchPlan]  # raises UsageError where it does not fit
 
 
 @dataclass(frozen=True)
@@ -81,6 +75,7 @@ class Trials:
         self._arrays = [b.name for b in problem.interface.named("input", "inout")]
         self._root: Compiled | None = None
         self._finals: dict[str, Instance | None] = {}
+        self._sides: dict[str, Instance | None] = {}  # of the conditions of dispatches, by sizes
         self._hung = False  # the input kernel did not come back: no more is asked of it
         self._sized: list[str] = []
         self._refused: list[str] = []
@@ -99,6 +94,7 @@ class Trials:
     def learn(self, root: Compiled) -> None:
         """Find the small sizes, and the scales at one of them, that the input kernel gets right."""
         self._root, found = root, []
+        self._sides.clear()
         self._sized, self._refused = [], []
         largest: tuple[int, str, Callable[[], Mapping[str, Any]]] | None = None
         seen: list[dict[str, int]] = []
@@ -125,17 +121,71 @@ class Trials:
 
     def plans(self, program: Compiled) -> tuple[list[tuple[Instance, LaunchPlan]], int]:
         """The launches on every small set of inputs, and how many the program's `require` skips."""
-        planned, skipped = [], 0
-        for instance in self.small:
-            try:
-                planned.append((instance, program.plan(instance)))
-            except RequirementError:
-                skipped += 1
-            except UsageError as unfit:
-                raise type(unfit)(
-                    f"{unfit.message} (on {instance.condition})", fix=unfit.fix, line=unfit.line
-                ) from None
-        return planned, skipped
+        return planned(program, self.small)
+
+    def sides(
+        self, program: Compiled, verified: Sequence[Instance]
+    ) -> tuple[list[tuple[Instance, LaunchPlan]], tuple[str, ...]]:
+        """The launches on inputs at both sides of what its dispatches ask, and notes on those.
+
+        ``verified`` are inputs that it is verified on anyway. Raises BindingError where no inputs
+        reach a launch, which then nobody can verify, unless it is the input kernel's own.
+        """
+        root, sizing = self._root, self._sizing
+        if root is None or not dispatches(program.program):
+            return [], ()
+        found: list[tuple[Instance, LaunchPlan]] = []
+        numbers = compared(program.program)
+        if sizing is not None:
+            near = [self._side(*chosen) for chosen in sizes.around(sizing.given, numbers)]
+            found, _ = planned(program, [instance for instance in near if instance])
+        ran = [program.ran(i) for i in (*verified, *(i for i, _ in found))]
+        missing = unreached(program.program, ran)
+        for chosen in sizes.near(sizing.given, numbers) if sizing is not None else ():
+            if not missing or not self._leads_to(program, missing, *chosen):
+                continue
+            instance = self._side(*chosen)
+            more, _ = planned(program, [instance] if instance else [])
+            found += more
+            ran += [program.ran(i) for i, _ in more]
+            missing = unreached(program.program, ran)
+        if not missing:
+            return found, ()
+        task = self._problem.task
+        same = program.program, program.build, root.program, root.build, task.defines
+        if not own(missing, *same):
+            raise BindingError(
+                "no sizes that were tried run this launch, so it could not be verified",
+                fix="ask for less in its condition, or let the input kernel's own launch be it",
+                line=missing[0].line,
+            )
+        names = " and ".join(f"the launch on line {launch.line}" for launch in missing)
+        return found, (f"{names} ran at no sizes that were tried; it is the input kernel's own",)
+
+    def _side(self, chosen: sizes.Sizes, seed: int) -> Instance | None:
+        assert self._sizing is not None
+        name = sizes.spelled(chosen)
+        if name not in self._sides:
+            condition = _Condition(name, partial(self._sizing.draw, chosen, seed))
+            self._sides[name] = self._learned(condition, f"side-{len(self._sides)}")
+        return self._sides[name]
+
+    def _leads_to(
+        self,
+        program: Compiled,
+        missing: Sequence[LaunchDirective],
+        chosen: sizes.Sizes,
+        seed: int,
+    ) -> bool:
+        """Whether one of these launches would run at these sizes."""
+        assert self._sizing is not None
+        try:
+            values = self._sizing.draw(chosen, seed)
+            shapes = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
+            ran = program.running(values, shapes)
+        except Exception:  # noqa: BLE001  # the task's own code: it does not know such inputs
+            return False
+        return not {x.start for x in missing}.isdisjoint(x.start for x in ran)
 
     def scrutinise(self, program: Compiled, first: Instance) -> Verdict:
         """The verdict on a candidate that would win; its notes are facts beside it.
@@ -296,7 +346,7 @@ class Trials:
                         f"`{check.name}` was right on the device, and read back it is not",
                         checks=checks,
                     )
-        differing = [n for n in readings[0] if not _same_bits(readings[0][n], readings[1][n])]
+        differing = [n for n in readings[0] if not same_bits(readings[0][n], readings[1][n])]
         notes = [f"`{name}` is not bitwise reproducible from run to run" for name in differing]
         return Verdict(Outcome.PASSED, "", checks=checks, notes=tuple(notes))
 
@@ -323,7 +373,7 @@ def _checked(buffer: Buffer, got: Array) -> OutputCheck:
     return compare(buffer.name, got, buffer.expected, buffer.tolerance, None)
 
 
-def _same_bits(one: Array, two: Array) -> bool:
+def same_bits(one: Array, two: Array) -> bool:
     """Number by number: the padding of a struct is nothing."""
     pairs = ((part(one, number), part(two, number)) for number in numbers(one.dtype))
     return all(np.array_equal(a.view(np.uint8), b.view(np.uint8)) for a, b in pairs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from optiml_magic.devices.base import Device, Execution, Job, Order
@@ -23,10 +23,12 @@ def verify(
     instructions: int,
     notes: Sequence[str] = (),
     inspector: Inspector | None = None,
+    difference: Callable[[Instance], str] = lambda _: "",
 ) -> Verdict:
     """The verdict over all cases; it stops at the first that fails.
 
-    An ``inspector`` is asked which thread wrote the first wrong element: a run more.
+    ``difference`` says what is wrong all the same with outputs that are within the tolerance. An
+    ``inspector`` is asked which thread wrote the first wrong element: a run more.
 
     Outputs hold a pattern that nobody can foretell and that differs from one launch to the next, so
     that an answer left behind by an earlier run cannot pass for a new one.
@@ -41,6 +43,9 @@ def verify(
         verdict = judge(device.execute(build, job), instance.condition)
         if not verdict.passed:
             return blamed(verdict, inspector, build, job, instance.condition)
+        inexact = difference(instance)
+        if inexact:
+            return replace(verdict, outcome=Outcome.WRONG, summary=inexact)
         printed = printed or verdict.notes
         written = [buffer.name for buffer in instance.case.buffers if buffer.role != "input"]
         if not written or [check.name for check in verdict.checks] != written:

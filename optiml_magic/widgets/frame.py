@@ -8,6 +8,7 @@ from typing import Any
 from optiml_magic.model.evaluation import Step, Trajectory
 from optiml_magic.model.finding import Finding
 from optiml_magic.model.measurement import speedup_interval
+from optiml_magic.model.refusal import NOTHING, Refused
 from optiml_magic.reports.summary import Summary, step_speedup
 from optiml_magic.widgets.subject import Subject
 
@@ -21,7 +22,7 @@ class Frame:
 
     ``best`` is the fastest verified step with its speed-up over the input kernel, where the figure
     comes from, and whether it is ``significant``; ``program`` and ``diff`` are of the input kernel
-    until something significant was found.
+    until something significant was found. ``refused`` has reasons by the program that they are of.
     """
 
     evaluations: int = 0
@@ -29,6 +30,7 @@ class Frame:
     program: str = ""
     diff: str = ""
     findings: list[Json] = field(default_factory=list)
+    refused: list[Json] = field(default_factory=list)
     verdicts: dict[str, int] = field(default_factory=dict)
     steps: list[Json] = field(default_factory=list)
 
@@ -41,6 +43,7 @@ class Board:
         self._steps: list[Step] = []
         self._rows: list[Json] = []
         self._findings: list[Json] = []
+        self._refused = NOTHING
         self._diff: tuple[int, str] = (0, "")  # the winner's number, and its diff
 
     @property
@@ -48,8 +51,9 @@ class Board:
         """How many steps there are."""
         return len(self._steps)
 
-    def add(self, step: Step) -> None:
-        """One more step, the input kernel first."""
+    def add(self, step: Step, refused: Refused = NOTHING) -> None:
+        """One more step, the input kernel first, and all that was refused so far."""
+        self._refused = refused
         self._steps.append(step)
         self._rows.append(_row(self._summary(), step))
         if step.evaluation.findings:
@@ -70,13 +74,17 @@ class Board:
             program=summary.winner.candidate.text,
             diff=self._diff[1],
             findings=self._findings,
+            refused=[
+                {"program": program, "reasons": [str(refusal)[:_DETAIL] for refusal in refusals]}
+                for program, refusals in summary.not_tried
+            ],
             verdicts=summary.verdicts,
             steps=list(self._rows),
         )
 
     def _summary(self) -> Summary:
         subject = self._subject
-        trajectory = Trajectory(tuple(self._steps), "")
+        trajectory = Trajectory(tuple(self._steps), "").told(self._refused)
         return Summary(
             subject.task, subject.device, subject.reason, "", "", (), trajectory, 0.0, None
         )

@@ -8,11 +8,12 @@ from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar
 
 from optiml_magic.model.evaluation import Step
+from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.summary import Summary
 from optiml_magic.widgets.plain import DisplayLine, PlainView, TerminalLine
 from optiml_magic.widgets.subject import Subject
 
-Progress = Callable[[Step], None]
+Progress = Callable[[Step, Refused], None]
 Stop = Callable[[], bool]
 Mode = Literal["auto", "widget", "text"]
 DEAF = (
@@ -38,8 +39,8 @@ class LiveView(Protocol):
         trace: TracebackType | None,
     ) -> None: ...
 
-    def __call__(self, step: Step) -> None:
-        """One more step; from any thread."""
+    def __call__(self, step: Step, refused: Refused) -> None:
+        """One more step, and all that was refused so far; from any thread."""
 
     def stopped(self) -> bool:
         """Whether the user asked the view to stop the search."""
@@ -93,9 +94,9 @@ def watched(
     """
 
     def run(progress: Progress, stop: Stop) -> R:
-        def step(done: Step) -> None:
-            view(done)
-            progress(done)
+        def step(done: Step, refused: Refused) -> None:
+            view(done, refused)
+            progress(done, refused)
 
         with view:
             result = search(step, lambda: stop() or view.stopped())

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from optiml_magic.model.evaluation import Step
+from optiml_magic.model.refusal import Refused
 from optiml_magic.printable import printable
 from optiml_magic.reports.quantities import number_of, ratio
 from optiml_magic.reports.summary import Summary
@@ -49,8 +50,8 @@ class PlainView:
         self.show()
         return self
 
-    def __call__(self, step: Step) -> None:
-        self._board.add(step)
+    def __call__(self, step: Step, refused: Refused) -> None:
+        self._board.add(step, refused)
         frame = self._board.frame()
         best, title = _best(frame.best), step.candidate.proposal.title
         self._line.write(f"{frame.evaluations} of {self._subject.budget}{best}: {title}")

@@ -3,7 +3,7 @@
 
 const TRAITS = [
   "task", "device", "reason", "budget", "seconds", "hint", "state", "stopping", "ended", "elapsed",
-  "evaluations", "best", "program", "diff", "findings", "verdicts", "steps",
+  "evaluations", "best", "program", "diff", "findings", "refused", "verdicts", "steps",
 ];
 const TABS = { tree: "Tree", program: "Best kernel", diff: "Diff", findings: "Findings" };
 const STATES = { running: "running", stopped: "stopped", done: "done", failed: "failed" };
@@ -213,14 +213,22 @@ function drawProgram(target, program) {
     program ? element("pre", "optiml-code", program) : faint("Nothing verified yet."));
 }
 
-function drawFindings(target, findings) {
-  if (!findings.length) return target.replaceChildren(faint("No findings yet."));
+function drawRefused(groups) {
+  return groups.flatMap(({ program, reasons }) => [
+    element("div", "optiml-faint", `Not tried on ${program}:`),
+    element("ul", "", ...reasons.map((reason) => element("li", "", reason)))]);
+}
+
+function drawFindings(target, findings, refused) {
+  const below = drawRefused(refused);
+  if (!findings.length) return target.replaceChildren(faint("No findings yet."), ...below);
   const items = findings.map((finding) => element("li", "",
     element("span", `optiml-${SEVERITIES[finding.severity] ?? "faint"}`, `${finding.severity} `),
     finding.cause,
     ...(finding.advice ? [element("div", "optiml-faint", `try: ${finding.advice}`)] : [])));
   return target.replaceChildren(
-    element("div", "optiml-faint", `On step #${findings[0].step}:`), element("ul", "", ...items));
+    element("div", "optiml-faint", `On step #${findings[0].step}:`), element("ul", "", ...items),
+    ...below);
 }
 
 const faint = (text) => element("div", "optiml-faint", text);
@@ -286,13 +294,14 @@ function render({ model, el }) {
     steps: () => drawTree(panels.tree, get("steps"), get("best")),
     program: () => drawProgram(panels.program, get("program")),
     diff: () => drawDiff(panels.diff, get("diff")),
-    findings: () => drawFindings(panels.findings, get("findings")),
+    findings: () => drawFindings(panels.findings, get("findings"), get("refused")),
   };
   const tell = () => write(head.notice, notice(get, Date.now(), clock.heard, clock.pressed));
   const changed = new Set(Object.keys(painters));
   const paint = () => {
     drawHead(head, get);
     if (changed.has("best")) changed.add("steps"); // the best is marked in the tree
+    if (changed.has("refused")) changed.add("findings"); // one panel has both
     for (const name of changed) painters[name]?.();
     changed.clear();
     tell();

@@ -12,6 +12,7 @@ import anywidget
 import traitlets as t
 
 from optiml_magic.model.evaluation import Step
+from optiml_magic.model.refusal import NOTHING, Refused
 from optiml_magic.reports.markup import element
 from optiml_magic.widgets.frame import Board, Frame
 from optiml_magic.widgets.pace import Pace
@@ -47,6 +48,7 @@ class SearchView(anywidget.AnyWidget):
     program = t.Unicode().tag(sync=True)
     diff = t.Unicode().tag(sync=True)
     findings: t.List[dict[str, Any]] = t.List().tag(sync=True)
+    refused: t.List[dict[str, Any]] = t.List().tag(sync=True)
     verdicts = t.Dict().tag(sync=True)
     steps: t.List[dict[str, Any]] = t.List().tag(sync=True)
 
@@ -73,10 +75,10 @@ class SearchView(anywidget.AnyWidget):
         self._began = time.monotonic()
         self._pace.start()
 
-    def update(self, step: Step) -> None:
-        """One more step; it is drawn soon."""
+    def update(self, step: Step, refused: Refused = NOTHING) -> None:
+        """One more step, and all that was refused so far; it is drawn soon."""
         with self._lock:
-            self._board.add(step)
+            self._board.add(step, refused)
         self._pace.ask()
 
     def finish(self, state: Ending, ended: str) -> None:

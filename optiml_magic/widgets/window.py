@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from optiml_magic.model.evaluation import Step
+from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.quantities import number_of
 from optiml_magic.reports.summary import Summary
 from optiml_magic.widgets.plain import Text
@@ -50,8 +51,8 @@ class Window:
         self.show()
         return self
 
-    def __call__(self, step: Step) -> None:
-        self.view.update(step)
+    def __call__(self, step: Step, refused: Refused) -> None:
+        self.view.update(step, refused)
 
     def stopped(self) -> bool:
         """Whether the Stop button was pressed."""

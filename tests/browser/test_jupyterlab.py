@@ -26,12 +26,12 @@ def watch(pause=0.15, background=False, keep=False):
 """
 BLOCKING = """\
 view, run = watch(keep=True)
-result = run(lambda step: None, lambda: False)
+result = run(lambda *step: None, lambda: False)
 print("ended:", result.summary.trajectory.stopped, len(result.summary.trajectory.steps))
 """
 ENDING = """\
 view, run = watch(pause=0.05)
-result = run(lambda step: None, lambda: False)
+result = run(lambda *step: None, lambda: False)
 print("ended:", result.summary.trajectory.stopped)
 """
 BACKGROUND = """\

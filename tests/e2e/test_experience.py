@@ -38,7 +38,7 @@ def test_a_run_adds_to_the_experience_and_the_next_one_begins_with_it(home: Path
     def priors(journal: Path) -> dict[str, float]:
         lines = [json.loads(line) for line in journal.read_text().splitlines()]
         expansion = next(x["expansion"] for x in lines if x.get("expansion"))
-        return {p["title"]: p["prior"] for p in expansion["proposals"]}
+        return {i["proposal"]["title"]: i["proposal"]["prior"] for i in expansion["ideas"]}
 
     before, after = priors(one.journal), priors(two.journal)
     assert before.keys() == after.keys()

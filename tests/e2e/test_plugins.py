@@ -160,8 +160,20 @@ class Refuses:
 
 class Rule:
     name = "rule"
-    def propose(self, program, findings):
+    def propose(self, program, view):
         return 7
+
+class Late:
+    name = "late"
+    def propose(self, program, view):
+        from optiml_magic.model.idea import Idea
+        from optiml_magic.model.refusal import Refusal
+        for number, make in enumerate((lambda: 1 / 0, lambda: 7, lambda: Refusal("late", "a jump", 2))):
+            yield Idea(f"{number}", "late", make, f"late {number}", prior=1.0)
+        yield Idea("no prior", "late", lambda: "", "late 3", prior=2.0)
+        yield Idea("no key", "late", lambda: "", "")
+        yield Refusal("late", 7)
+        yield "an idea"
 
 class Profiler:
     name = "profiler"
@@ -187,6 +199,7 @@ says = "broken_plugin:Says"
 talks = "broken_plugin:Talks"
 [project.entry-points."optiml_magic.rules"]
 rule = "broken_plugin:Rule"
+late = "broken_plugin:Late"
 [project.entry-points."optiml_magic.profilers"]
 profiler = "broken_plugin:Profiler"
 """
@@ -228,10 +241,19 @@ def test_broken_ones_are_named_and_stop_nothing(
         "`says` of broken (optiml_magic.tools) is left out: it gave a finding of `other`",
         "`says` of broken (optiml_magic.tools) is left out: its finding is about line 999 of",
         "`rule` of broken (optiml_magic.rules) is left out: TypeError",
+        "`late` of broken (optiml_magic.rules) is left out: ZeroDivisionError",
+        "`late` of broken (optiml_magic.rules) is left out: it gave a int where a Refusal",
+        "`late` of broken (optiml_magic.rules) is left out: it gave a str where a Idea",
+        "`late` of broken (optiml_magic.rules) is left out: its prior is 2.0",
+        "`late` of broken (optiml_magic.rules) is left out: its Idea has no key",
+        "`late` of broken (optiml_magic.rules) is left out: its Refusal",
         "`profiler` of broken (optiml_magic.profilers) is left out: OSError: no counter",
         "ValueError: not today",
     ):
         assert said in notes
+    refused = [str(refusal) for refusal in result.trajectory.root.refused]
+    assert refused.count("late: the rule failed") == 1
+    assert "late: a jump, line 2" in refused
     said = [f.cause for f in result.trajectory.root.evaluation.findings if f.tool == "says"]
     assert said == ["All is well."]
     checked = evaluate_once(summed(), settings)

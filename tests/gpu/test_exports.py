@@ -23,7 +23,13 @@ pytestmark = pytest.mark.gpu
 OTHER = {"saxpy": {"n": 777}, "transpose_tiled": {"rows": 65, "cols": 130}, "matmul_tiled": {"m": 33, "n": 50, "k": 70},
          "row_sum": {"rows": 65, "cols": 130}, "softmax": {"rows": 65, "cols": 130}, "histogram": {"n": 5000},
          "two passes": {"n": 4000}, "rounds": {"rows": 5, "cols": 32, "steps": 4}, "started": {"n": 500},
-         "tables": {"n": 700}, "headers": {"n": 250}}  # fmt: skip
+         "tables": {"n": 700}, "headers": {"n": 250}, "dispatched": {"rows": 7, "cols": 33, "steps": 2}}  # fmt: skip
+# Each program at its other sizes, and one that dispatches where each of its launches runs.
+PLACES = [
+    *OTHER.items(),
+    ("dispatched", {"rows": 8, "cols": 36, "steps": 4}),
+    ("dispatched", {"rows": 5, "cols": 38, "steps": 1}),
+]
 
 
 @dataclass(frozen=True)
@@ -34,8 +40,8 @@ class Drawn:
     wanted: list[Any]
 
 
-def drawn(name: str) -> Drawn:
-    sizes = {**SIZES[name], **OTHER[name]}
+def drawn(name: str, chosen: dict[str, int] | None = None) -> Drawn:
+    sizes = {**SIZES[name], **(chosen or OTHER[name])}
     task = task_of(name, **sizes)
     assert callable(task.inputs)
     values = {**sizes, **task.inputs(np.random.default_rng(1), **sizes)}
@@ -52,6 +58,10 @@ def _wanted(name: str, v: dict[str, Any]) -> list[Any]:
     if name == "headers":
         x, affine = v["x"].astype(np.float64), v["affine"][0]
         return [x / 2 * affine["scale"] + affine["shift"]]
+    if name == "dispatched":
+        even = v["steps"] // 2 * 2  # `out` holds what the last even round wrote, `back` an odd one
+        odd = (v["steps"] - 1) // 2 * 2 + 1
+        return [v["weight"] * v["a"] + even, v["weight"] * v["a"] + odd]
     if name == "rounds":
         return []  # its kernels race on purpose: only the launches count, and they are checked above
     from optiml_magic.testing.kernels import known_task
@@ -97,16 +107,19 @@ def arguments(name: str, values: dict[str, Any]) -> tuple[list[Any], dict[str, A
         "rounds": ("steps", "weight"),
         "headers": ("affine",),
         "started": ("low",),
+        "dispatched": ("steps",),
         "saxpy": ("alpha",),
     }.get(name, ())
     return [values[n] for n in names], {n: values[n] for n in more}
 
 
-@pytest.mark.parametrize("name", OTHER)
-def test_the_module_computes_what_numpy_does(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "sizes"), PLACES)
+def test_the_module_computes_what_numpy_does(
+    name: str, sizes: dict[str, int], tmp_path: Path
+) -> None:
     import cupy as cp
 
-    found = drawn(name)
+    found = drawn(name, sizes)
     arrays, more = arguments(name, found.values)
     function = imported(name, tmp_path)
     for _ in range(2):  # every run begins with the module's own values
@@ -171,8 +184,10 @@ def test_the_module_runs_on_the_current_stream_of_cupy(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on this machine")
-@pytest.mark.parametrize("name", OTHER)
-def test_the_launcher_computes_what_numpy_does(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "sizes"), PLACES)
+def test_the_launcher_computes_what_numpy_does(
+    name: str, sizes: dict[str, int], tmp_path: Path
+) -> None:
     import cupy as cp
 
     from tests.unit.exports.stub import Signature
@@ -186,7 +201,7 @@ def test_the_launcher_computes_what_numpy_does(name: str, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     signature = Signature(path.read_text())
     function = getattr(ctypes.CDLL(str(tmp_path / "exported.so")), signature.name)
-    found, what = drawn(name), exportable(name)
+    found, what = drawn(name, sizes), exportable(name)
     outputs = [b for b in what.interface.buffers if b.role == "output"]
     shapes = [w.shape for w in found.wanted] or [found.values["a"].size]
     tables = {b.name: binding.content(b, found.values) for _, b in what.tables}

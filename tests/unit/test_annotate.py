@@ -248,3 +248,15 @@ def test_an_annotation_ends_with_its_text() -> None:
     assert [line.number for line in found.lines] == list(range(1, far.count("\n") + 1))
     with pytest.raises(SourceError, match="line 1: a line directive"):
         annotate(scaled("#line 999999999\n" + SCALE), settings())
+
+
+def test_a_launch_that_does_not_run_is_told_and_has_no_counts() -> None:
+    launch = "#pragma optiml launch scale grid(cdiv(n, 64)) block(64)"
+    other = SCALE.replace("scale(", "odd(").replace("3.0f *", "3 *")
+    text = f"{launch} if (n % 2 == 0)\n{launch.replace('scale', 'odd')} else\n{SCALE}{other}"
+    found = annotate(scaled(text), settings())
+    assert ("note", "the launch on line 2 does not run on these inputs") in found.facts
+    ran, idle = line_with(found, "3.0f *"), line_with(found, "3 *")
+    assert ran.counts is not None
+    assert idle.counts is None
+    assert idle.instructions

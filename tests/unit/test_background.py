@@ -24,7 +24,7 @@ class Held:
         self.outcome = outcome
 
     def __call__(self, progress: Progress, stop: Stop) -> Any:
-        progress(step(0))
+        progress(step(0), {})
         while not self.go.wait(0.005):
             if stop():
                 return "stopped early"

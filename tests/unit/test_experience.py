@@ -18,6 +18,7 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.hit_rates import Tally
 from optiml_magic.model.hypothesis import HypothesisTest
+from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
@@ -49,7 +50,7 @@ STEPS = {
 def run(experience: Experience, name: str = "a run", numbers: range = range(4)) -> None:
     """One proposal round and the evaluations of a small run."""
     recorder = Recorder(experience, name, HERE)
-    found = [candidate(n).proposal for n in range(1, 6)]
+    found = Ideas(tuple(Idea.of(candidate(n).proposal) for n in range(1, 6)))
     root = Step(candidate(0), STEPS[0])
     assert recorder.expand(lambda *_: found)(View(root, root, ()), 8) == found
     evaluate = recorder.evaluate(lambda asked: [STEPS[c.number] for c in asked])

@@ -9,6 +9,7 @@ from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.finding import Finding, Severity
 from optiml_magic.model.hit_rates import MEAN, NO_EXPERIENCE, HitRates, Kind, Tally, action_name
+from optiml_magic.model.idea import Idea
 
 counts = st.integers(0, 200)
 priors = st.floats(0.01, 0.99)
@@ -20,8 +21,8 @@ def tally(kind: Kind, name: str, applied: int, gained: int, roofline: str = "mem
     )
 
 
-def proposal(rule: str, prior: float, answers: str = "") -> Proposal:
-    return Proposal(f"{rule} {prior}", rule, rule, prior=prior, answers=answers)
+def idea(rule: str, prior: float, answers: str = "") -> Idea:
+    return Idea.of(Proposal(f"{rule} {prior}", rule, rule, prior=prior, answers=answers))
 
 
 def finding(tool: str, gain: float, severity: Severity = "warning") -> Finding:
@@ -50,8 +51,8 @@ def test_what_is_unknown_has_the_mean_and_another_class_says_a_little() -> None:
 def test_an_action_starts_from_the_rate_of_its_rule() -> None:
     rule, action = tally("rule", "tile", 40, 40), tally("action", action_name("far", "tile"), 4, 0)
     known, unknown = HitRates((rule, action)), HitRates((rule,))
-    answering = proposal("tile", 0.5, "far")
-    (alone,) = known.weighed([proposal("tile", 0.5)], "memory")
+    answering = idea("tile", 0.5, "far")
+    (alone,) = known.weighed([idea("tile", 0.5)], "memory")
     (worse,) = known.weighed([answering], "memory")
     (same,) = unknown.weighed([answering], "memory")
     assert alone.prior == same.prior > worse.prior
@@ -60,7 +61,7 @@ def test_an_action_starts_from_the_rate_of_its_rule() -> None:
 @given(prior=priors, gained=counts, missed=counts)
 def test_a_scaled_prior_stays_a_prior(prior: float, gained: int, missed: int) -> None:
     rates = HitRates((tally("rule", "tile", gained + missed, gained),))
-    (found,) = rates.weighed([proposal("tile", prior)], "memory")
+    (found,) = rates.weighed([idea("tile", prior)], "memory")
     assert 0.0 < found.prior < 1.0
     rate = rates.rate("rule", "tile", "memory")
     if rate > MEAN:
@@ -72,7 +73,7 @@ def test_a_scaled_prior_stays_a_prior(prior: float, gained: int, missed: int) ->
 def test_what_paid_off_is_tried_earlier_and_what_did_not_later() -> None:
     rates = HitRates((tally("rule", "tile", 10, 0), tally("rule", "swap", 10, 9)))
     tile, swap, new = rates.weighed(
-        [proposal("tile", 0.6), proposal("swap", 0.5), proposal("new", 0.55)], "memory"
+        [idea("tile", 0.6), idea("swap", 0.5), idea("new", 0.55)], "memory"
     )
     assert swap.prior > new.prior > tile.prior
     assert new.prior == 0.55
@@ -92,9 +93,9 @@ def test_findings_are_ranked_within_their_severity() -> None:
 
 @given(st.permutations([finding("a", 2.0), finding("b", 2.0, "note"), finding("c", 1.5)]))
 def test_without_experience_nothing_changes(found: list[Finding]) -> None:
-    proposals = [proposal("a", 0.2), proposal("b", 0.9), proposal("c", 1.0)]
+    ideas = [idea("a", 0.2), idea("b", 0.9), idea("c", 1.0)]
     assert NO_EXPERIENCE.ranked(found, "memory") == tuple(found)
-    assert NO_EXPERIENCE.weighed(proposals, "memory") == proposals
+    assert NO_EXPERIENCE.weighed(ideas, "memory") == ideas
 
 
 def test_they_are_kept_in_a_journal_as_they_are() -> None:

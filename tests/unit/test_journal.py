@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 from optiml_magic.errors import UsageError
 from optiml_magic.journal import SCHEMA, Journal, RunHeader, read_header
 from optiml_magic.model.evaluation import Trajectory
+from optiml_magic.model.idea import Idea, Ideas
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.view import View
 from optiml_magic.search.loop import Budget, run
 from optiml_magic.search.mcts import Mcts
 from tests.unit.search import toy
 
 HEADER = RunHeader(
-    SCHEMA, "r", "toy", "000000", "d", "ref", "rd", "toy", "cc", 0, 1, ("toy",), (), "od"
+    SCHEMA, "r", "toy", "000000", "d", "ref", "rd", "toy", "cc", 0, 1, ("toy",), (), False, "od"
 )
 
 
@@ -25,7 +28,7 @@ def search(journal: Journal, evaluated: list[int], batch: int = 1) -> Trajectory
         evaluated.extend(c.number for c in candidates)
         return toy.evaluate(candidates)
 
-    mcts = Mcts(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand))
+    mcts = Mcts(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand, toy.expand))
     evaluate = journal.remember_evaluate(counting)
     trajectory = run(mcts, evaluate, Budget(evaluations=20), batch=batch)
     journal.close()
@@ -74,15 +77,72 @@ def test_what_is_replayed_is_told(tmp_path: Path) -> None:
     search(Journal.create(path, HEADER), [])
     heard: list[int] = []
     journal = Journal.resume(path, HEADER)
-    mcts = Mcts(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand))
+    mcts = Mcts(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand, toy.expand))
     evaluate = journal.remember_evaluate(toy.evaluate, lambda c, _: heard.append(c.number))
     run(mcts, evaluate, Budget(evaluations=5))
     journal.close()
     assert heard == [0, 1, 2, 3, 4]
 
 
+class Flips:
+    """Proposes as the toy does, but bit 2 is stuck; knows what it was asked to make."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.asked = 0
+
+    def __call__(self, view: View, count: int) -> Ideas:
+        self.asked += 1
+        found = toy.expand(view, count)
+        ideas = [replace(idea, make=partial(self._make, view, idea)) for idea in found.ideas]
+        ready = Idea.of(toy.proposal("".join(reversed(view.step.candidate.text))))
+        return Ideas((ready, *ideas), (Refusal("flop", "there is no flop"),))
+
+    def _make(self, view: View, idea: Idea) -> str | Refusal:
+        self.made.append(f"{view.step.candidate.text} {idea.key}")
+        return Refusal("toy", "bit 2 is stuck", 2) if idea.key == "flip 2" else idea.make()
+
+
+def flipped(journal: Journal, flips: Flips, again: Flips, evaluations: int) -> Trajectory:
+    mcts = Mcts(toy.proposal("010000"), journal.remember_expand(flips, again))
+    evaluate = journal.remember_evaluate(toy.evaluate)
+    trajectory = run(mcts, evaluate, Budget(evaluations=evaluations))
+    journal.close()
+    return trajectory
+
+
+def test_a_resumed_run_makes_only_the_texts_that_were_not_made(tmp_path: Path) -> None:
+    whole = flipped(Journal.create(tmp_path / "whole", HEADER), Flips(), Flips(), 16)
+    first, path = Flips(), tmp_path / "run"
+    flipped(Journal.create(path, HEADER), first, Flips(), 9)
+    fresh, again = Flips(), Flips()
+    resumed = flipped(Journal.resume(path, HEADER), fresh, again, 16)
+    assert resumed == whole
+    assert any(refusal.line == 2 for step in whole.steps for refusal in step.refused)
+    assert again.made
+    assert not set(first.made) & set(again.made)
+    assert path.read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_an_idea_that_its_rule_no_longer_has_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    flipped(Journal.create(path, HEADER), Flips(), Flips(), 2)
+
+    def nothing(view: View, count: int) -> Ideas:
+        del view, count
+        return Ideas()
+
+    journal = Journal.resume(path, HEADER)
+    mcts = Mcts(toy.proposal("010000"), journal.remember_expand(nothing, nothing))
+    trajectory = run(mcts, journal.remember_evaluate(toy.evaluate), Budget(evaluations=9))
+    journal.close()
+    assert len(trajectory.steps) == 2
+    assert Refusal("toy", "it no longer has this idea") in trajectory.root.refused
+
+
 @pytest.mark.parametrize(
-    ("field", "value"), [("seed", 1), ("device", "emulated:t4"), ("inputs_digest", "other")]
+    ("field", "value"),
+    [("seed", 1), ("device", "emulated:t4"), ("inputs_digest", "other"), ("exact", True)],
 )
 def test_another_run_is_refused_by_name(tmp_path: Path, field: str, value: object) -> None:
     path = tmp_path / "run.jsonl"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
 
 import pytest
@@ -8,7 +10,8 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.finding import Action, Evidence, Finding
 from optiml_magic.model.measurement import Bound, Measurement
-from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict
 from optiml_magic.reports import contract, html, text
 from optiml_magic.reports.quantities import ratio, seconds
 from optiml_magic.reports.summary import Summary
@@ -114,6 +117,44 @@ def test_a_gain_inside_the_interval_is_no_change_and_the_input_is_kept() -> None
     assert found.diff() == ""
 
 
+def narrowed(*durations: float, where: dict[int, tuple[str, ...]]) -> Summary:
+    """``where`` has what a step requires of the sizes, by its number."""
+    found = summary(*durations)
+    steps = tuple(
+        replace(
+            step,
+            evaluation=replace(step.evaluation, only_where=where.get(step.candidate.number, ())),
+        )
+        for step in found.trajectory.steps
+    )
+    return replace(found, trajectory=replace(found.trajectory, steps=steps))
+
+
+def test_a_gain_that_narrows_the_kernel_is_named_in_the_headline() -> None:
+    found = narrowed(4.0, 1.0, where={1: ("cols % 4 == 0", "rows > 1")})
+    assert found.winner.candidate.number == 1
+    wanted = "verified; only where cols % 4 == 0 and rows > 1"
+    assert text.headline(found).endswith(wanted)
+    assert escape(wanted) in html.fragment(found)
+    assert contract.optimized(found)["best"]["only_where"] == ["cols % 4 == 0", "rows > 1"]
+    assert "only where" not in text.headline(narrowed(4.0, 1.0, 0.9, where={2: ("n > 1",)}))
+
+
+@pytest.mark.parametrize(
+    ("durations", "winner"),
+    [((4.0, 1.0, 1.2), 2), ((4.0, 1.0, 1.4), 1), ((1.0, 0.7), 1), ((1.0, 0.9), 0)],
+)
+def test_within_the_noise_the_general_one_wins(durations: tuple[float, ...], winner: int) -> None:
+    found = narrowed(*durations, where={1: ("n % 4 == 0",)})
+    assert found.winner.candidate.number == winner
+
+
+def test_the_fastest_general_one_is_among_the_finalists() -> None:
+    trajectory = narrowed(9.0, 1.0, 2.0, 3.0, 4.0, where={1: ("a",), 2: ("b",)}).trajectory
+    assert [step.candidate.number for step in trajectory.fastest(2)] == [1, 2, 3]
+    assert [step.candidate.number for step in trajectory.fastest(3)] == [1, 2, 3]
+
+
 def test_every_estimated_figure_says_so() -> None:
     for line in text.render(summary(4.0, 1.0)).splitlines():
         if " us" in line or "x faster" in line or " s estimated" in line:
@@ -127,12 +168,15 @@ def test_the_contract_has_the_promised_keys() -> None:
         "wall_seconds", "steps",
     }  # fmt: skip
     assert outcome["baseline"] == {"seconds": 4.0, "verdict": "passed"}
-    assert outcome["best"].keys() == {"seconds", "speedup", "interval", "title", "program"}
+    assert outcome["best"].keys() == {
+        "seconds", "speedup", "interval", "title", "only_where", "program", "arithmetic",
+        "largest_error",
+    }  # fmt: skip
     assert outcome["verdicts"] == {"passed": 2, "wrong": 1}
     assert outcome["steps"][2]["seconds"] is None
     assert outcome["steps"][1].keys() >= {
         "id", "parent", "title", "proposer", "verdict", "seconds", "reward", "findings",
-        "hypothesis",
+        "hypothesis", "arithmetic", "refused",
     }  # fmt: skip
 
 
@@ -145,3 +189,42 @@ def test_durations(value: float, shown: str) -> None:
 
 def test_ratios() -> None:
     assert (ratio(2.345), ratio(123.4)) == ("2.35x", "123x")
+
+
+def test_what_changed_of_the_arithmetic_is_said_with_the_error_and_the_allowed_one() -> None:
+    found = summary(4.0, 1.0)
+    root, step = found.trajectory.steps
+    check = OutputCheck("out", 9, 0, 0, 0, 3e-7, 1e-6, 2e-5, 1e-6)
+    near = OutputCheck("near", 9, 0, 0, 0, 2e-7, 1e-6, 1e-6, 1e-6)
+    changed = replace(step.candidate.proposal, arithmetic=("the order of additions",))
+    verdict = replace(step.evaluation.verdict, checks=(check, near))
+    step = Step(
+        replace(step.candidate, proposal=changed), replace(step.evaluation, verdict=verdict)
+    )
+    told = replace(found, trajectory=Trajectory((root, step), ""))
+    line = "changes the order of additions; largest error 2e-07, of `near`, 1e-06 allowed"
+    assert f"  arithmetic   {line}" in text.render(told)
+    assert line in html.fragment(told)
+    assert contract.optimized(told)["best"]["largest_error"] == {
+        "output": "near", "error": 2e-7, "allowed": 1e-6,
+    }  # fmt: skip
+    assert "no edit says that it changes any" in text.render(found)
+    exact = replace(told, exact=True)
+    assert "every bit as the input kernel has it, as --exact asks" in text.render(exact)
+
+
+def test_what_was_not_tried_is_told_of_the_best_and_of_the_input_each_once() -> None:
+    found = summary(4.0, 1.0)
+    refused = [Refusal("tile", f"{EVIL} {number}", number) for number in range(20)]
+    told = found.trajectory.told({0: tuple(refused), 1: (*refused[:2], Refusal("swap", "no axis"))})
+    shown = text.render(replace(found, trajectory=told))
+    assert "not tried on the best program:" in shown
+    assert "not tried on the input kernel:" in shown
+    assert shown.count("  tile: ") == 2 + 12
+    assert "  swap: no axis" in shown
+    page = html.fragment(replace(found, trajectory=told))
+    assert "Not tried" in page
+    assert EVIL not in page
+    steps = contract.optimized(replace(found, trajectory=told))["steps"]
+    assert len(steps[0]["refused"]) == 20
+    assert steps[1]["refused"][2] == {"rule": "swap", "reason": "no axis", "line": 0}

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from optiml_magic.devices.base import Device, Job
 from optiml_magic.findings import Subject
 from optiml_magic.model.build import Build
-from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.idea import Idea
 from optiml_magic.model.measurement import Measurement, Metric
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.view import View
 from optiml_magic.source.program import Program
 
 READ_ONLY = "ptx__read_only_loads"
@@ -76,16 +79,20 @@ class Restrict:
 
     name = "restrict"
 
-    def propose(self, program: Program, findings: Sequence[Finding]) -> Iterator[Proposal]:
-        asked = any(a.rewrite == self.name for f in findings for a in f.actions)
-        text = _PARAMETERS.sub(lambda head: _POINTER.sub("* __restrict__ ", head[0]), program.text)
-        if text != program.text:
-            yield Proposal(
-                text,
+    def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
+        if any(_POINTER.search(head) for head in _PARAMETERS.findall(program.text)):
+            yield Idea(
                 "mark the pointers __restrict__",
                 self.name,
+                partial(_restricted, program.text),
+                "restrict",
                 "The compiler may keep what it read, and read it through the read-only path.",
                 Hypothesis(READ_ONLY, "higher", "loads become read-only"),
-                prior=0.6 if asked else 0.3,
-                answers="missing_restrict" if asked else "",
+                prior=0.3,
             )
+        else:
+            yield Refusal(self.name, "no pointer parameter is without it")
+
+
+def _restricted(text: str) -> str:
+    return _PARAMETERS.sub(lambda head: _POINTER.sub("* __restrict__ ", head[0]), text)

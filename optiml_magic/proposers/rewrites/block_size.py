@@ -2,42 +2,44 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from optiml_magic.model.finding import Finding
 from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.model.idea import Idea
 from optiml_magic.proposers.rewrites.affine import Affine
-from optiml_magic.proposers.rewrites.base import proposal
 from optiml_magic.proposers.rewrites.blocks import tuned_block
 from optiml_magic.proposers.rewrites.launches import launched, relaunch
 from optiml_magic.source.edits import apply
 from optiml_magic.source.program import Program, parse_program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from optiml_magic.model.candidate import Proposal
+    from optiml_magic.model.view import View
 
-_MOST = 6  # proposals of one program, nearest values first
+_MOST = 6  # ideas of one program, nearest values first
 
 
 class BlockSize:
-    """``block(256)`` becomes ``block(BLOCK)`` with ``BLOCK`` tuned; one proposal per value."""
+    """``block(256)`` becomes ``block(BLOCK)`` with ``BLOCK`` tuned; one idea per value."""
 
     name = "block_size"
 
-    def propose(self, program: Program, findings: Sequence[Finding]) -> Iterator[Proposal]:
+    def propose(self, program: Program, view: View) -> Iterator[Idea]:
         """Neighbouring values of all tuned names, after turning literal extents into such names."""
+        del view
         bases = [program] if program.tunes else []
         bases += self._tuned(program)
-        for base in bases:
+        for at, base in enumerate(bases):
             for number, (values, title) in enumerate(_neighbours(base)):
                 if number == _MOST:
                     break
-                yield proposal(
-                    self,
-                    base.with_values(values).text,
+                yield Idea(
                     title,
+                    self.name,
+                    partial(_valued, base, values),
+                    f"{self.name} {at}: {title}",
                     "The block's shape decides how many warps fit a multiprocessor and how much "
                     "each block reuses; which is best depends on the chip, so it is measured.",
                     Hypothesis(
@@ -47,7 +49,6 @@ class BlockSize:
                         (1.0, 1.3),
                     ),
                     prior=0.35 - 0.03 * number,
-                    findings=findings,
                 )
 
     def _tuned(self, program: Program) -> Iterator[Program]:
@@ -56,6 +57,10 @@ class BlockSize:
             if block is not None and block.tunes:
                 edit = relaunch(program, launch, block.launch, block.tunes)
                 yield parse_program(apply(program.text, [edit, *block.edits]))
+
+
+def _valued(program: Program, values: Mapping[str, int]) -> str:
+    return program.with_values(values).text
 
 
 def _neighbours(program: Program) -> list[tuple[dict[str, int], str]]:

@@ -8,20 +8,21 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from optiml_magic.model.finding import Finding
+from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.hypothesis import Hypothesis
-from optiml_magic.proposers.rewrites.base import proposal
+from optiml_magic.model.idea import Idea
+from optiml_magic.model.refusal import Refusal
 from optiml_magic.proposers.rewrites.guards import bare
 from optiml_magic.proposers.rewrites.kernel import Kernel, builtin
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.syntax import Syntax, parse, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from tree_sitter import Node
 
-    from optiml_magic.model.candidate import Proposal
+    from optiml_magic.model.view import View
     from optiml_magic.source.program import Program
 
 Kind = Literal["float", "integer", "literal", "unsure"]
@@ -30,8 +31,9 @@ _DOUBLE_LITERAL = re.compile(r"[-+]?(?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[e
 _FLOAT_LITERAL = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?[fF]")
 _INTEGERS = re.compile(r"(?:unsigned|signed|int|long|short|char|bool|size_t|u?int\d+_t|\s)+")
 _NAMES = (
-    "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt pow fabs fmax fmin fmod sin cos tan"
-    " sinh cosh tanh asin acos atan atan2 erf erfc floor ceil round trunc rint hypot fma copysign"
+    "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt pow fabs fmax fmin fmod sin cos "
+    "tan sinh cosh tanh asin acos atan atan2 erf erfc floor ceil round trunc rint hypot fma "
+    "copysign"
 )
 _FLOAT_NAMES = {name: name + "f" for name in _NAMES.split()}
 _SAME_NAME = frozenset({"max", "min", "abs", "__expf", "__logf", "__powf", "__sinf", "__cosf",
@@ -45,30 +47,40 @@ class FloatLiterals:
 
     name = "float_literals"
 
-    def propose(self, program: Program, findings: Sequence[Finding]) -> Iterator[Proposal]:
-        """One proposal for the whole text, and none where anything is declared double."""
+    def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
+        """One idea for the whole text, and none where anything is declared double."""
+        del view
         syntax = parse(program.text)
         found = _Demotion()
         for function in walk(syntax.root):
             if function.type == "function_definition" and _float_only(syntax, function):
                 _demote_function(Kernel(syntax, function), found)
-        if not found.edits or _declares_double(syntax):
+        if not found.edits:
+            return
+        declared = _declared_double(syntax)
+        if declared:
+            yield Refusal(
+                self.name, "a declaration says double, which is taken for a wish", declared
+            )
             return
         prior = 0.2 if found.casts else 0.6 if found.literals else 0.1
-        yield proposal(
-            self,
-            apply(program.text, found.edits.values()),
-            _title(found),
-            "A literal without f is a double: the operation around it is done in double precision, "
-            "of which most chips do a fraction per clock, and converted back to float.",
-            Hypothesis(
-                "smsp__inst_executed_pipe_fp64.sum",
-                "lower",
-                "the arithmetic stays in float",
-                (2.0, 100.0),
-            ),
-            prior=prior,
-            findings=findings,
+        yield Idea.of(
+            Proposal(
+                apply(program.text, found.edits.values()),
+                _title(found),
+                self.name,
+                "A literal without f is a double: the operation around it is done in double "
+                "precision, of which most chips do a fraction per clock, and converted back to "
+                "float.",
+                Hypothesis(
+                    "smsp__inst_executed_pipe_fp64.sum",
+                    "lower",
+                    "the arithmetic stays in float",
+                    (2.0, 100.0),
+                ),
+                prior=prior,
+                arithmetic=_arithmetic(found),
+            )
         )
 
 
@@ -89,6 +101,12 @@ class _Demotion:
         self.casts += other.casts
 
 
+def _arithmetic(found: _Demotion) -> tuple[str, ...]:
+    """The float versions of functions are those that float arguments choose in any case."""
+    constants = ("double constants to float",) if found.literals else ()
+    return (*constants, *(("double casts to float",) if found.casts else ()))
+
+
 def _title(found: _Demotion) -> str:
     if not found.literals:
         return "call the float versions of math functions"
@@ -96,15 +114,15 @@ def _title(found: _Demotion) -> str:
     return f"write {', '.join(names[:3])}{' ...' if len(names) > 3 else ''} as float"
 
 
-def _declares_double(syntax: Syntax) -> bool:
-    """Whether anything but a cast says double: that is taken for a wish."""
+def _declared_double(syntax: Syntax) -> int:
+    """The first line on which anything but a cast says double; 0 where none does."""
     for node in walk(syntax.root):
         if node.type not in ("primitive_type", "type_identifier"):
             continue
         name = syntax.source(node)
         if name.startswith("double") and not _in_cast(node):
-            return True
-    return False
+            return node.start_point[0] + 1
+    return 0
 
 
 def _in_cast(node: Node) -> bool:

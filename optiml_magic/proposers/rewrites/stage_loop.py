@@ -74,8 +74,13 @@ class Block:
         return self.names[THREADS.index(axis)]
 
 
-def staged_loops(program: Program, affine: Affine, launch: LaunchDirective) -> Iterator[Staged]:
-    """Each loop whose reads are strided or shared between threads, with those reads staged."""
+def staged_loops(
+    program: Program, affine: Affine, launch: LaunchDirective
+) -> Iterator[Staged | tuple[str, int]]:
+    """Each loop whose reads are strided or shared between threads, with those reads staged.
+
+    Or why it is not, and the line of the loop.
+    """
     sizes = extents(program, launch)
     if sizes is None:
         return
@@ -91,8 +96,8 @@ def staged_loops(program: Program, affine: Affine, launch: LaunchDirective) -> I
                 yield _Stager(program, affine, _block(program, affine, launch), loop).stage(
                     worth, rounds
                 )
-            except NotCertainError:
-                continue
+            except NotCertainError as why:
+                yield str(why), loop.node.start_point[0] + 1
 
 
 def _block(program: Program, affine: Affine, launch: LaunchDirective) -> Block:

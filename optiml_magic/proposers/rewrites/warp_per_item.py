@@ -11,11 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.model.finding import Finding
+from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.idea import Idea
+from optiml_magic.model.refusal import Refusal
 from optiml_magic.proposers.rewrites.accesses import Access, accesses, pattern
 from optiml_magic.proposers.rewrites.affine import INTEGRAL, Affine
-from optiml_magic.proposers.rewrites.base import proposal
 from optiml_magic.proposers.rewrites.indices import cooperative, helpers_see_threads, only_global
 from optiml_magic.proposers.rewrites.kernel import Kernel, Variable, builtin
 from optiml_magic.proposers.rewrites.launches import extents, launched, recut, relaunch
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-    from optiml_magic.model.candidate import Proposal
+    from optiml_magic.model.view import View
     from optiml_magic.source.directives import LaunchDirective
     from optiml_magic.source.program import Program
 
 _LANES = 32
 _LOOPS = ("for_statement", "while_statement", "do_statement")
+_ORDERS = {"+": "the order of additions", "*": "the order of multiplications"}
 _MEMORY = ("subscript_expression", "pointer_expression")
 
 
@@ -45,34 +47,40 @@ class WarpPerItem:
 
     name = "warp_per_item"
 
-    def propose(self, program: Program, findings: Sequence[Finding]) -> Iterator[Proposal]:
-        """One proposal for each kernel with a loop that reads consecutive elements."""
+    def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
+        """One idea for each kernel with a loop that reads consecutive elements."""
+        del view
         for kernel, launch in launched(program):
             try:
-                text, counters = _rewritten(program, kernel, launch)
-            except NotCertainError:
+                text, shared = _rewritten(program, kernel, launch)
+            except NotCertainError as why:
+                yield Refusal(self.name, f"`{kernel.name}`: {why}")
                 continue
-            yield proposal(
-                self,
-                text,
-                f"a warp per item: 32 lanes share the loop over {', '.join(counters)}",
-                "Each thread walked along a row of its own, so the lanes of a warp read elements "
-                "that lie a row apart. With a warp per row, neighbouring lanes read neighbouring "
-                "elements, 32 times as many threads hide the latency, and shuffles add up.",
-                Hypothesis(
-                    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-                    "lower",
-                    "a warp reads 32 consecutive elements of one row",
-                    (1.5, 8.0),
-                ),
-                prior=0.78,
-                findings=findings,
+            counters = dict.fromkeys(loop.counter.name for loop in shared)
+            yield Idea.of(
+                Proposal(
+                    text,
+                    f"a warp per item: 32 lanes share the loop over {', '.join(counters)}",
+                    self.name,
+                    "Each thread walked along a row of its own, so the lanes of a warp read "
+                    "elements that lie a row apart. With a warp per row, neighbouring lanes read "
+                    "neighbouring elements, 32 times as many threads hide the latency, and "
+                    "shuffles add up.",
+                    Hypothesis(
+                        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+                        "lower",
+                        "a warp reads 32 consecutive elements of one row",
+                        (1.5, 8.0),
+                    ),
+                    prior=0.78,
+                    arithmetic=_arithmetic(shared),
+                )
             )
 
 
 def _rewritten(
     program: Program, kernel: Kernel, launch: LaunchDirective
-) -> tuple[str, tuple[str, ...]]:
+) -> tuple[str, tuple[SharedLoop, ...]]:
     new = _relaunched(program, launch)
     affine = Affine(kernel)
     (size,) = extents(program, launch) or (0,)
@@ -102,7 +110,18 @@ def _rewritten(
     for loop in shared:
         _share(surgery, loop, lane, offset)
     text = apply(program.text, [relaunch(program, launch, new), *surgery.edits()])
-    return text, tuple(dict.fromkeys(loop.counter.name for loop in shared))
+    return text, tuple(shared)
+
+
+def _arithmetic(shared: Sequence[SharedLoop]) -> tuple[str, ...]:
+    """Sums and products of integers come to the same in any order, and so does what is chosen."""
+    inexact = {
+        reduction.operation
+        for loop in shared
+        for reduction in loop.reductions
+        if not INTEGRAL.fullmatch(reduction.variable.type + " ")
+    }
+    return tuple(words for operation, words in _ORDERS.items() if operation in inexact)
 
 
 def _relaunched(program: Program, launch: LaunchDirective) -> LaunchDirective:

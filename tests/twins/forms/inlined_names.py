@@ -45,8 +45,12 @@ def _step(syntax: Syntax) -> list[Edit]:
 
 
 def _reassigned(function) -> set[str]:
-    """Names that change after they were declared, and the counters of loops."""
+    """Names that change after they were declared, or may by a reference, and counters of loops."""
     found: set[str] = set()
+    for name in names(function):
+        value = name.declarator.child_by_field_name("value")
+        if name.kind == "reference" and value is not None:
+            found |= words(value)
     for node in walk(function):
         if node.type in ("assignment_expression", "update_expression"):
             found |= changed(node)

@@ -122,6 +122,36 @@ __global__ void move(const __nv_bfloat16* x, __nv_bfloat16* out, int n) {
     out[i] = __ushort_as_bfloat16(__float_as_uint(v) >> 16);
 }
 """
+
+#: One of three launches, whose extents are out of range where it does not run; one of two in rounds.
+DISPATCHED = """\
+#pragma optiml tune LEAST in {2, 4} = 4
+#pragma optiml launch wide grid(cols / 4) block(64) args(a, out, rows * cols / 4, weight) if (cols % 4 == 0 && cols / 4 >= LEAST)
+#pragma optiml launch pairs grid(cdiv(rows, cols / 2)) block(1024 / min(32, cols)) args(a, out, rows * (cols / 2), weight, cols / 2) else if (cols % 2 == 0 && steps != 3)
+#pragma optiml launch plain grid(cdiv(rows * cols, 32)) block(32) args(a, out, rows * cols, weight) else
+#pragma optiml repeat(steps) swap(out, back)
+#pragma optiml launch even grid(rows / 2, 2) block(32) shared(cols * 4) args(out, back, cols) if (rows % 2 == 0)
+#pragma optiml launch step grid(rows) block(32) args(out, back, cols) else
+__global__ void wide(const float4* a, float4* out, int n, float weight) {
+    for (int i = blockIdx.x * 64 + threadIdx.x; i < n; i += 64 * gridDim.x)
+        out[i] = {weight * a[i].x, weight * a[i].y, weight * a[i].z, weight * a[i].w};
+}
+__global__ void pairs(const float2* a, float2* out, int n, float weight, unsigned char half) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x)
+        out[i] = {weight * a[i].x, weight * a[i].y};
+}
+__global__ void plain(const float* a, float* out, int n, float weight) {
+    int i = blockIdx.x * 32 + threadIdx.x;
+    if (i < n) out[i] = weight * a[i];
+}
+__global__ void even(const float* from, float* to, int cols) {
+    long long row = blockIdx.x * 2 + blockIdx.y;
+    for (int i = threadIdx.x; i < cols; i += 32) to[row * cols + i] = from[row * cols + i] + 1;
+}
+__global__ void step(const float* from, float* to, int cols) {
+    for (int i = threadIdx.x; i < cols; i += 32) to[blockIdx.x * cols + i] = from[blockIdx.x * cols + i] + 1;
+}
+"""
 UTIL = '#pragma once\n#include "deep/more.cuh"\ntypedef float real;\n'
 MORE = """\
 #pragma once
@@ -148,6 +178,10 @@ EXTRA = {
     "tables": Task(TABLES, inputs=lambda rng, n: {
         "x": _plain(n), "coef": np.array([1, 2, 4, 8, 0.1], np.float32), "bias": 3, "taps": 5},
         sizes={"n": 1000}, outputs={"out": "f4[n + 3]"}, name="tables"),
+    "dispatched": Task(DISPATCHED, inputs=lambda rng, rows, cols, steps: {
+        "a": _plain(rows * cols).reshape(rows, cols), "rows": rows, "cols": cols, "steps": steps,
+        "weight": np.float32(0.5)}, sizes={"rows": 6, "cols": 20, "steps": 3},
+        outputs={"out": "f4[rows, cols]", "back": "f4[rows, cols]"}, name="dispatched"),
     "headers": Task(HEADERS, inputs=lambda rng, n: {
         "x": np.arange(n).astype(ml_dtypes.bfloat16), "affine": np.array([(3, 1)], AFFINE)},
         sizes={"n": 200}, outputs={"out": "bfloat16[n]"}, name="headers",
@@ -162,7 +196,7 @@ SIZES = {
     "row_sum_naive": {"rows": 40, "cols": 70}, "histogram": {"n": 1000},
     "softmax": {"rows": 40, "cols": 70},
     "two passes": {"n": 1000}, "rounds": {"rows": 6, "cols": 16, "steps": 3}, "started": {"n": 300},
-    "tables": {"n": 1000}, "headers": {"n": 200},
+    "tables": {"n": 1000}, "headers": {"n": 200}, "dispatched": {"rows": 6, "cols": 20, "steps": 3},
 }  # fmt: skip
 ALL = (*NAMES, *EXTRA)
 
@@ -216,7 +250,7 @@ def with_scalars(task: Task) -> Task:
 
 
 def _used(task: Task, sizes: Mapping[str, int]) -> dict[str, int]:
-    return {} if task.name in ("rounds", "started") else dict(sizes)
+    return {} if task.name in ("rounds", "started", "dispatched") else dict(sizes)
 
 
 @lru_cache(maxsize=32)

@@ -81,6 +81,7 @@ def test_the_module_does_what_the_plan_says(
     module = exported(name, monkeypatch)
     more = {
         "rounds": {"steps": drawn_sizes.get("steps")},
+        "dispatched": {"steps": drawn_sizes.get("steps")},
         "started": {"low": 255},
         "headers": {"affine": exportable("headers").values["affine"]},
     }.get(name, {})

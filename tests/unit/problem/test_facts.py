@@ -36,7 +36,8 @@ def test_sizes_roles_ranges_and_aliases_of_every_launch():
     assert isinstance(bound, Bound)
     instance = problem.instances[0]
     plan = bound.plan(instance.values, instance.shapes)
-    first, second = FactFinder(problem, card)(problem.program, bound.build, plan).launches
+    first, second = FactFinder(problem, card)(problem.program, plan).launches
+    assert (first.line, second.line) == (3, 4)
     assert (first.kernel, first.grid, first.block) == ("first", (3, 1, 1), (64, 1, 1))
     assert first.aliased("a", "b")
     assert not first.aliased("a", "o")

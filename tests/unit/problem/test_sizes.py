@@ -7,7 +7,7 @@ import pytest
 
 from optiml_magic.model.task import Task
 from optiml_magic.problem import prepare
-from optiml_magic.problem.sizes import large, sizing, small
+from optiml_magic.problem.sizes import around, large, near, sizing, small
 from optiml_magic.testing.kernels import known_task
 
 HEAD = "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
@@ -84,3 +84,23 @@ def test_the_large_sizes_are_a_prime_a_half_and_one_that_is_even_but_not_by_four
 def test_each_remainder_that_vectors_leave_is_among_the_small_sizes(by: int, rest: int) -> None:
     drawn = [sizes["n"] for sizes, _ in small({"n": 4096})]
     assert [n for n in drawn if n > by and n % by == rest]
+
+
+@pytest.mark.parametrize("numbers", [(4,), (4, 1024), (1000,)])
+def test_both_sides_of_each_number_are_tried_for_each_size(numbers: tuple[int, ...]) -> None:
+    given = {"rows": 4096, "cols": 1024}
+    drawn = [sizes for sizes, _ in around(given, numbers)]
+    for number in numbers:
+        for name, size in given.items():
+            tried = {sizes[name] for sizes in drawn}
+            assert tried >= {n for n in (number - 1, number, number + 1) if n <= size}
+    assert all(sizes["rows"] * sizes["cols"] <= 1 << 18 for sizes in drawn)
+
+
+def test_near_the_given_sizes_one_or_all_give_way() -> None:
+    drawn = [sizes for sizes, _ in near({"rows": 1001, "cols": 64}, (4, 4096))]
+    assert {"rows": 1000, "cols": 63} in drawn
+    assert {"rows": 1000, "cols": 64} in drawn
+    assert {"rows": 1001, "cols": 63} in drawn
+    assert all(sizes["rows"] <= 1001 and sizes["cols"] <= 64 for sizes in drawn)
+    assert {"rows": 1001, "cols": 64} not in drawn

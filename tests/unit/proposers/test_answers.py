@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.finding import Action, Finding
 from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.idea import Idea
 from optiml_magic.proposers.rewrites import REWRITES
-from optiml_magic.proposers.rewrites.base import proposal
-from optiml_magic.source.program import parse_program
+from optiml_magic.proposers.rewrites.base import answering
 from optiml_magic.testing.kernels import NAMES, known_task
+from tests.ideas import asked
 
 OWN = Hypothesis("loads", "lower", "staged", (2.0, 8.0))
-
-
-class _Rule:
-    name = "shared_tile"
-
-    def propose(self, *_: object) -> Iterator[Proposal]:
-        yield from ()
 
 
 def finding(tool: str, *actions: Action) -> Finding:
     return Finding(tool, "warning", "because", (), actions, (1.0, 2.0))
 
 
-def proposed(*findings: Finding) -> Proposal:
-    return proposal(_Rule(), "text", "title", "why", OWN, prior=0.5, findings=findings)
+def proposed(*findings: Finding) -> Idea:
+    idea = Idea.of(Proposal("text", "title", "shared_tile", "why", OWN, prior=0.5))
+    return answering(idea, findings)
 
 
 def test_a_rule_that_nobody_asked_for_answers_nothing() -> None:
@@ -57,9 +50,8 @@ def test_an_action_without_a_metric_leaves_the_promise_to_the_rule() -> None:
 def test_every_rule_promises_a_metric_a_direction_and_how_far() -> None:
     promised: dict[str, Hypothesis] = {}
     for name in NAMES:
-        program = parse_program(known_task(name).text)
         for rule in REWRITES:
-            for found in rule.propose(program, ()):
+            for found in asked(rule, known_task(name).text)[0]:
                 assert found.hypothesis is not None
                 promised[rule.name] = found.hypothesis
                 low, high = found.hypothesis.factor

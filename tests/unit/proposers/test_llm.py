@@ -17,11 +17,14 @@ from optiml_magic.llms.scripted import ScriptedLLM
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.idea import Idea
+from optiml_magic.model.refusal import Refusal
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.llm import LlmProposer
 from optiml_magic.proposers.mixture import mixed
 from optiml_magic.proposers.rules import RuleProposer
 from optiml_magic.source.program import parse_program
+from tests.ideas import made
 from tests.unit.llms.endpoint import completed, serving
 
 from .views import SCALE, step, view
@@ -49,8 +52,8 @@ BETTER = SCALE.replace("2.0f * a[i]", "a[i] + a[i]")
 def test_edits_become_proposals() -> None:
     llm = ScriptedLLM([says(GOOD, draft(title="b", program=SCALE.replace("256}", "256, 512}")))])
     proposer: Proposer = LlmProposer(llm)
-    first, second = proposer.propose(view(), 16)
-    assert first == Proposal(
+    first, second = proposer.propose(view(), 16).ideas
+    told = Proposal(
         BETTER,
         "an edit",
         "llm:scripted",
@@ -58,9 +61,11 @@ def test_edits_become_proposals() -> None:
         Hypothesis("sectors.ratio", "lower", "fewer sectors"),
         0.6,
     )
+    assert first == Idea.of(told)
+    assert first.proposal(BETTER) == told
     assert parse_program(second.text).tunes[0].values == (128, 256, 512)
     assert (second.title, second.prior) == ("b", 0.55)
-    assert from_json(Proposal, to_json(Proposal, first)) == first
+    assert from_json(Proposal, to_json(Proposal, told)) == told
 
 
 @pytest.mark.parametrize(
@@ -69,7 +74,7 @@ def test_edits_become_proposals() -> None:
 )
 def test_the_factor_of_a_model_is_read_as_times_lower_or_higher(told: Any, factor: float) -> None:
     reply = says(draft(**{**GOOD, "hypothesis": {**EXPECTED, "factor": told}}))
-    (found,) = LlmProposer(ScriptedLLM([reply])).propose(view(), 4)
+    (found,) = LlmProposer(ScriptedLLM([reply])).propose(view(), 4).ideas
     assert found.hypothesis == Hypothesis(
         "sectors.ratio", "lower", "fewer sectors", (factor, factor)
     )
@@ -80,13 +85,13 @@ def test_the_factor_of_a_model_is_read_as_times_lower_or_higher(told: Any, facto
     [("uncoalesced_access", "uncoalesced_access"), ("no such tool", ""), (None, "")],
 )
 def test_a_model_answers_a_finding_by_the_name_of_its_tool(named: Any, answers: str) -> None:
-    (found,) = LlmProposer(ScriptedLLM([says({**GOOD, "answers": named})])).propose(view(), 4)
+    (found,) = LlmProposer(ScriptedLLM([says({**GOOD, "answers": named})])).propose(view(), 4).ideas
     assert found.answers == answers
 
 
 def test_it_mixes_with_the_rules() -> None:
-    found = mixed((RuleProposer(), LlmProposer(ScriptedLLM([says(GOOD)]))), view(), 16)
-    assert {proposal.proposer for proposal in found} >= {"llm:scripted", "block_size"}
+    found = mixed((RuleProposer(), LlmProposer(ScriptedLLM([says(GOOD)]))), view(), 16).ideas
+    assert {idea.proposer for idea in found} >= {"llm:scripted", "block_size"}
 
 
 @pytest.mark.parametrize(
@@ -104,12 +109,12 @@ def test_the_answer_is_found_wherever_it_stands(wrap: str) -> None:
     reply = says(GOOD)
     head, _, tail = wrap.rpartition("{}")
     proposer = LlmProposer(ScriptedLLM([head + reply + tail]))
-    assert [p.text for p in proposer.propose(view(), 4)] == [BETTER]
+    assert [p.text for p in proposer.propose(view(), 4).ideas] == [BETTER]
 
 
 def test_bare_line_breaks_in_strings_are_read() -> None:
     proposer = LlmProposer(ScriptedLLM([says(draft(program=BETTER)).replace("\\n", "\n")]))
-    assert [p.text for p in proposer.propose(view(), 4)] == [BETTER]
+    assert [p.text for p in proposer.propose(view(), 4).ideas] == [BETTER]
 
 
 def with_line(line: str) -> dict[str, Any]:
@@ -157,7 +162,7 @@ def with_line(line: str) -> dict[str, Any]:
 def test_what_cannot_be_evaluated_is_dropped_with_its_reason(raw: Any, reason: str) -> None:
     llm = ScriptedLLM([says(raw), says(GOOD)])
     proposer = LlmProposer(llm)
-    assert [p.text for p in proposer.propose(view(), 4)] == [BETTER]
+    assert [p.text for p in proposer.propose(view(), 4).ideas] == [BETTER]
     assert reason in " ".join(proposer.notes)
     assert reason in llm.requests[1].user
 
@@ -174,13 +179,13 @@ def test_what_cannot_be_evaluated_is_dropped_with_its_reason(raw: Any, reason: s
     ],
 )
 def test_ordinary_lines_pass(line: str) -> None:
-    (found,) = LlmProposer(ScriptedLLM([says(with_line(line))])).propose(view(), 4)
+    (found,) = LlmProposer(ScriptedLLM([says(with_line(line))])).propose(view(), 4).ideas
     assert f"{line}\n__global__" in found.text
 
 
 def test_what_the_input_kernel_includes_may_stay() -> None:
     text = '#include "my own.cuh"\n' + SCALE
-    (found,) = LlmProposer(ScriptedLLM([says(GOOD)])).propose(view(text), 4)
+    (found,) = LlmProposer(ScriptedLLM([says(GOOD)])).propose(view(text), 4).ideas
     assert found.text.startswith('#include "my own.cuh"\n')
 
 
@@ -191,7 +196,7 @@ def test_scratch_buffers_are_allowed() -> None:
             "#pragma optiml launch", "#pragma optiml scratch more float[n]\n#pragma optiml launch"
         ),
     ]
-    assert LlmProposer(ScriptedLLM([says(draft(edits=edits))])).propose(view(), 4)
+    assert LlmProposer(ScriptedLLM([says(draft(edits=edits))])).propose(view(), 4).ideas
 
 
 def test_a_whole_program_may_come_in_a_fence_and_keeps_the_line_ends_of_its_parent() -> None:
@@ -199,14 +204,14 @@ def test_a_whole_program_may_come_in_a_fence_and_keeps_the_line_ends_of_its_pare
     fenced = f"```cuda\n{BETTER}```"
     two_lines = draft(edits=[edit("{\n    int i", "{\n    const int i")])
     proposer = LlmProposer(ScriptedLLM([says(draft(program=fenced), two_lines)]))
-    whole, edited = proposer.propose(view(text), 4)
+    whole, edited = proposer.propose(view(text), 4).ideas
     assert whole.text == BETTER.replace("\n", "\r\n")
     assert edited.text == text.replace("int i =", "const int i =")
 
 
 def test_edits_apply_to_the_parent_at_once() -> None:
     edits = [edit("int i =", "int j ="), edit("out[i] = 2.0f * a[i]", "int i = j; out[i] = a[i]")]
-    (found,) = LlmProposer(ScriptedLLM([says(draft(edits=edits))])).propose(view(), 4)
+    (found,) = LlmProposer(ScriptedLLM([says(draft(edits=edits))])).propose(view(), 4).ideas
     assert "int j = blockIdx" in found.text
     assert "int i = j; out[i] = a[i];" in found.text
 
@@ -214,7 +219,7 @@ def test_edits_apply_to_the_parent_at_once() -> None:
 def test_some_usable_proposals_need_no_repair() -> None:
     llm = ScriptedLLM([says(draft(), GOOD, 7, GOOD)])  # type: ignore[arg-type]
     proposer = LlmProposer(llm)
-    assert [p.prior for p in proposer.propose(view(), 4)] == [0.6]
+    assert [p.prior for p in proposer.propose(view(), 4).ideas] == [0.6]
     assert len(llm.requests) == 1
     assert len(proposer.notes) == 2
 
@@ -222,7 +227,7 @@ def test_some_usable_proposals_need_no_repair() -> None:
 def test_one_repair_and_no_more() -> None:
     llm = ScriptedLLM([Reply("hm", 10, 2, 0.5), Reply('{"proposals": [}', 20, 3, 0.5), says(GOOD)])
     proposer = LlmProposer(llm)
-    assert list(proposer.propose(view(), 4)) == []
+    assert list(proposer.propose(view(), 4).ideas) == []
     first, second = llm.requests
     assert second.user.startswith(first.user)
     assert "# Your last reply\n\nhm\n" in second.user
@@ -237,7 +242,7 @@ def test_a_cut_reply_is_asked_for_shorter() -> None:
     cut = LlmFailure("truncated", "cut off", 5, 6)
     llm = ScriptedLLM([cut, says(GOOD)])
     proposer = LlmProposer(llm)
-    assert len(proposer.propose(view(), 4)) == 1
+    assert len(proposer.propose(view(), 4).ideas) == 1
     assert "cut off" in llm.requests[1].user
     assert proposer.usage.prompt_tokens == 5
 
@@ -245,7 +250,7 @@ def test_a_cut_reply_is_asked_for_shorter() -> None:
 def test_no_more_ideas() -> None:
     llm = ScriptedLLM([says()])
     proposer = LlmProposer(llm)
-    assert list(proposer.propose(view(), 4)) == []
+    assert list(proposer.propose(view(), 4).ideas) == []
     assert len(llm.requests) == 1
     assert "no more ideas" in proposer.notes[-1]
 
@@ -254,7 +259,7 @@ def test_a_dead_endpoint_is_given_up() -> None:
     down = LlmFailure("unreachable", "nobody there")
     llm = ScriptedLLM([down, down, says(GOOD), *[down] * 9])
     proposer = LlmProposer(llm)
-    found = [len(proposer.propose(view(), 4)) for _ in range(9)]
+    found = [len(proposer.propose(view(), 4).ideas) for _ in range(9)]
     assert found == [0, 0, 1, 0, 0, 0, 0, 0, 0]
     assert len(llm.requests) == 6
     assert "not asked again" in proposer.notes[-1]
@@ -273,14 +278,14 @@ def test_a_fault_of_the_machine_passes_through() -> None:
 
 def test_counts_and_notes_are_bounded() -> None:
     many = [draft(program=BETTER + f"// {number}\n") for number in range(40)]
-    assert len(LlmProposer(ScriptedLLM([says(*many)])).propose(view(), 16)) == 4
-    assert len(LlmProposer(ScriptedLLM([says(*many)])).propose(view(), 2)) == 2
+    assert len(LlmProposer(ScriptedLLM([says(*many)])).propose(view(), 16).ideas) == 4
+    assert len(LlmProposer(ScriptedLLM([says(*many)])).propose(view(), 2).ideas) == 2
     eager = LlmProposer(ScriptedLLM([says(*many)]), most=40)
-    priors = [proposal.prior for proposal in eager.propose(view(), 40)]
+    priors = [proposal.prior for proposal in eager.propose(view(), 40).ideas]
     assert priors == sorted(priors, reverse=True)
     assert min(priors) > 0
     silent = LlmProposer(ScriptedLLM([]))
-    assert list(silent.propose(view(), 0)) == []
+    assert list(silent.propose(view(), 0).ideas) == []
     chatty = LlmProposer(ScriptedLLM([says(*[draft()] * 100)] * 2), most=100)
     chatty.propose(view(), 100)
     assert len(chatty.notes) == 50
@@ -291,14 +296,14 @@ def test_counts_and_notes_are_bounded() -> None:
 def test_a_program_that_cannot_be_asked_about_is_noted(text: str) -> None:
     llm = ScriptedLLM([])
     proposer = LlmProposer(llm)
-    assert list(proposer.propose(view(text), 4)) == []
+    assert list(proposer.propose(view(text), 4).ideas) == []
     assert llm.requests == []
     assert len(proposer.notes) == 1
 
 
 def test_titles_are_fit_for_a_terminal() -> None:
     loud = draft(title="\x1b[31m\nred\u202e" + "y" * 500, edits=GOOD["edits"], rationale="\x00a\nb")
-    (found,) = LlmProposer(ScriptedLLM([says(loud)])).propose(view(), 4)
+    (found,) = LlmProposer(ScriptedLLM([says(loud)])).propose(view(), 4).ideas
     assert found.title.isprintable()
     assert len(found.title) == 120
     assert found.rationale == "a b"
@@ -316,15 +321,17 @@ def test_a_later_visit_draws_another_sample_and_the_same_visit_the_same() -> Non
 
 def test_a_resumed_run_asks_nothing_again(tmp_path: Path) -> None:
     header = RunHeader(
-        1, "r", "t", SCALE, "", "", "", "emulated:h200", "c", 0, 1, ("llm:scripted",), (), ""
+        1, "r", "t", SCALE, "", "", "", "emulated:h200", "c", 0, 1, ("llm:scripted",), (), False, ""
     )
     asked = ScriptedLLM([says(GOOD)])
     journal = Journal.create(tmp_path / "run", header)
-    first = journal.remember_expand(LlmProposer(asked).propose)(view(), 4)
+    proposer = LlmProposer(asked).propose
+    first = journal.remember_expand(proposer, proposer)(view(), 4)
     journal.close()
     journal = Journal.resume(tmp_path / "run", header)
     silent = ScriptedLLM([])
-    assert journal.remember_expand(LlmProposer(silent).propose)(view(), 4) == tuple(first)
+    proposer = LlmProposer(silent).propose
+    assert journal.remember_expand(proposer, proposer)(view(), 4) == first
     journal.close()
     assert silent.requests == []
 
@@ -335,7 +342,7 @@ def test_over_http_braces_and_percent_signs_arrive_unchanged() -> None:
     with serving(completed("not yet"), completed(says(GOOD))) as endpoint:
         llm = OpenAILLM("toy", endpoint.url, "k-1", timeout=5.0)
         proposer = LlmProposer(llm)
-        (found,) = proposer.propose(view(odd), 4)
+        (found,) = proposer.propose(view(odd), 4).ideas
         llm.close()
     assert found.text == odd.replace("2.0f * a[i]", "a[i] + a[i]")
     assert found.proposer == "llm:toy"
@@ -343,6 +350,24 @@ def test_over_http_braces_and_percent_signs_arrive_unchanged() -> None:
         assert odd.rstrip("\n") in body["messages"][1]["content"]
         assert body["response_format"]["json_schema"]["name"] == "kernel_proposals"
     assert proposer.usage.completion_tokens == 14
+
+
+def test_over_http_an_exact_run_asks_for_the_bits_and_drops_what_says_otherwise() -> None:
+    frank = draft(title="b", program=SCALE.replace("2.0f", "2.1f"), arithmetic=["the factor"])
+    refused = replace(view().step, refused=(Refusal("tile", "there is no loop"),))
+    with serving(completed(says(GOOD, frank)), completed(says(frank))) as endpoint:
+        llm = OpenAILLM("toy", endpoint.url, "k-1", timeout=5.0)
+        proposer = LlmProposer(llm, exact=True)
+        (found,) = proposer.propose(replace(view(), step=refused), 4).ideas
+        loose = LlmProposer(llm).propose(view(), 4).ideas
+        llm.close()
+    assert found.text == BETTER
+    assert [idea.arithmetic for idea in loose] == [("the factor",)]
+    assert any("`b`: no edit may change the arithmetic" in note for note in proposer.notes)
+    first, second = (body["messages"][1]["content"] for body in endpoint.bodies)
+    assert "Every bit of every output" in first
+    assert "- tile: there is no loop" in first
+    assert "Every bit of every output" not in second
 
 
 JSON = st.recursive(
@@ -377,9 +402,9 @@ DRAFTS = st.builds(
 def test_any_reply_gives_proposals_or_a_note(reply: str) -> None:
     llm = ScriptedLLM([reply, reply])
     proposer = LlmProposer(llm)
-    found = proposer.propose(view(), 4)
+    found = proposer.propose(view(), 4).ideas
     assert found or proposer.notes
-    for proposal in found:
+    for proposal in made(found):
         assert parse_program(proposal.text).launches
         assert proposal.text != SCALE
         assert from_json(Proposal, to_json(Proposal, proposal)) == proposal
@@ -390,5 +415,5 @@ def test_any_reply_gives_proposals_or_a_note(reply: str) -> None:
 @pytest.mark.parametrize("reply", ["[" * 100_000, '{"proposals":' * 20_000, '{"a":' + "9" * 9999])
 def test_hostile_replies_end(reply: str) -> None:
     proposer = LlmProposer(ScriptedLLM([reply, reply]))
-    assert list(proposer.propose(view(), 4)) == []
+    assert list(proposer.propose(view(), 4).ideas) == []
     assert proposer.notes

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.proposers import answer, prompt
 from optiml_magic.source.program import parse_program
@@ -89,3 +91,20 @@ def test_the_schema_is_strict() -> None:
     schema = json.loads(answer.schema())
     check(schema)
     assert schema["properties"]["proposals"]["items"] == {"$ref": "#/$defs/Draft"}
+
+
+def test_what_the_rules_refused_is_told_with_the_line_and_is_bounded() -> None:
+    seen = view()
+    refused = [Refusal("tile", "the loop is left early", 2)]
+    refused += [Refusal("swap", f"reason {number}") for number in range(30)]
+    seen = replace(seen, step=replace(seen.step, refused=tuple(refused)))
+    told = prompt.user(seen, 4).split("# What the rules refused and why")[1].split("\n#")[0]
+    line = seen.step.candidate.text.splitlines()[1].strip()
+    assert f"- tile: the loop is left early, line 2: `{line}`" in told
+    assert told.count("\n- ") == 12
+    assert "refused" not in prompt.user(view(), 4)
+
+
+def test_a_model_is_told_where_every_bit_must_stay() -> None:
+    assert "Every bit of every output" in prompt.user(view(), 4, exact=True)
+    assert "Every bit" not in prompt.user(view(), 4)

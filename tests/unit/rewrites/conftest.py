@@ -15,6 +15,7 @@ from optiml_magic.model.candidate import Proposal
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rewrites.kernel import kernels
 from optiml_magic.source.program import Program, parse_program
+from tests.ideas import asked, made
 
 FLAGS = ["-std=c++20", "-O1", "-w", "-pthread", "-fsanitize=address"]
 HEADERS = ("barrier", "cmath", "cstdint", "cstdio", "cstdlib", "thread", "vector")
@@ -157,7 +158,7 @@ def propose() -> Callable[..., list[Proposal]]:
 
     def of(rule: str, text: str, findings=()) -> list[Proposal]:
         (member,) = [r for r in REWRITES if r.name == rule]
-        return list(member.propose(parse_program(text), findings))
+        return made(asked(member, text, findings)[0])
 
     return of
 

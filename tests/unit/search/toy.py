@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
@@ -17,10 +18,15 @@ def proposal(text: str, prior: float = 0.5) -> Proposal:
     return Proposal(text, f"to {text}", "toy", prior=prior)
 
 
-def expand(view: View, count: int) -> list[Proposal]:
+def idea(text: str, at: int) -> Idea:
+    """One whose text is not made before it is tried."""
+    return Idea(f"to {text}", "toy", lambda: text, f"flip {at}")
+
+
+def expand(view: View, count: int) -> Ideas:
     text = view.step.candidate.text
     flipped = (text[:at] + ("0" if c == "1" else "1") + text[at + 1 :] for at, c in enumerate(text))
-    return [proposal(other) for other in flipped][:count]
+    return Ideas(tuple(idea(other, at) for at, other in enumerate(flipped))[:count])
 
 
 def value(text: str) -> float:

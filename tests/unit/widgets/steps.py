@@ -11,6 +11,7 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.finding import Action, Evidence, Finding
 from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.refusal import NOTHING, Refused
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.reports.summary import Summary
 from optiml_magic.search.loop import Budget, run
@@ -74,7 +75,7 @@ class Outcomes:
 
 
 def search(
-    progress: Callable[[Step], None],
+    progress: Callable[[Step, Refused], None],
     stop: Callable[[], bool],
     *,
     pause: float = 0.0,
@@ -91,10 +92,10 @@ def search(
 
 
 def _evaluate(
-    progress: Callable[[Step], None], pause: float, candidates: Sequence[Candidate]
+    progress: Callable[[Step, Refused], None], pause: float, candidates: Sequence[Candidate]
 ) -> list[Evaluation]:
     time.sleep(pause)
     evaluations = toy.evaluate(candidates)
     for candidate, evaluation in zip(candidates, evaluations, strict=True):
-        progress(Step(candidate, evaluation))
+        progress(Step(candidate, evaluation), NOTHING)
     return evaluations

@@ -6,6 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from optiml_magic.model.evaluation import Step
+from optiml_magic.model.refusal import Refusal
 from optiml_magic.widgets.frame import Board, Frame
 from tests.unit.widgets.steps import EVIL, SUBJECT, finding, some, step
 
@@ -78,3 +79,18 @@ def test_frames_share_no_list_with_later_ones() -> None:
     first = board.frame()
     board.add(step(1))
     assert len(first.steps) == 1
+
+
+def test_what_was_refused_is_told_by_program_as_it_stands_now() -> None:
+    board = Board(SUBJECT)
+    refused = {0: (Refusal("tile", EVIL, 9),)}
+    for at, one in enumerate(some()):
+        board.add(one, refused if at else {})
+        told = board.frame().refused
+        assert [group["program"] for group in told] == (["the input kernel"] if at else [])
+    assert told[0]["reasons"] == [f"tile: {EVIL}, line 9"[:240]]
+    board.add(step(9, 3, 1.9e-5), refused | {3: (Refusal("swap", "no axis"),)})
+    assert [group["program"] for group in board.frame().refused] == [
+        "the best program",
+        "the input kernel",
+    ]

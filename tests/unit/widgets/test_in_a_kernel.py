@@ -34,7 +34,7 @@ def watch(background=False):
 """
 BLOCKING = """
 view, run = watch()
-result = run(lambda step: None, lambda: False)
+result = run(lambda *step: None, lambda: False)
 print(result.summary.trajectory.stopped, len(result.summary.trajectory.steps))
 """
 BACKGROUND = """

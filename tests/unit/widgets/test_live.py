@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from optiml_magic.model.refusal import NOTHING
 from optiml_magic.widgets import live, plain
 from optiml_magic.widgets.live import live_view, watched
 from optiml_magic.widgets.plain import DisplayLine, PlainView, TerminalLine
@@ -33,7 +34,7 @@ def shell(*, stdin: bool = True, subshells: bool = True) -> Any:
     return SimpleNamespace(kernel=kernel)
 
 
-def nothing(_: object) -> None:
+def nothing(*_: object) -> None:
     pass
 
 
@@ -106,7 +107,7 @@ class TestWindow:
         view: Any = live_view(SUBJECT, shell(), displayed)
         with view:
             for one in some():
-                view(one)
+                view(one, NOTHING)
             view.finish(summary(some()))
         assert repr(displayed.shown[-1]).startswith("5 evaluations in ")
         assert repr(displayed.shown[-1]).endswith("budget of 5 evaluations spent")
@@ -146,7 +147,7 @@ class TestWindow:
         view: Any = live_view(SUBJECT, shell(), Displayed())
         seen: list[object] = []
 
-        def progress(step: object) -> None:
+        def progress(step: object, refused: object) -> None:
             seen.append(step)
             if len(seen) == 3:
                 view.view._handle_custom_msg({"kind": "stop"}, [])
@@ -162,7 +163,7 @@ def test_the_line_of_a_cell_is_updated_and_ends_as_a_summary() -> None:
     view = PlainView(SUBJECT, DisplayLine(displayed), "because")
     with view:
         for one in some():
-            view(one)
+            view(one, NOTHING)
         assert not view.stopped()
         view.finish(summary(some()))
     lines = [repr(thing) for thing in displayed.shown]
@@ -178,7 +179,7 @@ def test_the_line_of_a_terminal_is_gone_at_the_end(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with PlainView(SUBJECT, TerminalLine(), "in a terminal") as view:
         for one in some():
-            view(one)
+            view(one, NOTHING)
     written = capsys.readouterr().err
     assert "3 of 24" in written
     assert "\n" not in written
@@ -196,7 +197,7 @@ def test_a_search_in_the_background_writes_nothing_where_somebody_types(
 
 def test_what_is_no_terminal_gets_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with PlainView(SUBJECT, TerminalLine(), "in a terminal") as view:
-        view(some()[0])
+        view(some()[0], NOTHING)
     assert capsys.readouterr() == ("", "")
 
 

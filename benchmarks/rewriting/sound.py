@@ -1,0 +1,237 @@
+"""Whether every rule leaves the meaning of a kernel alone, on thousands of random kernels.
+
+    python benchmarks/rewriting/sound.py [--write] [--count N] [--seed N] [--processes N]
+        [--least N] [--rules RULE ...]
+    python benchmarks/rewriting/sound.py --smallest SEED
+
+Programs are drawn from one seed after the other (``tests/rewriting``) until the rules were applied
+``--count`` times, and then until each was ``--least`` times. Every result runs beside its input on
+the emulated device: in two orders of the blocks, at the sizes that the rules were told and at
+others, with bounds and hazards looked at. The record, ``benchmarks/results/rewriting-sound.json``,
+has what is done kept beside it until it is complete: the same command goes on with the rest
+after a stop. ``--smallest`` prints a small kernel of the kind of a recorded failure that
+its rule gets wrong as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import multiprocessing
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from hypothesis.errors import NoSuchExample
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.rewriting.drawing import drawn_again, made, smallest  # noqa: E402
+from tests.rewriting.offers import NAMES  # noqa: E402
+from tests.rewriting.trying import IllMadeError, tried  # noqa: E402
+from tests.rewriting.writing import Made  # noqa: E402
+
+RECORD = ROOT / "benchmarks" / "results" / "rewriting-sound.json"
+_VERSIONS = ("optiml-magic", "nvidia-cuda-nvrtc", "llvmlite", "tree-sitter-cuda", "numpy")
+_WAVE = 16  # programs for each process, between two looks at the count
+_MOST = 50_000  # programs, for a rule that is never at home
+Row = dict[str, Any]
+
+
+def one(seed: int, rules: tuple[str, ...] = NAMES) -> Row:
+    """What became of the program of a seed."""
+    rng = Random(seed)
+    try:
+        trial = tried(made(rng), rng, rules=rules)
+    except IllMadeError as error:
+        return {"seed": seed, "ill made": str(error)}
+    return {
+        "seed": seed,
+        "family": trial.made.family,
+        "forms": trial.made.forms,
+        "applied": [[a.rule, a.end, a.again] for a in trial.applied],
+        "refused": [[r.rule, r.reason] for r in trial.refused],
+        "silent": trial.silent,
+        "wrong": [
+            {
+                "rule": a.rule,
+                "title": a.title,
+                "end": a.end,
+                "detail": a.detail,
+                "before": a.before,
+                "after": a.after,
+            }
+            for a in trial.unsound
+        ],
+    }
+
+
+def collect(options: argparse.Namespace, kept_at: Path) -> list[Row]:
+    """The rows of as many seeds as it takes, those of an earlier run among them."""
+    rows = (
+        [json.loads(line) for line in kept_at.read_text().splitlines()] if kept_at.exists() else []
+    )
+    done = {row["seed"] for row in rows}
+    began, before = time.monotonic(), _applications(rows)
+    with (
+        ProcessPoolExecutor(
+            options.processes,
+            multiprocessing.get_context("spawn"),
+            faulthandler.enable,
+            max_tasks_per_child=200,
+        ) as pool,
+        kept_at.open("a") as kept,
+    ):
+        rules = _wanted(rows, options)
+        for wave in _waves(options.seed, _WAVE * options.processes):
+            if not rules or wave.start - options.seed > _MOST:
+                break
+            work = partial(one, rules=rules)
+            for row in pool.map(work, [seed for seed in wave if seed not in done]):
+                rows.append(row)
+                kept.write(json.dumps(row) + "\n")
+                kept.flush()
+                for wrong in row.get("wrong", ()):
+                    print(f"seed {row['seed']}: {wrong['rule']}: {wrong['detail']}", flush=True)
+                if "ill made" in row:
+                    print(f"seed {row['seed']}: ill made: {row['ill made'][:200]}", flush=True)
+            count = _applications(rows)
+            speed = (count - before) / max(time.monotonic() - began, 1e-9)
+            print(f"{count} applications to {len(rows)} programs, {speed:.1f} a second", flush=True)
+            rules = _wanted(rows, options)
+    return sorted(rows, key=lambda row: row["seed"])
+
+
+def _wanted(rows: list[Row], options: argparse.Namespace) -> tuple[str, ...]:
+    """The rules that are still to be applied: all up to the count, then those that lack some."""
+    if _applications(rows) < options.count:
+        return tuple(options.rules)
+    applied = Counter(rule for row in rows for rule, *_ in row.get("applied", ()))
+    return tuple(rule for rule in options.rules if applied[rule] < options.least)
+
+
+def _waves(seed: int, size: int) -> Iterator[range]:
+    while True:
+        yield range(seed, seed + size)
+        seed += size
+
+
+def _applications(rows: list[Row]) -> int:
+    return sum(len(row.get("applied", ())) for row in rows)
+
+
+def summary(rows: list[Row]) -> dict[str, Any]:
+    """Counts by rule, refusals by reason, and every failure with its texts."""
+    applied = [tuple(a) for row in rows for a in row.get("applied", ())]
+    return {
+        "programs": len(rows),
+        "applications": len(applied),
+        "wrong": sum(len(row.get("wrong", ())) for row in rows),
+        "ill_made": [row["ill made"] for row in rows if "ill made" in row],
+        "rules": {
+            name: {
+                "applied": sum(a[0] == name for a in applied),
+                "to what a rule had made": sum(a[0] == name and a[2] for a in applied),
+                "ends": dict(Counter(a[1] for a in applied if a[0] == name).most_common()),
+                "programs without a site": sum(name in row.get("silent", ()) for row in rows),
+                "refused": dict(
+                    Counter(
+                        reason
+                        for row in rows
+                        for rule, reason in row.get("refused", ())
+                        if rule == name
+                    ).most_common()
+                ),
+            }
+            for name in NAMES
+        },
+        "families": dict(Counter(row["family"] for row in rows if "family" in row).most_common()),
+        "forms": dict(Counter(f for row in rows for f in row.get("forms", ())).most_common()),
+        "failures": [
+            {"seed": row["seed"], "family": row["family"], **wrong}
+            for row in rows
+            for wrong in row.get("wrong", ())
+        ],
+    }
+
+
+def told(found: dict[str, Any]) -> None:
+    """The counts as a table."""
+    print(f"{'rule':<24} {'applied':>8} {'again':>6} {'wrong':>6} {'no site':>8} {'refused':>8}")
+    for name, counts in found["rules"].items():
+        good = counts["ends"].get("same", 0) + counts["ends"].get("narrowed", 0)
+        print(
+            f"{name:<24} {counts['applied']:8} {counts['to what a rule had made']:6} "
+            f"{counts['applied'] - good:6} {counts['programs without a site']:8} "
+            f"{sum(counts['refused'].values()):8}"
+        )
+    ends = f"{found['wrong']} wrong, {len(found['ill_made'])} programs ill made"
+    print(f"{found['applications']} applications to {found['programs']} programs, {ends}")
+
+
+def shrunk(seed: int) -> int:
+    """Print the smallest kernel that fails as the one of this seed does, for each of its rules."""
+    kernels = drawn_again(seed)
+    for rule in dict.fromkeys(wrong["rule"] for wrong in one(seed).get("wrong", ())):
+
+        def wrong(kernel: Made, rule: str = rule) -> str:
+            trial = tried(kernel, Random(0), each=9, rules=(rule,))
+            return next((a.detail for a in trial.unsound), "")
+
+        try:
+            found = smallest(kernels, wrong)
+        except NoSuchExample:
+            print(f"{rule}: none of 300 kernels of the kind, without a rule before it")
+        else:
+            print(f"{rule}: {wrong(found)}\n{found}\n{found.text}")
+    return 0
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=5000, help="applications in all")
+    parser.add_argument("--least", type=int, default=0, help="applications of each rule")
+    parser.add_argument("--seed", type=int, default=0, help="of the first program")
+    parser.add_argument("--rules", nargs="+", choices=NAMES, default=NAMES, help="only these")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--smallest", type=int, metavar="SEED")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as home:
+        os.environ |= {"OPTIML_HOME": home, "OPTIML_CACHE": home}
+        if options.smallest is not None:
+            return shrunk(options.smallest)
+        kept_at = RECORD.with_suffix(".partial") if options.write else Path(home) / "rows"
+        began = time.monotonic()
+        rows = collect(options, kept_at)
+    found = summary(rows)
+    told(found)
+    if options.write:
+        record = {
+            "what": "rules applied to random kernels, beside their input on the emulated device",
+            "command": " ".join(["python benchmarks/rewriting/sound.py", *arguments]),
+            "date": time.strftime("%Y-%m-%d"),
+            "machine": f"{platform.machine()}, Python {platform.python_version()}",
+            "versions": {name: version(name) for name in _VERSIONS},
+            "seconds": round(time.monotonic() - began),
+            **found,
+        }
+        RECORD.write_text(json.dumps(record, indent=1) + "\n")
+        kept_at.unlink()
+    return 1 if found["wrong"] or found["ill_made"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,136 @@
+"""The launches of dispatches: which ones inputs reach, and which are the input kernel's own.
+
+A launch that no inputs reach is verified by nobody. It may stand only where it is the input
+kernel's, code and extents, in a program that is the input program wherever it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from optiml_magic.binding import launched
+from optiml_magic.binding.interface import pairs
+from optiml_magic.kernels.signature import Kernel
+from optiml_magic.model.build import Build
+from optiml_magic.ptx.faults import UnsupportedPtx
+from optiml_magic.ptx.parser import parse
+from optiml_magic.ptx.same import same_kernel
+from optiml_magic.source.directives import LaunchDirective, grouped
+from optiml_magic.source.expressions import Binary, Call, Choice, Expression, Node, Unary
+from optiml_magic.source.program import Program
+
+_Launched = tuple[LaunchDirective, Kernel]
+
+
+def dispatches(program: Program) -> tuple[tuple[LaunchDirective, ...], ...]:
+    """The launches of each dispatch of a program."""
+    return tuple(step for step in program.alternatives if len(step) > 1)
+
+
+def unreached(
+    program: Program, ran: Sequence[Sequence[LaunchDirective]]
+) -> tuple[LaunchDirective, ...]:
+    """The launches of dispatches that ran on none of the inputs; ``ran`` has those of each."""
+    places = {launch.start for run in ran for launch in run}
+    every = (launch for step in dispatches(program) for launch in step)
+    return tuple(launch for launch in every if launch.start not in places)
+
+
+def only_where(program: Program, root: Program) -> tuple[str, ...]:
+    """The conditions on sizes that a program requires and the input program ``root`` does not."""
+    conditions = [d.condition.substituted(program.values) for d in program.requires]
+    known = [d.condition.substituted(root.values) for d in root.requires]
+    return tuple(str(c) for c in conditions if (c.names or c.arrays) and c not in known)
+
+
+def compared(program: Program) -> tuple[int, ...]:
+    """The numbers above 1 that conditions compare with or divide by, the smallest first."""
+    found = {
+        number
+        for step in dispatches(program)
+        for launch in step
+        if launch.condition is not None
+        for number in _numbers(launch.condition.substituted(program.values).tree)
+    }
+    return tuple(sorted(number for number in found if number > 1))
+
+
+def _numbers(node: Node) -> Iterator[int]:
+    """The constant parts of an expression, as large as they are constant."""
+    expression = Expression(node, "")
+    if not expression.names and not expression.arrays:
+        yield expression.evaluate({})
+        return
+    match node:
+        case Unary(_, operand):
+            yield from _numbers(operand)
+        case Binary(_, left, right):
+            yield from (*_numbers(left), *_numbers(right))
+        case Choice(condition, then, otherwise):
+            for part in (condition, then, otherwise):
+                yield from _numbers(part)
+        case Call(function, parts) if function not in ("size", "shape"):
+            for part in parts:
+                yield from _numbers(part)
+        case _:
+            return
+
+
+def own(
+    missing: Sequence[LaunchDirective],
+    program: Program,
+    build: Build,
+    root: Program,
+    root_build: Build,
+    defines: Mapping[str, str],
+) -> bool:
+    """Whether the program is the input program ``root`` wherever one of these launches runs."""
+    if program == root:
+        return True
+    steps = grouped(launched(program, defines), lambda pair: pair[0])
+    originals = grouped(launched(root, defines), lambda pair: pair[0])
+    if len(steps) != len(originals) or not _same_start(program, root):
+        return False
+    kept = [_kept(*both, program, root) for both in zip(steps, originals, strict=True)]
+    if not all(kept) or {x.start for x in missing} - {x.start for step in kept for x, _ in step}:
+        return False
+    try:
+        code, original = parse(build.ptx), parse(root_build.ptx)
+    except UnsupportedPtx:
+        return False
+    names = {build.names[x.kernel or kernel.name] for step in kept for x, kernel in step}
+    return all(same_kernel(code, original, name) for name in names)
+
+
+def _kept(
+    step: list[_Launched], originals: list[_Launched], program: Program, root: Program
+) -> list[_Launched]:
+    """The launches of a step that do what the step of the input program does there."""
+    if len(originals) > 1:
+        same = [_bare(*x, program) for x in step] == [_bare(*x, root) for x in originals]
+        conditions = [x.condition for x, _ in step] == [x.condition for x, _ in originals]
+        return step if same and conditions else []
+    wanted = _bare(*originals[0], root)
+    return [pair for pair in step if _bare(*pair, program) == wanted]
+
+
+def _bare(launch: LaunchDirective, kernel: Kernel, program: Program) -> tuple[object, ...]:
+    """What a launch says of its kernel, with tuned names replaced by their values."""
+    values = program.values
+    passed = [expression.substituted(values) for _, expression in pairs(launch, kernel)]
+    extents = [[e.substituted(values) for e in axes] for axes in (launch.grid, launch.block)]
+    shared = launch.shared and launch.shared.substituted(values)
+    name = launch.kernel or kernel.name
+    return (name, *extents, shared, passed, launch.repeat)
+
+
+def _same_start(program: Program, root: Program) -> bool:
+    """Whether buffers hold the same before the launches; further scratch is nobody's here."""
+    known = {directive.name for directive in root.scratch}
+    more = {directive.name for directive in program.scratch} - known
+    zeros = {zero.buffer for zero in program.zeros} - more
+    counts = {d.name: (d.dtype, d.count.substituted(program.values)) for d in program.scratch}
+    wanted = {d.name: (d.dtype, d.count.substituted(root.values)) for d in root.scratch}
+    return zeros == {zero.buffer for zero in root.zeros} and all(
+        counts.get(name) == size for name, size in wanted.items()
+    )

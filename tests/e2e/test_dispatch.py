@@ -1,0 +1,153 @@
+"""A program of which the host runs one launch or the other: both are verified, or it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import numpy as np
+import pytest
+
+from optiml_magic.calls import call
+from optiml_magic.evaluation import Evaluator
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.task import Task
+from optiml_magic.model.verdict import Outcome
+from optiml_magic.optimize import Session, session
+from optiml_magic.problem import prepare
+from optiml_magic.settings import resolve
+
+SLOW = """\
+__global__ void k(const float* x, float* out, int rows, int cols) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    if (i < rows * cols) out[i] = 2.0f * x[i];
+}
+"""
+FAST = """\
+__global__ void fast(const float4* x, float4* out, int rows, int cols) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    if (i < rows * cols / 4) {
+        float4 v = x[i];
+        out[i] = make_float4(2.0f * v.x, 2.0f * v.y, 2.0f * v.z, 2.0f * v.w);
+    }
+}
+"""
+ANY = SLOW.replace(" k(", " fast(").replace("2.0f * x[i]", "x[i] + x[i]")  # right at all sizes
+LAUNCH = "#pragma optiml launch k grid(cdiv(rows * cols, 64)) block(64)"
+INPUT = f"{LAUNCH}\n{SLOW}"
+X = np.random.default_rng(0).uniform(1, 2, (24, 64)).astype(np.float32)
+TASK = Task(INPUT, lambda x: 2 * x, {"x": X, "rows": 24, "cols": 64}, name="twice")
+SETTINGS = {"device": "emulated:h200", "instructions": 10_000_000}
+
+Evaluate = Callable[[str], Evaluation]
+
+
+def dispatch(condition: str, fast: str = FAST, slow: str = SLOW, more: str = "") -> str:
+    elements = "rows * cols / 4" if "float4" in fast else "rows * cols"
+    launch = f"#pragma optiml launch fast grid(cdiv({elements}, 64)) block(64) if ({condition})"
+    return f"{more}{launch}\n{LAUNCH} else\n{fast}{slow}"
+
+
+@pytest.fixture(scope="module")
+def members() -> Iterator[Session]:
+    with session(resolve(SETTINGS), task=TASK) as found:
+        yield found
+
+
+def evaluating(members: Session, task: Task) -> Evaluate:
+    """Evaluates programs of a task, after its input kernel."""
+    evaluator, numbers = Evaluator(prepare(task, seeds=2), members.tools), count()
+
+    def evaluate(text: str) -> Evaluation:
+        number = next(numbers)
+        candidate = Candidate(number, 0 if number else None, Proposal(text, "", "test"))
+        return evaluator([candidate])[0]
+
+    assert evaluate(task.text).verdict.passed
+    return evaluate
+
+
+@pytest.fixture(scope="module")
+def evaluate(members: Session) -> Evaluate:
+    return evaluating(members, TASK)
+
+
+def test_both_launches_are_verified_and_a_fault_of_either_is_found(evaluate: Evaluate) -> None:
+    fours = "cols % 4 == 0"
+    good = evaluate(dispatch(fours))
+    assert good.verdict.passed, good
+    assert good.only_where == ()
+    fast = evaluate(dispatch(fours, FAST.replace("2.0f * v.w", "3.0f * v.w"))).verdict
+    assert fast.outcome is Outcome.WRONG, fast
+    slow = evaluate(dispatch(fours, slow=SLOW.replace("2.0f", "2.5f"))).verdict
+    assert (slow.outcome, "cols = " in slow.summary) == (Outcome.WRONG, True), slow
+
+
+def test_it_is_tried_right_beside_the_number_of_its_condition(evaluate: Evaluate) -> None:
+    for condition, factor in (("cols >= 47", "cols == 46"), ("cols > 47", "cols == 47")):
+        text = dispatch(condition, ANY, SLOW.replace("2.0f", f"({factor} ? 0.0f : 2.0f)"))
+        found = evaluate(text).verdict
+        assert found.outcome is Outcome.WRONG, found
+        assert f"cols = {factor[-2:]}" in found.summary
+
+
+def test_a_launch_for_sizes_just_below_the_given_ones_is_tried_there(evaluate: Evaluate) -> None:
+    wrong = SLOW.replace("2.0f", "3.0f")
+    found = evaluate(dispatch("rows * cols < 1000 || rows * cols == 24 * 64", ANY, wrong)).verdict
+    assert (found.outcome, "on " in found.summary) == (Outcome.WRONG, True), found
+
+
+def test_a_launch_that_no_sizes_reach_is_refused_unless_it_is_the_input(
+    evaluate: Evaluate,
+) -> None:
+    never = "rows * cols <= 1 << 30"
+    own = evaluate(dispatch(never, ANY)).verdict
+    assert own.passed, own
+    assert any("the launch on line 2 ran at no sizes that were tried" in n for n in own.notes)
+    ahead = "__global__ void ahead(float* out) { out[0] = 1.0f; }\n"
+    launch = "#pragma optiml launch ahead grid(1) block(32)\n"
+    for text, line in (
+        (dispatch(never, ANY, SLOW.replace("2.0f", "3.0f")), 2),
+        (dispatch(never, ANY).replace("block(64) else", "block(32) else"), 2),
+        (dispatch(never, ANY, more=launch) + ahead, 3),
+        (dispatch("rows * cols > 1 << 30", ANY), 1),
+    ):
+        refused = evaluate(text).verdict
+        assert refused.outcome is Outcome.INVALID
+        assert "no sizes that were tried run this launch" in refused.summary
+        assert refused.line == line
+
+
+def test_programs_that_differ_where_no_sizes_lead_are_two(evaluate: Evaluate) -> None:
+    one = evaluate(dispatch("cols % 4 == 0 && cols < 1048576"))
+    other = evaluate(dispatch("cols % 4 == 0 && cols < 1048577"))
+    same = evaluate(dispatch("cols % 4 == 0 &&  (cols<1048576)"))
+    assert one.duplicate_of is None
+    assert other.duplicate_of is None
+    assert same.duplicate_of == one.candidate
+
+
+def test_a_requirement_of_its_own_is_named(members: Session, evaluate: Evaluate) -> None:
+    fast = "#pragma optiml launch fast grid(cdiv(rows * cols / 4, 64)) block(64)\n" + FAST
+    tuned = "#pragma optiml tune LANES in {2, 4} = 4\n#pragma optiml require LANES > 1\n"
+    narrow = evaluate(f"{tuned}#pragma optiml require cols % LANES == 0\n{fast}")
+    assert narrow.verdict.passed, narrow.verdict
+    assert narrow.only_where == ("cols % 4 == 0",)
+    required = "#pragma optiml require cols % 4 == 0\n"
+    task = Task(required + INPUT, TASK.reference, TASK.inputs)
+    assert evaluating(members, task)(required + fast).only_where == ()
+
+
+def test_an_input_that_dispatches_sets_the_sizes_for_all(members: Session) -> None:
+    task = Task(dispatch("cols % 4 == 0"), TASK.reference, TASK.inputs, name="both")
+    odd = INPUT.replace("2.0f", "(cols == 31 ? 0.0f : 2.0f)")
+    assert evaluating(members, task)(odd).verdict.outcome is Outcome.WRONG
+
+
+def test_a_kernel_in_hand_runs_whichever_launch_fits_its_arrays(members: Session) -> None:
+    problem = prepare(TASK, seeds=1)
+    for shape in ((5, 8), (5, 7), (1, 1)):
+        x = np.random.default_rng(1).uniform(1, 2, shape).astype(np.float32)
+        found = call(problem, members.tools, dispatch("cols % 4 == 0"), {"x": x})
+        assert np.array_equal(found["out"], 2 * x)

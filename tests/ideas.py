@@ -1,0 +1,38 @@
+"""Asking rules without a search, and making the texts of what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.evaluation import Evaluation, Step
+from optiml_magic.model.finding import Finding
+from optiml_magic.model.idea import Idea
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.model.view import View
+from optiml_magic.proposers.rewrites.base import Rewrite, answering
+from optiml_magic.source.program import parse_program
+
+
+def view_of(text: str, findings: Sequence[Finding] = ()) -> View:
+    """A program that passed, with these findings."""
+    candidate = Candidate(0, None, Proposal(text, "the input kernel", "user"))
+    passed = Verdict(Outcome.PASSED, "")
+    step = Step(candidate, Evaluation(0, "", passed, findings=tuple(findings)))
+    return View(step, step)
+
+
+def asked(
+    rule: Rewrite, text: str, findings: Sequence[Finding] = ()
+) -> tuple[list[Idea], list[Refusal]]:
+    """A rule's ideas for a text in its order, lifted by the findings, and what it refuses."""
+    found = list(rule.propose(parse_program(text), view_of(text, findings)))
+    ideas = [answering(one, findings) for one in found if isinstance(one, Idea)]
+    return ideas, [one for one in found if isinstance(one, Refusal)]
+
+
+def made(ideas: Iterable[Idea]) -> list[Proposal]:
+    """The proposals that ideas become; those that refuse late are left out."""
+    texts = ((idea, idea.make()) for idea in ideas)
+    return [idea.proposal(text) for idea, text in texts if isinstance(text, str)]

@@ -1,0 +1,150 @@
+"""Kernels that a rule got wrong once, cut down to what it stumbled over, and traps of that kind."""
+
+from __future__ import annotations
+
+from .writing import Array, Made
+
+_HEAD = """\
+#pragma optiml launch row_work grid(cdiv(rows, 32)) block(32)
+__global__ void row_work(const float* a, const float* x, float* out, int rows, int cols) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+"""
+_SIZES = {"rows": 33, "cols": 37}, {"rows": 5, "cols": 8}
+
+
+def _rows(
+    name: str, body: str, *, head: str = _HEAD, exact: bool = True, wide: bool = False
+) -> Made:
+    """A thread for every row; ``wide`` where it writes the whole row."""
+    arrays = {
+        "a": Array("f4", ("rows", "cols")),
+        "x": Array("f4", ("cols",)),
+        "out": Array("f4", ("rows", "cols") if wide else ("rows",), "zeros"),
+    }
+    return Made(name, f"{head}{body}}}\n", arrays, *_SIZES, exact=exact)
+
+
+#: What rules got wrong.
+WORST: tuple[Made, ...] = (
+    # The number of the row comes from a macro, so it differs from thread to thread all the same.
+    _rows(
+        "row_from_a_macro",
+        """\
+    if (row < rows) {
+        float s = 0.0f;
+        for (int j = 0; j < cols; ++j) s += a[row * cols + j];
+        out[row] = s;
+    }
+""",
+        head="#define GID (blockIdx.x * blockDim.x + threadIdx.x)\n"
+        + "\n".join(_HEAD.splitlines()[:2])
+        + "\n    int row = GID;\n",
+    ),
+    # Zero of a type of two words: `unsigned char(0)` is no expression.
+    Made(
+        "type_of_two_words",
+        _HEAD.replace("const float* a, const float* x", "const unsigned char* a")
+        + "    float s = 0;\n    for (int j = 0; j < cols; ++j) s = s + a[row * cols + j];\n"
+        "    out[row] = s;\n}\n",
+        {"a": Array("u1", ("rows", "cols")), "out": Array("f4", ("rows",), "zeros")},
+        *_SIZES,
+    ),
+    # What is put before the store must come after what is put behind the loop.
+    _rows(
+        "store_on_the_line_of_the_loop",
+        "float s = 0.0f;for(int j=0;j<cols;++j){s+=a[row*cols+j];}out[row]=s;\n",
+    ),
+)
+
+_SUM = "    for (int j = 0; j < cols; ++j) s += a[row * cols + j];\n"
+
+#: Each has one thing that makes a plausible rewrite of it wrong.
+TRAPS: tuple[Made, ...] = (
+    _rows("bound_changed", f"    cols = cols / 2;\n    float s = 0.0f;\n{_SUM}    out[row] = s;\n"),
+    _rows(
+        "bound_shadowed",
+        "    float s = 0.0f;\n    for (int r = 0; r < 2; ++r) {\n        int cols = r + 1;\n"
+        "        for (int j = 0; j < cols; ++j) s += x[j] * a[row * cols + j];\n    }\n"
+        "    out[row] = s;\n",
+    ),
+    _rows(
+        "counter_moved",
+        "    float s = 0.0f;\n    for (int j = 0; j < cols; ++j) {\n"
+        "        s += a[row * cols + j];\n        if (a[row * cols + j] > 1.0f) ++j;\n    }\n"
+        "    out[row] = s;\n",
+    ),
+    _rows(
+        "counter_used_after",
+        "    float s = 0.0f;\n    int j = 0;\n    for (; j < cols; ++j) {\n"
+        "        if (x[j] > 1.5f) break;\n        s += a[row * cols + j];\n    }\n"
+        "    out[row] = s + j;\n",
+    ),
+    _rows(
+        "one_of_two_arrays",
+        "    const float* p = row % 2 == 0 ? a + row * cols : x;\n    float s = 0.0f;\n"
+        "    for (int j = 0; j < cols; ++j) s += p[j];\n    out[row] = s;\n",
+    ),
+    _rows(
+        "pointer_moved_in_a_branch",
+        "    const float* p = a + row * cols;\n    float s = 0.0f;\n"
+        "    for (int j = 0; j < cols; ++j) {\n        if (x[j] > 0.0f) s += *p;\n"
+        "        if (j % 3 != 2) ++p;\n    }\n    out[row] = s;\n",
+    ),
+    _rows(
+        "last_of_equals",
+        "    float best = -9.0f;\n    int at = 0;\n    for (int j = 0; j < cols; ++j) {\n"
+        "        if (a[row * cols + j] >= best) {\n            best = a[row * cols + j];\n"
+        "            at = j;\n        }\n    }\n    out[row] = at;\n",
+    ),
+    _rows(
+        "neighbours_of_the_round",
+        "    float s = 0.0f;\n    for (int j = 1; j < cols; ++j) {\n"
+        "        float d = a[row * cols + j] - a[row * cols + j - 1];\n        s += d * d;\n    }\n"
+        "    out[row] = s;\n",
+    ),
+    _rows(
+        "what_the_round_before_wrote",
+        "    for (int j = 0; j < cols; ++j) {\n"
+        "        out[row * cols + j] = a[row * cols + j];\n"
+        "        if (j > 0) out[row * cols + j] += 0.5f * out[row * cols + j - 1];\n    }\n",
+        exact=False,
+        wide=True,
+    ),
+    _rows(
+        "sum_read_in_the_loop",
+        "    float s = 0.0f;\n    for (int j = 0; j < cols; ++j) {\n"
+        "        s += a[row * cols + j];\n        out[row * cols + j] = s;\n    }\n",
+        wide=True,
+    ),
+    _rows(
+        "sum_of_two_steps",
+        "    float s = 1.0f;\n    for (int j = 0; j < cols; ++j) {\n"
+        "        s += a[row * cols + j];\n        s = fmaxf(s, 0.0f);\n    }\n    out[row] = s;\n",
+    ),
+    _rows(
+        "bound_of_the_thread",
+        "    int end = min(cols, row + 1);\n    float s = 0.0f;\n"
+        "    for (int j = 0; j < end; ++j) s += a[row * cols + j] * x[j];\n    out[row] = s;\n",
+    ),
+    _rows(
+        "every_row_but_some",
+        f"    if (row % 5 == 3) {{\n        out[row] = -1.0f;\n        return;\n    }}\n"
+        f"    float s = 0.0f;\n{_SUM}    out[row] = s;\n",
+    ),
+    _rows(
+        "integer_that_wraps",
+        "    unsigned char s = 250;\n    for (int j = 0; j < cols; ++j) "
+        "s += (unsigned char)(a[row * cols + j] > 0.0f);\n    out[row] = s;\n",
+    ),
+    _rows(
+        "last_one_wins",
+        "    for (int j = 0; j < cols; ++j) out[row] = a[row * cols + j];\n",
+    ),
+    _rows(
+        "two_rows_a_thread",
+        "    float s = 0.0f;\n    int other = (row + 1) % rows;\n"
+        "    for (int j = 0; j < cols; ++j) s += a[row * cols + j] * a[other * cols + j];\n"
+        "    out[row] = s;\n",
+    ),
+)
