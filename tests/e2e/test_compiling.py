@@ -133,6 +133,7 @@ def test_macros_are_known_to_inferred_launches() -> None:
     checked = evaluate_once(
         task(kernel=kernel, defines={"TILE": "64", "FACTOR": "3.0f"}),
         resolve({"device": "emulated:h200"}),
+        counters=False,
     )
     assert checked.evaluation.verdict.passed
     assert "block(64)" in checked.problem.program.text
