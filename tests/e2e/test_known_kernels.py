@@ -9,6 +9,7 @@ from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import evaluate_once, optimize
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import NAMES, known_task
+from tests.present import sampled
 
 SMALL = {
     "saxpy": {"n": 5000},
@@ -31,7 +32,7 @@ def evaluated(name: str, program: str | None = None, **sizes: int) -> Evaluation
     return evaluate_once(task, resolve(), program=program).evaluation
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled(NAMES, 2))
 def test_it_gives_the_references_result(name: str) -> None:
     task = known_task(name, **SMALL[name])
     verdict = evaluate_once(task, resolve(), counters=False).evaluation.verdict

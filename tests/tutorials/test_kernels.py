@@ -25,7 +25,7 @@ MISSING = {
 }
 # Their answers do not depend on it, but they read what others write meanwhile, and that is told.
 RACING = ("sparse/bfs_level", "sparse/union_find")
-# What the rules do most with: every kind of edit is among these.
+# What the rules do most with.
 SAMPLE = (
     "images/heat_2d",
     "learning/layernorm_naive",
@@ -77,7 +77,7 @@ def test_it_matches_numpy(name: str, tools: Tools, settings: Settings) -> None:
         assert parse_program(proposal.text).launches
 
 
-@pytest.mark.parametrize("name", kernels(TASKS if SOAK else SAMPLE))
+@pytest.mark.parametrize("name", kernels(TASKS if SOAK else SAMPLE[::2]))
 def test_what_the_rules_make_of_it_is_right(name: str, settings: Settings) -> None:
     budget = resolve({"home": settings.home, "device": "emulated", "budget": 12 if SOAK else 3})
     steps = optimize(TASKS[name], budget).summary.trajectory.steps
