@@ -28,15 +28,10 @@ RACING = ("sparse/bfs_level", "sparse/union_find")
 # What the rules do most with.
 SAMPLE = (
     "images/heat_2d",
-    "learning/layernorm_naive",
     "learning/matmul_dp4a",
-    "matrices/gemv_column",
     "matrices/inverse_3x3",
-    "matrices/transpose_naive",
     "modern/tuned_transpose",
-    "reductions/last_block_sum",
     "sequences/edit_distance",
-    "sequences/hash_table",
 )
 
 
@@ -77,7 +72,7 @@ def test_it_matches_numpy(name: str, tools: Tools, settings: Settings) -> None:
         assert parse_program(proposal.text).launches
 
 
-@pytest.mark.parametrize("name", kernels(TASKS if SOAK else SAMPLE[::2]))
+@pytest.mark.parametrize("name", kernels(TASKS if SOAK else SAMPLE))
 def test_what_the_rules_make_of_it_is_right(name: str, settings: Settings) -> None:
     budget = resolve({"home": settings.home, "device": "emulated", "budget": 12 if SOAK else 3})
     steps = optimize(TASKS[name], budget).summary.trajectory.steps
