@@ -56,7 +56,7 @@ def cell(shell: InteractiveShell, line: str, body: str) -> Any:
 def test_optimize_binds_a_callable_result_to_the_kernels_name_and_to_underscore(
     shell: InteractiveShell,
 ) -> None:
-    result = cell(shell, "optimize --ref transpose_ref --budget 3", TRANSPOSE)
+    result = cell(shell, "optimize --ref transpose_ref --budget 6", TRANSPOSE)
     assert isinstance(result, Result)
     assert shell.user_ns["transpose"] is result
     assert shell.user_ns["_"] is result
@@ -75,10 +75,10 @@ def test_running_a_cell_again_after_calling_its_result_changes_nothing(
     shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPTIML_EXPERIENCE", "0")  # or the second search begins where it paid off
-    first = cell(shell, "optimize --ref transpose_ref --budget 3", TRANSPOSE)
+    first = cell(shell, "optimize --ref transpose_ref --budget 4", TRANSPOSE)
     shell.run_cell("out = transpose(a)")
     assert np.array_equal(shell.user_ns["out"], shell.user_ns["a"].T)
-    second = cell(shell, "optimize --ref transpose_ref --budget 3", TRANSPOSE)
+    second = cell(shell, "optimize --ref transpose_ref --budget 4", TRANSPOSE)
     assert second.program == first.program
     steps = [[s.candidate for s in r.trajectory.steps] for r in (first, second)]
     assert steps[0] == steps[1]
@@ -103,7 +103,7 @@ def test_a_wrong_kernel_is_a_verdict_of_check_and_an_error_of_optimize(
 
 
 def test_without_a_reference_the_kernel_is_its_own_oracle(shell: InteractiveShell) -> None:
-    result = cell(shell, "optimize --out out:f4[cols,rows] --budget 2", TRANSPOSE)
+    result = cell(shell, "optimize --out out:f4[cols,rows] --budget 4", TRANSPOSE)
     assert "the input kernel itself" in repr(result)
     assert result.summary.verdicts["passed"] >= 2
 
@@ -173,7 +173,7 @@ def test_line_magics_print(shell: InteractiveShell, line: str) -> None:
 def test_best_prints_the_last_program(shell: InteractiveShell) -> None:
     with pytest.raises(UsageError, match="nothing was optimised yet"):
         shell.run_line_magic("optiml", "best")
-    result = cell(shell, "optimize --ref transpose_ref --budget 2", TRANSPOSE)
+    result = cell(shell, "optimize --ref transpose_ref --budget 3", TRANSPOSE)
     with capture_output() as captured:
         shell.run_line_magic("optiml", "best transpose")
     assert captured.stdout.strip() == result.program.strip()
@@ -253,7 +253,7 @@ def test_a_mark_at_the_start_of_a_pasted_file_does_no_harm(shell: InteractiveShe
 
 
 def test_a_result_shows_itself_again_in_any_later_cell(shell: InteractiveShell) -> None:
-    result = cell(shell, "optimize --ref transpose_ref --budget 1", TRANSPOSE)
+    result = cell(shell, "optimize --ref transpose_ref --budget 3", TRANSPOSE)
     for line in ("transpose", "_"):
         with capture_output() as captured:
             shell.run_cell(line)
