@@ -203,7 +203,7 @@ def _extent(kernel: Kernel, axis: str) -> int:
 
 
 def _check(kernel: Kernel) -> None:
-    Effects(kernel).straightforward()
+    Effects(kernel).straightforward(lanes=True)
     own_text_only(kernel)
     if kernel.launch.shared is not None:
         raise NotLegal("it has dynamic shared memory")

@@ -32,8 +32,11 @@ class Effects:
         self._inside: dict[Statement, frozenset[Expr]] = {}
         self._own = frozenset(expressions(kernel.function.body))
 
-    def straightforward(self) -> None:
-        """Raise NotLegal where a kernel does what nothing may be moved across."""
+    def straightforward(self, *, lanes: bool = False) -> None:
+        """Raise NotLegal where a kernel does what nothing may be moved across.
+
+        Its ``lanes`` may exchange values where warps stay as they are.
+        """
         reading = self.reading
         for barrier in reading.barriers:
             raise NotLegal("its threads wait for each other", barrier.line)
@@ -44,7 +47,7 @@ class Effects:
             if lost and access.mode != "load":
                 raise NotLegal("where it stores is not followed", access.line)
         for name in sorted(reading.calls):
-            if LANES.fullmatch(name):
+            if LANES.fullmatch(name) and not lanes:
                 raise NotLegal(f"its lanes exchange values by `{name}`")
         for leaf in reading.verbatim:
             raise NotLegal(f"{leaf.reason} is not read", leaf.line)
