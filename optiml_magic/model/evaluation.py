@@ -78,7 +78,8 @@ class Trajectory:
         """The fastest verified step; the input kernel wins ties.
 
         One that takes fewer sizes than the input kernel wins only where it is significantly faster
-        than the fastest that takes them all.
+        than the fastest that takes them all: one that is significantly better than the input
+        kernel, or this.
         """
         verified = [
             step
@@ -89,7 +90,8 @@ class Trajectory:
         ]
         best = min(verified, key=_seconds, default=self.root)
         general = min((s for s in verified if s.general), key=_seconds, default=self.root)
-        return best if best.general or _significant(general, best) else general
+        rival = general if _significant(self.root, general) else self.root
+        return best if best.general or _significant(rival, best) else general
 
     def fastest(self, count: int) -> list[Step]:
         """The fastest verified steps beside the input kernel, each program once.

@@ -182,7 +182,7 @@ def test_best_prints_the_last_program(shell: InteractiveShell) -> None:
 def test_export_writes_the_best_program_once(shell: InteractiveShell, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing was optimised yet"):
         shell.run_line_magic("optiml", f"export {tmp_path}/k.cu")
-    result = cell(shell, "optimize --ref transpose_ref --budget 4", TRANSPOSE)
+    result = cell(shell, "optimize --ref transpose_ref --budget 6", TRANSPOSE)
     with capture_output() as captured:
         shell.run_line_magic("optiml", f"export {tmp_path}/k.cu")
         shell.run_line_magic("optiml", f"export transpose {tmp_path}/k.py")
@@ -215,7 +215,7 @@ def test_export_writes_the_best_program_once(shell: InteractiveShell, tmp_path: 
 def test_a_result_is_rows_and_a_tree(
     shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = cell(shell, "optimize --ref transpose_ref --budget 4", TRANSPOSE)
+    result = cell(shell, "optimize --ref transpose_ref --budget 6", TRANSPOSE)
     rows = result.rows()
     assert [row["number"] for row in rows] == [s.candidate.number for s in result.trajectory.steps]
     assert {(row["source"], row["chip"]) for row in rows if row["seconds"]} == {

@@ -23,13 +23,6 @@ PHASES = [p for p in Phase if SOAK or p not in (Phase.shrink, Phase.explain)]
 MAKERS = list(dict.fromkeys(maker for family in FAMILIES.values() for maker in family))
 
 
-#: Gone as soon as the rules ask that reading, and no longer the text.
-today = pytest.mark.xfail(
-    reason="of the rules before there was one reading of the kernel",
-    raises=pytest.fail.Exception,
-)
-
-
 def sound(trial: Trial) -> None:
     for wrong in trial.unsound:
         pytest.fail(
@@ -50,7 +43,6 @@ def test_what_the_rules_make_of_a_random_kernel_is_right(one: Made, rng: Random)
     sound(tried(one, rng, each=1))
 
 
-@today
 @pytest.mark.parametrize("one", WORST, ids=lambda one: one.family)
 def test_what_a_rule_got_wrong_once_is_right(one: Made) -> None:
     sound(tried(one, Random(0), each=1))
