@@ -29,7 +29,9 @@ def test_a_rule_that_nobody_asked_for_answers_nothing() -> None:
 
 
 def test_the_metric_of_the_action_is_what_will_be_tested() -> None:
-    found = proposed(finding("stores", Action("try", "transpose_tile", "stores", "lower", (4.0, 8.0))))
+    found = proposed(
+        finding("stores", Action("try", "transpose_tile", "stores", "lower", (4.0, 8.0)))
+    )
     assert (found.answers, found.prior) == ("stores", 0.75)
     assert found.hypothesis == Hypothesis("stores", "lower", "staged", (4.0, 8.0))
 
