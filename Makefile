@@ -30,7 +30,7 @@ sample: $(STAMP)
 	"$(BIN)/python" -m pytest -n auto --dist worksteal -m "not slow"
 
 stored: $(STAMP)
-	"$(BIN)/python" -m pytest --nbval-lax notebooks
+	"$(BIN)/python" -m pytest -p nbval.plugin --nbval-lax notebooks
 
 soak: $(STAMP)
 	OPTIML_SOAK=1 "$(BIN)/python" -m pytest -n auto --dist worksteal --timeout 3600
@@ -62,7 +62,7 @@ ipykernel6:
 	  -e ".[dev]" "ipykernel<7"
 	"$(VENV)-ipykernel6/bin/python" -m pytest tests/unit/widgets tests/unit/test_background.py \
 	  tests/e2e/test_magics.py tests/e2e/test_notebooks.py
-	"$(VENV)-ipykernel6/bin/python" -m pytest --nbval-lax notebooks
+	"$(VENV)-ipykernel6/bin/python" -m pytest -p nbval.plugin --nbval-lax notebooks
 
 clean:
 	rm -rf $(VENV) $(VENV)-ipykernel6 build dist report.html

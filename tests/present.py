@@ -28,9 +28,9 @@ BROWSER = shutil.which("chromium")
 NVCC = _nvcc()
 
 
-def sampled(names: Iterable[T]) -> list[T]:
-    """Every sixth of many cases that are alike, or all of them for make soak."""
-    return list(names)[:: 1 if SOAK else 6]
+def sampled(names: Iterable[T], every: int = 12) -> list[T]:
+    """Every twelfth of many cases that are alike, or all of them for make soak."""
+    return list(names)[:: 1 if SOAK else every]
 
 
 def examples(sample: int, soak: int) -> int:

@@ -95,8 +95,8 @@ class Printer:
         if span[0] == span[1]:
             return ""
         start, end = self._origin.origin(*span)
-        used = start < self._reached or not self._origin.whole(*span)
-        if used and not self._origin.plain(*span):
+        again = start < self._reached and not self._origin.plain(*span)
+        if again or not self._origin.whole(*span):
             return self._origin.text[span[0] : span[1]].decode()
         self._reached = max(self._reached, end)
         return self._raw[start:end].decode()

@@ -109,11 +109,23 @@ def drawing(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
         yield figure, figure.add_subplot()
 
 
+def settle(figure: Figure) -> None:
+    """Give the axes their place for good: measuring all texts takes longer than drawing them."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+    figure.set_layout_engine("none")
+
+
 def picture(figure: Figure, name: str, description: str) -> Picture:
     """The figure as an element for a page."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    settle(figure)
     out = io.StringIO()
     nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(out, format="svg", metadata=nothing)
+    canvas: Any = FigureCanvasSVG(figure)  # its methods have no types
+    canvas.print_svg(out, metadata=nothing)  # savefig would draw it twice
     return Picture(name, description, _element(out.getvalue(), name, description))
 
 

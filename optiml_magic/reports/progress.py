@@ -64,7 +64,7 @@ def progress(summary: Summary) -> Picture | NoPicture:
             )  # fmt: skip
         axes.axhline(1.0, color=INK, linewidth=0.8, linestyle=":")
         axes.yaxis.set_major_formatter(lambda value, _: ratio(value))
-        axes.yaxis.set_minor_formatter(lambda _value, _: "")
+        axes.tick_params(which="minor", labelleft=False)
         axes.set_xlabel("evaluation")
         axes.set_ylabel(f"speed-up, {summary.source}")
         axes.set_title(f"The search on {label(summary.task, 40)}")

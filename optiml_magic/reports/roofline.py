@@ -26,6 +26,7 @@ from optiml_magic.reports.figure import (
     drawing,
     label,
     picture,
+    settle,
 )  # fmt: skip
 from optiml_magic.reports.quantities import seconds
 from optiml_magic.reports.summary import Summary
@@ -108,7 +109,7 @@ def roofline(summary: Summary) -> Picture | NoPicture:
             title_fontsize=9,
             alignment="left",
         )
-        figure.draw_without_rendering()  # so that the slope of the roof is known
+        settle(figure)  # so that the slope of the roof is known
         _roofs(axes, unit, limits)
         return picture(figure, NAME, _told(summary, unit, path))
 
@@ -194,7 +195,7 @@ def _scales(axes: Axes, unit: _Unit, limits: _Limits, points: Sequence[_Point]) 
     axes.set_ylim(min(p.rate for p in points) / 4, max(roof for _, roof in unit.roofs) * 4)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: _rate(value).strip())
-        axis.set_minor_formatter(lambda _value, _: "")
+    axes.tick_params(which="minor", labelbottom=False, labelleft=False)
     axes.grid(visible=True, color=OTHER, alpha=0.25, linewidth=0.6)
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _ATTRIBUTE_HEAD = re.compile(
     rb"\b(?:__align__|alignas|_Pragma|__cluster_dims__|__maxnreg__|__attribute__|__block_size__)\s*\("
 )
+_PARENTHESIS = re.compile(rb"[()]")
+_VISIBLE = re.compile(rb"[^\r\n]")
+_LONGEST = 500  # bytes: no attribute is longer, so one that is closed far away is none
 
 
 @dataclass(frozen=True)
@@ -90,24 +93,26 @@ def _parser() -> Parser:
 
 
 def _mask_attributes(text: bytes) -> bytes:
-    masked = bytearray(text)
-    for head in _ATTRIBUTE_HEAD.finditer(text):
-        end = _closing(text, head.end() - 1)
-        if end is not None:
-            for at in range(head.start(), end + 1):
-                if masked[at] not in b"\r\n":
-                    masked[at] = 0x20
-    return bytes(masked)
+    heads = list(_ATTRIBUTE_HEAD.finditer(text))
+    if not heads:
+        return text
+    closing = _closings(text)
+    parts, kept = [], 0
+    for head in heads:
+        end = closing.get(head.end() - 1)
+        if head.start() >= kept and end is not None and end - head.start() < _LONGEST:
+            parts += [text[kept : head.start()], _VISIBLE.sub(b" ", text[head.start() : end + 1])]
+            kept = end + 1
+    return b"".join([*parts, text[kept:]])
 
 
-def _closing(text: bytes, opening: int) -> int | None:
-    """The offset of the parenthesis that closes the one at ``opening``.
-
-    No attribute is long, and unclosed ones must not make a text of many cost its square.
-    """
-    depth = 0
-    for at in range(opening, min(len(text), opening + 500)):
-        depth += {0x28: 1, 0x29: -1}.get(text[at], 0)
-        if depth == 0:
-            return at
-    return None
+def _closings(text: bytes) -> dict[int, int]:
+    """The offset of each parenthesis that is closed, and of the one that closes it."""
+    open_: list[int] = []
+    closing = {}
+    for found in _PARENTHESIS.finditer(text):
+        if found[0] == b"(":
+            open_.append(found.start())
+        elif open_:
+            closing[open_.pop()] = found.start()
+    return closing

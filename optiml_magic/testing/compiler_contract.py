@@ -32,15 +32,21 @@ __global__ void k(uint* p, const ushort* q, const ulong* r, const float* f, cons
     p[1] = std::isinf(d[0]) + std::isnan(d[1]) + std::isfinite(d[2]);
 }
 """
-_DECLARATIONS = (
+_DECLARATIONS = (  # what can stand together does: each text is compiled
     "",
-    "typedef unsigned int uint;\ntypedef unsigned short ushort;\ntypedef unsigned long ulong;\n",
-    "#define uint unsigned int\n",
-    "using uint = unsigned;\n",
-    "#include <cmath>\nusing namespace std;\n",
-    "#include <stdlib.h>\n#include <sys/types.h>\n",
-    "#include <cuda/std/cmath>\n#include <limits>\n",
-    "#include <stdint.h>\ntypedef uint64_t ulong;\n",
+    """typedef unsigned int uint;
+typedef unsigned short ushort;
+typedef unsigned long ulong;
+#include <cmath>
+using namespace std;
+""",
+    "#define uint unsigned int\n#include <stdint.h>\ntypedef uint64_t ulong;\n",
+    """using uint = unsigned;
+#include <stdlib.h>
+#include <sys/types.h>
+#include <cuda/std/cmath>
+#include <limits>
+""",
 )
 _K = "__global__ void k(int* p) { p[0] = %s; }\n"
 

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import nbformat
-
 ROOT = Path(__file__).parents[2]
 TOKEN = "only-this-test"
 QUIET = {"fetchNews": "false", "checkForUpdates": False}  # else a question lies over the page
@@ -32,6 +30,8 @@ class Lab:
 
     def write(self, name: str, cells: Sequence[str]) -> str:
         """A notebook of code cells; its name."""
+        import nbformat
+
         made = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(text) for text in cells], metadata=KERNEL
         )

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import nbformat
 import pytest
-from nbconvert import HTMLExporter
 
 from optiml_magic.annotate import annotate
 from optiml_magic.reports import annotation_html, annotation_text, html
@@ -72,6 +70,9 @@ def converted(found: Annotation, **options: Any) -> str:
         "text/plain": annotation_text.render(found),
         "text/html": annotation_html.fragment(found),
     }
+    import nbformat
+    from nbconvert import HTMLExporter
+
     output = nbformat.v4.new_output("execute_result", bundle, execution_count=1)
     cell = nbformat.v4.new_code_cell("%%optiml annotate", outputs=[output])
     body, _ = HTMLExporter(**options).from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))

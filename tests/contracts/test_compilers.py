@@ -18,12 +18,17 @@ class TestNvrtc(CompilerContract):
         return NvrtcCompiler()
 
 
+@pytest.fixture(scope="module")
+def hosted() -> Iterator[Compiler]:
+    compiler = HostedCompiler("nvrtc")
+    yield compiler
+    compiler.close()
+
+
 class TestHostedNvrtc(CompilerContract):
     @pytest.fixture
-    def compiler(self) -> Iterator[Compiler]:
-        compiler = HostedCompiler("nvrtc")
-        yield compiler
-        compiler.close()
+    def compiler(self, hosted: Compiler) -> Compiler:
+        return hosted
 
 
 @pytest.mark.skipif(not NVCC, reason="no nvcc with a host compiler on this machine")

@@ -23,7 +23,7 @@ def saying(*programs: tuple[str, str]):  # type: ignore[no-untyped-def]
 
 def test_a_models_program_competes_under_the_same_verification(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-the-test")
-    task = known_task("transpose_naive", rows=256, cols=256)
+    task = known_task("transpose_naive", rows=128, cols=128)
     wrong = task.text.replace("= a[", "= 2 * a[")
     tiled = known_task("transpose_tiled").text
     answers = [
@@ -33,7 +33,7 @@ def test_a_models_program_competes_under_the_same_verification(monkeypatch) -> N
     ]
     with serving(*answers) as endpoint:
         endpoint.models = ["toy"]
-        settings = resolve({"llm_url": endpoint.url, "budget": 16})
+        settings = resolve({"llm_url": endpoint.url, "budget": 10})
         result = optimize(task, settings)
         asked = "".join(json.dumps(body) for body in endpoint.bodies)
     steps = {s.candidate.proposal.title: s for s in result.trajectory.steps}
@@ -53,7 +53,7 @@ def test_a_models_program_competes_under_the_same_verification(monkeypatch) -> N
 def test_an_endpoint_that_is_gone_is_said_and_the_rules_go_on() -> None:
     with serving() as endpoint:
         url = endpoint.url
-    settings = resolve({"llm": "toy", "llm_url": url, "budget": 3})
-    result = optimize(known_task("transpose_naive", rows=512, cols=512), settings)
-    assert len(result.trajectory.steps) == 3
+    settings = resolve({"llm": "toy", "llm_url": url, "budget": 2})
+    result = optimize(known_task("transpose_naive", rows=128, cols=128), settings)
+    assert len(result.trajectory.steps) == 2
     assert any("toy" in note and "connect" in note.lower() for note in result.summary.notes)

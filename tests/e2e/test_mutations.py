@@ -18,7 +18,7 @@ RECORD = json.loads(
     (Path(__file__).parents[2] / "benchmarks" / "results" / "mutations.json").read_text()
 )
 SAMPLE = ("known/histogram", "known/matmul_tiled", "known/softmax", "scans/hillis_steele")
-EACH = 6  # every so many-th mutant of a sampled kernel
+EACH = 12  # every so many-th mutant of a sampled kernel
 
 
 def sample(kernel: str) -> list[str]:

@@ -11,7 +11,6 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
-import nbformat
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -64,6 +63,8 @@ def assert_outcomes(html: str) -> None:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_what_is_stored_tells_nothing_of_the_machine_that_ran_it(path: Path) -> None:
     text = path.read_text()
+    import nbformat
+
     notebook = nbformat.reads(text, as_version=4)
     nbformat.validate(notebook)
     assert notebook.metadata.language_info == {"name": "python"}
@@ -80,6 +81,8 @@ def test_what_is_stored_tells_nothing_of_the_machine_that_ran_it(path: Path) -> 
 
 
 def test_the_stored_quickstart_shows_outcomes_diffs_and_findings() -> None:
+    import nbformat
+
     notebook = nbformat.read(QUICKSTART, as_version=4)
     ran = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
     assert ran == list(range(1, len(ran) + 1))

@@ -49,7 +49,7 @@ def summed() -> Task:
     return Task(
         KERNEL,
         reference=lambda a, rows: np.full(rows, a.sum(dtype=np.float64)),
-        inputs={"a": a, "rows": 4096, "cols": 64},
+        inputs={"a": a, "rows": 1024, "cols": 64},
         outputs={"out": "f4[rows]"},
     )
 
@@ -227,7 +227,7 @@ def test_broken_ones_are_named_and_stop_nothing(
         "`refuses` of broken (optiml_magic.tools) is left out: ValueError: not today",
     ):
         assert said in told
-    settings = resolve({"device": "emulated", "llm": "none", "budget": 3})
+    settings = resolve({"device": "emulated", "llm": "none", "budget": 2})
     result = optimize(summed(), settings)
     assert all(step.evaluation.verdict.passed for step in result.trajectory.steps)
     notes = " ".join(result.summary.notes)

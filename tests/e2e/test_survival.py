@@ -18,8 +18,8 @@ from optiml_magic.testing.hostile import HOSTILE, SETTINGS, healthy, task
 from tests.present import examples
 from tests.processes import children, descriptors, eventually, resident, shared_files
 
-COUNT = examples(30, 500)
-WARM = examples(12, 60)
+COUNT = examples(20, 500)
+WARM = examples(8, 60)
 GROWTH = 64 << 20  # bytes of resident memory over all of them, caches and fragments included
 CRASH = "a crash of the host"
 

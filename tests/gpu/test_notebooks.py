@@ -9,12 +9,12 @@ import pytest
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow, pytest.mark.timeout(900)]
 
-nbclient = pytest.importorskip("nbclient")
-nbformat = pytest.importorskip("nbformat")
 QUICKSTART = Path(__file__).parents[2] / "notebooks" / "00_quickstart.ipynb"
 
 
 def test_the_quickstart_runs_on_the_card_unchanged(tmp_path: Path) -> None:
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
     notebook = nbformat.read(QUICKSTART, as_version=4)
     nbclient.NotebookClient(
         notebook, timeout=800, resources={"metadata": {"path": str(tmp_path)}}

@@ -25,18 +25,13 @@ MISSING = {
 }
 # Their answers do not depend on it, but they read what others write meanwhile, and that is told.
 RACING = ("sparse/bfs_level", "sparse/union_find")
-# What the rules do most with: every kind of edit is among these.
+# What the rules do most with.
 SAMPLE = (
     "images/heat_2d",
-    "learning/layernorm_naive",
     "learning/matmul_dp4a",
-    "matrices/gemv_column",
     "matrices/inverse_3x3",
-    "matrices/transpose_naive",
     "modern/tuned_transpose",
-    "reductions/last_block_sum",
     "sequences/edit_distance",
-    "sequences/hash_table",
 )
 
 
@@ -79,7 +74,7 @@ def test_it_matches_numpy(name: str, tools: Tools, settings: Settings) -> None:
 
 @pytest.mark.parametrize("name", kernels(TASKS if SOAK else SAMPLE))
 def test_what_the_rules_make_of_it_is_right(name: str, settings: Settings) -> None:
-    budget = resolve({"home": settings.home, "device": "emulated", "budget": 12 if SOAK else 4})
+    budget = resolve({"home": settings.home, "device": "emulated", "budget": 12 if SOAK else 3})
     steps = optimize(TASKS[name], budget).summary.trajectory.steps
     assert SOAK or len(steps) > 1
     if name in RACING:

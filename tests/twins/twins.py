@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from .forms import FORMS, Form
@@ -42,9 +43,9 @@ class Twin:
         return tuple(self.renamed.get(name, name) for name in self.original.inout)
 
 
-def twins() -> Iterator[Twin]:
+def twins(originals: Iterable[Original] = ORIGINALS) -> Iterator[Twin]:
     """All twins, those of one original after another."""
-    for original in ORIGINALS:
+    for original in originals:
         for form in FORMS:
             found = _twin(original, form)
             if found is not None:
@@ -68,16 +69,27 @@ MIXTURES = (
 )
 
 
-def mixtures() -> Iterator[Twin]:
+def mixtures(originals: Iterable[Original] = ORIGINALS) -> Iterator[Twin]:
     """Twins of several forms at once; those of a mixture that do not fit an original are left out."""
     known = {form.name: form for form in FORMS}
-    for original in ORIGINALS:
+    for original in originals:
         for mixture in MIXTURES:
             made = Twin(original, "", original.text)
             for name in mixture:
                 made = _with(made, known[name])
             if "+" in made.form:
                 yield made
+
+
+def of(original: Original) -> tuple[Twin, ...]:
+    """The twins and mixtures of one original."""
+    return (*twins([original]), *mixtures([original]))
+
+
+@cache
+def every() -> tuple[Twin, ...]:
+    """All twins and mixtures, made once: it takes seconds."""
+    return (*twins(), *mixtures())
 
 
 def _with(twin: Twin, form: Form) -> Twin:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from present import SOAK, sampled
+from present import sampled
 
 from optiml_magic import Task
 from optiml_magic.devices.base import Case, Execution, Job
@@ -298,7 +298,7 @@ def test_known_kernels_as_the_counters_have_them(
     matches_the_counters(known_task(name), **SMALL[name])
 
 
-@pytest.mark.parametrize("name", sampled(n for n in TASKS if n != UNSUPPORTED)[:: 1 if SOAK else 6])
+@pytest.mark.parametrize("name", sampled((n for n in TASKS if n != UNSUPPORTED), 36))
 def test_tutorial_kernels_as_the_counters_have_them(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

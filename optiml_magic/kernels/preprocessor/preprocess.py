@@ -81,13 +81,14 @@ class Preprocessed:
         return end <= start or (piece.kind == "plain" and end <= piece.end)
 
     def whole(self, start: int, end: int) -> bool:
-        """Whether ``text[start:end]`` is all of the macros' uses in it, save parentheses around."""
+        """Whether ``text[start:end]`` has no part of a macro's use but its parentheses' inside."""
         if end <= start:
             return True
         first, last = self._piece(start), self._piece(end - 1)
         before = self.text[first.start : start] if first.kind == "macro" else b""
         after = self.text[end : last.end] if last.kind == "macro" else b""
-        return not before.strip(b"( \t\r\n") and not after.strip(b") \t\r\n")
+        open_, close = (b"".join(part.split()) for part in (before, after))
+        return not open_.strip(b"(") and not close.strip(b")") and len(open_) == len(close)
 
     def _piece(self, at: int) -> Piece:
         return self.pieces[max(0, bisect_right(self.pieces, at, key=attrgetter("start")) - 1)]

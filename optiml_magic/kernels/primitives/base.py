@@ -7,7 +7,7 @@ it makes, and the result is read anew, so that the next step sees what the compi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import Concatenate, ParamSpec
@@ -137,16 +137,31 @@ class Kernel:
         launch: LaunchDirective | None = None,
         directives: Iterable[Directive | str] = (),
         helpers: Iterable[str] = (),
+        tidy: bool = True,
     ) -> Kernel:
-        """This kernel with another body, in the program where it stands."""
+        """This kernel with another body, in the program where it stands.
+
+        One that is not to be made ``tidy`` keeps its own lines, but for what changes in them.
+        """
         function = replace(self.function, body=replace(body, span=None))
-        program = parse_program(_inserted(self, printed(self.unit, function, tidied), helpers))
+        text = printed(self.unit, function, tidied if tidy else str)
+        program = parse_program(_inserted(self, text, helpers))
         old = _same(program, self)
         new = launch or self.launch
         edit = _relaunch(program, old, new, directives)
         program = parse_program(apply(program.text, [edit]))
         found = next(d for d in program.launches if str(d) == str(new))
         return replace(self, program=program, launch=found)
+
+    def with_bodies(self, bodies: Mapping[Function, Block]) -> Kernel:
+        """This kernel in its program, where these functions have other bodies."""
+        edits = []
+        for function, body in bodies.items():
+            new = replace(function, body=replace(body, span=None))
+            span = self.unit.origin.origin(*function.span)
+            edits.append(Edit(*span, Printer(self.unit).function(new)))
+        program = parse_program(apply(self.program.text, edits))
+        return replace(self, program=program, launch=_same(program, self))
 
 
 def kernels(program: Program, facts: Facts | None) -> list[Kernel]:

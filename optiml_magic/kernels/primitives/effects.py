@@ -32,8 +32,11 @@ class Effects:
         self._inside: dict[Statement, frozenset[Expr]] = {}
         self._own = frozenset(expressions(kernel.function.body))
 
-    def straightforward(self) -> None:
-        """Raise NotLegal where a kernel does what nothing may be moved across."""
+    def straightforward(self, *, lanes: bool = False) -> None:
+        """Raise NotLegal where a kernel does what nothing may be moved across.
+
+        Its ``lanes`` may exchange values where warps stay as they are.
+        """
         reading = self.reading
         for barrier in reading.barriers:
             raise NotLegal("its threads wait for each other", barrier.line)
@@ -44,7 +47,7 @@ class Effects:
             if lost and access.mode != "load":
                 raise NotLegal("where it stores is not followed", access.line)
         for name in sorted(reading.calls):
-            if LANES.fullmatch(name):
+            if LANES.fullmatch(name) and not lanes:
                 raise NotLegal(f"its lanes exchange values by `{name}`")
         for leaf in reading.verbatim:
             raise NotLegal(f"{leaf.reason} is not read", leaf.line)
@@ -96,6 +99,14 @@ class Effects:
     def changed(self, *statements: Statement) -> dict[Variable, list[Change]]:
         """The locals of outside that these change."""
         return changes(statements, self._may_change)
+
+    def kept(self, statement: Statement) -> str:
+        """A local array of outside that a statement stores to; empty where there is none."""
+        inside = self.inside(statement)
+        own = {v.name for s in walk(statement) if isinstance(s, Declare) for v in s.variables}
+        stored = (a.array for a in self.reading.accesses
+                  if a.space == "local" and a.mode != "load" and a.node in inside)  # fmt: skip
+        return next((name for name in stored if name not in own), "")
 
     def begun_anew(self, variable: Variable, loop: Loop) -> bool:
         """Whether each round gives a local a value before it asks for one, and nobody later does.

@@ -2,38 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.symbols import Compare, Condition
-from optiml_magic.source.expressions import Binary, Call, Expression, Name, Node, Number
+from optiml_magic.source.directives import RequireDirective
+from optiml_magic.source.expressions import (
+    Binary,
+    Call,
+    Expression,
+    Name,
+    Node,
+    Number,
+    parse_expression,
+)
+
+_MOST_BLOCKS = 65535  # along y and z; CUDA C++ Programming Guide, "Compute Capabilities"
 
 _MOST_THREADS = 1024  # of a block, on every chip
 
 
-def needed(kernel: Kernel, axis: str) -> Expression | None:
+def needed(kernel: Kernel, axis: str, *, loads: bool = False) -> Expression | None:
     """The threads along an axis that do something: ``n`` of ``cdiv(n, 256)``.
 
-    None where it is not certain that the kernel's guards keep all beyond from having an effect.
+    None where it is not certain that the kernel's guards keep all beyond from having an effect, or
+    where ``loads`` of these count, too, from reading global memory.
     """
     at = "xyz".index(axis)
-    width, launch = kernel.block[at], kernel.launch
-    if at >= min(len(launch.grid), len(launch.block)) or width is None or launch.args is not None:
+    width = kernel.block[at]
+    if at >= min(len(kernel.launch.grid), len(kernel.launch.block)) or width is None:
         return None
-    tree = rounded_up(kernel.launch.grid[at].tree, kernel.launch.block[at].tree, width)
+    blocks = kernel.launch.block
+    tree: Node | None = kernel.launch.grid[at].tree
+    if tree is not None and width != 1:
+        tree = rounded_up(tree, blocks[at].tree, width)
     form = form_of(tree) if tree is not None else None
-    if tree is None or form is None:
+    if tree is None or form is None or not said_alike(kernel, form.symbols):
         return None
     for access in kernel.reading.accesses:
-        if access.mode != "load" and not below(kernel, access.guard, axis, width, form):
+        counts = access.mode != "load" or (loads and access.space == "global")
+        if counts and not below(kernel, access.guard, axis, width, form):
             return None
     return Expression(tree, str(Expression(tree, "")))
+
+
+def said_alike(kernel: Kernel, names: Iterable[str]) -> bool:
+    """Whether these mean the same in the launch and in the kernel."""
+    given, parameters = kernel.launch.args, [p.name for p in kernel.function.parameters]
+    if given is None:
+        return True
+    passed = {p: a.name for p, a in zip(parameters, given, strict=False)}
+    return all(name in kernel.program.values or passed.get(name) == name for name in names)
 
 
 def needed_form(kernel: Kernel, axis: str) -> Polynomial | None:
     """The same as a form over the kernel's parameters."""
     found = needed(kernel, axis)
     return form_of(found.tree) if found is not None else None
+
+
+def limits(kernel: Kernel, sizes: Iterable[Expression]) -> list[RequireDirective]:
+    """What must hold where these count blocks along y and z; x has no such limit."""
+    names = kernel.program.values.keys()
+    found = [
+        RequireDirective(parse_expression(f"{size} <= {_MOST_BLOCKS}"))
+        for size in sizes
+        if size.names - names or size.arrays
+    ]
+    return [limit for limit in found if limit not in kernel.program.requires]
 
 
 def below(

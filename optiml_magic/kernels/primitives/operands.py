@@ -74,6 +74,8 @@ class Contraction:
         for other in loops_in(self.kernel.function.body):
             if other is not loop and loop in set(loops_in(other.body)):
                 raise NotLegal("the loop is inside another", loop.line)
+        if self.effects.kept(loop.body):
+            raise NotLegal(f"`{self.effects.kept(loop.body)}` goes from round to round", loop.line)
         for statement in walk(loop.body):
             if isinstance(statement, If | Loop | Leave):
                 raise NotLegal("what the loop does depends on more than its round", statement.line)
@@ -123,7 +125,7 @@ class Contraction:
         for symbol in self._quotients():
             length = symbol.arguments[1]
             whole = needed_form(self.kernel, "x")
-            rows = _over(whole, length) if whole is not None else None
+            rows = over(whole, length) if whole is not None else None
             if rows is None:
                 raise NotLegal("its launch and its guards do not bound the outputs alike")
             return Outputs(rows, length, length, swapped=False)
@@ -286,7 +288,7 @@ def _renamed(form: Polynomial, old: str, new: str) -> Polynomial:
     )
 
 
-def _over(form: Polynomial, by: Polynomial) -> Polynomial | None:
+def over(form: Polynomial, by: Polynomial) -> Polynomial | None:
     """A form over a product of sizes that divides each of its terms."""
     if len(by.terms) != 1:
         return None

@@ -7,6 +7,7 @@ are the quotient and the rest of that expression by the width that the blocks ha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -18,13 +19,15 @@ from optiml_magic.kernels.expressions import (
     Expr,
     Literal,
     Name,
+    Span,
     builtin,
-    every,
 )
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.tree import Function, Leave, Statement, expressions
 from optiml_magic.kernels.unit import Unit
+
+_SILENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,9 @@ class Place:
 
 def placed(kernel: Kernel, places: Mapping[str, Place]) -> dict[Node, Node]:
     """What to exchange in a kernel, so that these places stand for its axes."""
-    _own_text_only(kernel)
+    own_text_only(kernel)
     swaps: dict[Node, Node] = {}
-    for top in _tops(kernel.function.body):
+    for top in tops(kernel.function.body):
         _place(kernel, top, places, swaps)
     return swaps
 
@@ -77,13 +80,13 @@ def axis_of(kernel: Kernel, expr: Expr) -> str:
     while isinstance(expr, Cast):
         expr = expr.operand
     if isinstance(expr, Call) and not expr.arguments:
-        inner = _returned(kernel.unit, expr)
+        inner = returned(kernel.unit, expr)
         return axis_of(kernel, inner) if inner is not None else ""
     if not isinstance(expr, Binary) or expr.op != "+":
         return ""
     for first, second in ((expr.left, expr.right), (expr.right, expr.left)):
-        name, _, axis = builtin(_bare(second)).partition(".")
-        if name == "threadIdx" and _starts(kernel, _bare(first), axis):
+        name, _, axis = builtin(bare(second)).partition(".")
+        if name == "threadIdx" and _starts(kernel, bare(first), axis):
             return axis
     return ""
 
@@ -92,9 +95,9 @@ def _starts(kernel: Kernel, expr: Expr, axis: str) -> bool:
     """Whether this is ``blockIdx * blockDim``, the index of a block's first thread."""
     sides: tuple[Expr, Expr]
     if isinstance(expr, Binary) and expr.op == "*":
-        sides = _bare(expr.left), _bare(expr.right)
+        sides = bare(expr.left), bare(expr.right)
     elif isinstance(expr, Call) and expr.function.strip("_") in ("umul24", "mul24"):
-        sides = _bare(expr.arguments[0]), _bare(expr.arguments[1])
+        sides = bare(expr.arguments[0]), bare(expr.arguments[1])
     else:
         return False
     width = kernel.block["xyz".index(axis)]
@@ -110,13 +113,14 @@ def _starts(kernel: Kernel, expr: Expr, axis: str) -> bool:
     return False
 
 
-def _bare(expr: Expr) -> Expr:
+def bare(expr: Expr) -> Expr:
+    """An expression without the conversions around it."""
     while isinstance(expr, Cast):
         expr = expr.operand
     return expr
 
 
-def _returned(unit: Unit, call: Call) -> Expr | None:
+def returned(unit: Unit, call: Call) -> Expr | None:
     """What a function without parameters returns, where it does nothing else."""
     found = unit.called(call.function, 0)
     if len(found) != 1 or len(found[0].body.body) != 1:
@@ -140,17 +144,36 @@ def _place(
         _place(kernel, part, places, swaps)
 
 
-def _tops(statement: Statement) -> Iterator[Expr]:
+def tops(statement: Statement) -> Iterator[Expr]:
+    """The expressions in a statement that are in no other."""
     yield from statement.expressions
     for inner in statement.statements:
-        yield from _tops(inner)
+        yield from tops(inner)
 
 
-def _own_text_only(kernel: Kernel) -> None:
-    """Functions that read built-in variables for themselves see what the hardware says."""
-    tops = {id(e): e for top in _tops(kernel.function.body) for e in every(top)}
+def code(unit: Unit, span: Span) -> str:
+    """A part of the preprocessed text without its comments and strings."""
+    return _SILENT.sub(" ", unit.syntax.text[slice(*span)].decode())
+
+
+def reached(unit: Unit, function: Function) -> Iterator[Function]:
+    """The functions of the text that a function may come to."""
     seen: set[Function] = set()
-    for expr in tops.values():
+    todo = [function]
+    while todo:
+        for expr in expressions(todo.pop().body):
+            if isinstance(expr, Call):
+                for found in unit.called(expr.function, len(expr.arguments)):
+                    if found not in seen:
+                        seen.add(found)
+                        todo.append(found)
+                        yield found
+
+
+def own_text_only(kernel: Kernel) -> None:
+    """Functions that read built-in variables for themselves see what the hardware says."""
+    seen: set[Function] = set()
+    for expr in expressions(kernel.function.body):
         if isinstance(expr, Call) and not axis_of(kernel, expr):
             _check_called(kernel, expr, seen)
 

@@ -23,6 +23,9 @@ def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, 
         raise NotLegal("a pointer counts its rounds", loop.line)
     if axis.variable in changed:
         raise NotLegal("its counter changes in the loop", loop.line)
+    kept = effects.kept(loop.body)
+    if kept:
+        raise NotLegal(f"`{kept}` goes from round to round", loop.line)
     reductions = _reductions(kernel, axis, effects, loop)
     for access in effects.accesses(loop):
         if access.mode == "store":

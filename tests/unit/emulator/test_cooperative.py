@@ -133,7 +133,7 @@ KERNELS += ["producer", "pointers", "virtuals"]
 BY_ACTIVE_LANES = {"shared_pipeline", "phases"}  # they ask for the active mask on some chips
 
 
-@pytest.fixture(scope="module", params=[75, 80, 86, 90] if SOAK else [75, 90])
+@pytest.fixture(scope="module", params=[75, 80, 86, 90] if SOAK else [90])
 def ptx(request):
     return ptx_of(SOURCE, f"--gpu-architecture=sm_{request.param}", "-diag-suppress=47")
 

@@ -18,7 +18,7 @@ from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.errors import UsageError
 from optiml_magic.exports.cuda_file import CudaFileExport
 from optiml_magic.model.build import Build
-from tests.present import examples
+from tests.present import examples, sampled
 from tests.unit.exports.programs import ALL, H200, SIZES, build, drawn, exportable
 from tests.unit.exports.stub import Launcher, address, check
 
@@ -50,7 +50,7 @@ def nbytes(name: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
 
 @pytest.mark.parametrize("name", ALL)
 @settings(
-    max_examples=examples(8, 300), suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(4, 300), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_the_launcher_does_what_the_plan_says(name: str, data: st.DataObject, launchers) -> None:  # type: ignore[no-untyped-def]
@@ -116,7 +116,7 @@ def test_nvrtc_takes_the_device_part_of_the_file(name: str) -> None:
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on this machine")
 @pytest.mark.parametrize(
     "name",
-    ["softmax", "two passes", "rounds", "started", "tables", "headers", "dispatched"],
+    sampled(["rounds", "softmax", "two passes", "headers", "started", "tables", "dispatched"], 3),
 )
 def test_nvcc_takes_the_file_without_a_warning(name: str, tmp_path: Path) -> None:
     (tmp_path / "k.cu").write_text(rendered(name))

@@ -62,7 +62,7 @@ def mutated(draw):
 
 
 FUZZ = settings(
-    max_examples=examples(50, 3000), deadline=20_000, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(25, 3000), deadline=20_000, suppress_health_check=[HealthCheck.too_slow]
 )
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from optiml_magic.compilers.nvrtc import _bindings
+from optiml_magic.kernels.unit import lift_program
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.proposers.rewrites import REWRITES
-from optiml_magic.proposers.rewrites.kernel import kernels
 from optiml_magic.source.program import Program, parse_program
 from tests.ideas import asked, made
 
@@ -134,7 +134,8 @@ def runs(tmp_path, headers) -> Callable[..., dict[str, np.ndarray]]:
 def _main(program: Program, values: dict, folder: pathlib.Path) -> str:
     (launch,) = program.launches
     env = {n: int(v) for n, v in values.items() if isinstance(v, int)} | program.values
-    (kernel,) = [k for k in kernels(program.text) if k.name in (launch.kernel or k.name)]
+    known = lift_program(program).kernels
+    (kernel,) = [k for k in known if k.name in (launch.kernel or k.name)]
     lines = []
     for name, value in values.items():
         kind = C_TYPES[str(value.dtype)] if isinstance(value, np.ndarray) else ""
@@ -144,7 +145,7 @@ def _main(program: Program, values: dict, folder: pathlib.Path) -> str:
             lines.append(f"auto {name} = {value};")
     for extent, parts in (("gridDim", launch.grid), ("blockDim", launch.block)):
         lines.append(f"{extent} = {{{', '.join(str(p.evaluate(env)) for p in parts)}}};")
-    given = ", ".join(v.name for v in kernel.variables if v.parameter)
+    given = ", ".join(v.name for v in kernel.parameters)
     lines.append(f"launch([=] {{ {launch.kernel or kernel.name}({given}); }});")
     for name, value in values.items():
         if isinstance(value, np.ndarray):

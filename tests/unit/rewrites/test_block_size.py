@@ -14,21 +14,6 @@ __global__ void saxpy(float k, const float* x, float* o, int n) {
     if (i < n) o[i] = k * x[i];
 }"""
 
-BLOCK_SUM = """
-#pragma optiml launch sums grid(rows) block(128)
-__global__ void sums(const float* a, float* out, int rows, int cols) {
-    __shared__ float part[128];
-    float s = 0.0f;
-    for (int c = threadIdx.x; c < cols; c += blockDim.x) s += a[blockIdx.x * cols + c];
-    part[threadIdx.x] = s;
-    __syncthreads();
-    for (int half = blockDim.x / 2; half > 0; half >>= 1) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    if (threadIdx.x == 0) out[blockIdx.x] = part[0];
-}"""
-
 
 @pytest.mark.parametrize(
     "text",
@@ -37,31 +22,18 @@ __global__ void sums(const float* a, float* out, int rows, int cols) {
         SAXPY.replace("blockDim.x", "256"),
         SAXPY.replace("cdiv(n, 256)", "(n + 255) / 256"),
         SAXPY.replace("cdiv(n, 256)", "(n - 1) / 256 + 1"),
-        SAXPY.replace("if (i < n)", "for (; i < n; i += gridDim.x * blockDim.x)").replace(
-            "cdiv(n, 256)", "min(cdiv(n, 256), 4)"
-        ),
     ],
 )
 def test_one_dimension(text, propose, compiles, runs, rng):
     found = propose("block_size", text)
     sizes = [parse_program(p.text).values["BLOCK"] for p in found]
-    assert sizes[:2] == [128, 512]
-    assert 256 not in sizes
+    assert sizes == [128, 512, 64]
     assert "grid" in found[0].text
     assert "256" not in found[0].text.split("block(BLOCK)")[1]
     compiles(found[1].text)
     x = rng.random(1100, "f4")
     out = runs(found[0].text, k=2.0, x=x, o=np.zeros_like(x), n=1100)
     np.testing.assert_array_equal(out["o"], 2 * x)
-
-
-def test_a_block_that_reduces(propose, compiles, runs, rng):
-    found = propose("block_size", BLOCK_SUM)
-    assert "__shared__ float part[BLOCK];" in found[0].text
-    compiles(found[0].text)
-    a = rng.random((3, 200), "f4")
-    out = runs(found[0].text, a=a, out=np.zeros(3, "f4"), rows=3, cols=200)
-    np.testing.assert_allclose(out["out"], a.sum(1), rtol=1e-4)
 
 
 def test_two_dimensions(propose, compiles):
@@ -72,7 +44,8 @@ __global__ void s(const float* a, float* o, int h, int w) {
     if (y < h && x < w) o[y * w + x] = 2.0f * a[y * w + x];
 }"""
     found = propose("block_size", text)
-    assert len(found) == 6
+    shapes = [tuple(parse_program(p.text).values.values()) for p in found]
+    assert shapes == [(32, 16), (32, 8), (32, 32)]
     for p in found:
         compiles(p.text)
         values = parse_program(p.text).values
@@ -91,24 +64,44 @@ def test_neighbours_of_the_users_own_parameters(propose):
     [
         SAXPY.replace("i < n", "i < n && threadIdx.x < 200"),  # knows its place in the block
         SAXPY.replace("o[i]", "o[i + blockIdx.x]"),
-        SAXPY.replace(
-            "cdiv(n, 256)", "n / 256"
-        ),  # leaves a tail out, and another one if cut otherwise
-        SAXPY.replace("cdiv(n, 256)", "64"),
         SAXPY.replace("__global__", "__global__ __launch_bounds__(256)"),
         SAXPY.replace("blockDim.x + threadIdx.x", "blockDim.x + threadIdx.x % 256"),
-        BLOCK_SUM.replace("blockDim.x / 2", "64"),
-        BLOCK_SUM.replace("+= blockDim.x", "+= 128"),
-        BLOCK_SUM.replace("part[0];", "part[0] / 128;"),
     ],
 )
 def test_refused(text, propose):
     assert propose("block_size", text) == []
 
 
-def test_without_a_guard_only_smaller_blocks(propose):
-    found = propose("block_size", SAXPY.replace("if (i < n) ", ""))
+@pytest.mark.parametrize(
+    "text",
+    [
+        SAXPY.replace("if (i < n) ", ""),
+        SAXPY.replace("cdiv(n, 256)", "64"),
+        SAXPY.replace("cdiv(n, 256)", "n / 256"),
+        SAXPY.replace("if (i < n)", "for (; i < n; i += gridDim.x * blockDim.x)"),
+    ],
+)
+def test_only_smaller_blocks_where_there_must_be_as_many_threads(text, propose):
+    found = propose("block_size", text)
     assert {parse_program(p.text).values["BLOCK"] for p in found} == {64, 128}
+
+
+def test_seven_names_take_one_step_each_without_the_product_of_their_values(propose):
+    names = [f"T{at}" for at in range(7)]
+    tunes = "".join(f"#pragma optiml tune {n} in {{1, 2, 4, 8, 16}} = 4\n" for n in names)
+    text = tunes.replace("T6 in {1, 2, 4, 8, 16} = 4", "T6 in {1, 2, 4, 8, 16} = 4 if T5 * T6 > 8")
+    found = propose("block_size", text + SAXPY.replace("k *", f"({' + '.join(names)}) *"))
+    steps = [p.title for p in found if p.title.startswith("another value")]
+    assert len(steps) == 6
+    assert len({step.split()[2] for step in steps}) == 6
+    assert "another value: T5 = 8" in steps
+
+
+def test_steps_are_those_that_fill_the_chip(propose):
+    text = SAXPY.replace("256", "B").replace(
+        "#pragma", "#pragma optiml tune B in {8, 48, 256, 2048} = 256\n#pragma", 1
+    )
+    assert [parse_program(p.text).values["B"] for p in propose("block_size", text)] == [48, 8]
 
 
 def test_a_histograms_bins_are_not_its_block(propose):

@@ -56,10 +56,48 @@ def test_matmul(propose, compiles, runs, rng):
     np.testing.assert_allclose(out["r"], a @ b, rtol=1e-4)
 
 
-def test_a_literal_block_is_only_swapped(propose):
+def test_a_literal_block_is_cut_as_well(propose, compiles):
     text = SCALE.replace("blockDim.x", "16").replace("blockDim.y", "16")
-    (found,) = propose("coalesce_mapping", text)
+    wide, plain = propose("coalesce_mapping", text)
+    assert "block(32, 8)" in wide.text
+    assert "blockIdx.x * blockDim.x + threadIdx.x" in wide.text
+    assert "block(16, 16)" in plain.text
+    assert "blockIdx.x * 16 + threadIdx.x" in plain.text
+    compiles(wide.text)
+
+
+def test_beside_a_shared_tile_threads_are_renamed_alone(propose, compiles):
+    tile = (
+        "__shared__ float s[16][16]; s[threadIdx.x][threadIdx.y] = 0; __syncthreads();\n    if (y"
+    )
+    (found,) = propose("coalesce_mapping", SCALE.replace("if (y", tile))
+    assert "s[threadIdx.y][threadIdx.x]" in found.text
     assert "block(16, 16)" in found.text
+    compiles(found.text)
+
+
+def test_a_thread_a_row_beside_blocks_of_one(propose, compiles):
+    text = SCALE.replace("cdiv(w, 16)", "w").replace("block(16, 16)", "block(256)")
+    text = text.replace("cdiv(h, 16)", "cdiv(h, 256)")
+    (found,) = propose("coalesce_mapping", text.replace("blockDim.y + threadIdx.y", "1"))
+    assert found.title == "swap threadIdx.x and threadIdx.y, in blocks of 32 x 8"
+    assert "grid(cdiv(w, 32), cdiv(h, 8)) block(32, 8)" in found.text
+    compiles(found.text)
+
+
+def test_an_index_that_is_taken_apart(propose):
+    text = """
+#pragma optiml launch k grid(cdiv(rows * cols, 256)) block(256)
+__global__ void k(const float* a, float* o, int rows, int cols) {
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t >= rows * cols) return;
+    int col = t / rows, row = t % rows;
+    o[row * cols + col] = 2.0f * a[row * cols + col];
+}"""
+    (found,) = propose("coalesce_mapping", text)
+    assert "int col = t % cols, row = t / cols;" in found.text
+    assert found.prior == 0.8
+    assert propose("coalesce_mapping", text.replace("row * cols + col", "col * rows + row")) == []
 
 
 def test_a_finding_lifts_the_prior(propose):
@@ -80,8 +118,7 @@ def test_a_transpose_is_a_coin_toss(propose):
             "int y = blockIdx.x;",
         ),  # no pattern left
         ("if (y", "if (__any_sync(~0u, y > 2)) return;\n    if (y"),
-        ("if (y", "__shared__ float s[16][16]; s[0][0] = 0;\n    if (y"),
-        ("__global__", "__device__ int me() { return threadIdx.x; }\n__global__"),
+        ("if (y", "__syncwarp();\n    if (y"),
         ("y * w + x", "x * h + y"),  # coalesced as it is
         ("block(16, 16)", "block(16, 1)"),
         ("block(16, 16)", "block(256)"),

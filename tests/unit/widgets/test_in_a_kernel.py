@@ -13,8 +13,6 @@ pytest.importorskip("anywidget", reason="anywidget is not installed")
 pytest.importorskip("ipykernel", reason="ipykernel is not installed")
 
 import ipykernel
-import nbclient
-import nbformat
 from jupyter_client.manager import KernelManager
 
 ROOT = Path(__file__).parents[3]
@@ -183,6 +181,9 @@ def test_a_search_in_the_background_hears_the_button_between_cells(front_end: Fr
 
 
 def test_executed_by_nbclient_it_is_a_line_of_text() -> None:
+    import nbclient
+    import nbformat
+
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(SETUP), nbformat.v4.new_code_cell(BLOCKING)]
     )
