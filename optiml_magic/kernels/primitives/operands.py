@@ -56,6 +56,9 @@ class Contraction:
         self.loop = loop
         self.effects = Effects(kernel)
         self.effects.straightforward()
+        for variable in self.effects.changed(kernel.function.body):
+            if variable.storage == "parameter":
+                raise NotLegal(f"it changes its parameter `{variable.name}`", variable.line)
         axis = kernel.axes().get(loop)
         if axis is None or not axis.exact:
             raise NotLegal("the loop is not read", loop.line)

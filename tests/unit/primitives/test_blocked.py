@@ -74,3 +74,8 @@ def test_outputs_that_no_guard_bounds_are_refused() -> None:
         "if (i >= m || j >= n)", "if (0)"
     )
     assert "do not bound the outputs" in refused(block_outputs(kernel(text), 0, TILE))[0]
+
+
+def test_a_kernel_that_changes_a_parameter_is_refused() -> None:
+    text = PLANE % ("d /= 2; " + LOOP % "a[i * d + k] * b[k * n + j]")
+    assert refused(block_outputs(kernel(text), 0, TILE))[0] == "it changes its parameter `d`"
