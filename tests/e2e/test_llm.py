@@ -33,7 +33,7 @@ def test_a_models_program_competes_under_the_same_verification(monkeypatch) -> N
     ]
     with serving(*answers) as endpoint:
         endpoint.models = ["toy"]
-        settings = resolve({"llm_url": endpoint.url, "budget": 10})
+        settings = resolve({"llm_url": endpoint.url, "budget": 18})
         result = optimize(task, settings)
         asked = "".join(json.dumps(body) for body in endpoint.bodies)
     steps = {s.candidate.proposal.title: s for s in result.trajectory.steps}
