@@ -93,7 +93,7 @@ def _failed(failure: CompileFailure) -> KernelFailed:
     first = failure.errors[0]
     return KernelFailed(
         f"the kernel failed, compile_error: {first.message}",
-        fix="mend this line; there is no code to annotate",
+        fix="fix this line; there is no code to annotate",
         line=first.line,
     )
 

@@ -160,7 +160,7 @@ def prepared(task: Task, settings: Settings) -> Problem:
         if isinstance(failure, CompileFailure):
             raise KernelFailed(
                 f"the input kernel failed, compile_error: {failure.errors[0].message}",
-                fix="mend this line; the kernel could not be read",
+                fix="fix this line; the kernel could not be read",
                 line=failure.errors[0].line,
             ) from None
         raise

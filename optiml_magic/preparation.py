@@ -153,7 +153,7 @@ def _advice(error: Diagnostic, dropped: Mapping[str, str]) -> str:
     taken = dropped.get(error.undefined)
     if taken:
         return f"{taken}: mark it __device__"
-    return "mend this line" if error.line else "mend the text of the kernel"
+    return "fix this line" if error.line else "fix the text of the kernel"
 
 
 def _invalid(unfit: UsageError) -> Verdict:

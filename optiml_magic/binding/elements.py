@@ -29,7 +29,7 @@ def struct_dtype(
     dtype = layouts.get(parameter.ctype)
     if dtype is not None and not numbers(dtype):
         raise BindingError(
-            f"`{name}` holds {title(dtype)}, of which a member is no number of a kernel's",
+            f"`{name}` holds {title(dtype)}, of which a member is not a number of a kernel's",
             fix=f"make it an array of {suggested(unit, parameter.ctype)}",
             line=parameter.line,
         )

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from optiml_magic.kernels.expressions import Cast, Expr, Name, Unread
-from optiml_magic.kernels.tree import Block, Function, Statement, Variable, Written
+from optiml_magic.kernels.tree import Block, Statement, Variable, Written
 
 Node = Expr | Statement
 Swaps = Mapping[Node, "Node | tuple[Statement, ...] | None"]
@@ -86,11 +86,6 @@ def _flat(parts: Iterable[Any], swaps: Swaps) -> Iterator[Any]:
 def _same_head(changes: Mapping[str, Any]) -> bool:
     """Whether what stands before the body is as it was: the tests and counters of a loop."""
     return not changes.keys() & {"test", "before", "update"}
-
-
-def with_body(function: Function, body: Block) -> Function:
-    """A function with another body."""
-    return replace(function, body=replace(body, span=None))
 
 
 def _postfix(words: str) -> bool:

@@ -153,7 +153,7 @@ class LoopReader(InductionReader):
             reason = "it is left early" if ends.breaks else "the kernel may be left in it"
         elif any(isinstance(part, Untold) for part in parts) or len(parts) > 1:
             reason = "its test has more in it than a bound" if stop is not None else (
-                "its test is no comparison of whole numbers that are followed")  # fmt: skip
+                "its test is not a comparison of whole numbers that are followed")  # fmt: skip
         elif stop is None:
             reason = "its bound is not followed" if parts else "it has no test"
         return Axis(

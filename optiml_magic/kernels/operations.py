@@ -1,4 +1,4 @@
-"""Integer arithmetic on forms as C has it; what is no sum of products becomes a named operation.
+"""Integer arithmetic on forms as C has it; what is not a sum of products becomes a named operation.
 
 Two things are assumed, as every index expression assumes them: an index fits its type, and a size
 that an unsigned index is compared with is not negative.

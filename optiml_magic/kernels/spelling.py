@@ -78,7 +78,7 @@ class Speller:
                 return " && ".join(f"({self.condition(part)})" for part in parts)
             case Some(parts=parts):
                 return " || ".join(f"({self.condition(part)})" for part in parts)
-        raise Unspelled("a test is no comparison of whole numbers")
+        raise Unspelled("a test is not a comparison of whole numbers")
 
     def _product(self, monomial: Monomial, factor: int, depth: int) -> str:
         words = sorted((self._word(name, depth) for name in monomial), key=len, reverse=True)

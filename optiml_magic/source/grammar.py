@@ -301,7 +301,7 @@ def _init(reader: _Reader) -> InitDirective:
     elif _NAME.fullmatch(text):
         value = text
     else:
-        raise reader.error(f"`{text[:40]}` is no number and no array", f"Write `{usage}`.")
+        raise reader.error(f"`{text[:40]}` is neither a number nor an array", f"Write `{usage}`.")
     return InitDirective(buffer, value, **reader.place)
 
 

@@ -49,7 +49,7 @@ def test_ncu_knows_every_name_of_the_vocabulary() -> None:
     assert isinstance(found, tuple), found
     unknown = [m.name for m in found[0].missing if "does not know" in m.reason]
     assert not unknown
-    # A share of nothing is no number: this kernel has no branches that diverge, no atomics.
+    # A share of nothing is not a number: this kernel has no branches that diverge, no atomics.
     empty = [m.name for m in found[0].missing if "gave no value" in m.reason]
     assert all(VOCABULARY[name].combine == "mean" for name in empty), empty
     assert not [m for m in found[0].missing if m.name == "lines"]

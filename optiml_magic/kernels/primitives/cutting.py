@@ -133,7 +133,7 @@ def freedom(kernel: Kernel, axis: str) -> Freedom:
     if at >= len(launch.block) and kernel.block[at] != 1:
         raise NotLegal(f"its block has no extent along {axis}")
     if at < len(launch.block) and not isinstance(launch.block[at].tree, Number):
-        raise NotLegal(f"the extent of its block along {axis} is no number")
+        raise NotLegal(f"the extent of its block along {axis} is not a number")
     found = uses(kernel, axis)
     if found.parts:
         line = kernel.unit.line(*(found.parts[0].span or kernel.function.span))
@@ -198,7 +198,7 @@ def _is_stride(kernel: Kernel, expr: Expr, axis: str) -> bool:
 def _extent(kernel: Kernel, axis: str) -> int:
     found = kernel.block["xyz".index(axis)]
     if found is None:
-        raise NotLegal(f"the extent of its block along {axis} is no number")
+        raise NotLegal(f"the extent of its block along {axis} is not a number")
     return found
 
 

@@ -97,7 +97,7 @@ class Digits:
                 form = _exchanged(_exchanged(form, thread, Polynomial()), block, whole)
             by = form.coefficient(thread)
             if by is None:
-                raise NotLegal("an index is no sum of where its threads are")
+                raise NotLegal("an index is not a sum of where its threads are")
             if by.terms:
                 start = Polynomial.symbol(block) * Polynomial.constant(width)
                 form = form - by * Polynomial.symbol(thread) + by * (whole - start)
@@ -112,7 +112,7 @@ class Digits:
             self._placed[name] = self._operation(name)
         found = self._placed[name]
         if found is None:
-            raise NotLegal("an index is no sum of where its threads are")
+            raise NotLegal("an index is not a sum of where its threads are")
         return found
 
     def _operation(self, name: str) -> Polynomial | None:
@@ -204,5 +204,5 @@ def _exchanged(form: Polynomial, name: str, new: Polynomial) -> Polynomial:
     """A form with another in the place of a symbol, which is in no term twice."""
     by = form.coefficient(name)
     if by is None:
-        raise NotLegal("an index is no sum of where its threads are")
+        raise NotLegal("an index is not a sum of where its threads are")
     return form.without([name]) + by * new

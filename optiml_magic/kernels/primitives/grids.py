@@ -123,7 +123,7 @@ def most_threads(kernel: Kernel) -> int:
     if bounds is None:
         return _MOST_THREADS
     if not bounds.isdigit():
-        raise NotLegal("for how many threads a block it is compiled is no number")
+        raise NotLegal("for how many threads a block it is compiled is not a number")
     return int(bounds)
 
 

@@ -162,7 +162,7 @@ class Contraction:
                 flat = Polynomial.symbol(ROW) * out.flat + Polynomial.symbol(COLUMN)
                 times = found.coefficient("@x")
                 if times is None:
-                    raise NotLegal("an index is no sum of its parts", self.loop.line)
+                    raise NotLegal("an index is not a sum of its parts", self.loop.line)
                 found = found.without(["@x"]) + times * flat
         else:
             found = self._two(form)
@@ -182,7 +182,7 @@ class Contraction:
         for variable in changed:
             reduction = known.get(variable.name)
             if reduction is None or reduction.op != "+":
-                raise NotLegal(f"`{variable.name}` is no sum", self.loop.line)
+                raise NotLegal(f"`{variable.name}` is not a sum", self.loop.line)
             combine.supported(reduction)
             found.append(reduction)
         if not found:
@@ -251,7 +251,7 @@ class Contraction:
                 if part in test:
                     continue
                 if not isinstance(part, Compare):
-                    raise NotLegal("a guard is no comparison of whole numbers", self.loop.line)
+                    raise NotLegal("a guard is not a comparison of whole numbers", self.loop.line)
                 if self.outputs.flat is not None and _whole(self, part):
                     continue
                 form = self.placed(part.form)
@@ -272,7 +272,7 @@ def symbols_inside(contraction: Contraction, form: Polynomial) -> frozenset[str]
     known = [name for name in form.symbols if name in table.table]
     inside = frozenset[str]().union(*(table.inside(Polynomial.symbol(n)) for n in known))
     if inside & {"threadIdx.x", "threadIdx.y", "blockIdx.x", "blockIdx.y"}:
-        raise NotLegal("an index is no sum of its parts", contraction.loop.line)
+        raise NotLegal("an index is not a sum of its parts", contraction.loop.line)
     return inside
 
 

@@ -78,7 +78,7 @@ def pairs(kernel: Kernel) -> Pairs:
     (count,) = counts
     rows = over(count, columns) if count is not None else None
     if rows is None or not rows.terms:
-        raise NotLegal("how many outputs there are is no product of two sizes")
+        raise NotLegal("how many outputs there are is not a product of two sizes")
     return Pairs(quotient, rest, columns, rows)
 
 
@@ -109,7 +109,9 @@ def _check_tests(kernel: Kernel, count: Polynomial) -> None:
         for part in comparisons(guard.condition):
             form = index(part.form, "x", kernel.block[0] or 1)
             if form is None or ("@x" in form.symbols and form not in (inside, -inside - _ONE)):
-                raise NotLegal("some of its threads are told apart from the others", guard.line)
+                raise NotLegal(
+                    "some of its threads are treated differently from the others", guard.line
+                )
 
 
 def _holding(kernel: Kernel, effects: Effects) -> frozenset[Variable]:

@@ -58,7 +58,7 @@ class RowToLanes(KernelRule):
             yield Site(
                 f"warp {at}", f"lanes of a warp share the loop over {counters}",
                 partial(_apply, kernel, at, Lanes("warp", 32, 256, _COUNTS, _BLOCKS)),
-                0.85, hypothesis, _lanes(kernel, length), arithmetic,
+                0.85, hypothesis, _lanes(length), arithmetic,
             )  # fmt: skip
         if not length or length >= _SHORT:
             yield Site(
@@ -102,9 +102,8 @@ def _arithmetic(kernel: Kernel, rows: list[Axis]) -> tuple[str, ...]:
     return ("the order of additions",) if sums else ()
 
 
-def _lanes(kernel: Kernel, length: int) -> tuple[Point, ...]:
-    """So many lanes that each has a few elements; twice as many where rows are few."""
-    del kernel
+def _lanes(length: int) -> tuple[Point, ...]:
+    """So many lanes that each has a few elements, and twice as many."""
     if not length:
         return ({}, {"LANES": 8})
     fit = max((n for n in _COUNTS if n * _A_LANE <= length + _A_LANE), default=_COUNTS[0])

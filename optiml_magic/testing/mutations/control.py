@@ -98,7 +98,7 @@ def statement_dropped(_function: Function, node: Node) -> Iterator[Change]:
 
 
 def _bound(function: Function, node: Node) -> Node | None:
-    """``n`` of ``i < n``, where that is no number."""
+    """``n`` of ``i < n``, where that is not a number."""
     token = operator_of(node) if node.type == "binary_expression" else None
     if token is None or function.text(token) not in ("<", "<="):
         return None

@@ -93,7 +93,7 @@ __global__ void s(const float* a, float* o, int h, int w) {
         (SAXPY.replace("    if", "    __syncthreads();\n    if"), "its threads wait for each other, line 4"),
         (SAXPY.replace("    if", '    printf("");\n    if'), "`printf` tells"),
         (SAXPY.replace("__global__", "__global__ __launch_bounds__(64)"), "its launch bounds"),
-        (SAXPY.replace("block(64)", "block(B)").replace("#pragma", "#pragma optiml tune B in {64} = 64\n#pragma", 1), "is no number"),
+        (SAXPY.replace("block(64)", "block(B)").replace("#pragma", "#pragma optiml tune B in {64} = 64\n#pragma", 1), "is not a number"),
     ],
 )  # fmt: skip
 def test_refused(text: str, reason: str) -> None:

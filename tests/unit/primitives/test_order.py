@@ -50,10 +50,14 @@ def test_quotient_and_rest(text: str) -> None:
         (
             "    o[",
             "    if (t > 3) o[",
-            "some of its threads are told apart from the others, line 6",
+            "some of its threads are treated differently from the others, line 6",
         ),
-        ("    o[", "    if (t > 3) col += 0;\n    o[", "some of its threads are told apart"),
-        ("rows * cols) return", "total) return", "is no product of two sizes"),
+        (
+            "    o[",
+            "    if (t > 3) col += 0;\n    o[",
+            "some of its threads are treated differently",
+        ),
+        ("rows * cols) return", "total) return", "is not a product of two sizes"),
         ("    int col", "    cols = cols / 2;\n    int col", "`cols` changes in the kernel"),
         ("block(64)", "block(32, 2)", "its blocks are not one-dimensional"),
         ("    o[", "    __syncthreads();\n    o[", "its threads wait for each other, line 6"),

@@ -86,7 +86,7 @@ def test_a_launch_in_parts():
         ("scratch s P[n]", "`P` is no element type", ""),
         ("scratch s float[n, 2]", "one extent", ""),
         ("zero(a b)", "one buffer", ""),
-        ("init(a) = 1 + 2", "no number and no array", ""),
+        ("init(a) = 1 + 2", "neither a number nor an array", ""),
         ("require n % 4 == 0 and more", "unexpected `and`", ""),
         ("swap(a, b)", "unknown directive `swap`", ""),
     ],
