@@ -49,12 +49,14 @@ from optiml_magic.proposers.mixture import informed, mixed
 from optiml_magic.proposers.model import language_model, notes_of
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
+from optiml_magic.proposers.spaces import space_of
 from optiml_magic.provenance import inputs_digest, options_digest, source_digest
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, run
-from optiml_magic.search.mcts import Mcts
+from optiml_magic.search.policies import POLICIES
+from optiml_magic.search.search import TreeSearch
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
 from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
@@ -199,7 +201,13 @@ def optimize(
             root = Proposal(problem.program.text, "the input kernel", "user", prior=1.0)
             propose = partial(mixed, proposers, hit_rates=journal.hit_rates)
             expand = recorder.expand(journal.remember_expand(propose, partial(mixed, (rules,))))
-            search = Mcts(root, informed(expand, evaluator.facts), seed=settings.seed)
+            search = TreeSearch(
+                root,
+                informed(expand, evaluator.facts),
+                partial(space_of, evaluator.facts),
+                policy=POLICIES[settings.policy](),
+                seed=settings.seed,
+            )
             evaluate = journal.remember_evaluate(evaluator, evaluator.remember)
             evaluate = recorder.evaluate(evaluate)
             trajectory = run(
@@ -360,7 +368,7 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
 def _reporting(
     evaluate: Callable[[Sequence[Candidate]], Sequence[Evaluation]],
     progress: Progress,
-    search: Mcts,
+    search: TreeSearch,
     candidates: Sequence[Candidate],
 ) -> Sequence[Evaluation]:
     evaluations = evaluate(candidates)
@@ -385,6 +393,7 @@ def _header(
         device=members.choice.name,
         compiler=members.tools.compiler.version,
         seed=settings.seed,
+        policy=settings.policy,
         batch=_batch(members),
         proposers=tuple(proposer.name for proposer in proposers),
         plugins=members.plugins.names,

@@ -138,7 +138,7 @@ def test_the_unvisited_are_preferred_and_then_the_better() -> None:
             for c in candidates
         ]  # fmt: skip
 
-    tree = TreeSearch(toy.proposal("0"), expand)
+    tree = TreeSearch(toy.proposal("0"), expand, policy=Puct(exploration=0.7))
     run(tree, evaluate, Budget(evaluations=30))
     better, poorer = sorted(tree.root.children, key=lambda node: -node.value)
     assert better.visits > poorer.visits > 1
