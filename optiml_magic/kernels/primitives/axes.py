@@ -14,7 +14,7 @@ from optiml_magic.kernels.expressions import Call, Cast, Expr, Member, Name, bui
 from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.groups import ASKING, SYNCS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.grids import limits
+from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.places import code, reached, returned
 from optiml_magic.kernels.tree import Function, expressions
 from optiml_magic.kernels.unit import Unit
@@ -42,12 +42,13 @@ def exchanged(kernel: Kernel, one: str, other: str) -> Kernel:
     names = {one: other, other: one}
     for expr in expressions(kernel.function.body):
         _exchange(kernel, expr, names, swaps)
-    launch = kernel.launch
-    grid, block = (_exchanged(sizes, one, other) for sizes in (launch.grid, launch.block))
+    old = kernel.launch
+    grid, block = (_exchanged(sizes, one, other) for sizes in (old.grid, old.block))
+    launch = replace(old, grid=grid, block=block)
     return kernel.rewritten(
         edited(kernel.function.body, swaps),
-        launch=replace(launch, grid=grid, block=block),
-        directives=limits(kernel, [g for g in grid[1:] if g not in launch.grid[1:]]),
+        launch=launch,
+        directives=limits(kernel, launch),
         tidy=False,
     )
 

@@ -8,7 +8,7 @@ elsewhere one that divides the old, so that there are exactly as many threads as
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines
@@ -27,7 +27,8 @@ from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.primitives.axes import GROUPS, LOOSE
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.grids import limits, needed, said_alike
+from optiml_magic.kernels.primitives.grids import needed, said_alike
+from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.places import (
     axis_of,
     bare,
@@ -88,7 +89,7 @@ def cut(kernel: Kernel, extents: Mapping[str, int]) -> Kernel:
     if kernel.function.launch_bounds and math.prod(extents.values()) > math.prod(old.values()):
         raise NotLegal("its launch bounds say how many threads a block has")
     new = {axis: parse_expression(str(extent)) for axis, extent in extents.items()}
-    return _cut(kernel, new, (), frozenset(a for a, e in extents.items() if e < old[a]))
+    return _cut(kernel, new, ())
 
 
 @primitive
@@ -115,8 +116,7 @@ def tuned(kernel: Kernel, values: Mapping[str, Sequence[int]]) -> Kernel:
         free, old = freedom(kernel, axis), _extent(kernel, axis)
         if not all(free.allows(extent, old) for extent in extents):
             raise NotLegal(f"no other number of threads along {axis} is certain to do the same")
-    less = frozenset(a for a, extents in values.items() if min(extents) < _extent(kernel, a))
-    return _cut(kernel, {a: parse_expression(n) for a, n in names.items()}, tunes, less)
+    return _cut(kernel, {a: parse_expression(n) for a, n in names.items()}, tunes)
 
 
 def block_names(kernel: Kernel, axes: Iterable[str]) -> dict[str, str]:
@@ -218,10 +218,8 @@ def _check(kernel: Kernel) -> None:
 
 
 def _cut(
-    kernel: Kernel, extents: Mapping[str, Expression], tunes: Sequence[TuneDirective],
-    less: Collection[str],
-) -> Kernel:  # fmt: skip
-    """``less`` are the axes along which there may be more blocks than before."""
+    kernel: Kernel, extents: Mapping[str, Expression], tunes: Sequence[TuneDirective]
+) -> Kernel:
     swaps: dict[Node, Node] = {}
     for axis in extents:
         found = uses(kernel, axis)
@@ -235,11 +233,10 @@ def _cut(
     guards = [lines(f"if ({_index(axis)} >= {f.count}) return;")
               for axis, f in free.items() if f.guard and f.count]  # fmt: skip
     launch = relaunched(kernel, extents)
-    more = [size for axis, size in zip("yz", launch.grid[1:], strict=False) if axis in less]
     return kernel.rewritten(
         replace(body, body=(*guards, *body.body)) if guards else body,
         launch=launch,
-        directives=[*tunes, *limits(kernel, more)],
+        directives=[*tunes, *limits(kernel, launch, tunes)],
         tidy=False,
     )
 
