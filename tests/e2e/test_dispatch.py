@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -10,13 +11,18 @@ import pytest
 
 from optiml_magic.calls import call
 from optiml_magic.evaluation import Evaluator
+from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import Session, session
 from optiml_magic.problem import prepare
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.settings import resolve
+from optiml_magic.source.program import parse_program
+from tests.ideas import asked
 
 SLOW = """\
 __global__ void k(const float* x, float* out, int rows, int cols) {
@@ -151,3 +157,32 @@ def test_a_kernel_in_hand_runs_whichever_launch_fits_its_arrays(members: Session
         x = np.random.default_rng(1).uniform(1, 2, shape).astype(np.float32)
         found = call(problem, members.tools, dispatch("cols % 4 == 0"), {"x": x})
         assert np.array_equal(found["out"], 2 * x)
+
+
+class Fours(KernelRule):
+    """Elements four at a time, where rows are of such: for the sake of its condition."""
+
+    name = "fours"
+    teaches = "fewer loads"
+
+    def sites(self, kernel: Kernel) -> Iterator[Site]:
+        made = parse_program(
+            f"#pragma optiml require cols % 4 == 0\n{LAUNCH.replace('* cols', '* cols / 4')}\n"
+            + FAST.replace("fast", "k")
+        )
+        yield Site(
+            "k", "fours", lambda: replace(kernel, program=made), 0.5, Hypothesis(TIME, "lower", "")
+        )
+
+
+def test_what_a_rule_makes_is_verified_at_both_sides(evaluate: Evaluate) -> None:
+    ((idea,), _) = asked(Fours(), INPUT)
+    text = idea.make()
+    assert isinstance(text, str)
+    good = evaluate(text)
+    assert good.verdict.passed, good
+    assert good.only_where == ()
+    fast = evaluate(text.replace("2.0f * v.w", "3.0f * v.w")).verdict
+    slow = evaluate(text.replace("2.0f * x[i]", "2.5f * x[i]")).verdict
+    assert {fast.outcome, slow.outcome} == {Outcome.WRONG}
+    assert "cols = " in slow.summary

@@ -227,6 +227,18 @@ def primitive(
     return step
 
 
+def in_turn(
+    kernel: Kernel, steps: Iterable[Callable[[Kernel], Kernel | Refused]]
+) -> Kernel | Refused:
+    """One step after the other, until one refuses."""
+    for step in steps:
+        made = step(kernel)
+        if isinstance(made, Refused):
+            return made
+        kernel = made
+    return kernel
+
+
 def _same(program: Program, kernel: Kernel) -> LaunchDirective:
     return next(d for d in program.launches if str(d) == str(kernel.launch))
 

@@ -88,9 +88,7 @@ def _edit(made: Program, start: int, end: int, text: str) -> Edit:
     return Edit(len(made.text[:start].encode()), len(made.text[:end].encode()), text)
 
 
-def _beside(
-    made: Program, before: Program, root: Program, condition: Expression
-) -> Iterator[Edit]:
+def _beside(made: Program, before: Program, root: Program, condition: Expression) -> Iterator[Edit]:
     """The edits that bring the launches and kernels of ``root`` into ``made``."""
     steps, olds, roots = made.alternatives, before.alternatives, root.alternatives
     if len(steps) != len(roots) or any(len(step) > 1 for step in roots):
@@ -106,7 +104,9 @@ def _beside(
         if changed and len(step) > 2:
             raise NotLegal("where it does not hold, another launch than the last would run")
         for at in changed:
-            narrower = replace(step[at], condition=_both(step[at].condition or condition, condition))
+            narrower = replace(
+                step[at], condition=_both(step[at].condition or condition, condition)
+            )
             yield _edit(made, step[at].start, step[at].end, str(narrower))
 
 
@@ -119,7 +119,7 @@ def _split(
     bare = function.name.rpartition("::")[2]
     head = last.unit.origin.origin(*(function.head or function.span))
     raw = program.text.encode()
-    named = [m for m in re.finditer(rf"\b{bare}\b".encode(), raw[slice(*head)])]
+    named = list(re.finditer(rf"\b{bare}\b".encode(), raw[slice(*head)]))
     if len(named) != 1:
         raise NotLegal("its name does not stand in front of its parameters once")
     fast = last.fresh(f"{bare}_fast")

@@ -13,7 +13,12 @@ from itertools import product
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.grids import rounded_up, said_alike
 from optiml_magic.kernels.types import named
-from optiml_magic.source.directives import Directive, LaunchDirective, RequireDirective, TuneDirective
+from optiml_magic.source.directives import (
+    Directive,
+    LaunchDirective,
+    RequireDirective,
+    TuneDirective,
+)
 from optiml_magic.source.expressions import Binary, Call, Name, Node, Number, parse_expression
 from optiml_magic.source.operators import apply_binary, apply_function
 

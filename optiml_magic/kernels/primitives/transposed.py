@@ -8,6 +8,7 @@ Source: Ruetsch and Micikevicius, "Optimizing Matrix Transpose in CUDA" (2009).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, lines, text

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
 from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
+from optiml_magic.kernels.primitives.points import Point
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.idea import Idea
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
 from optiml_magic.source.program import Program, parse_program
-
-Point = Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -56,13 +55,14 @@ class KernelRule(ABC):
                     if isinstance(found, Refused):
                         yield Refusal(self.name, found.reason, found.line)
                     else:
-                        yield from self._ideas(kernel, found, view)
+                        yield from self.ideas(kernel, found, view)
             except NotLegal as reason:
                 yield Refusal(self.name, reason.reason, reason.line)
             except Unspelled as reason:
                 yield Refusal(self.name, f"an index cannot be written anew: {reason}")
 
-    def _ideas(self, kernel: Kernel, site: Site, view: View) -> Iterator[Idea]:
+    def ideas(self, kernel: Kernel, site: Site, view: View) -> Iterator[Idea]:
+        """An idea for each point of a site of the program of ``view``."""
         for at, point in enumerate(site.points):
             numbers = ", ".join(f"{name} = {value}" for name, value in point.items())
             yield Idea(
