@@ -29,7 +29,7 @@ GROUPS = LOOSE | {
     "labeled_partition",
     "binary_partition",
 }
-_WARPS = re.compile(r"\b(?:volatile|warpSize|asm|__cluster_dims__|__block_size__|clock(?:64)?)\b")
+WARPS = re.compile(r"\b(?:volatile|warpSize|asm|__cluster_dims__|__block_size__|clock(?:64)?)\b")
 _PLACES = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b")
 _ONE = parse_expression("1")
 
@@ -72,7 +72,7 @@ def without_warps(kernel: Kernel) -> None:
         raise NotLegal(f"{leaf.reason} is not read", leaf.line)
     unit = kernel.unit
     text = " ".join(code(unit, f.span) for f in (kernel.function, *reached(unit, kernel.function)))
-    found = _WARPS.search(text)
+    found = WARPS.search(text)
     if found:
         raise NotLegal(f"`{found[0]}` may tell which threads are one warp")
 

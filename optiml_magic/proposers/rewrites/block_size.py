@@ -42,7 +42,7 @@ class BlockSize(KernelRule):
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         if kernel.function.launch_bounds:
             raise NotLegal("its launch bounds say how many threads a block has")
-        values, refused = {}, []
+        values, refused, rounds = {}, [], False
         sets = (_LINE,) if len(kernel.launch.block) == 1 else _PLANE
         for axis, wanted, own in zip("xyz", sets, kernel.block, strict=False):
             if own is None or not wanted or (own == 1 and len(sets) > 1):
@@ -55,9 +55,10 @@ class BlockSize(KernelRule):
             extents = {e for e in wanted if free.allows(e, own)} | {own}
             if len(extents) > 1:
                 values[axis] = tuple(sorted(extents))
+                rounds |= free.together is not None and free.together.rounds
         points = shapes(kernel, values, _MOST_SHAPES) if values else ()
         if points:
             yield Site("block", "tuned block", partial(tuned, kernel, values), 0.35, _EXPECTED,
-                       points)  # fmt: skip
+                       points, ("the order of additions",) if rounds else ())  # fmt: skip
         elif not values:
             yield from refused[:1]

@@ -136,7 +136,7 @@ def _main(program: Program, values: dict, folder: pathlib.Path) -> str:
     (step,) = program.alternatives
     launch = next(x for x in step if x.condition is None or x.condition.evaluate(env))
     known = lift_program(program).kernels
-    (kernel,) = [k for k in known if k.name in (launch.kernel or k.name)]
+    (kernel,) = [k for k in known if k.name == (launch.kernel or k.name).partition("<")[0]]
     lines = []
     for name, value in values.items():
         kind = C_TYPES[str(value.dtype)] if isinstance(value, np.ndarray) else ""
