@@ -57,7 +57,9 @@ def tree_of(loop: Loop, width: int, is_thread: Test, is_width: Test) -> Tree | N
         return None
     inside = _flat(branch.then)
     only = inside[0].expression if len(inside) == 1 and isinstance(inside[0], Evaluate) else None
-    combined = combination(only) if isinstance(only, Assign) else None
+    if not isinstance(only, Assign):
+        return None
+    combined = combination(only)
     if combined is None or len(combined.values) != 1 or combined.carried:
         return None
     own, other = combined.target, bare(combined.values[0])
@@ -127,7 +129,7 @@ def _sum(index: Expr, apart: Variable, is_thread: Test) -> bool:
 def _array(expr: Index) -> Variable | None:
     base = expr.base
     known = isinstance(base, Name) and base.variable is not None
-    return base.variable if known and base.variable.storage == "shared" else None  # type: ignore[attr-defined,union-attr]
+    return base.variable if known and base.variable.storage == "shared" else None  # type: ignore[attr-defined]
 
 
 def _waits(expr: Expr) -> bool:

@@ -14,10 +14,10 @@ from optiml_magic.model.facts import Facts
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.program import Program
 
-Point = Mapping[str, int]
+_Point = Mapping[str, int]
 
 
-def shapes(kernel: Kernel, values: Mapping[str, Collection[int]], most: int) -> tuple[Point, ...]:
+def shapes(kernel: Kernel, values: Mapping[str, Collection[int]], most: int) -> tuple[_Point, ...]:
     """The blocks with these extents that fill the chip best, of these the nearest first."""
     names = block_names(kernel, values)
     launch = relaunched(kernel, {a: parse_expression(name) for a, name in names.items()})
@@ -31,7 +31,7 @@ def shapes(kernel: Kernel, values: Mapping[str, Collection[int]], most: int) -> 
 
 def neighbours(
     program: Program, facts: Facts | None, names: Collection[str], most: int
-) -> tuple[Point, ...]:
+) -> tuple[_Point, ...]:
     """Other values of one of these names each that fill the chip best, the nearest first."""
     present, launches = program.values, running(program, facts)
     if len(present) < len(program.tunes) or not launches:
@@ -48,16 +48,16 @@ def neighbours(
 
 
 def _best(
-    ranked: Iterable[tuple[float, Point]], present: Mapping[str, int], most: int
-) -> tuple[Point, ...]:
+    ranked: Iterable[tuple[float, _Point]], present: Mapping[str, int], most: int
+) -> tuple[_Point, ...]:
     """The first of the points by what they fill, in eighths, then by how far they are away."""
 
-    def place(found: tuple[float, Point]) -> tuple[int, float]:
+    def place(found: tuple[float, _Point]) -> tuple[int, float]:
         share, point = found
         away = sum(abs(math.log2(max(v, 1) / max(present[n], 1))) for n, v in point.items())
         return -round(8 * share), away
 
-    turns: list[tuple[int, int, Point]] = []
+    turns: list[tuple[int, int, _Point]] = []
     taken: Counter[str] = Counter()
     for share, point in sorted(ranked, key=place):
         if share > 0:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
 from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
-from optiml_magic.kernels.primitives.points import Point
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.idea import Idea
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
 from optiml_magic.source.program import Program, parse_program
+
+Point = Mapping[str, int]
 
 
 @dataclass(frozen=True)
