@@ -10,7 +10,9 @@ from optiml_magic.kernels.primitives.cutting import tuned
 from optiml_magic.kernels.primitives.dispatched import dispatched
 from optiml_magic.source.program import Program, parse_program
 from tests.present import SOAK
-from tests.rewriting.writing import Array
+from tests.rewriting.offers import Refused, offers
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
 
 from .alike import end_of, kernel_of
 
@@ -197,3 +199,21 @@ def test_what_holds_anyway_is_no_condition(text: str) -> None:
 def test_what_may_fail_is_one(text: str) -> None:
     made = swapped(text)
     assert len(made.launches) == 2
+
+
+def test_what_the_given_sizes_do_not_meet_is_refused() -> None:
+    small = SCALE.replace("16", "4")
+    stand = Stand(Made("tall", small, ARRAYS, {"h": 270_000, "w": 2}, {"h": 3, "w": 2}))
+    found = offers(small, small, lambda: stand.facts(small))
+    (told,) = [one for one in found if one.rule == "coalesce_mapping"]
+    assert told == Refused(
+        "coalesce_mapping", "`cdiv(h, 4) <= 65535` does not hold for the given sizes"
+    )
+
+
+def test_rules_look_at_the_launch_that_runs_at_the_given_sizes() -> None:
+    text = swapped(SCALE, more="h % 4 == 0").text
+    for height, kernel in ((36, "scale_fast"), (37, "scale")):
+        stand = Stand(Made("two", SCALE, ARRAYS, {"h": height, "w": 21}, {"h": 5, "w": 9}))
+        (found,) = kernels(parse_program(text), stand.facts(text))
+        assert found.launch.kernel == kernel
