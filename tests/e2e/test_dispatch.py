@@ -15,14 +15,18 @@ from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.model.idea import Idea
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
+from optiml_magic.model.view import View
 from optiml_magic.optimize import Session, session
 from optiml_magic.problem import prepare
+from optiml_magic.proposers.rewrites.block_size import BlockSize
+from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.settings import resolve
 from optiml_magic.source.program import parse_program
-from tests.ideas import asked
+from tests.ideas import asked, view_of
 
 SLOW = """\
 __global__ void k(const float* x, float* out, int rows, int cols) {
@@ -186,3 +190,33 @@ def test_what_a_rule_makes_is_verified_at_both_sides(evaluate: Evaluate) -> None
     slow = evaluate(text.replace("2.0f * x[i]", "2.5f * x[i]")).verdict
     assert {fast.outcome, slow.outcome} == {Outcome.WRONG}
     assert "cols = " in slow.summary
+
+
+TURNED = """\
+#pragma optiml launch k grid(cdiv(rows, 8), cdiv(cols, 8)) block(8, 8)
+__global__ void k(const float* x, float* out, int rows, int cols) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x, col = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && col < cols) out[row * cols + col] = 2.0f * x[row * cols + col];
+}
+"""
+
+
+def test_a_launch_for_sizes_that_nobody_tries_is_the_inputs_after_every_rule(
+    members: Session,
+) -> None:
+    evaluate = evaluating(members, Task(TURNED, TASK.reference, TASK.inputs, name="turned"))
+    root, text = view_of(TURNED).step, TURNED
+    for rule in (CoalesceMapping(), BlockSize()):
+        view = View(view_of(text).step, root)
+        made = next(
+            found.make()
+            for found in rule.propose(parse_program(text), view)
+            if isinstance(found, Idea)
+        )
+        assert isinstance(made, str)
+        text = made
+        found = evaluate(text)
+        assert found.verdict.passed, found.verdict
+        assert any("it is the input kernel's own" in note for note in found.verdict.notes)
+        assert found.only_where == ()
+    assert len(parse_program(text).launches) == 2
