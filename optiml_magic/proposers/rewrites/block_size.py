@@ -53,6 +53,8 @@ class BlockSize(KernelRule):
                 refused.append(Refused(reason.reason, reason.line))
                 continue
             extents = {e for e in wanted if free.allows(e, own)} | {own}
+            general = {e for e in extents if e >= own or axis == "x"}  # as many blocks, or fewer
+            extents = general if len(general) > 1 else extents
             if len(extents) > 1:
                 values[axis] = tuple(sorted(extents))
                 rounds |= free.together is not None and free.together.rounds
