@@ -127,7 +127,12 @@ def advised(step: Step, finding: Finding) -> Advice:
                 continue
             found = RuleProposer([rule]).propose(told, MOST_VARIANTS).ideas
             made = [(idea, idea.make()) for idea in found[:MOST_VARIANTS]]
-            edits = [idea.proposal(text) for idea, text in made if isinstance(text, str)]
+            edits = [
+                idea.proposal(point)
+                for idea, text in made
+                if isinstance(text, str)
+                for point in points(idea, text)
+            ][:MOST_VARIANTS]
             if edits:
                 return Advice(finding, action, edits)
     return Advice(finding)

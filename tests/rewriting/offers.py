@@ -13,6 +13,7 @@ from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.source.program import parse_program
+from tests.ideas import points
 
 NAMES = tuple(rule.name for rule in REWRITES)
 
@@ -58,4 +59,5 @@ def offers(text: str, root: str, facts: Callable[[], Facts]) -> Iterator[Offer |
                 yield Refused(rule.name, made.reason)
             else:
                 assert not isinstance(found, Refusal)
-                yield Offer(rule.name, found.title, made, bool(found.arithmetic))
+                for point in points(found, made):
+                    yield Offer(rule.name, found.title, point, bool(found.arithmetic))

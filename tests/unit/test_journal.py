@@ -19,7 +19,22 @@ from optiml_magic.search.search import TreeSearch
 from tests.unit.search import toy
 
 HEADER = RunHeader(
-    SCHEMA, "r", "toy", "000000", "d", "ref", "rd", "toy", "cc", 0, "mcts", 1, ("toy",), (), False, "od"
+    SCHEMA,
+    "r",
+    "toy",
+    "000000",
+    "d",
+    "ref",
+    "rd",
+    "toy",
+    "cc",
+    0,
+    "mcts",
+    1,
+    ("toy",),
+    (),
+    False,
+    "od",
 )
 
 

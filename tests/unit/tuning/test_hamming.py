@@ -91,5 +91,5 @@ def test_it_needs_fewer_points_than_drawing_them() -> None:
             tuner.tell(point, value(point))
 
     ours = [needed(asked(Hamming(wide, seed=seed))) for seed in range(20)]
-    drawn = [needed(iter(random.Random(s).sample(points, len(points)))) for s in range(20)]  # noqa: S311
+    drawn = [needed(iter(random.Random(s).sample(points, len(points)))) for s in range(20)]
     assert statistics.median(ours) < statistics.median(drawn) / 2
