@@ -49,6 +49,7 @@ class Recorder:
     calls: set[str] = field(default_factory=set)
     escaped: set[Variable] = field(default_factory=set)
     loops: tuple[str, ...] = ()
+    calling: Expr | None = None
     stepping: set[tuple[str, Variable]] = field(default_factory=set)
     inside_verbatim: int = 0
     given: dict[Variable | str, frozenset[str]] = field(default_factory=dict)
@@ -99,7 +100,7 @@ class Recorder:
         return Access(
             array=array, space=known.space if known is not None else "global", mode=mode,
             element=kind, index=None, guard=path, loops=self.loops, line=self.line_of(node),
-            node=node, verbatim=bool(self.inside_verbatim),
+            node=node, verbatim=bool(self.inside_verbatim), call=self.calling,
         )  # fmt: skip
 
     def give(self, keeper: Variable | str, arrays: frozenset[str]) -> None:

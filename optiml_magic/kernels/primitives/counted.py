@@ -89,7 +89,7 @@ class _Counting:
         return all(
             isinstance(e, Literal) or not isinstance(e, Name) or e.variable not in changed  # type: ignore[operator]
             for e in every(value)
-        ) and not any(a.node in set(every(value)) for a in self.old.reading.accesses)
+        ) and not any(a.own in set(every(value)) for a in self.old.reading.accesses)
 
     def kernel(self) -> Kernel:
         loop = self.loop

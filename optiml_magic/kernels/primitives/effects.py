@@ -71,30 +71,26 @@ class Effects:
         return found
 
     def accesses(self, statement: Statement) -> list[Access]:
-        """Those to global memory in a statement; raises NotLegal for stores in functions."""
+        """Those to global memory in a statement, and by the functions that it calls."""
         inside = self.inside(statement)
-        return [a for a in self.reading.accesses if a.node in inside and a.space == "global"]
+        return [a for a in self.reading.accesses if a.own in inside and a.space == "global"]
 
     def hidden(self) -> Iterator[Access]:
         """The accesses that functions make for the kernel."""
-        return (a for a in self.reading.accesses if a.node not in self._own)
+        return (a for a in self.reading.accesses if a.call is not None)
 
     def taken(self, access: Access) -> Expr | None:
-        """What stands in the kernel's own text for a load: it, or the one call that returns it."""
-        if access.node in self._own:
+        """What stands in the kernel's own text for a load: it, or the call that returns it as it is."""
+        call = access.call
+        if not isinstance(call, Call):
             return access.node
-        found = [
-            call for call in self._own if isinstance(call, Call)
-            and access.node in [*self._returned(call)]
-        ]  # fmt: skip
-        return found[0] if len(found) == 1 else None
-
-    def _returned(self, call: Call) -> Iterator[Expr]:
-        """What functions return that do nothing else."""
-        for function in self.kernel.unit.called(call.function, len(call.arguments)):
-            for only in function.body.body if len(function.body.body) == 1 else ():
-                if isinstance(only, Leave) and only.value is not None:
-                    yield only.value
+        returned = (
+            function.body.body[0].value
+            for function in self.kernel.unit.called(call.function, len(call.arguments))
+            if len(function.body.body) == 1 and isinstance(function.body.body[0], Leave)
+        )
+        same = self.reading.types.get(call) == access.element
+        return call if same and access.node in returned else None
 
     def changed(self, *statements: Statement) -> dict[Variable, list[Change]]:
         """The locals of outside that these change."""
@@ -105,7 +101,7 @@ class Effects:
         inside = self.inside(statement)
         own = {v.name for s in walk(statement) if isinstance(s, Declare) for v in s.variables}
         stored = (a.array for a in self.reading.accesses
-                  if a.space == "local" and a.mode != "load" and a.node in inside)  # fmt: skip
+                  if a.space == "local" and a.mode != "load" and a.own in inside)  # fmt: skip
         return next((name for name in stored if name not in own), "")
 
     def begun_anew(self, variable: Variable, loop: Loop) -> bool:

@@ -261,7 +261,7 @@ class _Sharing:
                 continue
             own = {e for top in statement.expressions for e in every(top)}
             stores = [a for a in self.old.reading.accesses
-                      if a.node in own and a.mode != "load" and a.space == "global"]  # fmt: skip
+                      if a.own in own and a.mode != "load" and a.space == "global"]  # fmt: skip
             if not stores:
                 continue
             if not isinstance(statement, Evaluate):
@@ -280,7 +280,7 @@ class _Sharing:
         for statement in (*self.loops, *self.stores):
             phases[statement] = self.effects.accesses(statement)
         outside = [a for a in self.old.reading.accesses
-                   if a.node not in apart and a.space == "global"]  # fmt: skip
+                   if a.own not in apart and a.space == "global"]  # fmt: skip
         self.waits = 0
         wait = lines(combine.waiting(self.lanes.group, self.count))
         repeated = {s for loop in loops_in(self.old.function.body) for s in walk(loop.body)}

@@ -38,9 +38,8 @@ def _check(kernel: Kernel, axis: Axis, loop: Loop, effects: Effects) -> None:
     places = {variable.name for variable in effects.changed(loop.body)}
     found = [r for r in reading.reductions if axis.name in r.axes and r.place in places]
     accesses = effects.accesses(loop)
-    hidden = [a for a in effects.hidden() if axis.name in a.loops]
-    loads = {a.node: a for a in reading.accesses}
-    if not found or {r.place for r in found} != places or hidden:
+    loads = {effects.taken(a): a for a in reading.accesses if a.mode == "load"}
+    if not found or {r.place for r in found} != places:
         raise NotLegal("the loop does more than to seek an extreme", loop.line)
     for reduction in found:
         first = loads.get(reduction.start) if reduction.start is not None else None

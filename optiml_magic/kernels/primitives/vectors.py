@@ -129,7 +129,7 @@ class _Vectorising:
             and kind.kind in ("int", "float", "bool", "vector")
             and self._always(access.guard)
             and not any(loop in inner for loop in access.loops)
-            and isinstance(self._place(access.node), Expr)
+            and self._place(access) is not None
         )  # fmt: skip
 
     def _always(self, guard: tuple[Condition, ...]) -> bool:
@@ -137,8 +137,9 @@ class _Vectorising:
         known = {*self.axis.guard, *self.axis.test.conjuncts(), self.axis.test}
         return all(part in known for c in guard for part in c.conjuncts())
 
-    @staticmethod
-    def _place(node: Expr) -> Expr:
+    def _place(self, access: Access) -> Expr | None:
+        """What stands for the element in the kernel's own text."""
+        node = self.effects.taken(access)
         return node.target if isinstance(node, Assign | Step) else node
 
     def kernel(self) -> Kernel:
@@ -207,7 +208,7 @@ class _Vectorising:
                     f"*reinterpret_cast<const {vector}*>({own});"
                 )
             for access in group.accesses:
-                swaps[self._place(access.node)] = text(f"{own}[{k}]")
+                swaps[self._place(access) or access.node] = text(f"{own}[{k}]")
         kept = self.old.show(self.loop.body, swaps)
         inner = kept[1:-1].strip() if kept.startswith("{") else kept
         used = self._used(swaps)
