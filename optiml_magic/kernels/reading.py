@@ -106,7 +106,8 @@ class Reduction:
     ``axes`` are the counters of the loops, innermost first; ``start`` what the place holds before
     them, where one assignment gives it. ``op`` is ``+ * & | ^ && ||``, ``min`` or ``max`` for
     functions, which drop a NaN, and ``<`` or ``>`` for a comparison that selects, which may keep
-    one. ``carried`` are assigned along with a value that is selected, such as its place.
+    one. ``carried`` are assigned along with a value that is selected, such as its place; ``tests``
+    are how such a value must compare with the place: ``>``, or ``!<=`` where it may be a NaN.
     """
 
     place: str
@@ -117,6 +118,7 @@ class Reduction:
     type: CType
     line: int
     carried: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
 
     @property
     def exact(self) -> bool:

@@ -8,6 +8,7 @@ from functools import partial
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.counted import counted, is_counted
+from optiml_magic.kernels.primitives.direct import direct
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.sizes import rounds, threads
@@ -124,7 +125,8 @@ def _threads(kernel: Kernel, length: int) -> tuple[Point, ...]:
 
 def _apply(kernel: Kernel, at: tuple[int, ...], lanes: Lanes) -> Kernel | Refused:
     """Counted, as vectors, and shared: the loops with these numbers."""
-    current = kernel
+    plain = direct(kernel)
+    current = plain if isinstance(plain, Kernel) else kernel
     for number in at:
         axis = current.axes().get(loops_in(current.function.body)[number])
         if axis is None:
