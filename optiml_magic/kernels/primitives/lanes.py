@@ -19,6 +19,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import needed
 from optiml_magic.kernels.primitives.places import Place, placed
 from optiml_magic.kernels.primitives.rounds import shareable
+from optiml_magic.kernels.primitives.selections import Selection, selected
 from optiml_magic.kernels.reading import Access, Axis, Reduction
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.tree import (
@@ -64,6 +65,12 @@ class _Sharing:
         self.axes = kernel.axes()
         self._check()
         self.reductions = {loop: shareable(kernel, loop, self.effects) for loop in self.loops}
+        self.selections = {
+            r: selected(kernel, self.axes[loop], loop, r, self.effects)
+            for loop, found in self.reductions.items() for r in found if r.carried
+        }  # fmt: skip
+        self.taken: list[str] = []
+        self.told: dict[Statement, Statement] = {}
         block = lanes.group == "block"
         self.count = kernel.fresh("THREADS" if block else "LANES")
         self.block = self.count if block else kernel.fresh("BLOCK")
@@ -124,14 +131,26 @@ class _Sharing:
         known = [f"const int {self.lane} = {opening};"]
         known += [] if self.flat else [f"const int {self.item} = {self._whole()};"]
         first = lines("\n".join(known))
-        reductions = [r for found in self.reductions.values() for r in found]
         launch = self._launch()
         return self.old.rewritten(
             replace(inside, body=(first, *inside.body)),
             launch=launch,
             directives=self._tunes(),
-            helpers=combine.helpers(reductions, self.lanes.group, mask=bool(self.waits)),
+            helpers=self._helpers(),
         )
+
+    def _fresh(self, name: str) -> str:
+        self.taken.append(self.old.fresh(name, *self.taken))
+        return self.taken[-1]
+
+    def _helpers(self) -> list[str]:
+        group, plain = self.lanes.group, dict[str, None]()
+        found = [r for own in self.reductions.values() for r in own if r not in self.selections]
+        if self.selections:
+            plain[combine.MASK] = None
+        plain |= dict.fromkeys(combine.helpers(found, group, mask=bool(self.waits)))
+        plain |= {s.helper(group): None for s in self.selections.values()}
+        return [*plain]
 
     # -- loops
 
@@ -149,6 +168,8 @@ class _Sharing:
         found: list[list[Statement]] = []
         for loop in shared:
             names = self._places(loop)
+            if any(r in self.selections for r in self.reductions[loop]):  # type: ignore[index]
+                names = frozenset()
             if found and names and self._places(found[-1][0]) == names:
                 start = block.body.index(found[-1][-1])
                 between = block.body[start + 1 : block.body.index(loop)]
@@ -170,8 +191,11 @@ class _Sharing:
         for reduction in self.reductions[region[0]]:  # type: ignore[index]
             name = reduction.place
             part = name
+            if reduction in self.selections:
+                before.append(self._rounds(region[0], self.selections[reduction], after))
+                continue
             if not combine.idempotent(reduction) and not _zero(reduction):
-                part = private[name] = self.old.fresh(f"{name}_part")
+                part = private[name] = self._fresh(f"{name}_part")
                 kind = reduction.type.name
                 before.append(f"{kind} {part} = {combine.identity(reduction)};")
             whole = combine.combined(reduction, self.lanes.group, self.count, part)
@@ -186,11 +210,26 @@ class _Sharing:
                 made += map(lines, after)
             self.changes[loop] = tuple(made)
 
+    def _rounds(self, loop: Statement, selection: Selection, after: list[str]) -> str:
+        """The declaration of what tells in which round a lane found what it selects."""
+        assert isinstance(loop, Loop)
+        counter = self.axes[loop].variable
+        assert counter is not None
+        name = self._fresh(f"{selection.reduction.place}_{counter.name}")
+        self.told[selection.branch.body[-1]] = lines(f"{name} = {counter.name};")
+        _, start = self._start(loop, counter, self.swaps)
+        kind = "int" if counter.type.base == "int" else "long long"
+        before = f"{start} {'-' if selection.later else '+'} 1"
+        after.append(selection.combined(self.lanes.group, self.count, name))
+        return f"{kind} {name} = {'-1' if before == '0 - 1' else before};"
+
     def _shared(self, loop: Loop, private: dict[str, str]) -> Statement:
         axis = self.axes[loop]
         assert axis.variable is not None
         assert axis.step is not None
         swaps = {**self.swaps, **self._renamed(loop, private)}
+        told = {last: (lines(self.old.show(last, swaps)), also) for last, also in self.told.items()}
+        swaps |= told
         name = axis.variable.name
         step = Speller(self.old.reading.symbols, {}, moved=self.effects.moved).factor(axis.step)
         by = f"{self.lane}" if step == "1" else f"{self.lane} * {step}"

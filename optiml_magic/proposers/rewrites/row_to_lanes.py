@@ -7,6 +7,7 @@ from functools import partial
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.counted import counted, is_counted
 from optiml_magic.kernels.primitives.direct import direct
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -125,8 +126,10 @@ def _threads(kernel: Kernel, length: int) -> tuple[Point, ...]:
 
 def _apply(kernel: Kernel, at: tuple[int, ...], lanes: Lanes) -> Kernel | Refused:
     """Counted, as vectors, and shared: the loops with these numbers."""
-    plain = direct(kernel)
-    current = plain if isinstance(plain, Kernel) else kernel
+    current = kernel
+    for step in (direct, branched):
+        made = step(current)
+        current = made if isinstance(made, Kernel) else current
     for number in at:
         axis = current.axes().get(loops_in(current.function.body)[number])
         if axis is None:
