@@ -90,11 +90,6 @@ def test_lanes_wait_where_they_meet_what_others_stored() -> None:
             " float s = 0; for (int c = 0; c < w; ++c) s += t[c]; out[r] = s;"),
             "its threads wait for each other", 5,
         ),
-        (
-            ("float m = a[r * w]; int p = 0; for (int c = 1; c < w; ++c)"
-            " if (a[r * w + c] > m) { m = a[r * w + c]; p = c; } out[r] = m + p;"),
-            "the place of what it selects goes along", 5,
-        ),
     ],
 )  # fmt: skip
 def test_what_is_not_certain_is_refused(body: str, reason: str, line: int) -> None:
