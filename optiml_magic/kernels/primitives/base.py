@@ -218,6 +218,17 @@ def primitive(
     return step
 
 
+def where_legal(
+    step: Callable[Concatenate[Kernel, _P], Kernel | Refused],
+    kernel: Kernel,
+    *args: _P.args,
+    **kwargs: _P.kwargs,
+) -> Kernel:
+    """What a step makes of a kernel, or the kernel as it was where the step is refused."""
+    made = step(kernel, *args, **kwargs)
+    return made if isinstance(made, Kernel) else kernel
+
+
 def _same(program: Program, kernel: Kernel) -> LaunchDirective:
     return next(d for d in program.launches if str(d) == str(kernel.launch))
 

@@ -8,7 +8,7 @@ addresses that are multiples of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -58,6 +58,27 @@ def vectorise(kernel: Kernel, at: int) -> Kernel:
     """The loop with this number takes as many elements as 16 bytes of the widest array hold."""
     loop = loops_in(kernel.function.body)[at]
     return _Vectorising(kernel, loop).kernel()
+
+
+def vectorised(kernel: Kernel, at: Sequence[int]) -> tuple[Kernel, tuple[int, ...]]:
+    """The loops with these numbers as vectors, where that is legal.
+
+    Also the numbers of the loops that they are then, one of vectors and those of the rest.
+    """
+    numbers = list(at)
+    for number in sorted(at, reverse=True):
+        before = loops_in(kernel.function.body)
+        inner = len(loops_in(before[number].body))
+        made = vectorise(kernel, number)
+        if isinstance(made, Kernel):
+            after = loops_in(made.function.body)
+            added = len(after) - len(before)
+            own = after[number : number + 1 + inner + added]
+            within = {i for loop in own for i in loops_in(loop.body)}
+            numbers = [n + added if n > number else n for n in numbers if n != number]
+            numbers += [number + at for at, loop in enumerate(own) if loop not in within]
+            kernel = made
+    return kernel, tuple(sorted(numbers))
 
 
 class _Vectorising:
