@@ -72,18 +72,18 @@ def selection(statement: If, meant: Meanings = _NO_NAMES) -> Combination | None:
     Names may be given to values before; what is assigned beside it is not made of the target.
     """
     inside = statement.then.statements if isinstance(statement.then, Block) else (statement.then,)
-    named = [s for s in inside if isinstance(s, Declare)]
+    lets = [s for s in inside if isinstance(s, Declare)]
     assigned = [s.expression for s in inside
                 if isinstance(s, Evaluate) and isinstance(s.expression, Assign)
                 and s.expression.op == "="]  # fmt: skip
     if statement.other is not None or statement.before:
         return None
-    if len(named) + len(assigned) != len(inside) or any(
-        not isinstance(s, Declare) for s in inside[: len(named)]
+    if len(lets) + len(assigned) != len(inside) or any(
+        not isinstance(s, Declare) for s in inside[: len(lets)]
     ):
         return None
-    own = {v: v.value for s in named for v in s.variables if v.value and not v.type.reference}
-    if any(v not in own or v.array for s in named for v in s.variables):
+    own = {v: v.value for s in lets for v in s.variables if v.value and not v.type.reference}
+    if any(v not in own or v.array for s in lets for v in s.variables):
         return None
     meant = {**meant, **own}
     for at, assign in enumerate(assigned):
@@ -179,6 +179,7 @@ def _mentioned(target: Expr, expression: Expr, meant: Meanings = _NO_NAMES) -> b
         same(part, target)
         or (
             isinstance(part, Name)
+            and part.variable is not None
             and part.variable in meant
             and _mentioned(target, meant[part.variable], meant)
         )

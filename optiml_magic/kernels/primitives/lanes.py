@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name, every
+from optiml_magic.kernels.expressions import Assign, Binary, Choice, Expr, Literal, Name, every
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.combine import Group
@@ -218,18 +218,21 @@ class _Sharing:
         name = self._fresh(f"{selection.reduction.place}_{counter.name}")
         self.told[selection.branch.body[-1]] = lines(f"{name} = {counter.name};")
         _, start = self._start(loop, counter, self.swaps)
-        kind = "int" if counter.type.base == "int" else "long long"
-        before = f"{start} {'-' if selection.later else '+'} 1"
+        kind, wide = ("int", start) if counter.type.base == "int" else (
+            "long long", f"(long long)({start})")  # fmt: skip
+        before = "-1" if start == "0" and selection.later else (
+            f"{wide} {'-' if selection.later else '+'} 1")  # fmt: skip
         after.append(selection.combined(self.lanes.group, self.count, name))
-        return f"{kind} {name} = {'-1' if before == '0 - 1' else before};"
+        return f"{kind} {name} = {before};"
 
     def _shared(self, loop: Loop, private: dict[str, str]) -> Statement:
         axis = self.axes[loop]
         assert axis.variable is not None
         assert axis.step is not None
         swaps = {**self.swaps, **self._renamed(loop, private)}
-        told = {last: (lines(self.old.show(last, swaps)), also) for last, also in self.told.items()}
-        swaps |= told
+        told: dict[Node, tuple[Statement, ...]] = {
+            last: (lines(self.old.show(last, swaps)), also) for last, also in self.told.items()
+        }
         name = axis.variable.name
         step = Speller(self.old.reading.symbols, {}, moved=self.effects.moved).factor(axis.step)
         by = f"{self.lane}" if step == "1" else f"{self.lane} * {step}"
@@ -237,7 +240,7 @@ class _Sharing:
         words, start = self._start(loop, axis.variable, swaps)
         start = by if start == "0" else f"{start} + {by}"
         test = self._test(loop, axis, swaps)
-        body = self.old.show(loop.body, swaps)
+        body = self.old.show(loop.body, {**swaps, **told})
         return lines(f"for ({words}{name} = {start}; {test}; {name} += {stride}) {body}")
 
     def _start(self, loop: Loop, variable: Variable, swaps: dict[Node, Node]) -> tuple[str, str]:
@@ -245,13 +248,13 @@ class _Sharing:
         match before:
             case Declare(words=words, variables=(only,)) if only is variable:
                 if only.value is not None:
-                    return words, self._written(only.value, swaps)
+                    return words, self._term(only.value, swaps)
             case Evaluate(expression=expression):
                 target = getattr(expression, "target", None)
                 value = getattr(expression, "value", None)
                 whole = getattr(expression, "op", "") == "=" and isinstance(target, Name)
                 if whole and value is not None and self._unused_after(loop, variable):
-                    return "", self._written(value, swaps)
+                    return "", self._term(value, swaps)
         raise NotLegal("where the loop begins is not in its head", loop.line)
 
     def _unused_after(self, loop: Loop, variable: Variable) -> bool:
@@ -280,6 +283,12 @@ class _Sharing:
 
     def _written(self, expr: Expr, swaps: dict[Node, Node]) -> str:
         return self.old.show(Evaluate(None, 0, expr), swaps).removesuffix(";")
+
+    def _term(self, expr: Expr, swaps: dict[Node, Node]) -> str:
+        """An expression to which something may be added."""
+        shown = self._written(expr, swaps)
+        loose = isinstance(expr, Binary) and expr.op not in ("+", "-", "*", "/", "%")
+        return f"({shown})" if loose or isinstance(expr, Assign | Choice) else shown
 
     def _renamed(self, loop: Loop, private: dict[str, str]) -> dict[Node, Node]:
         own = {v.name: v for v in self._places(loop)}

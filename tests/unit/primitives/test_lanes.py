@@ -54,6 +54,20 @@ def test_what_a_sum_begins_with_is_added_once(start: str, joined: str) -> None:
     assert joined in text
 
 
+@pytest.mark.parametrize(
+    ("start", "first"),
+    [
+        ("0", "lane"),
+        ("r % 3", "r % 3 + lane"),
+        ("r & 3", "(r & 3) + lane"),
+        ("r > 3 ? 3 : r", "(r > 3 ? 3 : r) + lane"),
+    ],
+)
+def test_each_lane_begins_at_a_round_of_its_own(start: str, first: str) -> None:
+    text = applied(shared(SUM.replace("c = 0", f"c = {start}"))).program.text
+    assert f"for (int c = {first}; c < w; c += LANES)" in text
+
+
 def test_one_lane_stores_where_all_do_the_same() -> None:
     text = applied(shared(SUM)).program.text
     assert "if (lane == 0) out[r] = s;" in text

@@ -75,6 +75,19 @@ def test_warps_of_a_block_and_two_that_go_along() -> None:
     same(text, found, SHAPES, SIZES)
 
 
+@pytest.mark.parametrize(
+    ("head", "before"),
+    [
+        (UP, "int best_c = -1;"),
+        (DOWN, "int best_c = w - 1 + 1;"),
+        ("unsigned c = r; c < w; ++c", "long long best_c = (long long)(r) - 1;"),
+        ("unsigned c = 0; c < w; ++c", "long long best_c = -1;"),
+    ],
+)
+def test_what_the_loop_began_with_was_found_before_its_rounds(head: str, before: str) -> None:
+    assert before in applied(shared(place(">=", head))).program.text
+
+
 def test_of_vectors_each_loop_has_its_own_combination() -> None:
     text = place().replace("a[r * w + c]", "v").replace("if (v", "float v = a[r * w + c]; if (v")
     vectors = applied(vectorise(kernel(text), 0))
