@@ -238,7 +238,8 @@ def _inserted(kernel: Kernel, text: str, helpers: Iterable[str]) -> str:
     added = "".join(f"{helper.strip()}\n\n" for helper in helpers if helper.strip() not in text)
     if not added:
         return text
-    start = kernel.unit.origin.origin(*kernel.function.span)[0]
+    function = kernel.function
+    start = kernel.unit.origin.origin(*(function.whole or function.span))[0]
     raw = text.encode()
     start = raw.rfind(b"\n", 0, start) + 1
     return raw[:start].decode() + added + raw[start:].decode()

@@ -121,3 +121,10 @@ def test_threads_of_a_plane_are_counted_along_x_and_then_along_y() -> None:
     assert "256 % (BLOCK / LANES) == 0" in found.program.text
     deep = text.replace("block(16, 16)", "block(8, 8, 4)")
     assert refused(share(kernel(deep), (0,), WARP))[0] == "its blocks have three dimensions"
+
+
+def test_functions_stand_before_the_template_head_of_the_kernel() -> None:
+    text = (ROWS % SUM).replace("__global__", "template <class T>\n__global__")
+    text = text.replace("const float* a", "const T* a").replace("launch k", "launch k<float>")
+    found = applied(share(kernel(text), (0,), WARP)).program.text
+    assert "}\n\ntemplate <class T>\n__global__ void k(" in found
