@@ -194,7 +194,7 @@ class _Sharing:
             if reduction in self.selections:
                 before.append(self._rounds(region[0], self.selections[reduction], after))
                 continue
-            if not combine.idempotent(reduction) and not _zero(reduction):
+            if not combine.idempotent(reduction) and not self._zero(reduction, region[0]):
                 part = private[name] = self._fresh(f"{name}_part")
                 kind = reduction.type.name
                 before.append(f"{kind} {part} = {combine.identity(reduction)};")
@@ -209,6 +209,12 @@ class _Sharing:
             if at == len(region) - 1:
                 made += map(lines, after)
             self.changes[loop] = tuple(made)
+
+    def _zero(self, reduction: Reduction, loop: Statement) -> bool:
+        """Whether a sum is zero whenever the loop begins, also within one that adds to it."""
+        assert isinstance(loop, Loop)
+        start, own = reduction.start, reduction.axes[-1] == self.axes[loop].name
+        return own and reduction.op == "+" and isinstance(start, Literal) and start.value == 0
 
     def _rounds(self, loop: Statement, selection: Selection, after: list[str]) -> str:
         """The declaration of what tells in which round a lane found what it selects."""
@@ -378,8 +384,3 @@ class _Sharing:
                 TuneDirective(self.block, lanes.blocks, lanes.block, even if self.even else None)
             )
         return found
-
-
-def _zero(reduction: Reduction) -> bool:
-    start = reduction.start
-    return reduction.op == "+" and isinstance(start, Literal) and start.value == 0

@@ -54,6 +54,14 @@ def test_what_a_sum_begins_with_is_added_once(start: str, joined: str) -> None:
     assert joined in text
 
 
+def test_what_a_loop_around_has_added_up_is_added_once() -> None:
+    around = SUM.replace("for (int c", "for (int d = 0; d < 4; ++d) for (int c")
+    text = applied(shared(around, at=(1,))).program.text
+    assert "s += lanes_sum<LANES>(s_part);" in text
+    anew = "for (int d = 0; d < 4; ++d) { float s = 0; for (int c = 0; c < w; ++c) s += a[r * w + c]; out[r] = s; }"
+    assert "s = lanes_sum<LANES>(s);" in applied(shared(anew, at=(1,))).program.text
+
+
 @pytest.mark.parametrize(
     ("start", "first"),
     [
