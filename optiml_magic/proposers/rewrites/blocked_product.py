@@ -9,9 +9,10 @@ from functools import partial
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.blocked import Tile, block_outputs
-from optiml_magic.kernels.primitives.counted import counted, is_counted
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.counted import counted
+from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.operands import Contraction
+from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
@@ -34,6 +35,7 @@ class BlockedProduct(KernelRule):
     """Products of matrices and their kin: distances, correlations, Gram matrices."""
 
     name = "blocked_product"
+    before = (planar,)
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
         "caches once for each of its uses. A block that brings tiles of both into shared memory, "

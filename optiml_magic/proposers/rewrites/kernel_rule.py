@@ -41,6 +41,8 @@ class KernelRule(ABC):
 
     name: str  # what Action.rewrite of a finding calls it
     teaches: str  # a paragraph: what the change does, and why it is faster
+    #: Steps that make the shapes of kernels alike that this rule looks for, where they apply.
+    before: tuple[Callable[[Kernel], Kernel | Refused], ...] = ()
 
     @abstractmethod
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -49,8 +51,9 @@ class KernelRule(ABC):
     def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
         """An idea for each point of each site."""
         facts = view.facts
-        for kernel in kernels(program, facts):
+        for written in kernels(program, facts):
             try:
+                kernel = self._shaped(written)
                 for found in self.sites(kernel):
                     if isinstance(found, Refused):
                         yield Refusal(self.name, found.reason, found.line)
@@ -60,6 +63,12 @@ class KernelRule(ABC):
                 yield Refusal(self.name, reason.reason, reason.line)
             except Unspelled as reason:
                 yield Refusal(self.name, f"an index cannot be written anew: {reason}")
+
+    def _shaped(self, kernel: Kernel) -> Kernel:
+        for step in self.before:
+            made = step(kernel)
+            kernel = made if isinstance(made, Kernel) else kernel
+        return kernel
 
     def _ideas(self, kernel: Kernel, site: Site) -> Iterator[Idea]:
         for at, point in enumerate(site.points):

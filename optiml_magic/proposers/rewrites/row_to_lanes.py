@@ -7,9 +7,10 @@ from functools import partial
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
-from optiml_magic.kernels.primitives.counted import counted, is_counted
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.counted import counted
+from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes, share
+from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.vectors import vectorise
@@ -30,6 +31,7 @@ class RowToLanes(KernelRule):
     """Loops over consecutive elements whose rows lie apart from thread to thread."""
 
     name = "row_to_lanes"
+    before = (linear, planar)
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
         "a row apart, a sector for each. Lanes that share a row read neighbouring elements, "

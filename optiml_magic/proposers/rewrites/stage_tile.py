@@ -7,11 +7,11 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.counted import counted
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.flagged import flagged
 from optiml_magic.kernels.primitives.flow import Flow
 from optiml_magic.kernels.primitives.sizes import rounds
-from optiml_magic.kernels.primitives.staged import ROUNDS, simple, slices, stage
+from optiml_magic.kernels.primitives.staged import ROUNDS, slices, stage
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Point, Site
 
@@ -91,7 +91,7 @@ def _apply(kernel: Kernel, at: tuple[int, ...], rounds_: int) -> Kernel | Refuse
         axis = current.axes().get(loops_in(current.function.body)[number])
         if axis is None:
             return Refused("a loop is not read")
-        if not simple(axis, Effects(current)):
+        if not is_simple(axis, Effects(current)):
             current = counted(current, number)
             if isinstance(current, Refused):
                 return current
