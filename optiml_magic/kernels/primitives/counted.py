@@ -246,8 +246,8 @@ class _Counting:
                 continue
             by = "" if step is None else f" * {self._shown(step)}"
             sign = "-" if down else "+"
-            count = rounds if self.axis.first else f"max({rounds}, 0)"
-            found.append(lines(f"{variable.name} {sign}= {f'({count})' if by else count}{by};"))
+            count = f"({rounds})" if self.axis.first else f"max({rounds}, 0)"
+            found.append(lines(f"{variable.name} {sign}= {count}{by};"))
         return found
 
 

@@ -65,6 +65,19 @@ class Effects:
         hidden = {v.name for s in walk(body) if isinstance(s, Declare) for v in s.variables}
         return frozenset(v.name for v in self.changed(body)) & given | given & hidden
 
+    @cached_property
+    def lasting(self) -> frozenset[Variable]:
+        """The locals that keep the value that they are declared with."""
+        own = [*walk(self.kernel.function.body)]
+        leaves = [s for s in own if not s.statements]
+        heads = [Evaluate(None, s.line, e) for s in own if s.statements for e in s.expressions]
+        changed = frozenset(v for part in (*leaves, *heads) for v in self.changed(part))
+        declared = (v for s in own if isinstance(s, Declare) for v in s.variables)
+        return frozenset(
+            v for v in declared
+            if v.value is not None and v not in changed and not v.type.reference
+        )  # fmt: skip
+
     def inside(self, statement: Statement) -> frozenset[Expr]:
         """All expressions of a statement and of those in it."""
         found = self._inside.get(statement)

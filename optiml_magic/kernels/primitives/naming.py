@@ -61,15 +61,12 @@ def _indices(kernel: Kernel, effects: Effects, loop: Loop) -> dict[str, str]:
                 continue
             if not any(loop in set(walk(s)) for s in around[at + 1 :]):
                 continue
-            others = [
-                s for s in walk(kernel.function.body) if not s.statements and s is not declared
-            ]
             for variable in declared.variables:
-                if variable.value is None or variable.type.depth or variable.type.reference:
+                if variable.value is None or variable not in effects.lasting:
                     continue
                 axis = axis_of(kernel, variable.value)
                 if every.count(variable.name) > 1:
                     continue  # it may mean another one where it is used
-                if axis and variable not in effects.changed(*others):
+                if axis and not variable.type.depth:
                     found.setdefault(axis, variable.name)
     return found

@@ -17,7 +17,7 @@ from optiml_magic.kernels.primitives.axes import GROUPS, every_place_read
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.places import bare, reached, tops
-from optiml_magic.kernels.tree import Declare, Variable, expressions, walk
+from optiml_magic.kernels.tree import Variable, expressions
 from optiml_magic.model.launch import Dim3
 from optiml_magic.source.expressions import Number, parse_expression
 
@@ -86,13 +86,9 @@ def _reshaped(kernel: Kernel, swaps: dict[Node, Node], block: tuple[int, ...]) -
 
 def _holding(kernel: Kernel) -> frozenset[Variable]:
     """The locals that hold the number of their thread all along."""
-    body = kernel.function.body
-    changed = Effects(kernel).changed(body)
-    declared = (v for s in walk(body) if isinstance(s, Declare) for v in s.variables)
     return frozenset(
-        v for v in declared
-        if v.value is not None and builtin(bare(v.value)) == "threadIdx.x"
-        and v not in changed and not v.type.reference and not v.type.depth
+        v for v in Effects(kernel).lasting
+        if v.value is not None and builtin(bare(v.value)) == "threadIdx.x" and not v.type.depth
     )  # fmt: skip
 
 
