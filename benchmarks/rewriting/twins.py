@@ -1,7 +1,7 @@
 """Whether the rules find the same speed however a kernel is spelled.
 
     python benchmarks/rewriting/twins.py [--write] [--processes N] [--least N] [--all]
-        [--originals NAME ...] [--forms FORM ...]
+    python benchmarks/rewriting/twins.py [--originals NAME ...] [--forms FORM ...]
 
 An original (``tests/twins``) that a structural rule has a site in is searched with rules alone, and
 so are its twins: ten evaluations on the emulated device, at sizes at which the rules pay. A row has
@@ -287,6 +287,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--originals", nargs="+", choices=LARGE, help="only these")
     parser.add_argument("--forms", nargs="+", help="only these")
     options = parser.parse_args(arguments)
+    if options.write and (options.originals or options.forms):
+        parser.error(
+            "a record is of the whole sample: --write with neither --originals nor --forms"
+        )
     wanted, began = twins(options), time.monotonic()
     with tempfile.TemporaryDirectory() as home:
         os.environ["OPTIML_CACHE"] = home

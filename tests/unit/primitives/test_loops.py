@@ -59,6 +59,14 @@ def test_a_counter_from_outside_that_nobody_asks_for_goes() -> None:
     assert "a[r * w + k_2]" in text
 
 
+def test_a_bound_made_of_places_is_a_signed_number() -> None:
+    body = "float s = 0; for (int c = 0; c < (int)threadIdx.x - w; ++c) s += at[c]; out[r] = s;"
+    text = ROWS.replace("const float* a, ", "") % body
+    found = counted(kernel(text), 0)
+    assert "k_2 < (int)threadIdx.x - w" in applied(found).program.text
+    same(text, found, {"at": ("i4", "h"), "out": ("h",)}, {"w": 17, "h": 31})
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
