@@ -133,6 +133,14 @@ def stage(kernel: Kernel, at: int, rounds: int) -> Kernel:
     return _Staging(kernel, axis, found, rounds).kernel(flag, flow)
 
 
+def block_rounds(kernel: Kernel) -> int:
+    """As many rounds as a block has threads: each brings one element."""
+    count = 1
+    for width in kernel.block:
+        count *= width or 1
+    return max((n for n in ROUNDS if n <= count), default=ROUNDS[0])
+
+
 def hints_before(around: Statement, loop: Loop) -> tuple[Statement, ...]:
     """The directive to the compiler that belongs to a loop: it has to stay in front of it."""
     before: Statement | None = None

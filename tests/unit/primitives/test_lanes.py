@@ -112,3 +112,12 @@ def test_threads_of_a_plane_are_counted_along_x_and_then_along_y() -> None:
     assert "256 % (BLOCK / LANES) == 0" in found.program.text
     deep = text.replace("block(16, 16)", "block(8, 8, 4)")
     assert refused(share(kernel(deep), (0,), WARP))[0] == "its blocks have three dimensions"
+
+
+def test_helpers_stand_in_front_of_the_head_of_a_template() -> None:
+    text = ROWS.replace("__global__", "template <typename T>\n__global__").replace(
+        "launch k", "launch k<float>"
+    )
+    body = "T s = 0; for (int c = 0; c < w; ++c) s += a[r * w + c]; out[r] = s;"
+    found = applied(share(kernel(text % body), [0], Lanes("warp", 32, 256, (32,), (256,))))
+    assert "template <typename T>\n__global__ void k(" in found.program.text
