@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 from machine import gpu, versions
 from workloads import NAMES, task
@@ -41,6 +41,7 @@ from optiml_magic.problem import prepare
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
 from optiml_magic.settings import Settings, resolve
+from tests.ideas import points
 
 MOST_VARIANTS = 6  # of one action, those of the highest prior
 BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
