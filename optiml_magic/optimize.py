@@ -35,9 +35,8 @@ from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
+from optiml_magic.model.evaluation import Evaluation, Trajectory
 from optiml_magic.model.hit_rates import HitRates
-from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.plugins import Plugins, load
 from optiml_magic.problem import Problem, prepare
@@ -54,7 +53,7 @@ from optiml_magic.provenance import inputs_digest, options_digest, source_digest
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
-from optiml_magic.search.loop import Budget, run
+from optiml_magic.search.loop import Budget, Progress, run
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.search import TreeSearch
 from optiml_magic.settings import Settings
@@ -62,8 +61,6 @@ from optiml_magic.source.program import parse_program
 from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
 from optiml_magic.verifiers.sanitizer import SanitizerInspector
 
-Progress = Callable[[Step, Refused], None]
-"""Called with each step, and with what the proposers would not do so far."""
 _GPU_BATCH = 8  # what one ncu process counts; the emulated device counts by itself
 _FINALISTS = 3
 
@@ -212,9 +209,10 @@ def optimize(
             evaluate = recorder.evaluate(evaluate)
             trajectory = run(
                 search,
-                partial(_reporting, evaluate, progress, search),
+                evaluate,
                 Budget(settings.budget, settings.seconds),
                 batch=_batch(members),
+                progress=progress,
                 stop=stop,
             )
             trajectory = recorder.settle(_settled(trajectory, evaluator))
@@ -363,19 +361,6 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     if not fast:
         return trajectory
     return trajectory.settled(evaluator.settle([step.candidate for step in fast]))
-
-
-def _reporting(
-    evaluate: Callable[[Sequence[Candidate]], Sequence[Evaluation]],
-    progress: Progress,
-    search: TreeSearch,
-    candidates: Sequence[Candidate],
-) -> Sequence[Evaluation]:
-    evaluations = evaluate(candidates)
-    refused = search.refused
-    for candidate, evaluation in zip(candidates, evaluations, strict=True):
-        progress(Step(candidate, evaluation), refused)
-    return evaluations
 
 
 def _header(
