@@ -26,6 +26,7 @@ from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, parse_expression
 
 _ONE = Polynomial.constant(1)
+_SHARED = 48 * 1024  # bytes of a block that needs no leave
 _TILES, _DEEP, _OWN = (16, 32, 64, 128), (8, 16, 32), (4, 8)
 
 
@@ -283,12 +284,21 @@ __syncthreads();
             raise NotLegal("how many outputs there are is not said by sizes alone")
         return parse_expression(f"cdiv({found}, {by})")
 
+    def _shared(self) -> str:
+        """The bytes of all tiles."""
+        parts = []
+        for side, whole in ((ROW, self.bm), (COLUMN, self.bn)):
+            size = 2 * sum(o.size for o in self.parts.operands if o.side == side)
+            parts += [f"{size} * {self.bk} * ({whole} + 4)"] if size else []
+        return " + ".join(parts)
+
     def _tunes(self) -> list[TuneDirective]:
         tile, threads = self.tile, self.threads
         fits = (
             f"{threads} >= 32 && {threads} <= 1024"
             f" && {self.bm} * {self.bk} % ({threads}) == 0"
             f" && {self.bn} * {self.bk} % ({threads}) == 0"
+            f" && {self._shared()} <= {_SHARED}"
         )
         return [
             TuneDirective(self.bm, _TILES, tile.rows),
