@@ -9,8 +9,8 @@ Programs are drawn from one seed after the other (``tests/rewriting``) until the
 runs beside its input on the emulated device: in two orders of the blocks, at the sizes that the
 rules were told and at others, with bounds and hazards looked at. The record,
 ``benchmarks/results/rewriting-sound.json``, has what is done kept beside it until it is complete:
-the same command goes on with the rest after a stop. ``--smallest`` prints a small kernel of the kind of a recorded failure that
-its rule gets wrong as well.
+the same command goes on with the rest after a stop. ``--smallest`` prints a small kernel of the
+kind of a recorded failure that its rule gets wrong as well.
 """
 
 from __future__ import annotations
