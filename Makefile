@@ -22,9 +22,9 @@ demo: $(STAMP)
 # What tests and the stored notebooks do is no experience of the user's.
 test sample stored soak notebooks: export OPTIML_EXPERIENCE := 0
 
-# The notebooks run one cell after the other, so the tests run beside them.
-test: $(STAMP) check
-	@"$(MAKE)" --no-print-directory -j2 sample stored
+# The checks and the notebooks keep one core busy, so the tests run beside them.
+test: $(STAMP)
+	@"$(MAKE)" --no-print-directory -j3 check sample stored
 
 sample: $(STAMP)
 	"$(BIN)/python" -m pytest -n auto --dist worksteal -m "not slow"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from optiml_magic.cli import main
+from tests.present import sampled
 
 TASK = """\
 import numpy as np
@@ -147,6 +148,7 @@ def test_run_prints_the_outputs_and_doctor_the_machine(folder: Path) -> None:
     assert "end to end" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_pasted_program_with_a_main_works(folder: Path) -> None:
     (folder / "task.py").write_text(
         TASK.replace(
@@ -186,7 +188,9 @@ def test_annotate_prints_the_lines_and_writes_page_and_json(folder: Path) -> Non
     }
 
 
-@pytest.mark.parametrize("words", [("annotate", "task.py"), ("run", "task.py"), ("--help",)])
+@pytest.mark.parametrize(
+    "words", sampled([("annotate", "task.py"), ("run", "task.py"), ("--help",)], 3)
+)
 def test_a_reader_that_has_enough_ends_it_quietly(folder: Path, words: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "optiml_magic.cli", *words]
     pipe = subprocess.PIPE

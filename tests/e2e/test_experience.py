@@ -45,6 +45,7 @@ def test_a_run_adds_to_the_experience_and_the_next_one_begins_with_it(home: Path
     assert before != after
 
 
+@pytest.mark.slow
 def test_on_request_a_run_neither_learns_nor_teaches(tmp_path: Path, home: Path) -> None:
     task = tmp_path / "task.py"
     task.write_text(TASK)
@@ -55,6 +56,7 @@ def test_on_request_a_run_neither_learns_nor_teaches(tmp_path: Path, home: Path)
     assert (home / "experience.sqlite").exists()
 
 
+@pytest.mark.slow
 def test_resuming_a_run_counts_nothing_twice(tmp_path: Path, home: Path) -> None:
     task = known_task("transpose_naive", rows=96, cols=64)
     settings = resolve({"device": "emulated", "llm": "none", "budget": 2})

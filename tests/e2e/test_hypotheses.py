@@ -98,6 +98,7 @@ def test_what_an_edit_promises_is_counted_of_it_and_of_later_ones(
     assert asked == [(), (fp64,), (fp64,), (fp64,)]
 
 
+@pytest.mark.slow
 def test_a_duplicate_is_held_to_its_own_promise(tmp_path: Path) -> None:
     """Machine code of another candidate, in the same batch: its figures, but another parent's."""
     task = known_task("saxpy", n=4096)

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from jupyter_client.manager import KernelManager
 
-from tests.present import examples
+from tests.present import SOAK, examples
 from tests.processes import children, eventually, gone, runs
 
 TASK = """\
@@ -49,10 +49,12 @@ def outcome(path: Path) -> dict[str, object]:
 
 
 @pytest.fixture
-def home(own_caches: Path) -> Path:
-    """Its caches are its own: a search may also be killed while it compiles."""
-    own_caches.mkdir()
-    return own_caches
+def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """For make soak its caches are its own: a search may also be killed while it compiles."""
+    if SOAK:
+        monkeypatch.delenv("OPTIML_CACHE")
+    home.mkdir()
+    return home
 
 
 @pytest.fixture(scope="module")

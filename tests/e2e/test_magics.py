@@ -17,6 +17,7 @@ from IPython.utils.capture import capture_output
 
 from optiml_magic.errors import MachineError, OptimlError, UsageError
 from optiml_magic.result import Result
+from tests.present import sampled
 
 TRANSPOSE = """\
 __global__ void transpose(const float* a, float* out, int rows, int cols) {
@@ -71,6 +72,7 @@ def test_optimize_binds_a_callable_result_to_the_kernels_name_and_to_underscore(
         assert part in bundle["text/html"]
 
 
+@pytest.mark.slow
 def test_running_a_cell_again_after_calling_its_result_changes_nothing(
     shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +104,7 @@ def test_a_wrong_kernel_is_a_verdict_of_check_and_an_error_of_optimize(
         cell(shell, "optimize --ref transpose_ref", wrong)
 
 
+@pytest.mark.slow
 def test_without_a_reference_the_kernel_is_its_own_oracle(shell: InteractiveShell) -> None:
     result = cell(shell, "optimize --out out:f4[cols,rows] --budget 4", TRANSPOSE)
     assert "the input kernel itself" in repr(result)
@@ -134,7 +137,7 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("name", sampled(BAD, 3))
 def test_bad_input_is_a_short_error_that_names_the_line_and_the_fix(
     shell: InteractiveShell, name: str
 ) -> None:
@@ -170,6 +173,7 @@ def test_line_magics_print(shell: InteractiveShell, line: str) -> None:
     assert captured.stdout.strip()
 
 
+@pytest.mark.slow
 def test_best_prints_the_last_program(shell: InteractiveShell) -> None:
     with pytest.raises(UsageError, match="nothing was optimised yet"):
         shell.run_line_magic("optiml", "best")
@@ -252,6 +256,7 @@ def test_a_mark_at_the_start_of_a_pasted_file_does_no_harm(shell: InteractiveShe
     assert cell(shell, "check --ref transpose_ref", "\ufeff" + TRANSPOSE).passed
 
 
+@pytest.mark.slow
 def test_a_result_shows_itself_again_in_any_later_cell(shell: InteractiveShell) -> None:
     result = cell(shell, "optimize --ref transpose_ref --budget 3", TRANSPOSE)
     for line in ("transpose", "_"):

@@ -100,6 +100,7 @@ def evaluator(timed: Timed) -> Iterator[Evaluator]:
         yield Evaluator(problem, tools)
 
 
+@pytest.mark.slow
 def test_the_next_problem_of_a_session_has_a_baseline_of_its_own() -> None:
     """The first one's would run with the buffers of the second."""
     timed = Timed()

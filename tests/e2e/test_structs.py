@@ -11,6 +11,7 @@ from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import evaluate_once, optimize, run_once
 from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
+from tests.present import sampled
 
 MOVE = """\
 struct Particle { char alive; float x; double v; int id[2]; };
@@ -63,12 +64,15 @@ def test_structs_by_value_and_in_arrays() -> None:
 
 @pytest.mark.parametrize(
     ("change", "wanted"),
-    [
-        (("q.v *= s.drag;", ""), "wanted (1, "),
-        (("q.id[0] + 1", "q.id[0]"), "wanted (1, "),
-        (("out[i] = q;", "out[i].x = q.x;"), "of 200 elements of `out` are wrong"),
-        (("q.x += s.dt", "q.x += 1.001f * s.dt"), "elements of `out` are wrong"),
-    ],
+    sampled(
+        [
+            (("q.v *= s.drag;", ""), "wanted (1, "),
+            (("q.id[0] + 1", "q.id[0]"), "wanted (1, "),
+            (("out[i] = q;", "out[i].x = q.x;"), "of 200 elements of `out` are wrong"),
+            (("q.x += s.dt", "q.x += 1.001f * s.dt"), "elements of `out` are wrong"),
+        ],
+        3,
+    ),
 )
 def test_one_wrong_field_makes_an_element_wrong(change: tuple[str, str], wanted: str) -> None:
     verdict = evaluate_once(
@@ -78,6 +82,7 @@ def test_one_wrong_field_makes_an_element_wrong(change: tuple[str, str], wanted:
     assert wanted in verdict.summary
 
 
+@pytest.mark.slow
 def test_without_a_reference_the_kernel_is_the_oracle_of_its_structs() -> None:
     alone = Task(MOVE, inputs={**task().inputs, "out": particles()})
     settings = resolve({"device": "emulated"})
@@ -87,6 +92,7 @@ def test_without_a_reference_the_kernel_is_the_oracle_of_its_structs() -> None:
     assert found.outcome is Outcome.WRONG
 
 
+@pytest.mark.slow
 def test_a_result_on_structs_can_be_called() -> None:
     result = optimize(task(), resolve({"device": "emulated", "budget": 2}))
     p, s = particles(), np.array([(0.25, 0.5)], STEP)[0]
@@ -105,12 +111,15 @@ SHORT = np.dtype([("alive", "i1"), ("x", "i4"), *FIELDS[2:]], align=True)
 
 @pytest.mark.parametrize(
     ("dtype", "message"),
-    [
-        (np.dtype(FIELDS), "24 bytes for the compiler, and 21 in the array"),
-        (REORDERED, "`x` begins at byte 4 for the compiler, and at 0 in the array"),
-        (RENAMED, 'has no member "live"'),
-        (SHORT, "`x` is a floating point number in the code"),
-    ],
+    sampled(
+        [
+            (np.dtype(FIELDS), "24 bytes for the compiler, and 21 in the array"),
+            (REORDERED, "`x` begins at byte 4 for the compiler, and at 0 in the array"),
+            (RENAMED, 'has no member "live"'),
+            (SHORT, "`x` is a floating point number in the code"),
+        ],
+        2,
+    ),
 )
 def test_a_layout_that_differs_is_an_error_and_never_garbage(dtype: np.dtype, message: str) -> None:
     given = particles(PARTICLE)

@@ -18,8 +18,8 @@ from optiml_magic.testing.hostile import HOSTILE, SETTINGS, healthy, task
 from tests.present import examples
 from tests.processes import children, descriptors, eventually, resident, shared_files
 
-COUNT = examples(20, 500)
-WARM = examples(8, 60)
+COUNT = examples(12, 500)
+WARM = examples(6, 60)
 GROWTH = 64 << 20  # bytes of resident memory over all of them, caches and fragments included
 CRASH = "a crash of the host"
 
@@ -52,6 +52,7 @@ def test_nothing_leaks() -> None:
     assert not {name for name in shared_files() - files if "optiml" in name}
 
 
+@pytest.mark.slow
 def test_a_host_that_has_loaded_too_much_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each candidate has a variable of 256 KB, which a card would keep with its module."""
     monkeypatch.setattr(hosted, "_LOADED_BYTES", 1 << 20)

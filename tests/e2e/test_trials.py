@@ -23,6 +23,7 @@ from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
 from optiml_magic.testing.cheats import cheat
 from optiml_magic.testing.cheats.tasks import task as cheats_task
+from tests.present import sampled
 
 HEAD = "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
 DOUBLE = HEAD + (
@@ -58,6 +59,7 @@ def evaluations(of: Task, *programs: str, thorough: bool = False) -> list[Evalua
         return [evaluation for one in candidates for evaluation in evaluator([one])]
 
 
+@pytest.mark.slow
 def test_sizes_at_which_the_input_kernel_is_wrong_are_not_asked_of_a_candidate() -> None:
     checked = evaluate_once(task(UNGUARDED), settings(), program=UNGUARDED.replace("64", "32"))
     assert checked.evaluation.verdict.passed
@@ -76,6 +78,7 @@ def test_an_input_kernel_that_never_ends_at_a_size_is_asked_no_further() -> None
     assert "other sizes: the input kernel is right at none of them" in checked.notes
 
 
+@pytest.mark.slow
 def test_a_program_may_say_itself_what_it_is_for() -> None:
     text = "#pragma optiml require n % 4 == 0\n" + DOUBLE.replace("64", "128")
     found = verdict(task(), text)
@@ -94,6 +97,7 @@ def test_without_a_reference_the_input_kernel_answers_at_other_sizes_too() -> No
     assert verdict(of, DOUBLE.replace("64", "128")).passed
 
 
+@pytest.mark.slow
 def test_what_costs_as_much_as_a_verification_is_for_those_that_would_win() -> None:
     pair = cheat("rounds_what_averages_out")
     slow = pair.text.replace("out[row] = sum", "for (int t = 0; t < 999; ++t) sum = fmaf(sum, __int_as_float(0x3f800000), t * 0.0f);\n    out[row] = sum")  # fmt: skip
@@ -131,6 +135,7 @@ GOES_AROUND = """if (!(v < 3.0f)) {
     out[i] = v;"""
 
 
+@pytest.mark.slow
 def test_the_same_code_of_a_return_and_of_a_way_around_a_barrier_is_no_duplicate() -> None:
     texts = AROUND.replace("REST", LEAVES), AROUND.replace("REST", GOES_AROUND)
     builds = [NvrtcCompiler().compile(t, ("k",), chip("h200"), CompileOptions()) for t in texts]
@@ -157,6 +162,7 @@ def test_a_sum_in_any_order_is_right_and_called_not_reproducible() -> None:
     assert verdict(task(), DOUBLE.replace("64", "128")).notes == ()
 
 
+@pytest.mark.slow
 def test_declared_bytes_that_the_input_kernel_itself_does_not_move_bind_nobody() -> None:
     checked = evaluate_once(task(bytes=10**9), settings(), program=DOUBLE.replace("64", "128"))
     assert checked.evaluation.verdict.passed
@@ -207,7 +213,7 @@ def judged(of: Task, wrong: str, honest: str) -> Verdict:
     return found
 
 
-@pytest.mark.parametrize("rest", [0, 2])
+@pytest.mark.parametrize("rest", sampled([0, 2], 2))
 def test_a_tail_that_whole_vectors_leave_out(rest: int) -> None:
     wrong = PART.replace("REST", str(rest))
     honest = wrong.replace("n / 8 * 8", "n")
@@ -217,24 +223,27 @@ def test_a_tail_that_whole_vectors_leave_out(rest: int) -> None:
 
 @pytest.mark.parametrize(
     ("reference", "types", "right", "honest", "wrong", "shown"),
-    [
-        (
-            lambda x: np.abs(x),
-            ("int", "int"),
-            "v < 0 ? -v : v",
-            "abs(v)",
-            "v",
-            "integers of both signs",
-        ),
-        (
-            lambda x: x.astype(np.int64) ** 2,
-            ("int", "long long"),
-            "(long long)v * v",
-            "(long long)(-v) * (-v)",
-            "v * v",
-            "large integers",
-        ),
-    ],
+    sampled(
+        [
+            (
+                lambda x: np.abs(x),
+                ("int", "int"),
+                "v < 0 ? -v : v",
+                "abs(v)",
+                "v",
+                "integers of both signs",
+            ),
+            (
+                lambda x: x.astype(np.int64) ** 2,
+                ("int", "long long"),
+                "(long long)v * v",
+                "(long long)(-v) * (-v)",
+                "v * v",
+                "large integers",
+            ),
+        ],
+        2,
+    ),
 )
 def test_integers_that_the_given_ones_never_are(
     reference: Any, types: tuple[str, str], right: str, honest: str, wrong: str, shown: str
@@ -263,6 +272,7 @@ BYTES = (
 )
 
 
+@pytest.mark.slow
 def test_a_count_in_too_few_bits() -> None:
     def bins(rng: np.random.Generator, n: int) -> dict[str, Any]:
         return {"x": rng.integers(0, 64, n).astype(np.int32), "n": n}
@@ -276,12 +286,12 @@ def test_a_count_in_too_few_bits() -> None:
 
 @pytest.mark.parametrize(
     ("reference", "right", "honest", "wrong"),
-    [
+    sampled([
         (lambda x: np.sign(x), "(v > 0.f) - (v < 0.f)", "v > 0.f ? 1.f : v < 0.f ? -1.f : 0.f",
          "v < 0.f ? -1.f : 1.f"),
         (lambda x: np.where(x == 0, 0, 1 / np.where(x == 0, 1, x)), "v == 0.f ? 0.f : 1.f / v",
          "v != 0.f ? 1.f / v : 0.f", "1.f / v"),
-    ],
+    ], 2),
 )  # fmt: skip
 def test_zeros(reference: Any, right: str, honest: str, wrong: str) -> None:
     types = ("float", "float")
@@ -301,6 +311,7 @@ LAST = (
 )
 
 
+@pytest.mark.slow
 def test_ties() -> None:
     def rows(rng: np.random.Generator, rows: int, cols: int) -> dict[str, Any]:
         return {"x": rng.standard_normal((rows, cols)).astype("f4"), "rows": rows, "cols": cols}
@@ -319,6 +330,7 @@ SHIFTED = (
 )
 
 
+@pytest.mark.slow
 def test_a_small_scalar_that_is_written_into_the_kernel() -> None:
     def inputs(rng: np.random.Generator, n: int) -> dict[str, Any]:
         return {**normal(rng, n), "eps": np.float32(1e-5)}

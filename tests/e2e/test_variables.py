@@ -12,6 +12,7 @@ from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import evaluate_once, kernel, prepared, run_once
 from optiml_magic.settings import Settings, resolve
+from tests.present import sampled
 
 CONVOLVE = """\
 #define R 2
@@ -63,6 +64,7 @@ def task(**inputs: object) -> Task:
     return Task(CONVOLVE, convolved, {"x": X, "n": 1000, "coef": COEF, "bias": 3, **inputs})
 
 
+@pytest.mark.slow
 def test_constants_bind_by_name_and_initialised_ones_keep_their_value(settings: Settings) -> None:
     checked = evaluate_once(task(), settings)
     assert checked.evaluation.verdict.passed, checked.evaluation.verdict
@@ -166,7 +168,7 @@ def moved(x: np.ndarray, affine: np.ndarray, one: np.void) -> np.ndarray:
     return x * affine["scale"][at] + affine["shift"][at] + one["shift"]
 
 
-@pytest.mark.parametrize("as_array", [True, False])
+@pytest.mark.parametrize("as_array", sampled([True, False], 2))
 def test_a_constant_may_be_a_struct(as_array: bool, settings: Settings) -> None:
     affine = np.array([(2, 0.5), (3, -1)], np.dtype(PACKED, align=True))
     one = affine[:1] if as_array else affine[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from optiml_magic.commands.views import CheckView
 from optiml_magic.evaluation import Evaluator
@@ -67,6 +68,7 @@ def test_where_all_that_is_wrong_is_nan_no_error_is_told() -> None:
         assert "relative error" not in page
 
 
+@pytest.mark.slow
 def test_where_some_of_it_is_nan_the_errors_are_of_the_others() -> None:
     spoilt = RIGHT.replace("2 * x[i];", "i % 4 ? 2 * x[i] : i % 8 ? NAN : 3 * x[i];")
     view = CheckView(evaluate_once(task(), resolve(), program=spoilt, hazards=True))
@@ -76,12 +78,14 @@ def test_where_some_of_it_is_nan_the_errors_are_of_the_others() -> None:
         assert "240 of 320 right, relative error of the finite ones 0.19 " in page
 
 
+@pytest.mark.slow
 def test_of_two_writers_it_is_the_last() -> None:
     wrong = RIGHT.replace("}\n", "    if (i == 300) atomicExch(&out[9], 5.0f);\n}\n")
     found = check(wrong)
     assert (found.first_index, found.writer) == ((9,), Writer((4, 0, 0), (44, 0, 0), 5))
 
 
+@pytest.mark.slow
 def test_of_two_launches_it_is_the_one_that_wrote_last() -> None:
     spoil = "__global__ void spoil(float* out) { if (threadIdx.x > 5) out[threadIdx.x] = 0; }\n"
     wrong = RIGHT + spoil + "#pragma optiml launch spoil grid(1) block(32)\n"
@@ -112,6 +116,7 @@ def test_nobody_is_named_where_nobody_wrote() -> None:
     assert (found.first_index, found.unwritten, found.writer) == ((70,), 1, None)
 
 
+@pytest.mark.slow
 def test_a_search_does_not_ask() -> None:
     with session(resolve(), extent="winners") as members:
         evaluator = Evaluator(prepare(task(), seeds=1), members.tools)

@@ -30,7 +30,6 @@ SAMPLE = (
     "images/heat_2d",
     "learning/matmul_dp4a",
     "modern/tuned_transpose",
-    "sequences/edit_distance",
 )
 
 

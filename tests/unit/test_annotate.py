@@ -20,6 +20,7 @@ from optiml_magic.reports import annotation_html, annotation_text
 from optiml_magic.reports.annotation import AnnotatedLine, Annotation
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.testing.kernels import known_task
+from tests.present import sampled
 from tests.unit.test_reports import EVIL, _Reader
 
 needs_nvdisasm = pytest.mark.skipif(sass.nvdisasm() is None, reason="nvdisasm is not installed")
@@ -119,6 +120,7 @@ __global__ void column(const float* x, float* out, int n) {
     assert facts(found)["check"] == "none: there is no reference to compare with"
 
 
+@pytest.mark.slow
 def test_a_wrong_kernel_is_counted_and_called_wrong() -> None:
     found = annotate(scaled(SCALE.replace("3.0f", "2.0f")), settings())
     assert facts(found)["check"].startswith("wrong: 999 of 1000 elements of `out` are wrong")
@@ -138,12 +140,15 @@ def test_a_kernel_that_faults_is_shown_without_counts() -> None:
 
 @pytest.mark.parametrize(
     ("task", "why"),
-    [
-        (Task(SCALE), "`x`"),
-        (Task(SCALE + SCALE.replace("scale", "again")), "there are 2 kernels"),
-        (scaled("#pragma optiml require n > 5000\n" + SCALE), "does not hold for these sizes"),
-        (scaled(outputs={"out": "f4[n"}, reference=None), "out"),
-    ],
+    sampled(
+        [
+            (Task(SCALE), "`x`"),
+            (Task(SCALE + SCALE.replace("scale", "again")), "there are 2 kernels"),
+            (scaled("#pragma optiml require n > 5000\n" + SCALE), "does not hold for these sizes"),
+            (scaled(outputs={"out": "f4[n"}, reference=None), "out"),
+        ],
+        4,
+    ),
     ids=["no inputs", "no launch", "sizes", "outputs"],
 )
 def test_what_cannot_run_is_compiled_and_the_reason_said(task: Task, why: str) -> None:
@@ -157,6 +162,7 @@ def test_what_cannot_run_is_compiled_and_the_reason_said(task: Task, why: str) -
     assert "line  PTX  SASS  source" in shown
 
 
+@pytest.mark.slow
 def test_a_template_without_a_launch_says_that_it_has_no_code() -> None:
     template = "template <int N> " + SCALE.replace("scale", "times").replace("3.0f", "N")
     found = annotate(Task(SCALE + template), settings())
@@ -167,6 +173,7 @@ def test_a_template_without_a_launch_says_that_it_has_no_code() -> None:
     assert "_Z5timesILi4EEvPKfPfi" in found.kernels
 
 
+@pytest.mark.slow
 def test_two_copies_of_a_template_are_told_apart() -> None:
     template = "template <int N> " + SCALE.replace("3.0f", "N")
     launches = "".join(
@@ -225,6 +232,7 @@ def test_without_nvdisasm_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_nvdisasm
+@pytest.mark.slow
 def test_machine_code_is_remembered_and_a_broken_entry_is_not_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_caches: Path
 ) -> None:
@@ -241,6 +249,7 @@ def test_machine_code_is_remembered_and_a_broken_entry_is_not_believed(
     assert {"LDG.E", "STG.E", "EXIT"} <= {i.opcode for i in first["_Z5scalePKfPfi"]}
 
 
+@pytest.mark.slow
 def test_an_annotation_ends_with_its_text() -> None:
     """Assembly can name any line."""
     far = SCALE.replace("    if", '    asm volatile(".loc 1 999999999 0");\n    if')

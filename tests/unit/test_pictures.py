@@ -167,6 +167,7 @@ def test_what_cannot_be_drawn_is_said(found: Summary, reason: str) -> None:
     assert ("no roofline: " in html.fragment(found)) == timed
 
 
+@pytest.mark.slow
 def test_the_user_own_settings_are_neither_used_nor_changed() -> None:
     before = pictures(run(40, 10))
     with mpl.rc_context({"axes.facecolor": "pink", "font.size": 30, "svg.fonttype": "path"}):
@@ -191,6 +192,7 @@ def test_another_process_draws_the_same_bytes_and_needs_no_pyplot() -> None:
     assert done.stdout == "".join(drawn)
 
 
+@pytest.mark.slow
 def test_a_long_search_stays_small() -> None:
     durations = [1000 / (n + 1) if n % 3 else None for n in range(1, 400)]
     for found in pictures(run(1000, *durations)):

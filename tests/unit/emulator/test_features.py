@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from tests.present import sampled
+
 from .conftest import launch, module_of, ptx_of
 
 SOURCE = r"""
@@ -288,7 +290,8 @@ def test_a_warp_may_wait_for_another(run):
 
 
 @pytest.mark.parametrize(
-    "options", [("--gpu-architecture=sm_75",), ("--gpu-architecture=sm_90", "--use_fast_math")]
+    "options",
+    sampled([("--gpu-architecture=sm_75",), ("--gpu-architecture=sm_90", "--use_fast_math")], 2),
 )
 def test_other_ways_to_compile(options):
     source = SOURCE.replace("+ __reduce_max_sync(~0u, i * 7 % 32)", "+ 31")

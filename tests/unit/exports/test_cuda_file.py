@@ -48,7 +48,7 @@ def nbytes(name: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
     return {b.name: math.prod(shapes[b.name]) * np.dtype(b.dtype).itemsize for b in buffers}
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", sampled(ALL, 3))
 @settings(
     max_examples=examples(4, 300), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -105,7 +105,7 @@ def test_the_grid_follows_the_multiprocessors(launchers) -> None:  # type: ignor
     assert run.of("malloc")[0][1] == str(14 * 4)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", sampled(ALL, 4))
 def test_nvrtc_takes_the_device_part_of_the_file(name: str) -> None:
     names = tuple(build(name).names)
     found = NvrtcCompiler().compile(rendered(name), names, H200, CompileOptions())
@@ -116,7 +116,7 @@ def test_nvrtc_takes_the_device_part_of_the_file(name: str) -> None:
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on this machine")
 @pytest.mark.parametrize(
     "name",
-    sampled(["rounds", "softmax", "two passes", "headers", "started", "tables", "dispatched"], 3),
+    sampled(["rounds", "softmax", "two passes", "headers", "started", "tables", "dispatched"], 4),
 )
 def test_nvcc_takes_the_file_without_a_warning(name: str, tmp_path: Path) -> None:
     (tmp_path / "k.cu").write_text(rendered(name))

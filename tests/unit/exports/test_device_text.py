@@ -96,7 +96,7 @@ def test_no_path_of_this_machine_travels(tmp_path: Path) -> None:
     assert "Checked with nvcc -Xptxas -O1, not so here." in CupyModuleExport().render(plain)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", sampled(ALL, 4))
 def test_an_exported_file_is_the_same_program(name: str) -> None:
     """Its launches, read back, are those of the program, and so is its code."""
     known = exportable(name)
@@ -121,7 +121,7 @@ def test_an_exported_file_is_the_same_program(name: str) -> None:
     assert isinstance(found, Build), found
 
 
-@pytest.mark.parametrize("name", sampled(["two passes", "tables", "headers", "transpose_tiled"], 2))
+@pytest.mark.parametrize("name", sampled(["two passes", "tables", "headers", "transpose_tiled"], 4))
 def test_an_exported_file_passes_its_check_again(name: str, tmp_path: Path) -> None:
     path = tmp_path / "exported.cu"
     path.write_text(CudaFileExport().render(exportable(name)))

@@ -17,6 +17,7 @@ from optiml_magic.profilers import lines, opcodes
 from optiml_magic.profilers.report import Instruction
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
+from tests.present import sampled
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "ncu"
 NAMES = [path.stem for path in sorted(GOLDEN.glob("*.json"))]
@@ -50,7 +51,7 @@ def accesses(counters: KernelCounters) -> dict[tuple[int, str, str], list[int]]:
 
 
 @needs_nvdisasm
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled(NAMES, 3))
 def test_every_access_counts_what_the_emulated_device_does(name: str) -> None:
     settings = resolve({"device": "emulated:h200", "verify_seeds": 1})
     measured = evaluate_once(known_task(name), settings).evaluation.measurement

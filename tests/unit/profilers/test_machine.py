@@ -9,6 +9,7 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.optimize import evaluate_once
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
+from tests.present import sampled
 
 SIZES = {
     "matmul_tiled": {"m": 64, "n": 64, "k": 64},
@@ -32,7 +33,7 @@ def weighted(found: Measurement, name: str) -> float | None:
 
 
 @needs_nvdisasm
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", sampled(SIZES, 4))
 def test_accesses_to_global_memory_stay_as_many(name: str) -> None:
     """ptxas neither merges nor drops them here, however often it unrolls."""
     found = measured(name)
@@ -64,6 +65,7 @@ def test_lines_add_up_to_the_whole() -> None:
 
 
 @pytest.mark.usefixtures("own_caches")
+@pytest.mark.slow
 def test_without_nvdisasm_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sass, "nvdisasm", lambda: None)
     found = measured("transpose_tiled")
