@@ -94,7 +94,8 @@ def collect(options: argparse.Namespace, kept_at: Path) -> list[Row]:
             if not rules or wave.start - options.seed > _MOST:
                 break
             work = partial(one, rules=rules)
-            seeds = [seed for seed in wave if seed not in done and _hopeful(seed, rules, rows)]
+            hopeful = _hopeful(rows, options)
+            seeds = [seed for seed in wave if seed not in done and hopeful(seed)]
             for row in _worked(work, seeds, options.processes):
                 rows.append(row)
                 kept.write(json.dumps(row) + "\n")
@@ -122,29 +123,46 @@ def _worked(work: Callable[[int], Row], seeds: list[int], processes: int) -> Ite
 def _wanted(rows: list[Row], options: argparse.Namespace) -> tuple[str, ...]:
     """The rules that are still to be applied.
 
-    Those that lack some; all others as well up to the count, but for those that have their share.
+    Up to the count all but those that have their share of it; then those that lack some, and those
+    that use a primitive which lacks some.
     """
     applied = Counter(rule for row in rows for rule, *_ in row.get("applied", ()))
-    steps = Counter(step for row in rows for *_, own in row.get("applied", ()) for step in own)
-    behind: dict[str, Counter[str]] = {name: Counter() for name in NAMES}
-    for rule, *_, own in (a for row in rows for a in row.get("applied", ())):
-        behind[rule].update(own)
-    lacking = [step for step in PRIMITIVES if steps[step] < options.least]
-    found = []
-    for rule in options.rules:
+    if sum(applied.values()) < options.count:
         most = max(options.least, options.count // _SHARE)
-        below = applied[rule] < (most if sum(applied.values()) < options.count else options.least)
-        if below or any(behind[rule][step] for step in lacking):
-            found.append(rule)
-    return tuple(found)
+        return tuple(rule for rule in options.rules if applied[rule] < most)
+    lacking = _lacking(rows, options)
+    found = (a for row in rows for a in row.get("applied", ()))
+    users = {rule for rule, _, _, steps in found if lacking & set(steps)}
+    return tuple(rule for rule in options.rules if rule in lacking | users)
 
 
-def _hopeful(seed: int, rules: tuple[str, ...], rows: list[Row]) -> bool:
-    """Whether programs of this kind are few yet, or one of the rules was applied to such a one."""
-    family = made(Random(seed)).family
-    same = [row for row in rows if row.get("family") == family]
-    applied = (rule for row in same for rule, *_ in row["applied"])
-    return len(same) < _FEW or any(rule in rules for rule in applied)
+def _lacking(rows: list[Row], options: argparse.Namespace) -> set[str]:
+    """The rules and the primitives that were applied too few times."""
+    found = [a for row in rows for a in row.get("applied", ())]
+    times = Counter(name for rule, _, _, steps in found for name in (rule, *steps))
+    return {name for name in (*options.rules, *PRIMITIVES) if times[name] < options.least}
+
+
+def _hopeful(rows: list[Row], options: argparse.Namespace) -> Callable[[int], bool]:
+    """Whether the program of a seed may be of use; it is where programs of its kind are few yet.
+
+    Up to the count it may where a wanted rule was applied to its kind, and then only where
+    something was that lacks.
+    """
+    enough = _applications(rows) >= options.count
+    names = _lacking(rows, options) if enough else set(_wanted(rows, options))
+    programs, useful = Counter[str](), set[str]()
+    for row in rows:
+        if "family" in row:
+            programs[row["family"]] += 1
+            if any(names & {rule, *steps} for rule, _, _, steps in row["applied"]):
+                useful.add(row["family"])
+
+    def hopeful(seed: int) -> bool:
+        family = made(Random(seed)).family
+        return family in useful or programs[family] < _FEW
+
+    return hopeful
 
 
 def _waves(seed: int, size: int) -> Iterator[range]:

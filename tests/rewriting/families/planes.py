@@ -177,4 +177,4 @@ def stencil(rng: Random) -> Made:
     return Made("stencil_2d", text, arrays, *sizes_of(rng, ["rows", "cols"], (1, 2, 3, 5, 8, 13, 17, 31)))  # fmt: skip
 
 
-FAMILY = (columns, product, product, product, vector, moved, moved, stencil)
+FAMILY = (columns, product, product, product, vector, vector, moved, moved, stencil)
