@@ -124,14 +124,16 @@ def _wanted(rows: list[Row], options: argparse.Namespace) -> tuple[str, ...]:
     """The rules that are still to be applied.
 
     Up to the count all but those that have their share of it; then those that lack some, and those
-    that use a primitive which lacks some.
+    that use a primitive which lacks some: all, where none was seen to use it.
     """
     applied = Counter(rule for row in rows for rule, *_ in row.get("applied", ()))
     if sum(applied.values()) < options.count:
         most = max(options.least, options.count // _SHARE)
         return tuple(rule for rule in options.rules if applied[rule] < most)
     lacking = _lacking(rows, options)
-    found = (a for row in rows for a in row.get("applied", ()))
+    found = [a for row in rows for a in row.get("applied", ())]
+    if lacking - set(NAMES) - {step for *_, steps in found for step in steps}:
+        return tuple(options.rules)
     users = {rule for rule, _, _, steps in found if lacking & set(steps)}
     return tuple(rule for rule in options.rules if rule in lacking | users)
 
