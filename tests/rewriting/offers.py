@@ -46,18 +46,27 @@ class Refused:
 
 
 def offers(
-    text: str, facts: Callable[[], Facts], rng: Random, *, each: int, rules: Collection[str] = NAMES
+    text: str,
+    root: str,
+    facts: Callable[[], Facts],
+    rng: Random,
+    *,
+    each: int,
+    rules: Collection[str] = NAMES,
 ) -> Iterator[Offer | Refused]:
-    """At most ``each`` of the programs that a rule makes of this one, in the order of the rules.
+    """At most ``each`` of what every rule makes of a program that comes of ``root``, rule by rule.
 
     Half of them with other values of their tuned names than the rule says, small ones more often:
     the right ones are as right, and sooner compiled. ``facts`` finds those of the program at the
     sizes that the rules are told; it compiles.
     """
-    step = Step(
-        Candidate(0, None, Proposal(text, "", "")), Evaluation(0, "", Verdict(Outcome.PASSED, ""))
+    step, first = (
+        Step(
+            Candidate(0, None, Proposal(t, "", "")), Evaluation(0, "", Verdict(Outcome.PASSED, ""))
+        )
+        for t in (text, root)
     )
-    view = View(step, step, find_facts=facts)
+    view = View(step, first, find_facts=facts)
     program = parse_program(text)
     for rule in REWRITES:
         if rule.name not in rules:

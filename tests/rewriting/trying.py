@@ -268,7 +268,7 @@ def tried(made: Made, rng: Random, *, each: int = 2, rules: Collection[str] = NA
 def _chosen(
     stand: Stand, text: str, rng: Random, each: int, rules: Collection[str]
 ) -> tuple[list[Offer], list[Refused]]:
-    found = list(offers(text, lambda: stand.facts(text), rng, each=each, rules=rules))
+    found = list(offers(text, stand.text, lambda: stand.facts(text), rng, each=each, rules=rules))
     return (
         [one for one in found if isinstance(one, Offer)],
         [one for one in found if isinstance(one, Refused)],

@@ -17,6 +17,7 @@ from optiml_magic.kernels.extents import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.limits import at_least, with_limits
 from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction, Operand
 from optiml_magic.kernels.primitives.places import Place, placed
 from optiml_magic.kernels.spelling import Speller
@@ -78,7 +79,9 @@ class _Blocking:
 
     def kernel(self) -> Kernel:
         body = Block(None, 0, (lines(self._opening()), lines(self._main()), self._outputs()))
-        return self.old.rewritten(body, launch=self._launch(), directives=self._tunes())
+        launch = self._launch()
+        directives = with_limits(self.old, launch, self._tunes)
+        return self.old.rewritten(body, launch=launch, directives=directives)
 
     # -- parts
 
@@ -292,7 +295,8 @@ __syncthreads();
             parts += [f"{size} * {self.bk} * ({whole} + 4)"] if size else []
         return " + ".join(parts)
 
-    def _tunes(self) -> list[TuneDirective]:
+    def _tunes(self, least: int) -> list[TuneDirective]:
+        """Tiles of at least so many rows, where that leaves the one that comes with it."""
         tile, threads = self.tile, self.threads
         fits = (
             f"{threads} >= 32 && {threads} <= 1024"
@@ -301,7 +305,7 @@ __syncthreads();
             f" && {self._shared()} <= {_SHARED}"
         )
         return [
-            TuneDirective(self.bm, _TILES, tile.rows),
+            TuneDirective(self.bm, at_least(_TILES, min(least, 32)), tile.rows),
             TuneDirective(self.bn, _TILES, tile.columns),
             TuneDirective(self.bk, _DEEP, tile.deep),
             TuneDirective(self.tm, _OWN, tile.own_rows),

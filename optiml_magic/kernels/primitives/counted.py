@@ -7,14 +7,14 @@ to is written as an element of its array.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from optiml_magic.kernels.changes import Change
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Expr, Index, Literal, Name, Step, every
 from optiml_magic.kernels.loops import test_of
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.reading import Access, Axis
@@ -42,6 +42,16 @@ def is_counted(axis: Axis, effects: Effects) -> bool:
         return False
     moving = {p.variable for p in every(loop.update) if isinstance(p, Name)}
     return moving <= {variable} and variable not in effects.changed(loop.body)
+
+
+def as_counted(
+    kernel: Kernel, at: int, ready: Callable[[Axis, Effects], bool] = is_counted
+) -> Kernel | Refused:
+    """The kernel with the loop of this number counted, where it is not ``ready`` as it is."""
+    axis = kernel.axes().get(loops_in(kernel.function.body)[at])
+    if axis is None:
+        return Refused("a loop is not read")
+    return kernel if ready(axis, Effects(kernel)) else counted(kernel, at)
 
 
 class _Counting:

@@ -32,16 +32,17 @@ class Effects:
         self._inside: dict[Statement, frozenset[Expr]] = {}
         self._own = frozenset(expressions(kernel.function.body))
 
-    def straightforward(self, *, lanes: bool = False) -> None:
+    def straightforward(self, *, lanes: bool = False, alone: bool = True) -> None:
         """Raise NotLegal where a kernel does what nothing may be moved across.
 
-        Its ``lanes`` may exchange values where warps stay as they are.
+        Its ``lanes`` may exchange values where warps stay as they are. Its threads need not work
+        ``alone`` where whoever asks looks at what they share.
         """
         reading = self.reading
-        for barrier in reading.barriers:
+        for barrier in reading.barriers if alone else ():
             raise NotLegal("its threads wait for each other", barrier.line)
         for access in reading.accesses:
-            if access.space == "shared":
+            if access.space == "shared" and alone:
                 raise NotLegal("its threads share memory", access.line)
             lost = not access.array or (access.index is None and access.offset is None)
             if lost and access.mode != "load":

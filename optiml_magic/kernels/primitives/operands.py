@@ -193,6 +193,12 @@ class Contraction:
         """The locals that hold the sums."""
         return {v.name: v for v in self.effects.changed(self.loop.body)}
 
+    @property
+    def from_zero(self) -> bool:
+        """Whether the sums begin with nothing, so that the order of their parts stays."""
+        starts = [r.start for r in self.reductions]
+        return all(s is not None and getattr(s, "value", None) == 0 for s in starts)
+
     def _operands(self) -> Iterator[Operand]:
         symbols = self.kernel.reading.symbols
         groups: dict[tuple[str, Polynomial], list[Access]] = {}
@@ -264,6 +270,18 @@ class Contraction:
         own = bound - Polynomial.symbol(operand.side) - _ONE
         limit = Compare(">=", own, frozenset())
         return [limit, *(c for c in found if c != limit)]
+
+
+def combining(kernel: Kernel, loop: Loop) -> bool:
+    """Whether a loop sums over loads of more than one place, some of a row and some of a column."""
+    axis = kernel.axes().get(loop)
+    sums = [r for r in kernel.reading.reductions if axis is not None and axis.name in r.axes]
+    if axis is None or not sums or not all(r.op == "+" for r in sums):
+        return False
+    inside = kernel.reading.symbols.inside
+    forms = {a.index for a in Effects(kernel).accesses(loop) if a.index is not None}
+    across = [f for f in forms if axis.name in f.symbols]
+    return len(across) > 1 and any("threadIdx.x" in inside(f) for f in across)
 
 
 def symbols_inside(contraction: Contraction, form: Polynomial) -> frozenset[str]:

@@ -134,6 +134,14 @@ def stage(kernel: Kernel, at: int, rounds: int) -> Kernel:
     return _Staging(kernel, axis, found, rounds).kernel(flag, flow)
 
 
+def block_rounds(kernel: Kernel) -> int:
+    """As many rounds as a block has threads: each brings one element."""
+    count = 1
+    for width in kernel.block:
+        count *= width or 1
+    return max((n for n in ROUNDS if n <= count), default=ROUNDS[0])
+
+
 def simple(axis: Axis, effects: Effects) -> bool:
     """Whether a loop counts its rounds from 0, in its head alone."""
     starts = axis.start is not None and axis.start.value == 0
