@@ -7,17 +7,19 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import FunctionType
 from typing import Any
 
 from optiml_magic.kernels import primitives
-from optiml_magic.kernels.primitives import combine, places
+from optiml_magic.kernels.primitives import combine, dispatched, places
 from optiml_magic.kernels.primitives.base import Kernel, primitive
 
 #: What makes text inside of other steps, and is no step by itself.
 _PARTS = (places.placed, combine.combined)
+#: What gives a made program another launch, behind its last step.
+_LAST = dispatched.dispatched
 _OURS = "optiml_magic."
 _STEP = primitive(lambda kernel: kernel).__code__  # of everything that is declared a primitive
 
@@ -29,7 +31,7 @@ def functions() -> dict[str, tuple[Callable[..., Any], ...]]:
     for info in pkgutil.iter_modules(primitives.__path__):
         module = import_module(f"{primitives.__name__}.{info.name}")
         own = [f for f in vars(module).values() if getattr(f, "__module__", "") == module.__name__]
-        steps = [f for f in own if getattr(f, "__code__", None) is _STEP or f in _PARTS]
+        steps = [f for f in own if getattr(f, "__code__", None) is _STEP or f in (*_PARTS, _LAST)]
         if steps:
             found[info.name] = tuple(steps)
     return found
@@ -104,6 +106,9 @@ def _wrapped(name: str, function: Callable[..., Any], notes: Notes) -> Callable[
         if isinstance(made, Kernel):
             step = _Step(args[0].program.text, made.program.text, (*inner, name))
             notes.steps.append(step)
+        elif function is _LAST and made.text != args[0].text and notes.steps:
+            last = notes.steps[-1]
+            notes.steps[-1] = replace(last, names=(*last.names, name))
         elif function in _PARTS:
             notes.parts.append(name)
         return made
