@@ -239,6 +239,17 @@ def in_turn(
     return kernel
 
 
+def where_legal(
+    step: Callable[Concatenate[Kernel, _P], Kernel | Refused],
+    kernel: Kernel,
+    *args: _P.args,
+    **kwargs: _P.kwargs,
+) -> Kernel:
+    """What a step makes of a kernel, or the kernel as it was where the step is refused."""
+    made = step(kernel, *args, **kwargs)
+    return made if isinstance(made, Kernel) else kernel
+
+
 def _same(program: Program, kernel: Kernel) -> LaunchDirective:
     return next(d for d in program.launches if str(d) == str(kernel.launch))
 
@@ -248,7 +259,8 @@ def _inserted(kernel: Kernel, text: str, helpers: Iterable[str]) -> str:
     added = "".join(f"{helper.strip()}\n\n" for helper in helpers if helper.strip() not in text)
     if not added:
         return text
-    start = kernel.unit.origin.origin(*kernel.function.span)[0]
+    function = kernel.function
+    start = kernel.unit.origin.origin(*(function.whole or function.span))[0]
     raw = text.encode()
     start = raw.rfind(b"\n", 0, start) + 1
     return raw[:start].decode() + added + raw[start:].decode()

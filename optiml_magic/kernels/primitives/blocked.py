@@ -216,7 +216,7 @@ __syncthreads();
         for operand in self.parts.operands:
             *_, now = self.names[operand]
             own = self.m if operand.side == ROW else self.n
-            swaps |= {access.node: text(f"{now}[{own}]") for access in operand.accesses}
+            swaps |= {access.own: text(f"{now}[{own}]") for access in operand.accesses}
         variables = self.parts.variables()
         for expr in self.parts.effects.inside(loop.body):
             if (

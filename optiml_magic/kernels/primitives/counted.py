@@ -7,7 +7,7 @@ to is written as an element of its array.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from optiml_magic.kernels.changes import Change
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -29,6 +29,19 @@ def counted(kernel: Kernel, at: int) -> Kernel:
     """The loop with this number, its rounds counted from 0."""
     loop = loops_in(kernel.function.body)[at]
     return _Counting(kernel, loop).kernel()
+
+
+@primitive
+def all_counted(kernel: Kernel, at: Sequence[int]) -> Kernel:
+    """The loops with these numbers, each as it is where it counts in its head already."""
+    for number in at:
+        loop = loops_in(kernel.function.body)[number]
+        axis = kernel.axes().get(loop)
+        if axis is None:
+            raise NotLegal("a loop is not read", loop.line)
+        if not is_counted(axis, Effects(kernel)):
+            kernel = _Counting(kernel, loop).kernel()
+    return kernel
 
 
 def is_counted(axis: Axis, effects: Effects) -> bool:
@@ -99,7 +112,7 @@ class _Counting:
         return all(
             isinstance(e, Literal) or not isinstance(e, Name) or e.variable not in changed  # type: ignore[operator]
             for e in every(value)
-        ) and not any(a.node in set(every(value)) for a in self.old.reading.accesses)
+        ) and not any(a.own in set(every(value)) for a in self.old.reading.accesses)
 
     def kernel(self) -> Kernel:
         loop = self.loop

@@ -72,30 +72,26 @@ class Effects:
         return found
 
     def accesses(self, statement: Statement) -> list[Access]:
-        """Those to global memory in a statement; raises NotLegal for stores in functions."""
+        """Those to global memory in a statement, and by the functions that it calls."""
         inside = self.inside(statement)
-        return [a for a in self.reading.accesses if a.node in inside and a.space == "global"]
+        return [a for a in self.reading.accesses if a.own in inside and a.space == "global"]
 
     def hidden(self) -> Iterator[Access]:
         """The accesses that functions make for the kernel."""
-        return (a for a in self.reading.accesses if a.node not in self._own)
+        return (a for a in self.reading.accesses if a.call is not None)
 
     def taken(self, access: Access) -> Expr | None:
-        """What stands in the kernel's own text for a load: it, or the one call that returns it."""
-        if access.node in self._own:
+        """What stands in the kernel's own text for a load: it, or the call that returns it."""
+        call = access.call
+        if not isinstance(call, Call):
             return access.node
-        found = [
-            call for call in self._own if isinstance(call, Call)
-            and access.node in [*self._returned(call)]
-        ]  # fmt: skip
-        return found[0] if len(found) == 1 else None
-
-    def _returned(self, call: Call) -> Iterator[Expr]:
-        """What functions return that do nothing else."""
-        for function in self.kernel.unit.called(call.function, len(call.arguments)):
-            for only in function.body.body if len(function.body.body) == 1 else ():
-                if isinstance(only, Leave) and only.value is not None:
-                    yield only.value
+        returned = (
+            function.body.body[0].value
+            for function in self.kernel.unit.called(call.function, len(call.arguments))
+            if len(function.body.body) == 1 and isinstance(function.body.body[0], Leave)
+        )
+        same = self.reading.types.get(call) == access.element
+        return call if same and access.node in returned else None
 
     def changed(self, *statements: Statement) -> dict[Variable, list[Change]]:
         """The locals of outside that these change."""
@@ -106,29 +102,38 @@ class Effects:
         inside = self.inside(statement)
         own = {v.name for s in walk(statement) if isinstance(s, Declare) for v in s.variables}
         stored = (a.array for a in self.reading.accesses
-                  if a.space == "local" and a.mode != "load" and a.node in inside)  # fmt: skip
+                  if a.space == "local" and a.mode != "load" and a.own in inside)  # fmt: skip
         return next((name for name in stored if name not in own), "")
 
     def begun_anew(self, variable: Variable, loop: Loop) -> bool:
         """Whether each round gives a local a value before it asks for one, and nobody later does.
 
-        Then every lane may have one of its own.
+        Then every lane may have one of its own. Other loops may begin it anew as well.
         """
-        inside = self.inside(loop)
-        elsewhere = [
-            e for e in self.inside(self.kernel.function.body)
-            if isinstance(e, Name) and e.variable is variable and e not in inside
-        ]  # fmt: skip
-        if elsewhere or variable.storage != "local" or variable.array:
+        whole = self.inside(loop)
+        if variable.storage != "local" or variable.array or not self._begins(variable, loop.body):
             return False
-        body = loop.body.statements if isinstance(loop.body, Block) else (loop.body,)
-        for statement in body:
-            if variable not in self.mentions(statement):
-                continue
-            match statement:
-                case Evaluate(expression=Assign(op="=", target=Name(variable=given), value=value)):
-                    return given is variable and variable not in names([value])
-            return False
+        apart = set(self.inside(loop.body))
+        for other in loops_in(self.kernel.function.body):
+            if not whole <= self.inside(other) and self._begins(variable, other.body):
+                apart |= self.inside(other.body)
+        return all(
+            e in apart or not isinstance(e, Name) or e.variable is not variable for e in self._own
+        )
+
+    def _begins(self, variable: Variable, body: Statement) -> bool:
+        """Whether the first that is done with a local in a body is to give it a value."""
+        own = [s for s in (body.body if isinstance(body, Block) else (body,))
+               if variable in self.mentions(s)]  # fmt: skip
+        match own:
+            case [Evaluate(expression=Assign(op="=", target=Name(variable=v), value=value)), *_]:
+                return v is variable and variable not in names([value])
+            case [Block() as only]:
+                return self._begins(variable, only)
+            case [Loop() as only]:  # of which there may be no round, so nobody asks after it
+                head = (only.test, only.update, *(only.before.expressions if only.before else ()))
+                asked = names(e for e in head if e is not None)
+                return variable not in asked and self._begins(variable, only.body)
         return False
 
     def mentions(self, statement: Statement) -> frozenset[Variable]:

@@ -205,6 +205,8 @@ class Contraction:
         for access in self.effects.accesses(self.loop):
             if access.index is None or access.mode != "load" or not symbols.known(access.index):
                 raise NotLegal("an access of the loop is not followed", access.line)
+            if self.effects.taken(access) is None:
+                raise NotLegal("a function loads for it", access.line)
             groups.setdefault((access.array, self.placed(access.index)), []).append(access)
         for (array, form), accesses in groups.items():
             kind = accesses[0].element
@@ -215,13 +217,10 @@ class Contraction:
             if not {self.axis.name, *sides} <= form.symbols:
                 raise NotLegal("a load is the same in every round", accesses[0].line)
             yield Operand(array, kind.name, kind.size, form, sides.pop(), tuple(accesses))
-        hidden = [a for a in self.effects.hidden() if self.axis.name in a.loops]
-        if hidden:
-            raise NotLegal("a function loads for it", hidden[0].line)
 
     def _zero_beyond(self) -> None:
         """Rounds beyond the last add nothing, where what they load is zero."""
-        loads = {access.node for operand in self.operands for access in operand.accesses}
+        loads = {access.own for operand in self.operands for access in operand.accesses}
         lets = {
             v: v.value for s in walk(self.loop.body) if isinstance(s, Declare) for v in s.variables
         }

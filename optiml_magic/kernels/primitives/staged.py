@@ -61,6 +61,8 @@ def slices(
     groups: dict[tuple[str, int, Polynomial], list[tuple[Access, int, bool]]] = {}
     for access in effects.accesses(axis.node.body):
         array = reading.arrays.get(access.array)
+        if access.call is not None:
+            continue
         if access.mode != "load" or array is None or access.offset is None or access.verbatim:
             continue
         if any(effects.same(access.array, other) for other in reading.written):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from optiml_magic.errors import SourceError
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels, where_legal
 from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.model.hypothesis import Hypothesis
@@ -42,6 +42,8 @@ class KernelRule(ABC):
 
     name: str  # what Action.rewrite of a finding calls it
     teaches: str  # a paragraph: what the change does, and why it is faster
+    #: Steps that make the shapes of kernels alike that this rule looks for, where they apply.
+    before: tuple[Callable[[Kernel], Kernel | Refused], ...] = ()
 
     @abstractmethod
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -50,8 +52,9 @@ class KernelRule(ABC):
     def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
         """An idea for each point of each site."""
         facts = view.facts
-        for kernel in kernels(program, facts):
+        for written in kernels(program, facts):
             try:
+                kernel = self._shaped(written)
                 for found in self.sites(kernel):
                     if isinstance(found, Refused):
                         yield Refusal(self.name, found.reason, found.line)
@@ -61,6 +64,11 @@ class KernelRule(ABC):
                 yield Refusal(self.name, reason.reason, reason.line)
             except Unspelled as reason:
                 yield Refusal(self.name, f"an index cannot be written anew: {reason}")
+
+    def _shaped(self, kernel: Kernel) -> Kernel:
+        for step in self.before:
+            kernel = where_legal(step, kernel)
+        return kernel
 
     def ideas(self, kernel: Kernel, site: Site, view: View) -> Iterator[Idea]:
         """An idea for each point of a site of the program of ``view``."""
