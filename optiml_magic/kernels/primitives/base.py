@@ -130,6 +130,26 @@ class Kernel:
             counts.setdefault(axis.node, []).append(axis)
         return {node: axes[0] for node, axes in counts.items() if node in own and len(axes) == 1}
 
+    def settled(self) -> Kernel:
+        """This kernel where the tuned names that its block comes from have no other values.
+
+        For steps that say in numbers what a block was, or that give it another.
+        """
+        names = {name for size in self.launch.block for name in size.names}
+        tunes = [t for t in self.program.tunes if t.name in names and t.value is not None]
+        edits = [
+            Edit(
+                *(len(self.program.text[:at].encode()) for at in (t.start, t.end)),
+                str(replace(t, values=tuple(v for v in t.values if v == t.value))),
+            )
+            for t in tunes
+            if len(t.values) > 1
+        ]
+        if not edits:
+            return self
+        program = parse_program(apply(self.program.text, edits))
+        return replace(self, program=program, launch=_same(program, self))
+
     def rewritten(
         self,
         body: Block,

@@ -49,6 +49,7 @@ class Tile:
 @primitive
 def block_outputs(kernel: Kernel, at: int, tile: Tile) -> Kernel:
     """The loop with this number becomes a product of tiles."""
+    kernel = kernel.settled()
     loop = loops_in(kernel.function.body)[at]
     return _Blocking(Contraction(kernel, loop), tile).kernel()
 
