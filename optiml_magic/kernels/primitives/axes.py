@@ -56,7 +56,7 @@ def exchanged(kernel: Kernel, one: str, other: str) -> Kernel:
 def exchangeable(kernel: Kernel) -> None:
     """Raise NotLegal where threads under other names may do something else."""
     without_warps(kernel)
-    _check_places(kernel)
+    every_place_read(kernel)
 
 
 def without_warps(kernel: Kernel) -> None:
@@ -77,7 +77,7 @@ def without_warps(kernel: Kernel) -> None:
         raise NotLegal(f"`{found[0]}` may tell which threads are one warp")
 
 
-def _check_places(kernel: Kernel) -> None:
+def every_place_read(kernel: Kernel) -> None:
     """Raise NotLegal where a kernel asks for its thread in a way that is not read."""
     span = kernel.function.body.span
     assert span is not None

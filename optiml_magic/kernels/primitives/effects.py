@@ -8,8 +8,10 @@ from functools import cached_property
 from optiml_magic.kernels.changes import Change, changes
 from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, every
 from optiml_magic.kernels.functions import LANES
+from optiml_magic.kernels.loops import test_of
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
-from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -63,6 +65,19 @@ class Effects:
         given = {parameter.name for parameter in self.kernel.function.parameters}
         hidden = {v.name for s in walk(body) if isinstance(s, Declare) for v in s.variables}
         return frozenset(v.name for v in self.changed(body)) & given | given & hidden
+
+    @cached_property
+    def lasting(self) -> frozenset[Variable]:
+        """The locals that keep the value that they are declared with."""
+        own = [*walk(self.kernel.function.body)]
+        leaves = [s for s in own if not s.statements]
+        heads = [Evaluate(None, s.line, e) for s in own if s.statements for e in s.expressions]
+        changed = frozenset(v for part in (*leaves, *heads) for v in self.changed(part))
+        declared = (v for s in own if isinstance(s, Declare) for v in s.variables)
+        return frozenset(
+            v for v in declared
+            if v.value is not None and v not in changed and not v.type.reference
+        )  # fmt: skip
 
     def inside(self, statement: Statement) -> frozenset[Expr]:
         """All expressions of a statement and of those in it."""
@@ -172,3 +187,22 @@ def names(expressions_: Iterable[Expr]) -> frozenset[Variable]:
 
 def loops_in(statement: Statement) -> list[Loop]:
     return [s for s in walk(statement) if isinstance(s, Loop)]
+
+
+def is_counted(axis: Axis, effects: Effects) -> bool:
+    """Whether a loop counts in its head alone, by one variable of its own."""
+    loop = axis.node
+    variable = axis.variable
+    declared = isinstance(loop.before, Declare) and loop.before.variables == (variable,)
+    if loop.kind != "for" or variable is None or not declared or variable.type.depth:
+        return False
+    if loop.update is None or loop.test is None or test_of(loop)[0] is not loop.test:
+        return False
+    moving = {p.variable for p in every(loop.update) if isinstance(p, Name)}
+    return moving <= {variable} and variable not in effects.changed(loop.body)
+
+
+def is_simple(axis: Axis, effects: Effects) -> bool:
+    """Whether a loop counts its rounds from 0, in its head alone."""
+    starts = axis.start is not None and axis.start.value == 0
+    return starts and axis.step == Polynomial.constant(1) and is_counted(axis, effects)

@@ -37,10 +37,13 @@ def needed(kernel: Kernel, axis: str, *, loads: bool = False) -> Expression | No
     form = form_of(tree) if tree is not None else None
     if tree is None or form is None or not said_alike(kernel, form.symbols):
         return None
-    for access in kernel.reading.accesses:
-        counts = access.mode != "load" or (loads and access.space == "global")
-        if counts and not below(kernel, access.guard, axis, width, form):
-            return None
+    guards = {
+        access.guard: None
+        for access in kernel.reading.accesses
+        if access.mode != "load" or (loads and access.space == "global")
+    }
+    if not all(below(kernel, guard, axis, width, form) for guard in guards):
+        return None
     return Expression(tree, str(Expression(tree, "")))
 
 

@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.direct import direct
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.rows import rows
+from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.vectors import vectorised
@@ -31,7 +32,7 @@ class RowToLanes(KernelRule):
     """Loops over consecutive elements whose rows lie apart from thread to thread."""
 
     name = "row_to_lanes"
-    before = (direct, branched)
+    before = (linear, planar, direct, branched)
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
         "a row apart, a sector for each. Lanes that share a row read neighbouring elements, "

@@ -7,11 +7,11 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn
 from optiml_magic.kernels.primitives.counted import as_counted
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.flagged import flagged
 from optiml_magic.kernels.primitives.flow import Flow
 from optiml_magic.kernels.primitives.sizes import rounds
-from optiml_magic.kernels.primitives.staged import ROUNDS, block_rounds, simple, slices, stage
+from optiml_magic.kernels.primitives.staged import ROUNDS, block_rounds, slices, stage
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Point, Site
 
@@ -78,7 +78,7 @@ def _points(threads: int, rounds_: int, loops: int) -> tuple[Point, ...]:
 def _apply(kernel: Kernel, at: tuple[int, ...], rounds_: int) -> Kernel | Refused:
     """Counted, flagged and staged: the loops with these numbers, the last one first."""
     steps = [
-        *(partial(as_counted, at=number, ready=simple) for number in at),
+        *(partial(as_counted, at=number, ready=is_simple) for number in at),
         partial(flagged, at=at),
         *(partial(stage, at=number, rounds=rounds_) for number in reversed(at)),
     ]
