@@ -136,15 +136,11 @@ class Kernel:
         For steps that say in numbers what a block was, or that give it another.
         """
         names = {name for size in self.launch.block for name in size.names}
-        tunes = [t for t in self.program.tunes if t.name in names and t.value is not None]
-        edits = [
-            Edit(
-                *(len(self.program.text[:at].encode()) for at in (t.start, t.end)),
-                str(replace(t, values=tuple(v for v in t.values if v == t.value))),
-            )
-            for t in tunes
-            if len(t.values) > 1
-        ]
+        edits = []
+        for tune in self.program.tunes:
+            if tune.name in names and tune.value is not None and len(tune.values) > 1:
+                start, end = (len(self.program.text[:at].encode()) for at in (tune.start, tune.end))
+                edits.append(Edit(start, end, str(replace(tune, values=(tune.value,)))))
         if not edits:
             return self
         program = parse_program(apply(self.program.text, edits))
