@@ -353,6 +353,7 @@ class CallEvaluator(Evaluator):
                 bound[formal] = self.convert(value, self.declared(formal))
         frame = _Frame(function, self.open_rounds())
         self.frames.append(frame)
+        outer, self.recorder.calling = self.recorder.calling, self.recorder.calling or expression
         # Locals of the function begin anew at each call.
         self.state = State({**self.state.env, **captured, **bound}, caller.path)
         self.run(function.body)
@@ -360,6 +361,7 @@ class CallEvaluator(Evaluator):
         if self.state.alive or not ends:
             ends.append((self.state, Value(types.VOID)))
         self.frames.pop()
+        self.recorder.calling = outer
         result = self.type(function.result.base)
         self.names, self.constants = names, constants
         value = self._returned(caller, ends, result, function)

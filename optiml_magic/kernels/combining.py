@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from optiml_magic.kernels.expressions import (
     Assign,
@@ -20,25 +21,37 @@ from optiml_magic.kernels.expressions import (
     every,
 )
 from optiml_magic.kernels.functions import COMBINING, FUSED, bare
-from optiml_magic.kernels.tree import Block, Evaluate, If
+from optiml_magic.kernels.tree import Block, Declare, Evaluate, If, Variable
 
 _COMPOUND = {"+=": "+", "-=": "+", "*=": "*", "&=": "&", "|=": "|", "^=": "^"}
 _CHAINED = frozenset({"+", "*", "&", "|", "^", "&&", "||"})
-_ORDERS = frozenset({"<", "<=", ">", ">="})
+_ORDERS = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}  # and what they are from the other side
+Meanings = Mapping[Variable, Expr]
+_NO_NAMES: Meanings = {}
 
 
 @dataclass(frozen=True)
 class Combination:
-    """``target = target op values``; ``carried`` are assigned along with a selected value."""
+    """``target = target op values``; ``carried`` are assigned along with a selected value.
+
+    ``test`` is how a selected value must compare with the target, ``>=`` for one that follows its
+    equals; with ``!`` in front it is taken where that does not hold, as with a NaN. Of that
+    comparison, ``named`` are the parts that have names.
+    """
 
     target: Expr
     op: str
     values: tuple[Expr, ...]
     carried: tuple[Expr, ...] = ()
+    test: str = ""
+    named: Meanings = field(default_factory=dict)
 
 
-def combination(expression: Assign | Step) -> Combination | None:
-    """How an assignment combines, if it does and its target stands in it once."""
+def combination(expression: Assign | Step, meant: Meanings = _NO_NAMES) -> Combination | None:
+    """How an assignment combines, if it does and its target stands in it once.
+
+    ``meant`` are the expressions that locals stand for there.
+    """
     target = expression.target
     if isinstance(expression, Step):
         return Combination(target, "+", ())
@@ -47,29 +60,46 @@ def combination(expression: Assign | Step) -> Combination | None:
         if op is None or _mentioned(target, expression.value):
             return None
         return Combination(target, op, (expression.value,))
-    found = _combined(target, expression.value)
+    found = _combined(target, expression.value, meant)
     if found is None or any(_mentioned(target, value) for value in found.values):
         return None
     return found
 
 
-def selection(statement: If) -> Combination | None:
-    """``if (x > m) m = x;``, also with other assignments beside it, such as the place of x."""
+def selection(statement: If, meant: Meanings = _NO_NAMES) -> Combination | None:
+    """``if (x > m) m = x;``, also with other assignments beside it, such as the place of x.
+
+    Names may be given to values before; what is assigned beside it is not made of the target.
+    """
     inside = statement.then.statements if isinstance(statement.then, Block) else (statement.then,)
+    lets = [s for s in inside if isinstance(s, Declare)]
     assigned = [s.expression for s in inside
                 if isinstance(s, Evaluate) and isinstance(s.expression, Assign)
                 and s.expression.op == "="]  # fmt: skip
-    if statement.other is not None or statement.before or len(assigned) != len(inside):
+    if statement.other is not None or statement.before:
         return None
+    if len(lets) + len(assigned) != len(inside) or any(
+        not isinstance(s, Declare) for s in inside[: len(lets)]
+    ):
+        return None
+    own = {v: v.value for s in lets for v in s.variables if v.value and not v.type.reference}
+    if any(v not in own or v.array for s in lets for v in s.variables):
+        return None
+    meant = {**meant, **own}
     for at, assign in enumerate(assigned):
-        op = _selects(statement.test, assign.value, assign.target)
-        if op is not None:
-            others = tuple(a.target for i, a in enumerate(assigned) if i != at)
-            return Combination(assign.target, op, (assign.value,), others)
+        test = _selects(statement.test, assign.value, assign.target, meant)
+        if test is not None:
+            others = [a for i, a in enumerate(assigned) if i != at]
+            targets = [a.target for a in assigned]
+            if any(_mentioned(t, a.value, meant) for t in targets for a in others):
+                return None
+            carried = tuple(a.target for a in others)
+            named = _names(statement.test, meant)
+            return Combination(assign.target, _op(test), (assign.value,), carried, test, named)
     return None
 
 
-def _combined(target: Expr, value: Expr) -> Combination | None:
+def _combined(target: Expr, value: Expr, meant: Meanings) -> Combination | None:
     match value:
         case Binary(op=op) if op in _CHAINED:
             parts = _flattened(op, value)
@@ -77,7 +107,7 @@ def _combined(target: Expr, value: Expr) -> Combination | None:
             if len(rest) == len(parts) - 1:
                 return Combination(target, op, tuple(rest))
             if op == "+":  # s - x + y
-                inner = [_combined(target, part) for part in parts]
+                inner = [_combined(target, part, meant) for part in parts]
                 held = [c for c in inner if c is not None and c.op == "+"]
                 if len(held) == 1:
                     others = [p for p, c in zip(parts, inner, strict=True) if c is not held[0]]
@@ -85,7 +115,7 @@ def _combined(target: Expr, value: Expr) -> Combination | None:
         case Binary(op="-", left=left, right=right):
             if same(left, target):
                 return Combination(target, "+", (right,))
-            inner_left = _combined(target, left)
+            inner_left = _combined(target, left, meant)
             if inner_left is not None and inner_left.op == "+":
                 return Combination(target, "+", (*inner_left.values, right))
         case Call(function=function, arguments=(first, second)) if bare(function) in COMBINING:
@@ -98,22 +128,44 @@ def _combined(target: Expr, value: Expr) -> Combination | None:
         case Choice(test=test, then=then, other=other):
             for kept, taken, negated in ((other, then, False), (then, other, True)):
                 if same(kept, target):
-                    op_found = _selects(test, taken, target, negated=negated)
-                    if op_found is not None:
-                        return Combination(target, op_found, (taken,))
+                    how = _selects(test, taken, target, meant, negated=negated)
+                    if how is not None:
+                        named = _names(test, meant)
+                        return Combination(target, _op(how), (taken,), (), how, named)
     return None
 
 
-def _selects(test: Expr, value: Expr, target: Expr, *, negated: bool = False) -> str | None:
-    """``>`` where ``value`` is taken because it is greater than ``target``, ``<`` where less."""
-    if not isinstance(test, Binary) or test.op not in _ORDERS:
-        return None
-    op = test.op[0]
-    if same(test.left, target) and same(test.right, value):
-        op = "<" if op == ">" else ">"
-    elif not (same(test.left, value) and same(test.right, target)):
-        return None
-    return {"<": ">", ">": "<"}[op] if negated else op
+def _selects(
+    test: Expr, value: Expr, target: Expr, meant: Meanings, *, negated: bool = False
+) -> str | None:
+    """``>`` where ``value`` is taken because it is greater than ``target``; None for no order."""
+    match test:
+        case Name(variable=Variable() as variable) if variable in meant:
+            return _selects(meant[variable], value, target, meant, negated=negated)
+        case Unary(op="!", operand=operand):
+            return _selects(operand, value, target, meant, negated=not negated)
+        case Binary(op=op) if op in _ORDERS:
+            if same(test.left, target, meant) and same(test.right, value, meant):
+                op = _ORDERS[op]
+            elif not (same(test.left, value, meant) and same(test.right, target, meant)):
+                return None
+            return f"!{op}" if negated else op
+    return None
+
+
+def _names(test: Expr, meant: Meanings) -> Meanings:
+    """The names of the comparison that a test is, and of what is negated to be it."""
+    match test:
+        case Name(variable=Variable() as variable) if variable in meant:
+            return {variable: meant[variable], **_names(meant[variable], meant)}
+        case Unary(op="!", operand=operand):
+            return _names(operand, meant)
+    return {}
+
+
+def _op(test: str) -> str:
+    """``>`` where the greater one is taken, ``<`` where the lesser one is."""
+    return test[0] if test[0] != "!" else _ORDERS[test[1]]
 
 
 def _flattened(op: str, expression: Expr) -> list[Expr]:
@@ -122,35 +174,48 @@ def _flattened(op: str, expression: Expr) -> list[Expr]:
     return [expression]
 
 
-def _mentioned(target: Expr, expression: Expr) -> bool:
-    return any(same(part, target) for part in every(expression))
+def _mentioned(target: Expr, expression: Expr, meant: Meanings = _NO_NAMES) -> bool:
+    return any(
+        same(part, target)
+        or (
+            isinstance(part, Name)
+            and part.variable is not None
+            and part.variable in meant
+            and _mentioned(target, meant[part.variable], meant)
+        )
+        for part in every(expression)
+    )
 
 
-def same(one: Expr, other: Expr) -> bool:
-    """Whether two expressions are written alike, variable by variable."""
+def same(one: Expr, other: Expr, meant: Meanings = _NO_NAMES) -> bool:
+    """Whether two expressions are written alike, or stand for what is."""
     match one, other:
-        case Name(), Name():
-            if one.variable is None or other.variable is None:
-                return one.name == other.name and one.variable is other.variable
-            return one.variable is other.variable
+        case Name(), Name() if one.variable is other.variable:
+            return one.variable is not None or one.name == other.name
+        case Name(variable=Variable() as variable), _ if variable in meant:
+            return same(meant[variable], other, meant)
+        case _, Name(variable=Variable() as variable) if variable in meant:
+            return same(one, meant[variable], meant)
         case Literal(), Literal():
             return one.text == other.text
         case Member(), Member():
             alike = one.field == other.field and one.arrow == other.arrow
-            return alike and same(one.base, other.base)
+            return alike and same(one.base, other.base, meant)
         case Cast(), Cast():
-            return one.type == other.type and same(one.operand, other.operand)
+            return one.type == other.type and same(one.operand, other.operand, meant)
         case (Binary(), Binary()) | (Unary(), Unary()):
             alike = one.op == other.op  # type: ignore[attr-defined]
-            return alike and _all_same(one, other)
+            return alike and _all_same(one, other, meant)
         case Call(), Call():
             alike = one.function == other.function and one.template == other.template
-            return alike and _all_same(one, other)
+            return alike and _all_same(one, other, meant)
         case Index(), Index():
-            return _all_same(one, other)
+            return _all_same(one, other, meant)
     return False
 
 
-def _all_same(one: Expr, other: Expr) -> bool:
+def _all_same(one: Expr, other: Expr, meant: Meanings) -> bool:
     ours, theirs = one.parts, other.parts
-    return len(ours) == len(theirs) and all(map(same, ours, theirs))
+    return len(ours) == len(theirs) and all(
+        same(a, b, meant) for a, b in zip(ours, theirs, strict=True)
+    )

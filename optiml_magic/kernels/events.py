@@ -20,7 +20,10 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """One use of a place. An ``update`` combines a value into it; a ``carried`` goes with one."""
+    """One use of a place. An ``update`` combines a value into it; a ``carried`` goes with one.
+
+    ``value`` is what is written, or the expression that reads.
+    """
 
     key: Key
     kind: Literal["read", "write", "update", "carried"]
@@ -49,6 +52,8 @@ class Recorder:
     calls: set[str] = field(default_factory=set)
     escaped: set[Variable] = field(default_factory=set)
     loops: tuple[str, ...] = ()
+    calling: Expr | None = None
+    stores: int = 0
     stepping: set[tuple[str, Variable]] = field(default_factory=set)
     inside_verbatim: int = 0
     given: dict[Variable | str, frozenset[str]] = field(default_factory=dict)
@@ -96,11 +101,17 @@ class Recorder:
         self, array: str, mode: Mode, kind: CType, path: tuple[Condition, ...], node: Expr
     ) -> Access:
         known = self.arrays.get(array)
+        self.stores += mode != "load"
         return Access(
             array=array, space=known.space if known is not None else "global", mode=mode,
             element=kind, index=None, guard=path, loops=self.loops, line=self.line_of(node),
-            node=node, verbatim=bool(self.inside_verbatim),
+            node=node, verbatim=bool(self.inside_verbatim), call=self.calling,
         )  # fmt: skip
+
+    @property
+    def memory(self) -> tuple[int, int]:
+        """A count of what may have changed what is in memory so far."""
+        return self.stores, len(self.barriers)
 
     def give(self, keeper: Variable | str, arrays: frozenset[str]) -> None:
         """A local or an array takes a value that leads to these arrays."""
@@ -125,14 +136,15 @@ class Recorder:
             return
         if key in self._selected:
             return
-        self.uses.append(Use(key, "read", self.loops, self.line_of(node), _NONE))
+        self.uses.append(Use(key, "read", self.loops, self.line_of(node), _NONE, None, node))
 
     def write(self, key: Key, node: Expr | None, value: Expr | None = None) -> None:
         self.uses.append(Use(key, "write", self.loops, self.line_of(node), _NONE, None, value))
 
     def update(self, place: Place, node: Assign | Step, evaluator: Any) -> None:
         """An assignment begins; reads of its own place until ``done`` are part of it."""
-        self._own.append((node, key_of(place), combination(node), evaluator.kind(place)))
+        found = combination(node, evaluator.meanings())
+        self._own.append((node, key_of(place), found, evaluator.kind(place)))
 
     def done(self, node: Assign | Step) -> None:
         _, key, found, kind = self._own.pop()

@@ -10,7 +10,7 @@ from optiml_magic.kernels import types
 from optiml_magic.kernels.changes import changes
 from optiml_magic.kernels.combining import selection
 from optiml_magic.kernels.events import Key, key_of
-from optiml_magic.kernels.expressions import Expr, Index, Literal, Name, Unread
+from optiml_magic.kernels.expressions import Assign, Expr, Index, Literal, Name, Unread
 from optiml_magic.kernels.expressions import every as parts_of
 from optiml_magic.kernels.functions import ASSEMBLY_READS, ASSEMBLY_WRITES
 from optiml_magic.kernels.loops import LoopReader
@@ -59,7 +59,12 @@ class Executor(LoopReader):
         pass
 
     def evaluate(self, statement: Evaluate) -> None:
-        self.value(statement.expression)
+        match statement.expression:
+            case Assign(op="=", target=Name(variable=Variable() as variable), value=value):
+                with self.naming(variable, value):
+                    self.value(statement.expression)
+            case expression:
+                self.value(expression)
 
     def declare(self, statement: Declare) -> None:
         for variable in statement.variables:
@@ -80,7 +85,8 @@ class Executor(LoopReader):
                 if given is not None:
                     self.recorder.unclear |= self.holds(self.place(given))
         if variable.value is not None:
-            value = self.value(variable.value)
+            with self.naming(variable, variable.value):
+                value = self.value(variable.value)
             made = self.convert(value, kind) if kind.kind != "unknown" else value
         elif variable.initial:
             made = self.gathered(kind, [self.value(part) for part in variable.initial])
@@ -139,7 +145,7 @@ class Executor(LoopReader):
     def branch(self, statement: If) -> None:
         if statement.before is not None:
             self.run(statement.before)
-        chosen = selection(statement)
+        chosen = selection(statement, self.meanings())
         keys: dict[Expr, Key | None] = {}
         if chosen is not None:
             for target in (chosen.target, *chosen.carried):
@@ -248,6 +254,7 @@ class Executor(LoopReader):
             if isinstance(found.place, Local):
                 self._lose(found.place.variable)
             return
+        self.written[variable] += 1
         if found is None or variable.array:
             return
         held = found.holds | self.recorder.ever(variable)

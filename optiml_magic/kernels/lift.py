@@ -132,6 +132,7 @@ class Lifter(DeclarationLifter):
             required=sum(child.type != "optional_parameter_declaration" for child in nodes),
             launch_bounds=self.text(first) or None,
             head=(node.start_byte, body.start_byte) if body is not None else None,
+            whole=(_outermost(node).start_byte, node.end_byte),
         )
 
     def _body(self, node: Node) -> Block:
@@ -356,6 +357,13 @@ def _name(node: Node) -> str:
         declarator = declarator.child_by_field_name("declarator") or declarator_in(declarator)
     own = declarator.text.decode() if declarator is not None and declarator.text else ""
     return own or name_of(node)
+
+
+def _outermost(node: Node) -> Node:
+    """A function with the template heads around it."""
+    while node.parent is not None and node.parent.type == "template_declaration":
+        node = node.parent
+    return node
 
 
 def _in_class(node: Node) -> bool:

@@ -201,6 +201,7 @@ class MemoryWalker(Walker):
     def store(self, place: Place, value: Value, node: Expr, written: Expr | None = None) -> None:
         """Put a value into a place; ``written`` is the expression of the value."""
         if isinstance(place, Local):
+            self.written[place.variable] += 1
             self.state.env[place.variable] = self._with(
                 self.state.env.get(place.variable), place.path, value, self.kind(place)
             )
@@ -281,6 +282,7 @@ class MemoryWalker(Walker):
             if isinstance(found.place, Local):
                 self.forget(found.place.variable, node)
             return
+        self.written[variable] += 1
         kind = self.declared(variable)
         holds = found.holds if isinstance(found, Value) else frozenset[str]()
         holds |= self.recorder.ever(variable)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from optiml_magic.kernels import types
+from optiml_magic.kernels.combining import Meanings
 from optiml_magic.kernels.events import Recorder
-from optiml_magic.kernels.expressions import (
-    Expr,
-)
+from optiml_magic.kernels.expressions import Expr, Name
+from optiml_magic.kernels.expressions import every as every_part
 from optiml_magic.kernels.layouts import lanes
 from optiml_magic.kernels.operations import Operations
 from optiml_magic.kernels.polynomial import Polynomial
@@ -46,6 +48,17 @@ class State:
         return State(dict(self.env), (*self.path, *conditions), self.alive)
 
 
+@dataclass(frozen=True)
+class _Meaning:
+    """What a local was given, and what it takes for it to be worth the same still."""
+
+    expression: Expr
+    written: Mapping[Variable, int]
+    loops: tuple[str, ...]
+    path: tuple[Condition, ...]
+    memory: tuple[int, int]
+
+
 @dataclass
 class Walker:
     """What is known where a walk through a kernel is; ``recorder`` has what it saw."""
@@ -58,6 +71,34 @@ class Walker:
     template: tuple[TemplateParameter, ...] = ()
     state: State = field(default_factory=lambda: State({}))
     types: dict[Expr, CType] = field(default_factory=dict)
+    written: Counter[Variable] = field(default_factory=Counter)
+    _meant: dict[Variable, _Meaning] = field(default_factory=dict)
+
+    @contextmanager
+    def naming(self, variable: Variable, expression: Expr) -> Iterator[None]:
+        """A local is given what an expression is worth, and stands for it from then on."""
+        named = {p.variable for p in every_part(expression) if isinstance(p, Name)}
+        written = {v: self.written[v] for v in named if v is not None}
+        memory = self.recorder.memory
+        yield
+        self.written[variable] += 1
+        written.setdefault(variable, self.written[variable])
+        loops, path = self.recorder.loops, self.state.path
+        self._meant[variable] = _Meaning(expression, written, loops, path, memory)
+
+    def meanings(self) -> Meanings:
+        """The expressions that locals stand for here: nothing in them has changed since."""
+        recorder, path = self.recorder, self.state.path
+        if recorder.unclear:
+            return {}
+        return {
+            variable: meaning.expression
+            for variable, meaning in self._meant.items()
+            if meaning.loops == recorder.loops
+            and meaning.memory == recorder.memory
+            and path[: len(meaning.path)] == meaning.path
+            and all(self.written[v] == count for v, count in meaning.written.items())
+        }
 
     def truth(self, value: Value) -> Condition:
         if value.truth is not None:

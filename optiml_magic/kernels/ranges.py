@@ -48,8 +48,11 @@ class Ranges:
                     self.facts.append(side - _ONE)
 
     def nonnegative(self, form: Polynomial) -> bool:
-        self._left = _MOST_STEPS
-        return self._prove(form, _DEEPEST)
+        for depth in (1, _DEEPEST):  # most often one fact is enough, and seldom the first
+            self._left = _MOST_STEPS
+            if self._prove(form, depth):
+                return True
+        return False
 
     def within(self, form: Polynomial, extent: Polynomial) -> bool:
         """Whether ``0 <= form < extent``."""

@@ -73,7 +73,8 @@ class Access:
 
     ``offset`` counts bytes from the start of the array, ``index`` elements of ``element``; each is
     None where it is not followed. ``guard`` has all that holds where it runs, the tests of its
-    loops included; ``loops`` are the counters of those, outermost first.
+    loops included; ``loops`` are the counters of those, outermost first. ``call`` is the one in the
+    kernel's own text by which a function makes it; None where it stands there itself.
     """
 
     array: str
@@ -90,6 +91,12 @@ class Access:
     verbatim: bool = False
     offset: Polynomial | None = None
     digits: tuple[Polynomial, ...] = ()
+    call: Expr | None = None
+
+    @property
+    def own(self) -> Expr:
+        """What makes it in the kernel's own text: itself, or a call."""
+        return self.node if self.call is None else self.call
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +106,8 @@ class Reduction:
     ``axes`` are the counters of the loops, innermost first; ``start`` what the place holds before
     them, where one assignment gives it. ``op`` is ``+ * & | ^ && ||``, ``min`` or ``max`` for
     functions, which drop a NaN, and ``<`` or ``>`` for a comparison that selects, which may keep
-    one. ``carried`` are assigned along with a value that is selected, such as its place.
+    one. ``carried`` are assigned along with a value that is selected, such as its place; ``tests``
+    are how such a value must compare with the place: ``>``, or ``!<=`` where it may be a NaN.
     """
 
     place: str
@@ -110,6 +118,7 @@ class Reduction:
     type: CType
     line: int
     carried: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
 
     @property
     def exact(self) -> bool:

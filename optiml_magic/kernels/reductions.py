@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from optiml_magic.kernels.events import Key, Use
-from optiml_magic.kernels.expressions import Expr, Name
+from optiml_magic.kernels.expressions import Expr, Name, every
 from optiml_magic.kernels.reading import Access, Reduction
 from optiml_magic.kernels.symbols import Symbols
 from optiml_magic.kernels.tree import Variable
@@ -28,10 +28,23 @@ def reductions(
         reduction
         for key, own in by_key.items()
         if any(use.kind == "update" and use.loops and not use.type.depth for use in own)
-        for reduction in _of_place(key, own, by_array, symbols)
+        for reduction in _of_place(key, _compared(own, by_key), by_array, symbols)
         if (reduction.axes[0], key[0]) not in stepping
     ]
     return tuple(sorted(found, key=lambda reduction: reduction.line))
+
+
+def _compared(uses: list[Use], others: Mapping[Key, list[Use]]) -> list[Use]:
+    """The uses without the reads of comparisons by name that only decide on an update."""
+    named = {
+        variable: meaning
+        for use in uses
+        if use.combination is not None
+        for variable, meaning in use.combination.named.items()
+        if sum(other.kind == "read" for other in others.get((variable,), ())) == 1
+    }
+    parts = {part for meaning in named.values() for part in every(meaning)}
+    return [use for use in uses if use.kind != "read" or use.value not in parts]
 
 
 def _of_place(
@@ -64,6 +77,7 @@ def _reduction(key: Key, use: Use, uses: list[Use], axes: tuple[str, ...]) -> Re
         type=use.type,
         line=use.line,
         carried=tuple(target.name for target in along if isinstance(target, Name)),
+        tests=tuple(dict.fromkeys(u.combination.test for u in inside if u.combination)),
     )
 
 

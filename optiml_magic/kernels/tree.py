@@ -210,7 +210,7 @@ class TemplateParameter:
 class Function:
     """A kernel or a function that it may call; ``name`` includes its namespaces.
 
-    ``head`` spans what stands before the body.
+    ``head`` spans what stands before the body, ``whole`` the function with its template head.
     """
 
     name: str
@@ -225,6 +225,7 @@ class Function:
     required: int = 0
     launch_bounds: str | None = None
     head: Span | None = None
+    whole: Span | None = None
 
 
 def walk(statement: Statement) -> Iterator[Statement]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -10,13 +11,22 @@ import pytest
 
 from optiml_magic.calls import call
 from optiml_magic.evaluation import Evaluator
+from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.model.idea import Idea
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
+from optiml_magic.model.view import View
 from optiml_magic.optimize import Session, session
 from optiml_magic.problem import prepare
+from optiml_magic.proposers.rewrites.block_size import BlockSize
+from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.settings import resolve
+from optiml_magic.source.program import parse_program
+from tests.ideas import asked, view_of
 
 SLOW = """\
 __global__ void k(const float* x, float* out, int rows, int cols) {
@@ -151,3 +161,62 @@ def test_a_kernel_in_hand_runs_whichever_launch_fits_its_arrays(members: Session
         x = np.random.default_rng(1).uniform(1, 2, shape).astype(np.float32)
         found = call(problem, members.tools, dispatch("cols % 4 == 0"), {"x": x})
         assert np.array_equal(found["out"], 2 * x)
+
+
+class Fours(KernelRule):
+    """Elements four at a time, where rows are of such: for the sake of its condition."""
+
+    name = "fours"
+    teaches = "fewer loads"
+
+    def sites(self, kernel: Kernel) -> Iterator[Site]:
+        made = parse_program(
+            f"#pragma optiml require cols % 4 == 0\n{LAUNCH.replace('* cols', '* cols / 4')}\n"
+            + FAST.replace("fast", "k")
+        )
+        yield Site(
+            "k", "fours", lambda: replace(kernel, program=made), 0.5, Hypothesis(TIME, "lower", "")
+        )
+
+
+def test_what_a_rule_makes_is_verified_at_both_sides(evaluate: Evaluate) -> None:
+    ((idea,), _) = asked(Fours(), INPUT)
+    text = idea.make()
+    assert isinstance(text, str)
+    good = evaluate(text)
+    assert good.verdict.passed, good
+    assert good.only_where == ()
+    fast = evaluate(text.replace("2.0f * v.w", "3.0f * v.w")).verdict
+    slow = evaluate(text.replace("2.0f * x[i]", "2.5f * x[i]")).verdict
+    assert {fast.outcome, slow.outcome} == {Outcome.WRONG}
+    assert "cols = " in slow.summary
+
+
+TURNED = """\
+#pragma optiml launch k grid(cdiv(rows, 8), cdiv(cols, 8)) block(8, 8)
+__global__ void k(const float* x, float* out, int rows, int cols) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x, col = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && col < cols) out[row * cols + col] = 2.0f * x[row * cols + col];
+}
+"""
+
+
+def test_a_launch_for_sizes_that_nobody_tries_is_the_inputs_after_every_rule(
+    members: Session,
+) -> None:
+    evaluate = evaluating(members, Task(TURNED, TASK.reference, TASK.inputs, name="turned"))
+    root, text = view_of(TURNED).step, TURNED
+    for rule in (CoalesceMapping(), BlockSize()):
+        view = View(view_of(text).step, root)
+        made = next(
+            found.make()
+            for found in rule.propose(parse_program(text), view)
+            if isinstance(found, Idea)
+        )
+        assert isinstance(made, str)
+        text = made
+        found = evaluate(text)
+        assert found.verdict.passed, found.verdict
+        assert any("it is the input kernel's own" in note for note in found.verdict.notes)
+        assert found.only_where == ()
+    assert len(parse_program(text).launches) == 2

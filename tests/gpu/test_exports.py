@@ -23,12 +23,14 @@ pytestmark = pytest.mark.gpu
 OTHER = {"saxpy": {"n": 777}, "transpose_tiled": {"rows": 65, "cols": 130}, "matmul_tiled": {"m": 33, "n": 50, "k": 70},
          "row_sum": {"rows": 65, "cols": 130}, "softmax": {"rows": 65, "cols": 130}, "histogram": {"n": 5000},
          "two passes": {"n": 4000}, "rounds": {"rows": 5, "cols": 32, "steps": 4}, "started": {"n": 500},
-         "tables": {"n": 700}, "headers": {"n": 250}, "dispatched": {"rows": 7, "cols": 33, "steps": 2}}  # fmt: skip
-# Each program at its other sizes, and one that dispatches where each of its launches runs.
+         "tables": {"n": 700}, "headers": {"n": 250}, "dispatched": {"rows": 7, "cols": 33, "steps": 2},
+         "ruled": {"rows": 7, "cols": 33}}  # fmt: skip
+# Each program at its other sizes, and those that dispatch where each of their launches runs.
 PLACES = [
     *OTHER.items(),
     ("dispatched", {"rows": 8, "cols": 36, "steps": 4}),
     ("dispatched", {"rows": 5, "cols": 38, "steps": 1}),
+    ("ruled", {"rows": 8, "cols": 33}),
 ]
 
 
@@ -62,6 +64,8 @@ def _wanted(name: str, v: dict[str, Any]) -> list[Any]:
         even = v["steps"] // 2 * 2  # `out` holds what the last even round wrote, `back` an odd one
         odd = (v["steps"] - 1) // 2 * 2 + 1
         return [v["weight"] * v["a"] + even, v["weight"] * v["a"] + odd]
+    if name == "ruled":
+        return [v["weight"] * v["a"]]
     if name == "rounds":
         return []  # its kernels race on purpose: only the launches count, and they are checked above
     from optiml_magic.testing.kernels import known_task

@@ -38,15 +38,18 @@ class Refused:
     reason: str
 
 
-def offers(text: str, facts: Callable[[], Facts]) -> Iterator[Offer | Refused]:
-    """What every rule makes of a program, in the order of the rules.
+def offers(text: str, root: str, facts: Callable[[], Facts]) -> Iterator[Offer | Refused]:
+    """What every rule makes of a program that comes of ``root``, in the order of the rules.
 
     ``facts`` finds those of the program at the sizes that the rules are told; it compiles.
     """
-    step = Step(
-        Candidate(0, None, Proposal(text, "", "")), Evaluation(0, "", Verdict(Outcome.PASSED, ""))
+    step, first = (
+        Step(
+            Candidate(0, None, Proposal(t, "", "")), Evaluation(0, "", Verdict(Outcome.PASSED, ""))
+        )
+        for t in (text, root)
     )
-    view = View(step, step, find_facts=facts)
+    view = View(step, first, find_facts=facts)
     program = parse_program(text)
     for rule in REWRITES:
         for found in rule.propose(program, view):

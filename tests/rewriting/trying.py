@@ -264,7 +264,7 @@ def _chosen(
 ) -> tuple[list[Offer], list[Refused]]:
     by_rule: dict[str, list[Offer]] = {}
     refused = []
-    for found in offers(text, lambda: stand.facts(text)):
+    for found in offers(text, stand.text, lambda: stand.facts(text)):
         if found.rule not in rules:
             continue
         if isinstance(found, Refused):

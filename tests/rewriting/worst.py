@@ -50,6 +50,17 @@ WORST: tuple[Made, ...] = (
         {"a": Array("u1", ("rows", "cols")), "out": Array("f4", ("rows",), "zeros")},
         *_SIZES,
     ),
+    # The sum is zero before the outer loop alone: what lanes combine in one round, they all have.
+    _rows(
+        "sum_of_two_loops",
+        """\
+    float s = 0.0f;
+    for (int k = 0; k < 3; ++k) {
+        for (int j = 0; j < cols; ++j) s += a[row * cols + j] * x[k % cols];
+    }
+    out[row] = s;
+""",
+    ),
     # What is put before the store must come after what is put behind the loop.
     _rows(
         "store_on_the_line_of_the_loop",

@@ -14,7 +14,7 @@ from optiml_magic.kernels.expressions import Call, Cast, Expr, Member, Name, bui
 from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.groups import ASKING, SYNCS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.grids import limits
+from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.places import code, reached, returned
 from optiml_magic.kernels.tree import Function, expressions
 from optiml_magic.kernels.unit import Unit
@@ -29,7 +29,7 @@ GROUPS = LOOSE | {
     "labeled_partition",
     "binary_partition",
 }
-_WARPS = re.compile(r"\b(?:volatile|warpSize|asm|__cluster_dims__|__block_size__|clock(?:64)?)\b")
+WARPS = re.compile(r"\b(?:volatile|warpSize|asm|__cluster_dims__|__block_size__|clock(?:64)?)\b")
 _PLACES = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b")
 _ONE = parse_expression("1")
 
@@ -42,12 +42,13 @@ def exchanged(kernel: Kernel, one: str, other: str) -> Kernel:
     names = {one: other, other: one}
     for expr in expressions(kernel.function.body):
         _exchange(kernel, expr, names, swaps)
-    launch = kernel.launch
-    grid, block = (_exchanged(sizes, one, other) for sizes in (launch.grid, launch.block))
+    old = kernel.launch
+    grid, block = (_exchanged(sizes, one, other) for sizes in (old.grid, old.block))
+    launch = replace(old, grid=grid, block=block)
     return kernel.rewritten(
         edited(kernel.function.body, swaps),
-        launch=replace(launch, grid=grid, block=block),
-        directives=limits(kernel, [g for g in grid[1:] if g not in launch.grid[1:]]),
+        launch=launch,
+        directives=limits(kernel, launch),
         tidy=False,
     )
 
@@ -55,7 +56,7 @@ def exchanged(kernel: Kernel, one: str, other: str) -> Kernel:
 def exchangeable(kernel: Kernel) -> None:
     """Raise NotLegal where threads under other names may do something else."""
     without_warps(kernel)
-    _check_places(kernel)
+    every_place_read(kernel)
 
 
 def without_warps(kernel: Kernel) -> None:
@@ -71,12 +72,12 @@ def without_warps(kernel: Kernel) -> None:
         raise NotLegal(f"{leaf.reason} is not read", leaf.line)
     unit = kernel.unit
     text = " ".join(code(unit, f.span) for f in (kernel.function, *reached(unit, kernel.function)))
-    found = _WARPS.search(text)
+    found = WARPS.search(text)
     if found:
         raise NotLegal(f"`{found[0]}` may tell which threads are one warp")
 
 
-def _check_places(kernel: Kernel) -> None:
+def every_place_read(kernel: Kernel) -> None:
     """Raise NotLegal where a kernel asks for its thread in a way that is not read."""
     span = kernel.function.body.span
     assert span is not None

@@ -165,10 +165,10 @@ class Kernel:
 
 
 def kernels(program: Program, facts: Facts | None) -> list[Kernel]:
-    """The kernels that one directive each launches."""
+    """The kernels that one directive each launches, of a dispatch those that run."""
     found = []
     known = {launch.kernel: launch for launch in facts.launches} if facts is not None else {}
-    for launch in program.launches:
+    for launch in running(program, facts):
         name, _ = split_name(launch.kernel or "")
         same = [d for d in program.launches if split_name(d.kernel or "")[0] == name]
         if len(same) == 1:
@@ -176,6 +176,15 @@ def kernels(program: Program, facts: Facts | None) -> list[Kernel]:
             spelled = launch.kernel or kernel.function.name
             found.append(_whole(replace(kernel, facts=known.get(spelled))))
     return found
+
+
+def running(program: Program, facts: Facts | None) -> list[LaunchDirective]:
+    """The launches in order, of a dispatch the one for the sizes at hand; else its first."""
+    lines = {launch.line for launch in facts.launches} if facts is not None else set[int]()
+    return [
+        next((launch for launch in step if launch.line in lines), step[0])
+        for step in program.alternatives
+    ]
 
 
 def _whole(kernel: Kernel) -> Kernel:
@@ -218,6 +227,29 @@ def primitive(
     return step
 
 
+def in_turn(
+    kernel: Kernel, steps: Iterable[Callable[[Kernel], Kernel | Refused]]
+) -> Kernel | Refused:
+    """One step after the other, until one refuses."""
+    for step in steps:
+        made = step(kernel)
+        if isinstance(made, Refused):
+            return made
+        kernel = made
+    return kernel
+
+
+def where_legal(
+    step: Callable[Concatenate[Kernel, _P], Kernel | Refused],
+    kernel: Kernel,
+    *args: _P.args,
+    **kwargs: _P.kwargs,
+) -> Kernel:
+    """What a step makes of a kernel, or the kernel as it was where the step is refused."""
+    made = step(kernel, *args, **kwargs)
+    return made if isinstance(made, Kernel) else kernel
+
+
 def _same(program: Program, kernel: Kernel) -> LaunchDirective:
     return next(d for d in program.launches if str(d) == str(kernel.launch))
 
@@ -227,7 +259,8 @@ def _inserted(kernel: Kernel, text: str, helpers: Iterable[str]) -> str:
     added = "".join(f"{helper.strip()}\n\n" for helper in helpers if helper.strip() not in text)
     if not added:
         return text
-    start = kernel.unit.origin.origin(*kernel.function.span)[0]
+    function = kernel.function
+    start = kernel.unit.origin.origin(*(function.whole or function.span))[0]
     raw = text.encode()
     start = raw.rfind(b"\n", 0, start) + 1
     return raw[:start].decode() + added + raw[start:].decode()

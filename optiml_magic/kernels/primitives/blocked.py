@@ -9,19 +9,21 @@ Matmul Kernel for cuBLAS-like Performance" (2022).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Name
+from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, Step, Unread, every
 from optiml_magic.kernels.extents import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.limits import at_least, with_limits
 from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction, Operand
 from optiml_magic.kernels.primitives.places import Place, placed
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Compare
-from optiml_magic.kernels.tree import Block, Leave, Statement, walk
+from optiml_magic.kernels.tree import Block, Declare, Leave, Statement, expressions, walk
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, parse_expression
 
@@ -77,7 +79,9 @@ class _Blocking:
 
     def kernel(self) -> Kernel:
         body = Block(None, 0, (lines(self._opening()), lines(self._main()), self._outputs()))
-        return self.old.rewritten(body, launch=self._launch(), directives=self._tunes())
+        launch = self._launch()
+        directives = with_limits(self.old, launch, self._tunes)
+        return self.old.rewritten(body, launch=launch, directives=directives)
 
     # -- parts
 
@@ -208,11 +212,11 @@ __syncthreads();
 
     def _round(self) -> str:
         """The body of the loop on what a thread has in registers."""
-        loop, swaps = self.parts.loop, dict[Node, Node]()
+        loop, swaps = self.parts.loop, dict[Node, Node | None]()
         for operand in self.parts.operands:
             *_, now = self.names[operand]
             own = self.m if operand.side == ROW else self.n
-            swaps |= {access.node: text(f"{now}[{own}]") for access in operand.accesses}
+            swaps |= {access.own: text(f"{now}[{own}]") for access in operand.accesses}
         variables = self.parts.variables()
         for expr in self.parts.effects.inside(loop.body):
             if (
@@ -221,6 +225,7 @@ __syncthreads();
                 and expr.variable is variables.get(expr.name)
             ):
                 swaps[expr] = text(f"{self.sums[expr.name]}[{self.m}][{self.n}]")
+        swaps |= dict.fromkeys(_unasked(loop.body, swaps))
         shown = self.old.show(loop.body, swaps)
         body = edited(loop.body, swaps)
         axis = self.parts.axis.variable
@@ -283,7 +288,8 @@ __syncthreads();
             raise NotLegal("how many outputs there are is not said by sizes alone")
         return parse_expression(f"cdiv({found}, {by})")
 
-    def _tunes(self) -> list[TuneDirective]:
+    def _tunes(self, least: int) -> list[TuneDirective]:
+        """Tiles of at least so many rows, where that leaves the one that comes with it."""
         tile, threads = self.tile, self.threads
         fits = (
             f"{threads} >= 32 && {threads} <= 1024"
@@ -291,9 +297,30 @@ __syncthreads();
             f" && {self.bn} * {self.bk} % ({threads}) == 0"
         )
         return [
-            TuneDirective(self.bm, _TILES, tile.rows),
+            TuneDirective(self.bm, at_least(_TILES, min(least, 32)), tile.rows),
             TuneDirective(self.bn, _TILES, tile.columns),
             TuneDirective(self.bk, _DEEP, tile.deep),
             TuneDirective(self.tm, _OWN, tile.own_rows),
             TuneDirective(self.tn, _OWN, tile.own_columns, parse_expression(fits)),
         ]
+
+
+def _unasked(body: Statement, swaps: Mapping[Node, Node | None]) -> set[Statement]:
+    """The declarations of names that nobody asks for any more: indices of what is in registers."""
+    found: set[Statement] = set()
+    while True:
+        left = edited(body, {**swaps, **dict.fromkeys(found)})
+        asked = {e.variable for e in expressions(left) if isinstance(e, Name)}
+        idle = {
+            s for s in walk(body)
+            if isinstance(s, Declare) and s not in found and not asked & {*s.variables}
+            and all(v.value is None or _plain(v.value) for v in s.variables)
+        }  # fmt: skip
+        if not idle:
+            return found
+        found |= idle
+
+
+def _plain(value: Expr) -> bool:
+    """Whether to compute a value does nothing else."""
+    return not any(isinstance(e, Assign | Step | Call | Unread) for e in every(value))

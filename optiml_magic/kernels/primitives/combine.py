@@ -6,6 +6,7 @@ of a block go through shared memory. Source: CUDA C++ Programming Guide, "Warp S
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from optiml_magic.kernels.primitives.base import NotLegal
@@ -16,11 +17,12 @@ Group = Literal["warp", "block"]
 _WORDS = {"+": "sum", "*": "product", "&": "and", "|": "or", "^": "xor", "min": "min", "max": "max",
           "<": "least", ">": "greatest"}  # fmt: skip
 _INFIX = frozenset("+*&|^")
+_OPPOSITE = {"!<=": ">", "!<": ">=", "!>=": "<", "!>": "<="}  # but for a NaN
 _IDEMPOTENT = frozenset({"&", "|", "min", "max", "<", ">"})
 _ZEROS = {"float": "0.0f", "double": "0.0", "__half": "__half(0.0f)"}
 _ONES = {"float": "1.0f", "double": "1.0", "__half": "__half(1.0f)"}
 
-_MASK = """\
+MASK = """\
 // The lanes of a warp that work together: LANES of them, a power of two.
 template <int LANES> __device__ __forceinline__ unsigned group_mask() {
     return (~0u >> (32 - LANES)) << (threadIdx.x % 32 / LANES * LANES);
@@ -54,14 +56,14 @@ template <int THREADS, class T> __device__ __forceinline__ T block_{word}(T valu
 }}"""
 
 
-def helpers(reductions: list[Reduction], group: Group, *, mask: bool) -> list[str]:
+def helpers(reductions: Iterable[Reduction], group: Group, *, mask: bool) -> list[str]:
     """The functions that the combinations of these need, each once."""
     found = {}
     for reduction in reductions:
         shape = _WARP if group == "warp" else _BLOCK
         word = _word(reduction)
         found[word] = shape.format(word=word, combined=_combined(reduction))
-    first = [_MASK] if group == "warp" and (found or mask) else []
+    first = [MASK] if group == "warp" and (found or mask) else []
     return [*first, *found.values()]
 
 
@@ -96,12 +98,24 @@ def supported(reduction: Reduction) -> None:
     """Raise NotLegal for what shuffles cannot carry."""
     if reduction.op not in _WORDS:
         raise NotLegal(f"`{reduction.op}` is not combined over lanes", reduction.line)
-    if reduction.carried:
-        raise NotLegal("the place of what it selects goes along", reduction.line)
-    kind: CType = reduction.type
+    if not reduction.type.integral and any(test.startswith("!") for test in reduction.tests):
+        raise NotLegal(f"`{reduction.place}` takes a NaN, and then what follows it", reduction.line)
+    carries(reduction.type, reduction.line)
+
+
+def carries(kind: CType, line: int) -> None:
+    """Raise NotLegal for a type that shuffles cannot carry."""
     plain = (kind.integral and kind.size in (4, 8)) or kind.name in ("float", "double", "__half")
     if kind.depth or kind.lanes != 1 or not plain:
-        raise NotLegal(f"a shuffle does not carry {kind.name or 'its type'}", reduction.line)
+        raise NotLegal(f"a shuffle does not carry {kind.name or 'its type'}", line)
+
+
+def test(reduction: Reduction) -> str:
+    """How a value must compare with what is selected so far: ``>``, or ``>=`` for the last."""
+    tests = {_OPPOSITE.get(one, one) for one in reduction.tests}
+    if len(tests) != 1 or not tests <= {"<", "<=", ">", ">="}:
+        raise NotLegal("which of equals it keeps is not certain", reduction.line)
+    return tests.pop()
 
 
 def _word(reduction: Reduction) -> str:

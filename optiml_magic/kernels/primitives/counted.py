@@ -7,15 +7,15 @@ to is written as an element of its array.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from optiml_magic.kernels.changes import Change
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Expr, Index, Literal, Name, Step, every
 from optiml_magic.kernels.loops import test_of
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
+from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare
@@ -31,17 +31,27 @@ def counted(kernel: Kernel, at: int) -> Kernel:
     return _Counting(kernel, loop).kernel()
 
 
-def is_counted(axis: Axis, effects: Effects) -> bool:
-    """Whether a loop counts in its head alone, by one variable of its own."""
-    loop = axis.node
-    variable = axis.variable
-    declared = isinstance(loop.before, Declare) and loop.before.variables == (variable,)
-    if loop.kind != "for" or variable is None or not declared or variable.type.depth:
-        return False
-    if loop.update is None or loop.test is None or test_of(loop)[0] is not loop.test:
-        return False
-    moving = {p.variable for p in every(loop.update) if isinstance(p, Name)}
-    return moving <= {variable} and variable not in effects.changed(loop.body)
+@primitive
+def all_counted(kernel: Kernel, at: Sequence[int]) -> Kernel:
+    """The loops with these numbers, each as it is where it counts in its head already."""
+    for number in at:
+        loop = loops_in(kernel.function.body)[number]
+        axis = kernel.axes().get(loop)
+        if axis is None:
+            raise NotLegal("a loop is not read", loop.line)
+        if not is_counted(axis, Effects(kernel)):
+            kernel = _Counting(kernel, loop).kernel()
+    return kernel
+
+
+def as_counted(
+    kernel: Kernel, at: int, ready: Callable[[Axis, Effects], bool] = is_counted
+) -> Kernel | Refused:
+    """The kernel with the loop of this number counted, where it is not ``ready`` as it is."""
+    axis = kernel.axes().get(loops_in(kernel.function.body)[at])
+    if axis is None:
+        return Refused("a loop is not read")
+    return kernel if ready(axis, Effects(kernel)) else counted(kernel, at)
 
 
 class _Counting:
@@ -53,8 +63,6 @@ class _Counting:
         if axis is None or not axis.exact:
             reason = f": {axis.reason}" if axis is not None and axis.reason else ""
             raise NotLegal(f"the rounds of the loop are not known{reason}", loop.line)
-        if axis.first:
-            raise NotLegal("the first round runs whatever its test says", loop.line)
         self.axis: Axis = axis
         self.name = kernel.fresh("k")
         self.moving = self._moving()
@@ -89,7 +97,7 @@ class _Counting:
         return all(
             isinstance(e, Literal) or not isinstance(e, Name) or e.variable not in changed  # type: ignore[operator]
             for e in every(value)
-        ) and not any(a.node in set(every(value)) for a in self.old.reading.accesses)
+        ) and not any(a.own in set(every(value)) for a in self.old.reading.accesses)
 
     def kernel(self) -> Kernel:
         loop = self.loop
@@ -108,7 +116,8 @@ class _Counting:
         shown = self.old.show(edited(body, swaps) if swaps else body)
         made: list[Statement] = []
         if isinstance(loop.before, Evaluate):  # in a head it has no semicolon of its own
-            made.append(lines(self.old.show(loop.before).rstrip(";") + ";"))
+            if not self._idle():
+                made.append(lines(self.old.show(loop.before).rstrip(";") + ";"))
         elif loop.before is not None:
             made.append(loop.before)
         made.append(
@@ -132,7 +141,14 @@ class _Counting:
         )
 
     def _rounds(self) -> Polynomial:
-        """How many rounds there are, from the test of the loop; below one is none."""
+        """How many rounds there are; below one is none."""
+        again = self._tested()
+        if not self.axis.first:
+            return again
+        return self.old.reading_operations().extreme("max", again + _ONE, _ONE, self.axis.guard)
+
+    def _tested(self) -> Polynomial:
+        """How often the test of the loop holds, which in a ``do`` loop comes after a round."""
         parts = [*self.axis.test.conjuncts()]
         test = parts[0] if len(parts) == 1 else None
         form = test.form if isinstance(test, Compare) and test.op == ">=" else None
@@ -217,11 +233,28 @@ class _Counting:
 
     def _started(self, variable: Variable) -> str:
         before = self.loop.before
-        if isinstance(before, Declare) and variable in before.variables:
-            value = variable.value
-            if isinstance(value, Literal):
-                return value.text
-        return variable.name
+        first = variable.value if isinstance(before, Declare) else None
+        if isinstance(before, Declare) and variable not in before.variables:
+            first = None
+        match before:
+            case Evaluate(expression=Assign(op="=", target=Name(variable=given), value=value)):
+                first = value if given is variable else None
+        return first.text if isinstance(first, Literal) else variable.name
+
+    def _idle(self) -> bool:
+        """Whether the head only gives a number to what nobody asks for after the loop."""
+        match self.loop.before:
+            case Evaluate(expression=Assign(op="=", target=Name(variable=given), value=Literal())):
+                return given in self.moving and not self._asked(given)
+        return False
+
+    def _asked(self, variable: Variable) -> bool:
+        """Whether something outside of the loop asks for a local."""
+        inside = self.effects.inside(self.loop)
+        return any(
+            isinstance(e, Name) and e.variable is variable and e not in inside
+            for e in self.effects.inside(self.old.function.body)
+        )
 
     def _shown(self, step: Expr) -> str:
         shown = self.old.show(Evaluate(None, 0, step)).removesuffix(";")
@@ -229,19 +262,15 @@ class _Counting:
 
     def _after(self, rounds: str) -> list[Statement]:
         """What moved, where somebody asks for it after the loop."""
-        inside = self.effects.inside(self.loop)
         found: list[Statement] = []
         for variable, (step, down) in self.moving.items():
             own = isinstance(self.loop.before, Declare) and variable in self.loop.before.variables
-            asked = any(
-                isinstance(e, Name) and e.variable is variable and e not in inside
-                for e in self.effects.inside(self.old.function.body)
-            )
-            if own or not asked:
+            if own or not self._asked(variable):
                 continue
             by = "" if step is None else f" * {self._shown(step)}"
             sign = "-" if down else "+"
-            found.append(lines(f"{variable.name} {sign}= max({rounds}, 0){by};"))
+            count = f"({rounds})" if self.axis.first else f"max({rounds}, 0)"
+            found.append(lines(f"{variable.name} {sign}= {count}{by};"))
         return found
 
 

@@ -8,10 +8,10 @@ elsewhere one that divides the old, so that there are exactly as many threads as
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from optiml_magic.kernels.editing import Node, edited, lines
+from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
     Binary,
     Call,
@@ -26,8 +26,10 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.primitives.axes import GROUPS, LOOSE
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.cooperating import Cooperation, cooperation
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.grids import limits, needed, said_alike
+from optiml_magic.kernels.primitives.grids import needed, said_alike
+from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.places import (
     axis_of,
     bare,
@@ -51,16 +53,19 @@ class Freedom:
     """Which extents a block may have along an axis: any, where ``count`` threads do something.
 
     Otherwise one that divides the present one. It needs a ``guard`` where it has none as yet.
-    Where lanes work together, blocks before and after are of whole ``warps``.
+    Where lanes work together, blocks before and after are of whole ``warps``. Where the whole block
+    does, in ``together``, its width is a power of two, and there are as many blocks as before.
     """
 
     count: Expression | None
     guard: bool = False
-
     warps: bool = False
+    together: Cooperation | None = None
 
     def allows(self, extent: int, old: int) -> bool:
         """Whether ``extent`` is one of them, beside the present ``old`` one."""
+        if self.together is not None:
+            return not extent & (extent - 1) and _WARP <= extent <= self.together.most
         parts = self.warps and (extent % _WARP or old % _WARP)
         return not parts and (self.count is not None or old % extent == 0)
 
@@ -88,7 +93,7 @@ def cut(kernel: Kernel, extents: Mapping[str, int]) -> Kernel:
     if kernel.function.launch_bounds and math.prod(extents.values()) > math.prod(old.values()):
         raise NotLegal("its launch bounds say how many threads a block has")
     new = {axis: parse_expression(str(extent)) for axis, extent in extents.items()}
-    return _cut(kernel, new, (), frozenset(a for a, e in extents.items() if e < old[a]))
+    return _cut(kernel, new, ())
 
 
 @primitive
@@ -115,8 +120,7 @@ def tuned(kernel: Kernel, values: Mapping[str, Sequence[int]]) -> Kernel:
         free, old = freedom(kernel, axis), _extent(kernel, axis)
         if not all(free.allows(extent, old) for extent in extents):
             raise NotLegal(f"no other number of threads along {axis} is certain to do the same")
-    less = frozenset(a for a, extents in values.items() if min(extents) < _extent(kernel, a))
-    return _cut(kernel, {a: parse_expression(n) for a, n in names.items()}, tunes, less)
+    return _cut(kernel, {a: parse_expression(n) for a, n in names.items()}, tunes)
 
 
 def block_names(kernel: Kernel, axes: Iterable[str]) -> dict[str, str]:
@@ -127,13 +131,16 @@ def block_names(kernel: Kernel, axes: Iterable[str]) -> dict[str, str]:
 
 def freedom(kernel: Kernel, axis: str) -> Freedom:
     """Which extents a block may have along an axis. Raises NotLegal where it can have no other."""
-    _check(kernel)
-    at = "xyz".index(axis)
-    launch = kernel.launch
+    at, launch = "xyz".index(axis), kernel.launch
+    shared = any(access.space == "shared" for access in kernel.reading.accesses)
+    together = bool(kernel.reading.barriers) or shared
+    _check(kernel, alone=not together)
     if at >= len(launch.block) and kernel.block[at] != 1:
         raise NotLegal(f"its block has no extent along {axis}")
     if at < len(launch.block) and not isinstance(launch.block[at].tree, Number):
         raise NotLegal(f"the extent of its block along {axis} is not a number")
+    if together:
+        return Freedom(None, together=cooperation(kernel))
     found = uses(kernel, axis)
     if found.parts:
         line = kernel.unit.line(*(found.parts[0].span or kernel.function.span))
@@ -202,8 +209,8 @@ def _extent(kernel: Kernel, axis: str) -> int:
     return found
 
 
-def _check(kernel: Kernel) -> None:
-    Effects(kernel).straightforward(lanes=True)
+def _check(kernel: Kernel, *, alone: bool) -> None:
+    Effects(kernel).straightforward(lanes=True, alone=alone)
     own_text_only(kernel)
     if kernel.launch.shared is not None:
         raise NotLegal("it has dynamic shared memory")
@@ -218,10 +225,8 @@ def _check(kernel: Kernel) -> None:
 
 
 def _cut(
-    kernel: Kernel, extents: Mapping[str, Expression], tunes: Sequence[TuneDirective],
-    less: Collection[str],
-) -> Kernel:  # fmt: skip
-    """``less`` are the axes along which there may be more blocks than before."""
+    kernel: Kernel, extents: Mapping[str, Expression], tunes: Sequence[TuneDirective]
+) -> Kernel:
     swaps: dict[Node, Node] = {}
     for axis in extents:
         found = uses(kernel, axis)
@@ -230,18 +235,27 @@ def _cut(
         for expr in found.strides:
             if not _general(kernel, expr, axis):
                 swaps[expr] = _typed(kernel, expr, stride)
-    body = edited(kernel.function.body, swaps)
     free = {axis: freedom(kernel, axis) for axis in extents}
+    for axis, f in free.items():
+        swaps |= _together(f.together, axis, extents[axis]) if f.together is not None else {}
+    body = edited(kernel.function.body, swaps)
     guards = [lines(f"if ({_index(axis)} >= {f.count}) return;")
               for axis, f in free.items() if f.guard and f.count]  # fmt: skip
     launch = relaunched(kernel, extents)
-    more = [size for axis, size in zip("yz", launch.grid[1:], strict=False) if axis in less]
     return kernel.rewritten(
         replace(body, body=(*guards, *body.body)) if guards else body,
         launch=launch,
-        directives=[*tunes, *limits(kernel, more)],
+        directives=[*tunes, *limits(kernel, launch, tunes)],
         tidy=False,
     )
+
+
+def _together(found: Cooperation, axis: str, extent: Expression) -> dict[Node, Node]:
+    """The numbers that stand for the width of a block."""
+    width = _place("blockDim", axis)
+    swaps: dict[Node, Node] = dict.fromkeys(found.widths, width)
+    swaps |= dict.fromkeys(found.halves, Binary(None, "/", width, Literal(None, "2", 2)))
+    return swaps | dict.fromkeys(found.extents, text(str(extent)))
 
 
 def relaunched(kernel: Kernel, extents: Mapping[str, Expression]) -> LaunchDirective:
@@ -251,10 +265,12 @@ def relaunched(kernel: Kernel, extents: Mapping[str, Expression]) -> LaunchDirec
     grid, block = ([*s, *[one] * (rank - len(s))] for s in (launch.grid, launch.block))
     for axis, extent in extents.items():
         at, old = "xyz".index(axis), _extent(kernel, axis)
-        count = freedom(kernel, axis).count
+        free = freedom(kernel, axis)
         block[at] = extent
-        if count is not None:
-            grid[at] = _printed(sizes.Call("cdiv", (count.tree, extent.tree)))
+        if free.together is not None:
+            continue
+        if free.count is not None:
+            grid[at] = _printed(sizes.Call("cdiv", (free.count.tree, extent.tree)))
             continue
         by: sizes.Node = sizes.Binary("/", Number(old), extent.tree)
         if isinstance(extent.tree, Number):

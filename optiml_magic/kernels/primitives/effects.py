@@ -8,8 +8,10 @@ from functools import cached_property
 from optiml_magic.kernels.changes import Change, changes
 from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, every
 from optiml_magic.kernels.functions import LANES
+from optiml_magic.kernels.loops import test_of
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
-from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -32,16 +34,17 @@ class Effects:
         self._inside: dict[Statement, frozenset[Expr]] = {}
         self._own = frozenset(expressions(kernel.function.body))
 
-    def straightforward(self, *, lanes: bool = False) -> None:
+    def straightforward(self, *, lanes: bool = False, alone: bool = True) -> None:
         """Raise NotLegal where a kernel does what nothing may be moved across.
 
-        Its ``lanes`` may exchange values where warps stay as they are.
+        Its ``lanes`` may exchange values where warps stay as they are. Its threads need not work
+        ``alone`` where whoever asks looks at what they share.
         """
         reading = self.reading
-        for barrier in reading.barriers:
+        for barrier in reading.barriers if alone else ():
             raise NotLegal("its threads wait for each other", barrier.line)
         for access in reading.accesses:
-            if access.space == "shared":
+            if access.space == "shared" and alone:
                 raise NotLegal("its threads share memory", access.line)
             lost = not access.array or (access.index is None and access.offset is None)
             if lost and access.mode != "load":
@@ -63,6 +66,19 @@ class Effects:
         hidden = {v.name for s in walk(body) if isinstance(s, Declare) for v in s.variables}
         return frozenset(v.name for v in self.changed(body)) & given | given & hidden
 
+    @cached_property
+    def lasting(self) -> frozenset[Variable]:
+        """The locals that keep the value that they are declared with."""
+        own = [*walk(self.kernel.function.body)]
+        leaves = [s for s in own if not s.statements]
+        heads = [Evaluate(None, s.line, e) for s in own if s.statements for e in s.expressions]
+        changed = frozenset(v for part in (*leaves, *heads) for v in self.changed(part))
+        declared = (v for s in own if isinstance(s, Declare) for v in s.variables)
+        return frozenset(
+            v for v in declared
+            if v.value is not None and v not in changed and not v.type.reference
+        )  # fmt: skip
+
     def inside(self, statement: Statement) -> frozenset[Expr]:
         """All expressions of a statement and of those in it."""
         found = self._inside.get(statement)
@@ -71,30 +87,26 @@ class Effects:
         return found
 
     def accesses(self, statement: Statement) -> list[Access]:
-        """Those to global memory in a statement; raises NotLegal for stores in functions."""
+        """Those to global memory in a statement, and by the functions that it calls."""
         inside = self.inside(statement)
-        return [a for a in self.reading.accesses if a.node in inside and a.space == "global"]
+        return [a for a in self.reading.accesses if a.own in inside and a.space == "global"]
 
     def hidden(self) -> Iterator[Access]:
         """The accesses that functions make for the kernel."""
-        return (a for a in self.reading.accesses if a.node not in self._own)
+        return (a for a in self.reading.accesses if a.call is not None)
 
     def taken(self, access: Access) -> Expr | None:
-        """What stands in the kernel's own text for a load: it, or the one call that returns it."""
-        if access.node in self._own:
+        """What stands in the kernel's own text for a load: it, or the call that returns it."""
+        call = access.call
+        if not isinstance(call, Call):
             return access.node
-        found = [
-            call for call in self._own if isinstance(call, Call)
-            and access.node in [*self._returned(call)]
-        ]  # fmt: skip
-        return found[0] if len(found) == 1 else None
-
-    def _returned(self, call: Call) -> Iterator[Expr]:
-        """What functions return that do nothing else."""
-        for function in self.kernel.unit.called(call.function, len(call.arguments)):
-            for only in function.body.body if len(function.body.body) == 1 else ():
-                if isinstance(only, Leave) and only.value is not None:
-                    yield only.value
+        returned = (
+            function.body.body[0].value
+            for function in self.kernel.unit.called(call.function, len(call.arguments))
+            if len(function.body.body) == 1 and isinstance(function.body.body[0], Leave)
+        )
+        same = self.reading.types.get(call) == access.element
+        return call if same and access.node in returned else None
 
     def changed(self, *statements: Statement) -> dict[Variable, list[Change]]:
         """The locals of outside that these change."""
@@ -105,29 +117,38 @@ class Effects:
         inside = self.inside(statement)
         own = {v.name for s in walk(statement) if isinstance(s, Declare) for v in s.variables}
         stored = (a.array for a in self.reading.accesses
-                  if a.space == "local" and a.mode != "load" and a.node in inside)  # fmt: skip
+                  if a.space == "local" and a.mode != "load" and a.own in inside)  # fmt: skip
         return next((name for name in stored if name not in own), "")
 
     def begun_anew(self, variable: Variable, loop: Loop) -> bool:
         """Whether each round gives a local a value before it asks for one, and nobody later does.
 
-        Then every lane may have one of its own.
+        Then every lane may have one of its own. Other loops may begin it anew as well.
         """
-        inside = self.inside(loop)
-        elsewhere = [
-            e for e in self.inside(self.kernel.function.body)
-            if isinstance(e, Name) and e.variable is variable and e not in inside
-        ]  # fmt: skip
-        if elsewhere or variable.storage != "local" or variable.array:
+        whole = self.inside(loop)
+        if variable.storage != "local" or variable.array or not self._begins(variable, loop.body):
             return False
-        body = loop.body.statements if isinstance(loop.body, Block) else (loop.body,)
-        for statement in body:
-            if variable not in self.mentions(statement):
-                continue
-            match statement:
-                case Evaluate(expression=Assign(op="=", target=Name(variable=given), value=value)):
-                    return given is variable and variable not in names([value])
-            return False
+        apart = set(self.inside(loop.body))
+        for other in loops_in(self.kernel.function.body):
+            if not whole <= self.inside(other) and self._begins(variable, other.body):
+                apart |= self.inside(other.body)
+        return all(
+            e in apart or not isinstance(e, Name) or e.variable is not variable for e in self._own
+        )
+
+    def _begins(self, variable: Variable, body: Statement) -> bool:
+        """Whether the first that is done with a local in a body is to give it a value."""
+        own = [s for s in (body.body if isinstance(body, Block) else (body,))
+               if variable in self.mentions(s)]  # fmt: skip
+        match own:
+            case [Evaluate(expression=Assign(op="=", target=Name(variable=v), value=value)), *_]:
+                return v is variable and variable not in names([value])
+            case [Block() as only]:
+                return self._begins(variable, only)
+            case [Loop() as only]:  # of which there may be no round, so nobody asks after it
+                head = (only.test, only.update, *(only.before.expressions if only.before else ()))
+                asked = names(e for e in head if e is not None)
+                return variable not in asked and self._begins(variable, only.body)
         return False
 
     def mentions(self, statement: Statement) -> frozenset[Variable]:
@@ -166,3 +187,22 @@ def names(expressions_: Iterable[Expr]) -> frozenset[Variable]:
 
 def loops_in(statement: Statement) -> list[Loop]:
     return [s for s in walk(statement) if isinstance(s, Loop)]
+
+
+def is_counted(axis: Axis, effects: Effects) -> bool:
+    """Whether a loop counts in its head alone, by one variable of its own."""
+    loop = axis.node
+    variable = axis.variable
+    declared = isinstance(loop.before, Declare) and loop.before.variables == (variable,)
+    if loop.kind != "for" or variable is None or not declared or variable.type.depth:
+        return False
+    if loop.update is None or loop.test is None or test_of(loop)[0] is not loop.test:
+        return False
+    moving = {p.variable for p in every(loop.update) if isinstance(p, Name)}
+    return moving <= {variable} and variable not in effects.changed(loop.body)
+
+
+def is_simple(axis: Axis, effects: Effects) -> bool:
+    """Whether a loop counts its rounds from 0, in its head alone."""
+    starts = axis.start is not None and axis.start.value == 0
+    return starts and axis.step == Polynomial.constant(1) and is_counted(axis, effects)

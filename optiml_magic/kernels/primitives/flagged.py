@@ -213,7 +213,7 @@ class _Flagging:
     def _loads(self, *given: Expr) -> bool:
         """Whether to compute these may fail where a thread has no business there."""
         inside = {part for expr in given for part in every(expr)}
-        if any(access.node in inside for access in self.kernel.reading.accesses):
+        if any(access.own in inside for access in self.kernel.reading.accesses):
             return True
         if any(self._called(e) for e in inside if isinstance(e, Call)):
             return True

@@ -8,7 +8,6 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.symbols import Compare, Condition
-from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import (
     Binary,
     Call,
@@ -16,10 +15,7 @@ from optiml_magic.source.expressions import (
     Name,
     Node,
     Number,
-    parse_expression,
 )
-
-_MOST_BLOCKS = 65535  # along y and z; CUDA C++ Programming Guide, "Compute Capabilities"
 
 _MOST_THREADS = 1024  # of a block, on every chip
 
@@ -41,10 +37,13 @@ def needed(kernel: Kernel, axis: str, *, loads: bool = False) -> Expression | No
     form = form_of(tree) if tree is not None else None
     if tree is None or form is None or not said_alike(kernel, form.symbols):
         return None
-    for access in kernel.reading.accesses:
-        counts = access.mode != "load" or (loads and access.space == "global")
-        if counts and not below(kernel, access.guard, axis, width, form):
-            return None
+    guards = {
+        access.guard: None
+        for access in kernel.reading.accesses
+        if access.mode != "load" or (loads and access.space == "global")
+    }
+    if not all(below(kernel, guard, axis, width, form) for guard in guards):
+        return None
     return Expression(tree, str(Expression(tree, "")))
 
 
@@ -61,17 +60,6 @@ def needed_form(kernel: Kernel, axis: str) -> Polynomial | None:
     """The same as a form over the kernel's parameters."""
     found = needed(kernel, axis)
     return form_of(found.tree) if found is not None else None
-
-
-def limits(kernel: Kernel, sizes: Iterable[Expression]) -> list[RequireDirective]:
-    """What must hold where these count blocks along y and z; x has no such limit."""
-    names = kernel.program.values.keys()
-    found = [
-        RequireDirective(parse_expression(f"{size} <= {_MOST_BLOCKS}"))
-        for size in sizes
-        if size.names - names or size.arrays
-    ]
-    return [limit for limit in found if limit not in kernel.program.requires]
 
 
 def below(

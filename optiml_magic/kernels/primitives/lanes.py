@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name, every
+from optiml_magic.kernels.expressions import Assign, Binary, Choice, Expr, Literal, Name, every
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.combine import Group
@@ -19,6 +19,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import needed
 from optiml_magic.kernels.primitives.places import Place, placed
 from optiml_magic.kernels.primitives.rounds import shareable
+from optiml_magic.kernels.primitives.selections import Selection, selected
 from optiml_magic.kernels.reading import Access, Axis, Reduction
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.tree import (
@@ -64,6 +65,12 @@ class _Sharing:
         self.axes = kernel.axes()
         self._check()
         self.reductions = {loop: shareable(kernel, loop, self.effects) for loop in self.loops}
+        self.selections = {
+            r: selected(kernel, self.axes[loop], loop, r, self.effects)
+            for loop, found in self.reductions.items() for r in found if r.carried
+        }  # fmt: skip
+        self.taken: list[str] = []
+        self.told: dict[Statement, Statement] = {}
         block = lanes.group == "block"
         self.count = kernel.fresh("THREADS" if block else "LANES")
         self.block = self.count if block else kernel.fresh("BLOCK")
@@ -124,14 +131,26 @@ class _Sharing:
         known = [f"const int {self.lane} = {opening};"]
         known += [] if self.flat else [f"const int {self.item} = {self._whole()};"]
         first = lines("\n".join(known))
-        reductions = [r for found in self.reductions.values() for r in found]
         launch = self._launch()
         return self.old.rewritten(
             replace(inside, body=(first, *inside.body)),
             launch=launch,
             directives=self._tunes(),
-            helpers=combine.helpers(reductions, self.lanes.group, mask=bool(self.waits)),
+            helpers=self._helpers(),
         )
+
+    def _fresh(self, name: str) -> str:
+        self.taken.append(self.old.fresh(name, *self.taken))
+        return self.taken[-1]
+
+    def _helpers(self) -> list[str]:
+        group, plain = self.lanes.group, dict[str, None]()
+        found = [r for own in self.reductions.values() for r in own if r not in self.selections]
+        if self.selections:
+            plain[combine.MASK] = None
+        plain |= dict.fromkeys(combine.helpers(found, group, mask=bool(self.waits)))
+        plain |= {s.helper(group): None for s in self.selections.values()}
+        return [*plain]
 
     # -- loops
 
@@ -149,6 +168,8 @@ class _Sharing:
         found: list[list[Statement]] = []
         for loop in shared:
             names = self._places(loop)
+            if any(r in self.selections for r in self.reductions[loop]):  # type: ignore[index]
+                names = frozenset()
             if found and names and self._places(found[-1][0]) == names:
                 start = block.body.index(found[-1][-1])
                 between = block.body[start + 1 : block.body.index(loop)]
@@ -170,8 +191,11 @@ class _Sharing:
         for reduction in self.reductions[region[0]]:  # type: ignore[index]
             name = reduction.place
             part = name
-            if not combine.idempotent(reduction) and not _zero(reduction):
-                part = private[name] = self.old.fresh(f"{name}_part")
+            if reduction in self.selections:
+                before.append(self._rounds(region[0], self.selections[reduction], after))
+                continue
+            if not combine.idempotent(reduction) and not self._zero(reduction, region[0]):
+                part = private[name] = self._fresh(f"{name}_part")
                 kind = reduction.type.name
                 before.append(f"{kind} {part} = {combine.identity(reduction)};")
             whole = combine.combined(reduction, self.lanes.group, self.count, part)
@@ -186,11 +210,35 @@ class _Sharing:
                 made += map(lines, after)
             self.changes[loop] = tuple(made)
 
+    def _zero(self, reduction: Reduction, loop: Statement) -> bool:
+        """Whether a sum is zero whenever the loop begins, also within one that adds to it."""
+        assert isinstance(loop, Loop)
+        start, own = reduction.start, reduction.axes[-1] == self.axes[loop].name
+        return own and reduction.op == "+" and isinstance(start, Literal) and start.value == 0
+
+    def _rounds(self, loop: Statement, selection: Selection, after: list[str]) -> str:
+        """The declaration of what tells in which round a lane found what it selects."""
+        assert isinstance(loop, Loop)
+        counter = self.axes[loop].variable
+        assert counter is not None
+        name = self._fresh(f"{selection.reduction.place}_{counter.name}")
+        self.told[selection.branch.body[-1]] = lines(f"{name} = {counter.name};")
+        _, start = self._start(loop, counter, self.swaps)
+        kind, wide = ("int", start) if counter.type.base == "int" else (
+            "long long", f"(long long)({start})")  # fmt: skip
+        before = "-1" if start == "0" and selection.later else (
+            f"{wide} {'-' if selection.later else '+'} 1")  # fmt: skip
+        after.append(selection.combined(self.lanes.group, self.count, name))
+        return f"{kind} {name} = {before};"
+
     def _shared(self, loop: Loop, private: dict[str, str]) -> Statement:
         axis = self.axes[loop]
         assert axis.variable is not None
         assert axis.step is not None
         swaps = {**self.swaps, **self._renamed(loop, private)}
+        told: dict[Node, tuple[Statement, ...]] = {
+            last: (lines(self.old.show(last, swaps)), also) for last, also in self.told.items()
+        }
         name = axis.variable.name
         step = Speller(self.old.reading.symbols, {}, moved=self.effects.moved).factor(axis.step)
         by = f"{self.lane}" if step == "1" else f"{self.lane} * {step}"
@@ -198,7 +246,7 @@ class _Sharing:
         words, start = self._start(loop, axis.variable, swaps)
         start = by if start == "0" else f"{start} + {by}"
         test = self._test(loop, axis, swaps)
-        body = self.old.show(loop.body, swaps)
+        body = self.old.show(loop.body, {**swaps, **told})
         return lines(f"for ({words}{name} = {start}; {test}; {name} += {stride}) {body}")
 
     def _start(self, loop: Loop, variable: Variable, swaps: dict[Node, Node]) -> tuple[str, str]:
@@ -206,13 +254,13 @@ class _Sharing:
         match before:
             case Declare(words=words, variables=(only,)) if only is variable:
                 if only.value is not None:
-                    return words, self._written(only.value, swaps)
+                    return words, self._term(only.value, swaps)
             case Evaluate(expression=expression):
                 target = getattr(expression, "target", None)
                 value = getattr(expression, "value", None)
                 whole = getattr(expression, "op", "") == "=" and isinstance(target, Name)
                 if whole and value is not None and self._unused_after(loop, variable):
-                    return "", self._written(value, swaps)
+                    return "", self._term(value, swaps)
         raise NotLegal("where the loop begins is not in its head", loop.line)
 
     def _unused_after(self, loop: Loop, variable: Variable) -> bool:
@@ -242,6 +290,12 @@ class _Sharing:
     def _written(self, expr: Expr, swaps: dict[Node, Node]) -> str:
         return self.old.show(Evaluate(None, 0, expr), swaps).removesuffix(";")
 
+    def _term(self, expr: Expr, swaps: dict[Node, Node]) -> str:
+        """An expression to which something may be added."""
+        shown = self._written(expr, swaps)
+        loose = isinstance(expr, Binary) and expr.op not in ("+", "-", "*", "/", "%")
+        return f"({shown})" if loose or isinstance(expr, Assign | Choice) else shown
+
     def _renamed(self, loop: Loop, private: dict[str, str]) -> dict[Node, Node]:
         own = {v.name: v for v in self._places(loop)}
         return {
@@ -261,7 +315,7 @@ class _Sharing:
                 continue
             own = {e for top in statement.expressions for e in every(top)}
             stores = [a for a in self.old.reading.accesses
-                      if a.node in own and a.mode != "load" and a.space == "global"]  # fmt: skip
+                      if a.own in own and a.mode != "load" and a.space == "global"]  # fmt: skip
             if not stores:
                 continue
             if not isinstance(statement, Evaluate):
@@ -280,7 +334,7 @@ class _Sharing:
         for statement in (*self.loops, *self.stores):
             phases[statement] = self.effects.accesses(statement)
         outside = [a for a in self.old.reading.accesses
-                   if a.node not in apart and a.space == "global"]  # fmt: skip
+                   if a.own not in apart and a.space == "global"]  # fmt: skip
         self.waits = 0
         wait = lines(combine.waiting(self.lanes.group, self.count))
         repeated = {s for loop in loops_in(self.old.function.body) for s in walk(loop.body)}
@@ -330,8 +384,3 @@ class _Sharing:
                 TuneDirective(self.block, lanes.blocks, lanes.block, even if self.even else None)
             )
         return found
-
-
-def _zero(reduction: Reduction) -> bool:
-    start = reduction.start
-    return reduction.op == "+" and isinstance(start, Literal) and start.value == 0

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.places import axis_of, index
 from optiml_magic.kernels.spelling import Speller
+from optiml_magic.kernels.symbols import Symbol
 from optiml_magic.kernels.tree import Declare, Loop, walk
 
 
 class LocalSpeller(Speller):
-    """A name after ``@`` is a local: ``@row``; ``@x`` where a thread stands along x."""
+    """A name after ``@`` is a local: ``@row``; ``@x`` where a thread stands along x.
+
+    Built-in variables are spelled as signed numbers: a counter that is compared with them, or what
+    is divided, may be below zero.
+    """
 
     kernel: Kernel
 
     def name(self, name: str) -> str | None:
         return super().name(name) or (name[1:] if name.startswith("@") else None)
+
+    def _symbol(self, symbol: Symbol, depth: int) -> str:
+        text = super()._symbol(symbol, depth)
+        return f"(int){text}" if symbol.kind == "builtin" else text
 
     def local(self, form: Polynomial) -> Polynomial:
         """A form over the local that holds where a thread stands, if there is one."""
@@ -33,6 +42,10 @@ def speller_before(kernel: Kernel, effects: Effects, loop: Loop) -> LocalSpeller
     names = {f"@{axis}": name for axis, name in _indices(kernel, effects, loop).items()}
     speller = LocalSpeller(kernel.reading.symbols, names, steady=steady, moved=effects.moved)
     speller.kernel = kernel
+    for axis in kernel.axes().values():
+        own = axis.variable if loop in set(loops_in(axis.node.body)) else None
+        if own is not None and is_simple(axis, effects):
+            speller.names[axis.name] = own.name
     return speller
 
 
@@ -48,15 +61,12 @@ def _indices(kernel: Kernel, effects: Effects, loop: Loop) -> dict[str, str]:
                 continue
             if not any(loop in set(walk(s)) for s in around[at + 1 :]):
                 continue
-            others = [
-                s for s in walk(kernel.function.body) if not s.statements and s is not declared
-            ]
             for variable in declared.variables:
-                if variable.value is None or variable.type.depth or variable.type.reference:
+                if variable.value is None or variable not in effects.lasting:
                     continue
                 axis = axis_of(kernel, variable.value)
                 if every.count(variable.name) > 1:
                     continue  # it may mean another one where it is used
-                if axis and variable not in effects.changed(*others):
+                if axis and not variable.type.depth:
                     found.setdefault(axis, variable.name)
     return found

@@ -193,12 +193,20 @@ class Contraction:
         """The locals that hold the sums."""
         return {v.name: v for v in self.effects.changed(self.loop.body)}
 
+    @property
+    def from_zero(self) -> bool:
+        """Whether the sums begin with nothing, so that the order of their parts stays."""
+        starts = [r.start for r in self.reductions]
+        return all(s is not None and getattr(s, "value", None) == 0 for s in starts)
+
     def _operands(self) -> Iterator[Operand]:
         symbols = self.kernel.reading.symbols
         groups: dict[tuple[str, Polynomial], list[Access]] = {}
         for access in self.effects.accesses(self.loop):
             if access.index is None or access.mode != "load" or not symbols.known(access.index):
                 raise NotLegal("an access of the loop is not followed", access.line)
+            if self.effects.taken(access) is None:
+                raise NotLegal("a function loads for it", access.line)
             groups.setdefault((access.array, self.placed(access.index)), []).append(access)
         for (array, form), accesses in groups.items():
             kind = accesses[0].element
@@ -209,13 +217,10 @@ class Contraction:
             if not {self.axis.name, *sides} <= form.symbols:
                 raise NotLegal("a load is the same in every round", accesses[0].line)
             yield Operand(array, kind.name, kind.size, form, sides.pop(), tuple(accesses))
-        hidden = [a for a in self.effects.hidden() if self.axis.name in a.loops]
-        if hidden:
-            raise NotLegal("a function loads for it", hidden[0].line)
 
     def _zero_beyond(self) -> None:
         """Rounds beyond the last add nothing, where what they load is zero."""
-        loads = {access.node for operand in self.operands for access in operand.accesses}
+        loads = {access.own for operand in self.operands for access in operand.accesses}
         lets = {
             v: v.value for s in walk(self.loop.body) if isinstance(s, Declare) for v in s.variables
         }
@@ -264,6 +269,18 @@ class Contraction:
         own = bound - Polynomial.symbol(operand.side) - _ONE
         limit = Compare(">=", own, frozenset())
         return [limit, *(c for c in found if c != limit)]
+
+
+def combining(kernel: Kernel, loop: Loop) -> bool:
+    """Whether a loop sums over loads of more than one place, some of a row and some of a column."""
+    axis = kernel.axes().get(loop)
+    sums = [r for r in kernel.reading.reductions if axis is not None and axis.name in r.axes]
+    if axis is None or not sums or not all(r.op == "+" for r in sums):
+        return False
+    inside = kernel.reading.symbols.inside
+    forms = {a.index for a in Effects(kernel).accesses(loop) if a.index is not None}
+    across = [f for f in forms if axis.name in f.symbols]
+    return len(across) > 1 and any("threadIdx.x" in inside(f) for f in across)
 
 
 def symbols_inside(contraction: Contraction, form: Polynomial) -> frozenset[str]:

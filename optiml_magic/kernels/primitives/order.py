@@ -116,17 +116,9 @@ def _check_tests(kernel: Kernel, count: Polynomial) -> None:
 
 def _holding(kernel: Kernel, effects: Effects) -> frozenset[Variable]:
     """The locals that hold the index all along."""
-    found = set()
-    leaves = [s for s in walk(kernel.function.body) if not s.statements]
-    for declared in leaves:
-        if isinstance(declared, Declare):
-            changed = effects.changed(*(s for s in leaves if s is not declared))
-            found |= {
-                v for v in declared.variables
-                if v.value is not None and axis_of(kernel, v.value) == "x" and v not in changed
-                and not v.type.reference
-            }  # fmt: skip
-    return frozenset(found)
+    return frozenset(
+        v for v in effects.lasting if v.value is not None and axis_of(kernel, v.value) == "x"
+    )
 
 
 def _tops(kernel: Kernel) -> Iterator[tuple[Expr, bool]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.selections import selected
 from optiml_magic.kernels.reading import Access, Axis, Reduction
 from optiml_magic.kernels.tree import Loop
 
@@ -36,8 +37,14 @@ def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, 
 def _reductions(kernel: Kernel, axis: Axis, effects: Effects, loop: Loop) -> tuple[Reduction, ...]:
     found = {r.place: r for r in kernel.reading.reductions if axis.name in r.axes}
     own = []
+    along = {
+        v for r in found.values() if r.carried
+        for v in selected(kernel, axis, loop, r, effects).carried
+    }  # fmt: skip
     for variable in effects.changed(loop.body):
         reduction = found.get(variable.name)
+        if variable in along:
+            continue
         if reduction is None and effects.begun_anew(variable, loop):
             continue
         if reduction is None:

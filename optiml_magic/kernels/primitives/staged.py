@@ -16,13 +16,12 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Expr, Index, Member, Name, Unary
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.counted import is_counted
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.flow import Flow
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare
-from optiml_magic.kernels.tree import Blank, If, Loop, Statement, walk
+from optiml_magic.kernels.tree import Blank, If, Loop, Statement
 from optiml_magic.kernels.types import CType
 from optiml_magic.source.directives import TuneDirective
 from optiml_magic.source.expressions import parse_expression
@@ -61,6 +60,8 @@ def slices(
     groups: dict[tuple[str, int, Polynomial], list[tuple[Access, int, bool]]] = {}
     for access in effects.accesses(axis.node.body):
         array = reading.arrays.get(access.array)
+        if access.call is not None:
+            continue
         if access.mode != "load" or array is None or access.offset is None or access.verbatim:
             continue
         if any(effects.same(access.array, other) for other in reading.written):
@@ -123,7 +124,7 @@ def stage(kernel: Kernel, at: int, rounds: int) -> Kernel:
     effects, flow = Effects(kernel), Flow(kernel)
     flag = flow.flag(loop)
     axis = flow.axes[loop]
-    if not simple(axis, effects):
+    if not is_simple(axis, effects):
         raise NotLegal("the loop does not count from 0 by 1", loop.line)
     found = slices(kernel, axis, effects)
     if not found:
@@ -134,10 +135,12 @@ def stage(kernel: Kernel, at: int, rounds: int) -> Kernel:
     return _Staging(kernel, axis, found, rounds).kernel(flag, flow)
 
 
-def simple(axis: Axis, effects: Effects) -> bool:
-    """Whether a loop counts its rounds from 0, in its head alone."""
-    starts = axis.start is not None and axis.start.value == 0
-    return starts and axis.step == _ONE and is_counted(axis, effects)
+def block_rounds(kernel: Kernel) -> int:
+    """As many rounds as a block has threads: each brings one element."""
+    count = 1
+    for width in kernel.block:
+        count *= width or 1
+    return max((n for n in ROUNDS if n <= count), default=ROUNDS[0])
 
 
 def hints_before(around: Statement, loop: Loop) -> tuple[Statement, ...]:
@@ -246,10 +249,6 @@ class _Staging:
     def _speller(self) -> LocalSpeller:
         speller = speller_before(self.old, self.effects, self.axis.node)
         speller.names[self.axis.name] = self.start
-        for axis in self.old.axes().values():
-            around = self.axis.node is not axis.node and self.axis.node in set(walk(axis.node))
-            if around and axis.variable is not None and simple(axis, self.effects):
-                speller.names[axis.name] = axis.variable.name
         return speller
 
     def _rounds(self) -> str:

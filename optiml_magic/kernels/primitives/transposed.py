@@ -17,6 +17,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.digits import Digit, over
 from optiml_magic.kernels.primitives.grids import most_threads
+from optiml_magic.kernels.primitives.limits import at_least, with_limits
 from optiml_magic.kernels.primitives.places import Place, placed
 from optiml_magic.kernels.primitives.turns import Turn, Turned
 from optiml_magic.kernels.spelling import Speller
@@ -80,9 +81,10 @@ class _Turning:
         first = self._each("int", "threadIdx.x", self.row, "\n".join(loads))
         second = self._each("unsigned", self.row, "threadIdx.x", self._rest())
         made = "\n".join([*opening, *decoded, first, "__syncthreads();", second])
-        return self.old.rewritten(
-            Block(None, 0, (lines(made),)), launch=self._launch(), directives=self._tunes()
-        )
+        launch = self._launch()
+        directives = with_limits(self.old, launch, self._tunes)
+        body = Block(None, 0, (lines(made),))
+        return self.old.rewritten(body, launch=launch, directives=directives)
 
     # -- where a block and a thread are
 
@@ -215,7 +217,8 @@ class _Turning:
             raise NotLegal("how many there are of what it copies is not said by sizes alone")
         return str(found)
 
-    def _tunes(self) -> Iterable[TuneDirective]:
+    def _tunes(self, least: int) -> list[TuneDirective]:
+        """Tiles of at least so many rows, where that leaves the one that comes with it."""
         tile = self.tile
         bytes_ = sum(t.size for t in self.parts.turned)
         threads = most_threads(self.old)
@@ -224,7 +227,7 @@ class _Turning:
             f" && {self.side} * {self.rows} <= {threads} && {self.rows} <= {self.side}"
         )
         return [
-            TuneDirective(self.side, _SIDES, tile.side),
+            TuneDirective(self.side, at_least(_SIDES, min(least, tile.side)), tile.side),
             TuneDirective(self.rows, _ROWS, tile.rows),
             TuneDirective(self.pad, _PADS, tile.pad, parse_expression(fits)),
         ]

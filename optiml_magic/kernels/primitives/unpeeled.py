@@ -7,12 +7,13 @@ it what makes the loop's accesses aligned.
 from __future__ import annotations
 
 from optiml_magic.kernels.editing import edited, text
+from optiml_magic.kernels.expressions import Expr, Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
-from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.tree import Declare, Loop
+from optiml_magic.kernels.reading import Access, Axis, Reduction
+from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Variable, walk
 
 
 @primitive
@@ -37,16 +38,16 @@ def _check(kernel: Kernel, axis: Axis, loop: Loop, effects: Effects) -> None:
     reading = kernel.reading
     places = {variable.name for variable in effects.changed(loop.body)}
     found = [r for r in reading.reductions if axis.name in r.axes and r.place in places]
+    places -= {name for r in found for name in r.carried if _strict(r)}
     accesses = effects.accesses(loop)
-    hidden = [a for a in effects.hidden() if axis.name in a.loops]
-    loads = {a.node: a for a in reading.accesses}
-    if not found or {r.place for r in found} != places or hidden:
+    loads = {effects.taken(a): a for a in reading.accesses if a.mode == "load"}
+    if not found or {r.place for r in found} != places:
         raise NotLegal("the loop does more than to seek an extreme", loop.line)
     for reduction in found:
         first = loads.get(reduction.start) if reduction.start is not None else None
-        if not combine.idempotent(reduction) or reduction.carried or first is None:
+        if not combine.idempotent(reduction) or first is None:
             raise NotLegal(f"`{reduction.place}` does not begin with an element", loop.line)
-        values = [v for v in reduction.values if v in loads]
+        values = [v for v in reduction.values if v in loads or _meant(v, loop, effects) in loads]
         if not values or not all(_first(axis, a) == first.offset for a in accesses):
             raise NotLegal(f"`{reduction.place}` does not begin with the first", loop.line)
         if any(a.array != first.array or a.mode != "load" for a in accesses):
@@ -58,3 +59,18 @@ def _first(axis: Axis, access: Access) -> Polynomial | None:
     form = access.offset
     by = form.coefficient(axis.name) if form is not None else None
     return form.without([axis.name]) - by if form is not None and by is not None else None
+
+
+def _strict(reduction: Reduction) -> bool:
+    """Whether what equals the place is never taken, and nothing assigned along with it."""
+    return reduction.tests in ((">",), ("<",))
+
+
+def _meant(value: Expr, loop: Loop, effects: Effects) -> Expr | None:
+    """What a local of the round was given, if nothing else was."""
+    match value:
+        case Name(variable=Variable(value=given) as variable) if given is not None:
+            own = any(isinstance(s, Declare) and variable in s.variables for s in walk(loop.body))
+            inside = [s for s in walk(loop.body) if isinstance(s, Evaluate)]
+            return given if own and variable not in effects.changed(*inside) else None
+    return None

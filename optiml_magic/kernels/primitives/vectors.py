@@ -8,7 +8,7 @@ addresses that are multiples of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -58,6 +58,27 @@ def vectorise(kernel: Kernel, at: int) -> Kernel:
     """The loop with this number takes as many elements as 16 bytes of the widest array hold."""
     loop = loops_in(kernel.function.body)[at]
     return _Vectorising(kernel, loop).kernel()
+
+
+def vectorised(kernel: Kernel, at: Sequence[int]) -> tuple[Kernel, tuple[int, ...]]:
+    """The loops with these numbers as vectors, where that is legal.
+
+    Also the numbers of the loops that they are then, one of vectors and those of the rest.
+    """
+    numbers = list(at)
+    for number in sorted(at, reverse=True):
+        before = loops_in(kernel.function.body)
+        inner = len(loops_in(before[number].body))
+        made = vectorise(kernel, number)
+        if isinstance(made, Kernel):
+            after = loops_in(made.function.body)
+            added = len(after) - len(before)
+            own = after[number : number + 1 + inner + added]
+            within = {i for loop in own for i in loops_in(loop.body)}
+            numbers = [n + added if n > number else n for n in numbers if n != number]
+            numbers += [number + at for at, loop in enumerate(own) if loop not in within]
+            kernel = made
+    return kernel, tuple(sorted(numbers))
 
 
 class _Vectorising:
@@ -129,7 +150,7 @@ class _Vectorising:
             and kind.kind in ("int", "float", "bool", "vector")
             and self._always(access.guard)
             and not any(loop in inner for loop in access.loops)
-            and isinstance(self._place(access.node), Expr)
+            and self._place(access) is not None
         )  # fmt: skip
 
     def _always(self, guard: tuple[Condition, ...]) -> bool:
@@ -137,8 +158,9 @@ class _Vectorising:
         known = {*self.axis.guard, *self.axis.test.conjuncts(), self.axis.test}
         return all(part in known for c in guard for part in c.conjuncts())
 
-    @staticmethod
-    def _place(node: Expr) -> Expr:
+    def _place(self, access: Access) -> Expr | None:
+        """What stands for the element in the kernel's own text."""
+        node = self.effects.taken(access)
         return node.target if isinstance(node, Assign | Step) else node
 
     def kernel(self) -> Kernel:
@@ -207,7 +229,7 @@ class _Vectorising:
                     f"*reinterpret_cast<const {vector}*>({own});"
                 )
             for access in group.accesses:
-                swaps[self._place(access.node)] = text(f"{own}[{k}]")
+                swaps[self._place(access) or access.node] = text(f"{own}[{k}]")
         kept = self.old.show(self.loop.body, swaps)
         inner = kept[1:-1].strip() if kept.startswith("{") else kept
         used = self._used(swaps)

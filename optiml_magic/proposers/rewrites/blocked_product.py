@@ -9,11 +9,11 @@ from functools import partial
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.blocked import Tile, block_outputs
-from optiml_magic.kernels.primitives.counted import counted, is_counted
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
-from optiml_magic.kernels.primitives.operands import Contraction
+from optiml_magic.kernels.primitives.counted import as_counted
+from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.operands import Contraction, combining
+from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import value
-from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Point, Site
 
@@ -34,6 +34,7 @@ class BlockedProduct(KernelRule):
     """Products of matrices and their kin: distances, correlations, Gram matrices."""
 
     name = "blocked_product"
+    before = (planar,)
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
         "caches once for each of its uses. A block that brings tiles of both into shared memory, "
@@ -43,10 +44,10 @@ class BlockedProduct(KernelRule):
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         for number, loop in enumerate(loops_in(kernel.function.body)):
-            if not _combining(kernel, loop):
+            if not combining(kernel, loop):
                 continue
             try:
-                ready = _ready(kernel, number)
+                ready = as_counted(kernel, number)
                 if isinstance(ready, Refused):
                     yield ready
                     continue
@@ -62,33 +63,8 @@ class BlockedProduct(KernelRule):
                 0.9,
                 Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
                 _points(parts),
-                () if _from_zero(parts) else ("the order of additions",),
+                () if parts.from_zero else ("the order of additions",),
             )
-
-
-def _combining(kernel: Kernel, loop: Loop) -> bool:
-    """Whether a loop sums over loads of more than one place, some of a row and some of a column."""
-    axis = kernel.axes().get(loop)
-    sums = [r for r in kernel.reading.reductions if axis is not None and axis.name in r.axes]
-    if axis is None or not sums or not all(r.op == "+" for r in sums):
-        return False
-    inside = kernel.reading.symbols.inside
-    forms = {a.index for a in Effects(kernel).accesses(loop) if a.index is not None}
-    across = [f for f in forms if axis.name in f.symbols]
-    return len(across) > 1 and any("threadIdx.x" in inside(f) for f in across)
-
-
-def _ready(kernel: Kernel, number: int) -> Kernel | Refused:
-    axis = kernel.axes().get(loops_in(kernel.function.body)[number])
-    if axis is not None and not is_counted(axis, Effects(kernel)):
-        return counted(kernel, number)
-    return kernel
-
-
-def _from_zero(parts: Contraction) -> bool:
-    """Whether the sums begin with nothing, so that they are added in the order that they were."""
-    starts = [r.start for r in parts.reductions]
-    return all(s is not None and getattr(s, "value", None) == 0 for s in starts)
 
 
 def _points(parts: Contraction) -> tuple[Point, ...]:

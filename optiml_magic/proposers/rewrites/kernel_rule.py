@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from optiml_magic.errors import SourceError
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels, where_legal
+from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.idea import Idea
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
-from optiml_magic.source.program import Program
+from optiml_magic.source.program import Program, parse_program
 
 Point = Mapping[str, int]
 
@@ -41,6 +42,8 @@ class KernelRule(ABC):
 
     name: str  # what Action.rewrite of a finding calls it
     teaches: str  # a paragraph: what the change does, and why it is faster
+    #: Steps that make the shapes of kernels alike that this rule looks for, where they apply.
+    before: tuple[Callable[[Kernel], Kernel | Refused], ...] = ()
 
     @abstractmethod
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -49,25 +52,32 @@ class KernelRule(ABC):
     def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
         """An idea for each point of each site."""
         facts = view.facts
-        for kernel in kernels(program, facts):
+        for written in kernels(program, facts):
             try:
+                kernel = self._shaped(written)
                 for found in self.sites(kernel):
                     if isinstance(found, Refused):
                         yield Refusal(self.name, found.reason, found.line)
                     else:
-                        yield from self._ideas(kernel, found)
+                        yield from self.ideas(kernel, found, view)
             except NotLegal as reason:
                 yield Refusal(self.name, reason.reason, reason.line)
             except Unspelled as reason:
                 yield Refusal(self.name, f"an index cannot be written anew: {reason}")
 
-    def _ideas(self, kernel: Kernel, site: Site) -> Iterator[Idea]:
+    def _shaped(self, kernel: Kernel) -> Kernel:
+        for step in self.before:
+            kernel = where_legal(step, kernel)
+        return kernel
+
+    def ideas(self, kernel: Kernel, site: Site, view: View) -> Iterator[Idea]:
+        """An idea for each point of a site of the program of ``view``."""
         for at, point in enumerate(site.points):
             numbers = ", ".join(f"{name} = {value}" for name, value in point.items())
             yield Idea(
                 title=f"{site.title}: {numbers}" if numbers else site.title,
                 proposer=self.name,
-                make=partial(self._make, site, point),
+                make=partial(self._make, site, point, view),
                 key=f"{self.name} {kernel.launch.kernel or ''} {site.key} {numbers}",
                 rationale=self.teaches,
                 hypothesis=site.hypothesis,
@@ -75,11 +85,16 @@ class KernelRule(ABC):
                 arithmetic=site.arithmetic,
             )
 
-    def _make(self, site: Site, point: Point) -> str | Refusal:
+    def _make(self, site: Site, point: Point, view: View) -> str | Refusal:
         made = site.apply()
         if isinstance(made, Refused):
             return Refusal(self.name, made.reason, made.line)
+        before, root = (parse_program(s.candidate.text) for s in (view.step, view.root))
         try:
-            return made.program.with_values(point).text if point else made.program.text
+            chosen = made.program.with_values(point) if point else made.program
         except SourceError as unfit:
             return Refusal(self.name, unfit.message)
+        beyond = unmet(replace(made, program=chosen), before)
+        if beyond is not None:
+            return Refusal(self.name, f"`{beyond.condition}` does not hold for the given sizes")
+        return dispatched(chosen, before, root).text

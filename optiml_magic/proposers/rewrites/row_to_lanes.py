@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.chips import CHIPS
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
-from optiml_magic.kernels.primitives.counted import counted, is_counted
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
+from optiml_magic.kernels.primitives.branched import branched
+from optiml_magic.kernels.primitives.counted import all_counted
+from optiml_magic.kernels.primitives.direct import direct
+from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes, share
+from optiml_magic.kernels.primitives.rows import rows
+from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
-from optiml_magic.kernels.primitives.vectors import vectorise
-from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.tree import Loop
+from optiml_magic.kernels.primitives.vectors import vectorised
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Point, Site
 
@@ -30,6 +32,7 @@ class RowToLanes(KernelRule):
     """Loops over consecutive elements whose rows lie apart from thread to thread."""
 
     name = "row_to_lanes"
+    before = (linear, planar, direct, branched)
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
         "a row apart, a sector for each. Lanes that share a row read neighbouring elements, "
@@ -38,21 +41,16 @@ class RowToLanes(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        effects = Effects(kernel)
-        rows = _rows(kernel, effects)
-        if not rows:
+        found = rows(kernel)
+        if not found:
             return
-        effects.straightforward()
-        for axis in rows:
-            if not axis.exact:
-                reason = f"the loop has another way out: {axis.reason}"
-                raise NotLegal(reason, axis.line)
         loops = loops_in(kernel.function.body)
-        at = tuple(loops.index(axis.node) for axis in rows)
-        lengths = [n for axis in rows if (n := rounds(kernel, axis)) is not None]
-        length = max(lengths, default=0)
-        counters = ", ".join(dict.fromkeys(a.variable.name for a in rows if a.variable))
-        arithmetic = _arithmetic(kernel, rows)
+        at = tuple(loops.index(axis.node) for axis in found)
+        length = max((n for axis in found if (n := rounds(kernel, axis)) is not None), default=0)
+        counters = ", ".join(dict.fromkeys(a.variable.name for a in found if a.variable))
+        names = {axis.name for axis in found}
+        sums = [r for r in kernel.reading.reductions if names & set(r.axes) and not r.exact]
+        arithmetic = ("the order of additions",) if sums else ()
         hypothesis = Hypothesis(_SECTORS, "lower", "lanes read neighbouring elements", (1.5, 8.0))
         if not length or length <= _LONG:
             yield Site(
@@ -69,39 +67,6 @@ class RowToLanes(KernelRule):
             )  # fmt: skip
 
 
-def _rows(kernel: Kernel, effects: Effects) -> list[Axis]:
-    """The outermost loops that walk along rows, each thread along its own."""
-    axes, found, inside = kernel.axes(), [], set[Loop]()
-    for loop in loops_in(kernel.function.body):
-        axis = axes.get(loop)
-        if loop in inside or axis is None:
-            continue
-        if any(_along(kernel, axis, access) for access in effects.accesses(loop)):
-            found.append(axis)
-            inside |= set(loops_in(loop.body))
-    return found
-
-
-def _along(kernel: Kernel, axis: Axis, access: Access) -> bool:
-    """Whether the rounds take neighbouring elements, and the threads such that lie apart."""
-    form, size = access.offset, access.element.size
-    by = form.coefficient(axis.name) if form is not None else None
-    if form is None or by is None or not size or by.value not in (size, -size):
-        return False
-    symbols = kernel.reading.symbols
-    thread = form.coefficient("threadIdx.x")
-    near = thread is not None and thread.value is not None and abs(thread.value) <= size
-    return "threadIdx.x" in symbols.inside(form.without([axis.name])) and not (
-        near and thread is not None and thread.terms
-    )
-
-
-def _arithmetic(kernel: Kernel, rows: list[Axis]) -> tuple[str, ...]:
-    names = {axis.name for axis in rows}
-    sums = [r for r in kernel.reading.reductions if names & set(r.axes) and not r.exact]
-    return ("the order of additions",) if sums else ()
-
-
 def _lanes(length: int) -> tuple[Point, ...]:
     """So many lanes that each has a few elements, and twice as many."""
     if not length:
@@ -112,41 +77,21 @@ def _lanes(length: int) -> tuple[Point, ...]:
 
 
 def _threads(kernel: Kernel, length: int) -> tuple[Point, ...]:
-    rows = threads(kernel)
+    count, chip = threads(kernel), CHIPS.get(kernel.chip)
     if not length:
         return ({},)
     fit = max((n for n in _THREADS if n * _A_LANE <= length + _A_LANE), default=_THREADS[0])
-    chip = CHIPS.get(kernel.chip)
-    if rows is not None and chip is not None and rows < 4 * chip.sms:
+    if count is not None and chip is not None and count < 4 * chip.sms:
         return ({"THREADS": _THREADS[-1]}, {"THREADS": 512})
     return ({"THREADS": fit}, {"THREADS": min(2 * fit, 1024) if fit < 1024 else 512})
 
 
 def _apply(kernel: Kernel, at: tuple[int, ...], lanes: Lanes) -> Kernel | Refused:
     """Counted, as vectors, and shared: the loops with these numbers."""
-    current = kernel
+    plain = all_counted(kernel, at)
+    if isinstance(plain, Refused):
+        return plain
     for number in at:
-        axis = current.axes().get(loops_in(current.function.body)[number])
-        if axis is None:
-            return Refused("a loop is not read")
-        if not is_counted(axis, Effects(current)):
-            plain = counted(current, number)
-            if isinstance(plain, Refused):
-                return plain
-            current = plain
-        whole = unpeeled(current, number)
-        current = whole if isinstance(whole, Kernel) else current
-    numbers = list(at)
-    for number in reversed(at):
-        before = loops_in(current.function.body)
-        inner = len(loops_in(before[number].body))
-        vectors = vectorise(current, number)
-        if isinstance(vectors, Kernel):
-            after = loops_in(vectors.function.body)
-            added = len(after) - len(before)
-            own = after[number : number + 1 + inner + added]
-            within = {i for loop in own for i in loops_in(loop.body)}
-            numbers = [n + added if n > number else n for n in numbers if n != number]
-            numbers += [number + at for at, loop in enumerate(own) if loop not in within]
-            current = vectors
-    return share(current, sorted(numbers), lanes)
+        plain = where_legal(unpeeled, plain, number)
+    wide, loops = vectorised(plain, at)
+    return share(wide, loops, lanes)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
-from optiml_magic.kernels.primitives.counted import counted
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn
+from optiml_magic.kernels.primitives.counted import as_counted
+from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.flagged import flagged
 from optiml_magic.kernels.primitives.flow import Flow
 from optiml_magic.kernels.primitives.sizes import rounds
-from optiml_magic.kernels.primitives.staged import ROUNDS, simple, slices, stage
+from optiml_magic.kernels.primitives.staged import ROUNDS, block_rounds, slices, stage
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Point, Site
 
@@ -61,19 +61,11 @@ class StageTile(KernelRule):
         yield Site(
             f"loops {numbers}",
             f"stage {arrays} in shared tiles for the whole block",
-            partial(_apply, kernel, tuple(numbers), _threads(kernel)),
+            partial(_apply, kernel, tuple(numbers), block_rounds(kernel)),
             0.3,
             Hypothesis(_REQUESTS, "lower", "a block loads each element once", (2.0, 32.0)),
-            _points(_threads(kernel), most, len(numbers)),
+            _points(block_rounds(kernel), most, len(numbers)),
         )
-
-
-def _threads(kernel: Kernel) -> int:
-    """As many rounds as a block has threads: each brings one element."""
-    count = 1
-    for width in kernel.block:
-        count *= width or 1
-    return max((n for n in ROUNDS if n <= count), default=ROUNDS[0])
 
 
 def _points(threads: int, rounds_: int, loops: int) -> tuple[Point, ...]:
@@ -85,20 +77,9 @@ def _points(threads: int, rounds_: int, loops: int) -> tuple[Point, ...]:
 
 def _apply(kernel: Kernel, at: tuple[int, ...], rounds_: int) -> Kernel | Refused:
     """Counted, flagged and staged: the loops with these numbers, the last one first."""
-    current: Kernel | Refused = kernel
-    for number in at:
-        assert isinstance(current, Kernel)
-        axis = current.axes().get(loops_in(current.function.body)[number])
-        if axis is None:
-            return Refused("a loop is not read")
-        if not simple(axis, Effects(current)):
-            current = counted(current, number)
-            if isinstance(current, Refused):
-                return current
-    assert isinstance(current, Kernel)
-    current = flagged(current, at)
-    for number in reversed(at):
-        if isinstance(current, Refused):
-            return current
-        current = stage(current, number, rounds_)
-    return current
+    steps = [
+        *(partial(as_counted, at=number, ready=is_simple) for number in at),
+        partial(flagged, at=at),
+        *(partial(stage, at=number, rounds=rounds_) for number in reversed(at)),
+    ]
+    return in_turn(kernel, steps)

@@ -6,6 +6,7 @@ from random import Random
 
 from tests.rewriting.writing import LONG_EXTENTS, Array, Made, axes, flat, program, sizes_of
 
+_OTHER = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 _ROW_PARAMETERS = "const float* a, const float* x, float* out, int rows, int cols"
 
 
@@ -232,13 +233,46 @@ def stacked(rng: Random) -> Made:
 
 
 def place(rng: Random) -> Made:
-    """Where the largest is: the first of equals, or the last."""
+    """Where the largest is: the first of equals, or the last; more than one may go along."""
     element, shape = _layout(rng)
-    sign = rng.choice([">", ">", ">=", "<"])
-    start = "-100.0f" if sign != "<" else "100.0f"
-    inner = f"if ({element} {sign} best) {{\nbest = {element};\nat = j;\n}}"
-    end = rng.choice(["out[row] = at;", "out[row] = at;", "out[row] = at + (int)(best * 8.0f);"])
-    body = f"float best = {start};\nint at = 0;\n{counting(rng, inner)}\n{end}"
+    sign = rng.choice([">", ">", ">=", "<", "<="])
+    start = rng.choice(["-100.0f" if sign[0] == ">" else "100.0f", "0.5f", element])
+    start = start.replace("j", "0") if "j * " not in start else "0.5f"
+    named = rng.choice([0, 1])
+    value = "v" if named else element
+    test = rng.choice(
+        [f"{value} {sign} best", f"{value} {sign} best", f"best {_OTHER[sign]} {value}"]
+    )
+    along = {"spot": rng.choice(["j", "j", "j", "j * 2 + 1", "cols - j"])}
+    if rng.choice([0, 0, 1]):
+        along["with"] = rng.choice(["x[j]", "(float)j"])
+    kind = rng.randrange(6)
+    if kind < 3:
+        taken = [f"best = {value};", *(f"{name} = {found};" for name, found in along.items())]
+        rng.shuffle(taken)
+        lines = [f"if ({test}) {{", *taken, "}"]
+    elif kind == 3:
+        targets = {"best": value, **along}
+        lines = [f"const bool more = {test};"]
+        lines += [f"{name} = more ? {found} : {name};" for name, found in targets.items()]
+    elif kind == 4:
+        lines = [f"{name} = {test} ? {found} : {name};" for name, found in along.items()]
+        lines += [f"best = {test} ? {value} : best;"]
+    else:  # of what comes before the comparison it is another one
+        lines = [f"best = {test} ? {value} : best;", f"spot = {test} ? j : spot;"]
+    guard = rng.choice(["", "", "", "if (j % 2 == 0) "])
+    lines = [f"{guard}{{", *lines, "}"] if guard else lines
+    if named:
+        lines = [f"float v = {element};", *lines]
+    declared = f"float best = {start};\nint spot = {rng.choice(['0', '-1', '7'])};"
+    ends = ["spot", "spot", "spot + (int)(best * 8.0f)"]
+    if "with" in along:
+        declared += "\nfloat with = -1.0f;"
+        ends = ["spot + (int)(with * 8.0f)"]
+    again = rng.choice([0, 0, 0, 1])
+    more = counting(rng, f"n += {element} > best - 0.5f && j > spot;") if again else ""
+    declared += "\nint n = 0;" if again else ""
+    body = f"{declared}\n{counting(rng, chr(10).join(lines))}\n{more}\nout[row] = {rng.choice(ends)}{' + n * 1000' if again else ''};"
     parameters = _ROW_PARAMETERS.replace("float* out", "int* out")
     return _made(rng, "row_place", body, shape, parameters=parameters, dtype="i4")
 
@@ -314,4 +348,4 @@ def typed(rng: Random) -> Made:
 
 
 FAMILY = (reduction, reduction, reduction, part, several,
-    several, normalised, stacked, storing, place, staying, sparse, typed)  # fmt: skip
+    several, normalised, stacked, storing, place, place, staying, sparse, typed)  # fmt: skip

@@ -155,4 +155,32 @@ if (i < n) {{
     return Made("counts", text, arrays, *sizes_of(rng, ["n", "bins"]))
 
 
-FAMILY = (block_rows, block_sums, tiled_product, tiled_transpose, halo, warp_rows, counts)
+def grid_sums(rng: Random) -> Made:
+    """One sum of all elements: the blocks share the rounds of a loop."""
+    width = rng.choice([32, 64])
+    tree = _TREE.format(
+        w=rng.choice([width, "blockDim.x"]), halved=rng.choice(["/= 2", ">>= 1"]), step="+=", end=""
+    )
+    stride = rng.choice(["blockDim.x * gridDim.x", f"gridDim.x * {width}"])
+    body = f"""__shared__ int part[{width}];
+int t = threadIdx.x, s = 0;
+for (int i = blockIdx.x * {rng.choice(["blockDim.x", str(width)])} + threadIdx.x; i < n; i += {stride}) {rng.choice(["s += x[i];", "if (x[i] > 3) s += 1;"])}
+part[t] = s;
+__syncthreads();
+{tree}
+if (t == 0) atomicAdd(out, part[0]);"""
+    text = _text("grid_sums", f"grid(3) block({width})", "const int* x, int* out, int n", body, "#pragma optiml init(out) = 0\n")  # fmt: skip
+    arrays = {"x": Array("i4", ("n",)), "out": Array("i4", ("1",), "zeros")}
+    return Made("grid_sums", text, arrays, *sizes_of(rng, ["n"], (1, 31, 64, 200, 333)))
+
+
+FAMILY = (
+    block_rows,
+    block_sums,
+    grid_sums,
+    tiled_product,
+    tiled_transpose,
+    halo,
+    warp_rows,
+    counts,
+)

@@ -15,11 +15,15 @@ from optiml_magic.chips import chip
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.compilers.options import options_of
 from optiml_magic.exports import Exportable
+from optiml_magic.kernels.primitives.axes import exchanged
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.dispatched import dispatched
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.task import Task
 from optiml_magic.problem import prepare
 from optiml_magic.settings import resolve
+from optiml_magic.source.program import parse_program
 from optiml_magic.testing.kernels import NAMES, known_task
 
 H200 = chip("h200")
@@ -152,6 +156,26 @@ __global__ void step(const float* from, float* to, int cols) {
     for (int i = threadIdx.x; i < cols; i += 32) to[blockIdx.x * cols + i] = from[blockIdx.x * cols + i] + 1;
 }
 """
+#: What a rule makes a dispatch of.
+TURNED = """\
+#pragma optiml launch scale grid(cdiv(rows, 16), cdiv(cols, 4)) block(16, 4)
+__global__ void scale(const float* a, float* out, int rows, int cols, float weight) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    int col = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && col < cols) out[row * cols + col] = weight * a[row * cols + col];
+}
+"""
+
+
+def _ruled() -> str:
+    """What a step that turns the axes makes, with a condition that small sizes break as well."""
+    before = parse_program(TURNED)
+    made = exchanged(Kernel(before, before.launches[0]), "x", "y")
+    assert isinstance(made, Kernel)
+    narrow = made.program.with_directive("#pragma optiml require rows % 3 != 1")
+    return dispatched(narrow, before, before).text
+
+
 UTIL = '#pragma once\n#include "deep/more.cuh"\ntypedef float real;\n'
 MORE = """\
 #pragma once
@@ -182,6 +206,10 @@ EXTRA = {
         "a": _plain(rows * cols).reshape(rows, cols), "rows": rows, "cols": cols, "steps": steps,
         "weight": np.float32(0.5)}, sizes={"rows": 6, "cols": 20, "steps": 3},
         outputs={"out": "f4[rows, cols]", "back": "f4[rows, cols]"}, name="dispatched"),
+    "ruled": Task(_ruled(), inputs=lambda rng, rows, cols: {
+        "a": _plain(rows * cols).reshape(rows, cols), "rows": rows, "cols": cols,
+        "weight": np.float32(0.5)}, sizes={"rows": 6, "cols": 20},
+        outputs={"out": "f4[rows, cols]"}, name="ruled"),
     "headers": Task(HEADERS, inputs=lambda rng, n: {
         "x": np.arange(n).astype(ml_dtypes.bfloat16), "affine": np.array([(3, 1)], AFFINE)},
         sizes={"n": 200}, outputs={"out": "bfloat16[n]"}, name="headers",
@@ -197,6 +225,7 @@ SIZES = {
     "softmax": {"rows": 40, "cols": 70},
     "two passes": {"n": 1000}, "rounds": {"rows": 6, "cols": 16, "steps": 3}, "started": {"n": 300},
     "tables": {"n": 1000}, "headers": {"n": 200}, "dispatched": {"rows": 6, "cols": 20, "steps": 3},
+    "ruled": {"rows": 6, "cols": 20},
 }  # fmt: skip
 ALL = (*NAMES, *EXTRA)
 
@@ -250,7 +279,7 @@ def with_scalars(task: Task) -> Task:
 
 
 def _used(task: Task, sizes: Mapping[str, int]) -> dict[str, int]:
-    return {} if task.name in ("rounds", "started", "dispatched") else dict(sizes)
+    return {} if task.name in ("rounds", "started", "dispatched", "ruled") else dict(sizes)
 
 
 @lru_cache(maxsize=32)

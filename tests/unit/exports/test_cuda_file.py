@@ -116,7 +116,10 @@ def test_nvrtc_takes_the_device_part_of_the_file(name: str) -> None:
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on this machine")
 @pytest.mark.parametrize(
     "name",
-    sampled(["rounds", "softmax", "two passes", "headers", "started", "tables", "dispatched"], 4),
+    sampled(
+        ["rounds", "softmax", "two passes", "headers", "started", "tables", "dispatched", "ruled"],
+        4,
+    ),
 )
 def test_nvcc_takes_the_file_without_a_warning(name: str, tmp_path: Path) -> None:
     (tmp_path / "k.cu").write_text(rendered(name))

@@ -118,6 +118,49 @@ def test_reductions_by_function_by_comparison_and_with_their_place(update, op):
 
 
 @pytest.mark.parametrize(
+    ("round_", "test"),
+    [
+        ("if (a[k] >= v) v = a[k];", ">="),
+        ("const bool more = a[k] > v; if (more) v = a[k];", ">"),
+        ("const float x = a[k]; bool more; more = v < x; if (more) { v = x; p = k; }", ">"),
+        ("const bool less = a[k] <= v; if (!less) v = a[k];", "!<="),
+        ("v = a[k] <= v ? v : a[k];", "!<="),
+        ("const bool more = a[k] > v; v = more ? a[k] : v;", ">"),
+        ("if (a[n + k] > v) { const int i = n + k; const float x = a[i]; v = x; p = i; }", ">"),
+        # What is not one: the name holds what was there before.
+        ("const bool more = a[k] > v; v += 1; if (more) v = a[k];", None),
+        ("float x = a[k]; x += 1; if (a[k] > v) v = x;", None),
+        ("float x = b[k]; b[k] = 0; if (b[k] > v) v = x;", None),
+        ("const bool more = a[k] > v; if (more) v = a[k]; p += more;", None),
+        ("float y = v; const float x = a[k]; if (x > v) { v = x; p = y; }", None),
+        ("if (a[k] > v) { float y = v; v = a[k]; w = y; }", None),
+        ("if (a[k] > v) { w = v; v = a[k]; }", None),
+        ("float x = 0; if (k & 1) x = a[k]; if (a[k] > v) v = x;", None),
+    ],
+)
+def test_what_is_selected_is_seen_through_names(round_, test):
+    found = reading(
+        f"float v = a[0], w = 0; int p = 0; for (int k = 1; k < n; ++k) {{ {round_} }}"
+        "out[0] = v + p + w;"
+    )
+    selected = [r for r in found.reductions if r.place == "v"]
+    assert [r.tests for r in selected] == ([(test,)] if test else [])
+
+
+def test_an_access_knows_the_call_that_makes_it():
+    found = reading("out[0] = twice(a, n) + twice(a, 1) + a[2];", before=(
+        "__device__ float one(const float* p, int i) { return p[i]; }\n"
+        "__device__ float twice(const float* p, int i) { return 2 * one(p, i); }\n"
+    ))  # fmt: skip
+    first, second, third = found.of("a")
+    assert first.call is not second.call
+    assert first.node is second.node
+    assert {type(access.own).__name__ for access in (first, second)} == {"Call"}
+    assert third.call is None
+    assert third.own is third.node
+
+
+@pytest.mark.parametrize(
     "body",
     [
         "for (int k = 0; k < n; ++k) { v += a[k]; out[k] = v; }",  # a scan

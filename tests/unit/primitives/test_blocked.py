@@ -49,6 +49,14 @@ def test_a_flat_index_is_cut_into_rows_and_columns() -> None:
     assert "if (out_col >= n) continue;" in found
 
 
+def test_indices_with_names_are_not_asked_for_again() -> None:
+    body = "{ int at = i * d + k; const int to = at - i * d; s += a[at] * b[to * n + j]; }"
+    found = applied(blocked(f"for (int k = 0; k < d; ++k) {body}")).program.text
+    assert "sum_tile" not in found
+    assert "s_tile[own_row][own_col] += a_now[own_row] * b_now[own_col];" in found
+    assert "int to" not in found
+
+
 @pytest.mark.parametrize(
     ("inside", "reason"),
     [

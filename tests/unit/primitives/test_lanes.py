@@ -54,6 +54,28 @@ def test_what_a_sum_begins_with_is_added_once(start: str, joined: str) -> None:
     assert joined in text
 
 
+def test_what_a_loop_around_has_added_up_is_added_once() -> None:
+    around = SUM.replace("for (int c", "for (int d = 0; d < 4; ++d) for (int c")
+    text = applied(shared(around, at=(1,))).program.text
+    assert "s += lanes_sum<LANES>(s_part);" in text
+    anew = "for (int d = 0; d < 4; ++d) { float s = 0; for (int c = 0; c < w; ++c) s += a[r * w + c]; out[r] = s; }"
+    assert "s = lanes_sum<LANES>(s);" in applied(shared(anew, at=(1,))).program.text
+
+
+@pytest.mark.parametrize(
+    ("start", "first"),
+    [
+        ("0", "lane"),
+        ("r % 3", "r % 3 + lane"),
+        ("r & 3", "(r & 3) + lane"),
+        ("r > 3 ? 3 : r", "(r > 3 ? 3 : r) + lane"),
+    ],
+)
+def test_each_lane_begins_at_a_round_of_its_own(start: str, first: str) -> None:
+    text = applied(shared(SUM.replace("c = 0", f"c = {start}"))).program.text
+    assert f"for (int c = {first}; c < w; c += LANES)" in text
+
+
 def test_one_lane_stores_where_all_do_the_same() -> None:
     text = applied(shared(SUM)).program.text
     assert "if (lane == 0) out[r] = s;" in text
@@ -90,11 +112,6 @@ def test_lanes_wait_where_they_meet_what_others_stored() -> None:
             " float s = 0; for (int c = 0; c < w; ++c) s += t[c]; out[r] = s;"),
             "its threads wait for each other", 5,
         ),
-        (
-            ("float m = a[r * w]; int p = 0; for (int c = 1; c < w; ++c)"
-            " if (a[r * w + c] > m) { m = a[r * w + c]; p = c; } out[r] = m + p;"),
-            "the place of what it selects goes along", 5,
-        ),
     ],
 )  # fmt: skip
 def test_what_is_not_certain_is_refused(body: str, reason: str, line: int) -> None:
@@ -112,3 +129,10 @@ def test_threads_of_a_plane_are_counted_along_x_and_then_along_y() -> None:
     assert "256 % (BLOCK / LANES) == 0" in found.program.text
     deep = text.replace("block(16, 16)", "block(8, 8, 4)")
     assert refused(share(kernel(deep), (0,), WARP))[0] == "its blocks have three dimensions"
+
+
+def test_functions_stand_before_the_template_head_of_the_kernel() -> None:
+    text = (ROWS % SUM).replace("__global__", "template <class T>\n__global__")
+    text = text.replace("const float* a", "const T* a").replace("launch k", "launch k<float>")
+    found = applied(share(kernel(text), (0,), WARP)).program.text
+    assert "}\n\ntemplate <class T>\n__global__ void k(" in found

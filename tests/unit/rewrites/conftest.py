@@ -108,7 +108,7 @@ def headers(tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture
 def runs(tmp_path, headers) -> Callable[..., dict[str, np.ndarray]]:
-    """Runs a program's launch on the CPU: arrays and scalars by name in, arrays by name out."""
+    """Runs a program's launch for these sizes on the CPU: arrays and scalars by name in, arrays by name out."""
 
     def run(text: str, **values) -> dict[str, np.ndarray]:
         program = parse_program(text)
@@ -132,10 +132,11 @@ def runs(tmp_path, headers) -> Callable[..., dict[str, np.ndarray]]:
 
 
 def _main(program: Program, values: dict, folder: pathlib.Path) -> str:
-    (launch,) = program.launches
     env = {n: int(v) for n, v in values.items() if isinstance(v, int)} | program.values
+    (step,) = program.alternatives
+    launch = next(x for x in step if x.condition is None or x.condition.evaluate(env))
     known = lift_program(program).kernels
-    (kernel,) = [k for k in known if k.name in (launch.kernel or k.name)]
+    (kernel,) = [k for k in known if k.name == (launch.kernel or k.name).partition("<")[0]]
     lines = []
     for name, value in values.items():
         kind = C_TYPES[str(value.dtype)] if isinstance(value, np.ndarray) else ""

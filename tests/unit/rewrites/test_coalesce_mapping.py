@@ -49,7 +49,10 @@ def test_matmul(propose, compiles, runs, rng):
     found = propose("coalesce_mapping", MATMUL)
     (one,) = found
     assert "grid((n + 31) / 32, (m + 7) / 8) block(32, 8)" in one.text
-    assert parse_program(one.text).requires[0].condition.evaluate({"m": 65535 * 8})
+    fast, slow = parse_program(one.text).launches
+    assert (fast.kernel, slow.kernel, slow.otherwise) == ("g_fast", "g", True)
+    assert fast.condition is not None
+    assert [fast.condition.evaluate({"m": 65535 * 8 + n}) for n in (0, 1)] == [1, 0]
     compiles(one.text)
     a, b = rng.random((19, 13), "f4"), rng.random((13, 40), "f4")
     out = runs(one.text, p=a, q=b, r=np.zeros((19, 40), "f4"), m=19, n=40, k=13)

@@ -1,0 +1,51 @@
+"""Which accesses of a kernel lie apart where something differs, and blocks whose rows are warps."""
+
+from __future__ import annotations
+
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.cutting import freedom
+from optiml_magic.kernels.reading import Access
+
+_WARP = 32
+_MOST_LOOPS = 3
+
+
+def apart(kernel: Kernel, name: str) -> int:
+    """How many accesses take elements that lie apart where ``name`` differs, more in loops."""
+    found = (
+        a for a in kernel.reading.accesses if a.space == "global" and not _near(kernel, a, name)
+    )
+    return sum(8 ** min(len(access.loops), _MOST_LOOPS) for access in found)
+
+
+def along(kernel: Kernel, axis: str) -> str:
+    """What differs between neighbours along an axis; blocks of one thread are their own."""
+    alone = kernel.block["xyz".index(axis)] == 1
+    return f"{'blockIdx' if alone else 'threadIdx'}.{axis}"
+
+
+def wide(kernel: Kernel, axis: str) -> dict[str, int] | None:
+    """Extents whose rows along ``axis`` are warps, of as many threads; None where none can be."""
+    sizes = kernel.block[0], kernel.block["xyz".index(axis)]
+    if sizes[0] is None or sizes[1] is None or sizes[1] % _WARP == 0:
+        return None
+    count = sizes[0] * sizes[1]
+    shape = {axis: _WARP, "x": count // _WARP}
+    try:
+        fits = all(
+            freedom(kernel, a).allows(extent, kernel.block["xyz".index(a)] or 1)
+            for a, extent in shape.items()
+        )
+    except NotLegal:
+        return None
+    return shape if fits and count % _WARP == 0 else None
+
+
+def _near(kernel: Kernel, access: Access, name: str) -> bool:
+    form, size = access.offset, access.element.size
+    if form is None or size is None:
+        return True  # whatever it is, it is so along every axis
+    by = form.coefficient(name)
+    rest = form.without([name])
+    hidden = name in kernel.reading.symbols.inside(rest)
+    return not hidden and by is not None and by.value is not None and abs(by.value) <= size

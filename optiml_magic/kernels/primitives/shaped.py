@@ -1,0 +1,181 @@
+"""P4, shapes: the same threads of the same blocks, numbered along two axes or along one.
+
+The hardware numbers the threads of a block with x first: ``block(16, 8)`` and ``block(128)`` have
+the same warps, and what a thread is told by one it can compute from the other. A kernel that does
+so by hand is given the shape that rules look for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.expressions import Binary, Expr, Literal, Member, Name, builtin
+from optiml_magic.kernels.groups import ASKING
+from optiml_magic.kernels.primitives.axes import GROUPS, every_place_read
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.places import bare, reached, tops
+from optiml_magic.kernels.tree import Variable, expressions
+from optiml_magic.model.launch import Dim3
+from optiml_magic.source.expressions import Number, parse_expression
+
+_X, _Y = (Member(None, Name(None, "threadIdx"), axis) for axis in "xy")
+
+
+@primitive
+def planar(kernel: Kernel) -> Kernel:
+    """A block of one axis whose threads take their number apart, as a block of two axes."""
+    count, *others = kernel.block
+    if count is None or others != [1, 1] or not isinstance(kernel.launch.block[0].tree, Number):
+        raise NotLegal("its block has no fixed extent along one axis")
+    _own_places_only(kernel)
+    holding = _holding(kernel)
+    parts = [p for top in tops(kernel.function.body) for p in _parts(top, holding)]
+    widths = {width for _, _, width in parts}
+    if len(widths) != 1 or {op for _, op, _ in parts} != {"/", "%"}:
+        raise NotLegal("its threads do not take their number apart in one way")
+    (width,) = widths
+    if not 1 < width < count or count % width:
+        raise NotLegal("its block is not a number of whole rows")
+    number = Binary(None, "+", Binary(None, "*", _Y, _literal(width)), _X)
+    swaps: dict[Node, Node] = {}
+    for top in tops(kernel.function.body):
+        _take_apart(top, holding, {"number": number, "count": _literal(count)}, swaps)
+    return _reshaped(kernel, swaps, (width, count // width))
+
+
+@primitive
+def linear(kernel: Kernel) -> Kernel:
+    """A block of two axes whose threads number themselves, as a block of one axis."""
+    wide, high, deep = kernel.block
+    if wide is None or high is None or deep != 1 or high == 1:
+        raise NotLegal("its block has no fixed extents along two axes")
+    if not all(isinstance(size.tree, Number) for size in kernel.launch.block):
+        raise NotLegal("its block has no fixed extents along two axes")
+    _own_places_only(kernel)
+    swaps: dict[Node, Node] = {}
+    for top in tops(kernel.function.body):
+        _number(top, wide, wide * high, swaps)
+    return _reshaped(kernel, swaps, (wide * high,))
+
+
+def _own_places_only(kernel: Kernel) -> None:
+    """Raise NotLegal where something else than the kernel's own text asks for its thread."""
+    every_place_read(kernel)
+    for leaf in kernel.reading.verbatim:
+        raise NotLegal(f"{leaf.reason} is not read", leaf.line)
+    for name in sorted(kernel.reading.calls & (GROUPS | ASKING)):
+        raise NotLegal(f"`{name}` may ask for its block")
+    for function in reached(kernel.unit, kernel.function):
+        if any(builtin(e) for e in expressions(function.body)):
+            raise NotLegal(f"`{function.name}` reads where its thread stands", function.line)
+
+
+def _reshaped(kernel: Kernel, swaps: dict[Node, Node], block: tuple[int, ...]) -> Kernel:
+    sizes = tuple(parse_expression(str(extent)) for extent in block)
+    made = kernel.rewritten(
+        edited(kernel.function.body, swaps), launch=replace(kernel.launch, block=sizes), tidy=False
+    )
+    if kernel.facts is None:
+        return made
+    dims: Dim3 = (block[0], block[1] if len(block) > 1 else 1, 1)
+    return replace(made, facts=replace(kernel.facts, block=dims))
+
+
+def _holding(kernel: Kernel) -> frozenset[Variable]:
+    """The locals that hold the number of their thread all along."""
+    return frozenset(
+        v for v in Effects(kernel).lasting
+        if v.value is not None and builtin(bare(v.value)) == "threadIdx.x" and not v.type.depth
+    )  # fmt: skip
+
+
+def _parts(expr: Expr, holding: Collection[Variable]) -> Iterator[tuple[Expr, str, int]]:
+    """Quotients and rests of a thread's number: each with ``/`` or ``%``, and by what."""
+    if isinstance(expr, Binary) and _is_number(expr.left, holding):
+        by = bare(expr.right)
+        value = by.value if isinstance(by, Literal) else None
+        if isinstance(value, int) and value > 0:
+            match expr.op:
+                case "/" | "%":
+                    yield expr, expr.op, value
+                case ">>" if value < 10:
+                    yield expr, "/", 1 << value
+                case "&" if value & (value + 1) == 0:
+                    yield expr, "%", value + 1
+    for part in expr.parts:
+        yield from _parts(part, holding)
+
+
+def _is_number(expr: Expr, holding: Collection[Variable]) -> bool:
+    plain = bare(expr)
+    if isinstance(plain, Name):
+        return plain.variable in holding
+    return builtin(plain) == "threadIdx.x"
+
+
+def _take_apart(
+    expr: Expr, holding: Collection[Variable], whole: dict[str, Expr], swaps: dict[Node, Node]
+) -> None:
+    found = next(((op, of) for of, op, _ in _parts(expr, holding) if of is expr), None)
+    if found is not None:
+        swaps[expr] = _X if found[0] == "%" else _Y
+    elif builtin(expr) == "threadIdx.x":
+        swaps[expr] = whole["number"]
+    elif builtin(expr) == "blockDim.x":
+        swaps[expr] = whole["count"]
+    else:
+        for part in expr.parts:
+            _take_apart(part, holding, whole, swaps)
+
+
+def _number(expr: Expr, wide: int, count: int, swaps: dict[Node, Node]) -> None:
+    """Exchange the numbers of a thread; raises NotLegal where one axis alone is asked for."""
+    if isinstance(expr, Binary) and expr.op == "+":
+        terms = [*_terms(expr)]
+        x = next((t for t in terms if builtin(bare(t)) == "threadIdx.x"), None)
+        y = next((t for t in terms if _is_row(bare(t), wide)), None)
+        if x is not None and y is not None:
+            whole: Expr | None = None
+            for term in (t for t in terms if t is not x and t is not y):
+                inner: dict[Node, Node] = {}
+                _number(term, wide, count, inner)
+                new = edited(term, inner) if inner else term
+                whole = new if whole is None else Binary(None, "+", whole, new)
+            swaps[expr] = _X if whole is None else Binary(None, "+", whole, _X)
+            return
+    if isinstance(expr, Binary) and expr.op == "*":
+        extents = {builtin(bare(expr.left)), builtin(bare(expr.right))}
+        if extents == {"blockDim.x", "blockDim.y"}:
+            swaps[expr] = _literal(count)
+            return
+    if builtin(expr) in ("threadIdx.x", "threadIdx.y", "blockDim.x", "blockDim.y"):
+        raise NotLegal("its threads do more than to number themselves")
+    for part in expr.parts:
+        _number(part, wide, count, swaps)
+
+
+def _terms(expr: Expr) -> Iterator[Expr]:
+    if isinstance(expr, Binary) and expr.op == "+":
+        yield from _terms(expr.left)
+        yield from _terms(expr.right)
+    else:
+        yield expr
+
+
+def _is_row(expr: Expr, wide: int) -> bool:
+    """Whether this is the number of the first thread of a row of the block."""
+    if not isinstance(expr, Binary) or expr.op != "*":
+        return False
+    for row, by in ((expr.left, expr.right), (expr.right, expr.left)):
+        extent = bare(by)
+        same = isinstance(extent, Literal) and extent.value == wide
+        if builtin(bare(row)) == "threadIdx.y" and (same or builtin(extent) == "blockDim.x"):
+            return True
+    return False
+
+
+def _literal(value: int) -> Literal:
+    return Literal(None, f"{value}u", value)

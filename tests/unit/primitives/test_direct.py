@@ -1,0 +1,123 @@
+"""References dissolved; loads that functions make; locals that begin anew in each round."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.counted import all_counted
+from optiml_magic.kernels.primitives.direct import direct
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.lanes import Lanes, share
+from optiml_magic.kernels.primitives.rows import rows
+from optiml_magic.kernels.primitives.unpeeled import unpeeled
+from optiml_magic.kernels.primitives.vectors import vectorise, vectorised
+
+from .shapes import ROWS, applied, kernel, refused
+
+WARP = Lanes("warp", 8, 64, (8, 32), (64, 128))
+LOAD = """\
+template <class E> __device__ E load(const E* from, int place) { return from[place]; }
+__device__ double wide(const float* from, int place) { return from[place]; }
+__device__ float next(float* from, int place) { return from[place]++; }
+"""
+
+
+def test_locals_stand_where_references_to_them_stood() -> None:
+    body = """float s = 0; float& t = s; float& u = t; int& n = w;
+for (int c = 0; c < n; ++c) u += a[r * n + c]; out[r] = t;"""
+    found = applied(direct(kernel(ROWS % body)))
+    assert "&" not in found.program.text
+    assert "for (int c = 0; c < w; ++c) s += a[r * w + c];" in found.program.text
+    assert "s = lanes_sum<LANES>(s);" in applied(share(found, (0,), WARP)).program.text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "float s = 0; const double& t = s; s = 1; out[r] = t;",  # of another type: a copy
+        "float& t = out[r]; t = a[r];",
+        "float s = 0; float& t = s; { int s = 1; t += s; } out[r] = s;",  # another `s` there
+        "float s = 0; float& t = s; auto add = [&](float x) { t += x; }; add(1); out[r] = s;",
+        "out[r] = 0;",
+    ],
+)
+def test_a_reference_that_is_more_than_a_name_stays(body: str) -> None:
+    assert refused(direct(kernel(ROWS % body)))[0] == "no reference stands for a local"
+
+
+def test_loads_of_functions_are_loads_of_the_loop() -> None:
+    body = "float s = 0; for (int c = 0; c < w; ++c) s += load(a, r * w + c); out[r] = s;"
+    text = LOAD + ROWS % body
+    (axis,) = rows(kernel(text))
+    assert axis.line == text[: text.index("for (")].count("\n") + 1
+    assert "s += a_items[c_item];" in applied(vectorise(kernel(text), 0)).program.text
+    most = body.replace("0;", "load(a, r * w);", 1).replace("c = 0", "c = 1")
+    most = LOAD + ROWS % most.replace("s += load(a, r * w + c)", "s = fmaxf(s, load(a, r * w + c))")
+    assert "c = 0" in applied(unpeeled(kernel(most), 0)).program.text
+    # It is a double that this one returns, and nobody may take a float in its place.
+    found = vectorise(kernel(text.replace("load(a, r", "wide(a, r")), 0)
+    assert refused(found)[0].startswith("it reads no consecutive elements")
+
+
+def test_what_a_function_loads_may_be_what_another_round_stores() -> None:
+    body = "for (int c = 0; c < w; ++c) out[r * w + c] = load(out, r * w + w - 1 - c);"
+    found = share(kernel(LOAD + ROWS % body), (0,), WARP)
+    assert refused(found)[0] == "a round may meet what another has stored"
+    stores = "float s = 0; for (int c = 0; c < w; ++c) s += next(out, r * w + c); out[r] = s;"
+    assert refused(share(kernel(LOAD + ROWS % stores), (0,), WARP))[0] == "a function stores for it"
+
+
+FIRST = """float v, s = 0;
+for (int c = 0; c < w; ++c) { v = a[r * w + c]; s += v * v; }
+%s
+out[r] = s;"""
+
+
+@pytest.mark.parametrize(
+    ("more", "fine"),
+    [
+        ("", True),
+        ("for (int c = 0; c < w; ++c) { v = a[c]; if (v > 0) s += v; }", True),
+        ("for (int c = 0; c < w; ++c) { for (int d = 0; d < 2; ++d) { v = a[d]; s += v; } }", True),
+        ("s += v;", False),
+        ("for (int c = 0; c < w; ++c) { s += v; v = a[c]; }", False),
+        (
+            "for (int c = 0; c < w; ++c) { for (int d = 0; d < c; ++d) { v = a[d]; } s += v; }",
+            False,
+        ),
+    ],
+)
+def test_a_local_that_every_round_begins_anew(more: str, fine: bool) -> None:
+    one = kernel(ROWS % (FIRST % more))
+    effects, loop = Effects(one), one.reading.axes[0].node
+    (local,) = [v for v in effects.changed(loop.body) if v.name == "v"]
+    assert effects.begun_anew(local, loop) is fine
+
+
+def test_a_local_of_the_round_around_a_loop_is_not_of_its_rounds() -> None:
+    body = """float v, s = 0;
+for (int c = 0; c < w; ++c) {
+    v = 0;
+    for (int d = 0; d < 4; ++d) { v = a[r * w + d]; s += v; }
+    s += v;
+}
+out[r] = s;"""
+    one = kernel(ROWS % body)
+    outer, inner = (axis.node for axis in one.reading.axes)
+    effects = Effects(one)
+    (local,) = [v for v in effects.changed(inner.body) if v.name == "v"]
+    assert effects.begun_anew(local, outer)
+    assert not effects.begun_anew(local, inner)
+
+
+def test_loops_are_found_again_after_they_have_become_several() -> None:
+    loops = "".join(
+        f"for (int c = {start}; c < w; ++c) s += {array}[r * w + c];"
+        for start, array in ((0, "a"), (3, "out"), (0, "a"))
+    )
+    one = applied(all_counted(kernel(ROWS % f"float s = 0; {loops} out[r + h * w] = s;"), (0, 2)))
+    found, numbers = vectorised(one, (0, 2))
+    assert numbers == (0, 2, 4, 6)  # those of the rounds in a vector are within these
+    _, all_of_them = vectorised(one, (0, 1, 2))
+    assert len(all_of_them) == 7
+    assert len({axis.name for axis in found.reading.axes}) == 7
