@@ -63,9 +63,13 @@ def test_the_next_device_has_the_same_host_and_none_of_its_cases() -> None:
     job = CONTRACT.job(build, count=True)
     first.put(CONTRACT.case())
     fresh, host = first.execute(build, job), pid(first)
+    before = resident(host)
+    first.put(Case("large", (Buffer("x", "input", np.ones(1 << 24, np.float32)),)))
+    assert resident(host) > before + (50 << 20)
     first.close()
     second = device()
     assert pid(second) == host
+    assert resident(host) < before + (10 << 20)
     second.put(CONTRACT.case())
     assert second.execute(build, job) == fresh
     second.close()
@@ -77,30 +81,6 @@ def test_the_next_device_has_the_same_host_and_none_of_its_cases() -> None:
     assert gone([host])
 
 
-def test_an_open_host_is_no_spare() -> None:
-    first, second = device(), device()
-    hosts = pid(first), pid(second)
-    assert hosts[0] != hosts[1]
-    first.close()
-    second.close()
-    assert gone(hosts[:1])
-    assert runs(hosts[1])
-
-
-def test_a_large_case_leaves_no_memory_in_use() -> None:
-    own = device()
-    host = pid(own)
-    own.put(CONTRACT.case())
-    before = resident(host)
-    own.put(Case("large", (Buffer("x", "input", np.ones(1 << 25, np.float32)),)))
-    assert resident(host) > before + (100 << 20)
-    own.close()
-    again = device()
-    assert pid(again) == host
-    assert resident(host) < before + (10 << 20)
-    again.close()
-
-
 def test_one_whose_memory_ran_out_is_not_kept() -> None:
     own = device()
     host, endless = pid(own), np.broadcast_to(np.float32(0), 1 << 45)
@@ -108,6 +88,16 @@ def test_one_whose_memory_ran_out_is_not_kept() -> None:
         own.put(Case("endless", (Buffer("x", "output", endless),)))
     own.close()
     assert gone([host])
+
+
+def test_an_open_one_is_no_spare() -> None:
+    first, second = compiler(), compiler()
+    hosts = pid(first), pid(second)
+    assert hosts[0] != hosts[1]
+    first.close()
+    second.close()
+    assert gone(hosts[:1])
+    assert runs(hosts[1])
 
 
 def _stopped(own: HostedCompiler) -> None:
@@ -169,22 +159,9 @@ def test_a_wrapped_host_is_not_kept() -> None:
     assert gone([host])
 
 
-def test_other_folders_get_another_host(own_caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = device()
-    host = pid(first)
-    first.close()
-    monkeypatch.setenv("OPTIML_HOME", str(own_caches / "other"))
-    second = device()
-    assert pid(second) != host
-    build = CONTRACT.build()
-    second.put(CONTRACT.case())
-    assert second.execute(build, CONTRACT.job(build)).checks[0].passed
-    second.close()
-    assert any((own_caches / "other" / "objects").iterdir())
-    assert not own_caches.joinpath("objects").exists()
-
-
-def test_a_setting_that_no_child_reads_costs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_another_folder_that_is_read_gets_another_host(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     first = device()
     host = pid(first)
     first.close()
@@ -193,6 +170,14 @@ def test_a_setting_that_no_child_reads_costs_none(monkeypatch: pytest.MonkeyPatc
     second = device()
     assert pid(second) == host
     second.close()
+    monkeypatch.setenv("OPTIML_CACHE", str(tmp_path))
+    third = device()
+    assert pid(third) != host
+    build = CONTRACT.build()
+    third.put(CONTRACT.case())
+    assert third.execute(build, CONTRACT.job(build)).checks[0].passed
+    third.close()
+    assert any((tmp_path / "objects").iterdir())
 
 
 def test_other_arguments_or_variables_get_another_compiler(
@@ -202,7 +187,7 @@ def test_other_arguments_or_variables_get_another_compiler(
     host = pid(first)
     first.close()
     others = []
-    for variable, include in (("", str(tmp_path)), ("CUDA_HOME", ""), ("LC_ALL", "")):
+    for variable, include in (("", str(tmp_path)), ("CUDA_HOME", "")):
         with monkeypatch.context() as patch:
             if variable:
                 patch.setenv(variable, "/elsewhere")
@@ -237,12 +222,10 @@ def test_a_header_is_read_anew_also_in_a_folder_that_was_made_anew(tmp_path: Pat
 
 def test_one_that_nobody_takes_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spare, "_IDLE_SECONDS", 0.3)
-    own, other = compiler(), HostedDevice("emulated:h200")
-    other.start()
-    hosts = pid(own), pid(other)
+    own = compiler()
+    host = pid(own)
     own.close()
-    other.close()
-    assert gone(hosts)
+    assert gone([host])
 
 
 LAST = """
