@@ -50,7 +50,7 @@ def serve(
         while (message := pending.get()) is not None:
             try:
                 if isinstance(message, frames.Reset):
-                    said, blob = _fresh(reset), b""
+                    said, blob = _fresh(reset)
                 else:
                     said, blob = answer(message)
             except InternalError as defect:
@@ -65,11 +65,11 @@ def serve(
         done.set()
 
 
-def _fresh(reset: Callable[[], None] | None) -> frames.Ready:
+def _fresh(reset: Callable[[], None] | None) -> tuple[object, bytes]:
     if reset is None:
         raise MachineError("this child is for one owner", fix="start another")
     reset()
-    return frames.Ready()
+    return frames.Ready(), b""
 
 
 def _read(
