@@ -5,12 +5,12 @@
     python benchmarks/rewriting/sound.py --smallest SEED
 
 Programs are drawn from one seed after the other (``tests/rewriting``) until the rules were applied
-``--count`` times, and then until each was ``--least`` times. Every result runs beside its input on
-the emulated device: in two orders of the blocks, at the sizes that the rules were told and at
-others, with bounds and hazards looked at. The record, ``benchmarks/results/rewriting-sound.json``,
-has what is done kept beside it until it is complete: the same command goes on with the rest
-after a stop. ``--smallest`` prints a small kernel of the kind of a recorded failure that
-its rule gets wrong as well.
+``--count`` times, and then until each rule and each primitive was ``--least`` times. Every result
+runs beside its input on the emulated device: in two orders of the blocks, at the sizes that the
+rules were told and at others, with bounds and hazards looked at. The record,
+``benchmarks/results/rewriting-sound.json``, has what is done kept beside it until it is complete:
+the same command goes on with the rest after a stop. ``--smallest`` prints a small kernel of the
+kind of a recorded failure that its rule gets wrong as well.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib.metadata import version
@@ -40,28 +40,32 @@ sys.path.insert(0, str(ROOT))
 
 from tests.rewriting.drawing import drawn_again, made, smallest  # noqa: E402
 from tests.rewriting.offers import NAMES  # noqa: E402
+from tests.rewriting.steps import PRIMITIVES  # noqa: E402
 from tests.rewriting.trying import IllMadeError, tried  # noqa: E402
 from tests.rewriting.writing import Made  # noqa: E402
 
 RECORD = ROOT / "benchmarks" / "results" / "rewriting-sound.json"
 _VERSIONS = ("optiml-magic", "nvidia-cuda-nvrtc", "llvmlite", "tree-sitter-cuda", "numpy")
-_WAVE = 16  # programs for each process, between two looks at the count
+_WAVE = 40  # programs for each process, between two looks at the count
+_SHARE = 4  # no rule has more of the count than one part in so many
+_FEW = 20  # programs of a kind that may be of no use to a rule
 _MOST = 50_000  # programs, for a rule that is never at home
 Row = dict[str, Any]
 
 
 def one(seed: int, rules: tuple[str, ...] = NAMES) -> Row:
     """What became of the program of a seed."""
-    rng = Random(seed)
+    rng, began = Random(seed), time.process_time()
     try:
         trial = tried(made(rng), rng, rules=rules)
     except IllMadeError as error:
-        return {"seed": seed, "ill made": str(error)}
+        return {"seed": seed, "seconds": 0.0, "ill made": str(error)}
     return {
         "seed": seed,
+        "seconds": round(time.process_time() - began, 3),
         "family": trial.made.family,
         "forms": trial.made.forms,
-        "applied": [[a.rule, a.end, a.again] for a in trial.applied],
+        "applied": [[a.rule, a.end, a.again, a.steps] for a in trial.applied],
         "refused": [[r.rule, r.reason] for r in trial.refused],
         "silent": trial.silent,
         "wrong": [
@@ -84,22 +88,15 @@ def collect(options: argparse.Namespace, kept_at: Path) -> list[Row]:
         [json.loads(line) for line in kept_at.read_text().splitlines()] if kept_at.exists() else []
     )
     done = {row["seed"] for row in rows}
-    began, before = time.monotonic(), _applications(rows)
-    with (
-        ProcessPoolExecutor(
-            options.processes,
-            multiprocessing.get_context("spawn"),
-            faulthandler.enable,
-            max_tasks_per_child=200,
-        ) as pool,
-        kept_at.open("a") as kept,
-    ):
-        rules = _wanted(rows, options)
+    with kept_at.open("a") as kept:
         for wave in _waves(options.seed, _WAVE * options.processes):
+            rules = _wanted(rows, options)
             if not rules or wave.start - options.seed > _MOST:
                 break
             work = partial(one, rules=rules)
-            for row in pool.map(work, [seed for seed in wave if seed not in done]):
+            hopeful = _hopeful(rows, options)
+            seeds = [seed for seed in wave if seed not in done and hopeful(seed)]
+            for row in _worked(work, seeds, options.processes):
                 rows.append(row)
                 kept.write(json.dumps(row) + "\n")
                 kept.flush()
@@ -107,19 +104,67 @@ def collect(options: argparse.Namespace, kept_at: Path) -> list[Row]:
                     print(f"seed {row['seed']}: {wrong['rule']}: {wrong['detail']}", flush=True)
                 if "ill made" in row:
                     print(f"seed {row['seed']}: ill made: {row['ill made'][:200]}", flush=True)
-            count = _applications(rows)
-            speed = (count - before) / max(time.monotonic() - began, 1e-9)
-            print(f"{count} applications to {len(rows)} programs, {speed:.1f} a second", flush=True)
-            rules = _wanted(rows, options)
+            if seeds:
+                cpu = sum(row["seconds"] for row in rows)
+                count = _applications(rows)
+                speed = f"{count / max(cpu, 1e-9):.2f} a second of CPU"
+                print(f"{count} applications to {len(rows)} programs, {speed}", flush=True)
     return sorted(rows, key=lambda row: row["seed"])
 
 
+def _worked(work: Callable[[int], Row], seeds: list[int], processes: int) -> Iterator[Row]:
+    """What becomes of seeds, in processes that end with them: what LLVM holds goes with those."""
+    with ProcessPoolExecutor(
+        processes, multiprocessing.get_context("spawn"), faulthandler.enable
+    ) as pool:
+        yield from pool.map(work, seeds)
+
+
 def _wanted(rows: list[Row], options: argparse.Namespace) -> tuple[str, ...]:
-    """The rules that are still to be applied: all up to the count, then those that lack some."""
-    if _applications(rows) < options.count:
-        return tuple(options.rules)
+    """The rules that are still to be applied.
+
+    Up to the count all but those that have their share of it; then those that lack some, and those
+    that use a primitive which lacks some: all, where none was seen to use it.
+    """
     applied = Counter(rule for row in rows for rule, *_ in row.get("applied", ()))
-    return tuple(rule for rule in options.rules if applied[rule] < options.least)
+    if sum(applied.values()) < options.count:
+        most = max(options.least, options.count // _SHARE)
+        return tuple(rule for rule in options.rules if applied[rule] < most)
+    lacking = _lacking(rows, options)
+    found = [a for row in rows for a in row.get("applied", ())]
+    if lacking - set(NAMES) - {step for *_, steps in found for step in steps}:
+        return tuple(options.rules)
+    users = {rule for rule, _, _, steps in found if lacking & set(steps)}
+    return tuple(rule for rule in options.rules if rule in lacking | users)
+
+
+def _lacking(rows: list[Row], options: argparse.Namespace) -> set[str]:
+    """The rules and the primitives that were applied too few times."""
+    found = [a for row in rows for a in row.get("applied", ())]
+    times = Counter(name for rule, _, _, steps in found for name in (rule, *steps))
+    return {name for name in (*options.rules, *PRIMITIVES) if times[name] < options.least}
+
+
+def _hopeful(rows: list[Row], options: argparse.Namespace) -> Callable[[int], bool]:
+    """Whether the program of a seed may be of use; it is where programs of its kind are few yet.
+
+    Up to the count it may where a wanted rule was applied to its kind, and then only where
+    something was that lacks.
+    """
+    enough = _applications(rows) >= options.count
+    names = _lacking(rows, options) if enough else set(_wanted(rows, options))
+    programs, useful = Counter[str](), set[str]()
+    for row in rows:
+        if "family" in row:
+            programs[row["family"]] += 1
+            if any(names & {rule, *steps} for rule, _, _, steps in row["applied"]):
+                useful.add(row["family"])
+
+    def hopeful(seed: int) -> bool:
+        family = made(Random(seed)).family
+        return family in useful or programs[family] < _FEW
+
+    return hopeful
 
 
 def _waves(seed: int, size: int) -> Iterator[range]:
@@ -138,6 +183,7 @@ def summary(rows: list[Row]) -> dict[str, Any]:
     return {
         "programs": len(rows),
         "applications": len(applied),
+        "seconds of CPU": round(sum(row["seconds"] for row in rows)),
         "wrong": sum(len(row.get("wrong", ())) for row in rows),
         "ill_made": [row["ill made"] for row in rows if "ill made" in row],
         "rules": {
@@ -156,6 +202,13 @@ def summary(rows: list[Row]) -> dict[str, Any]:
                 ),
             }
             for name in NAMES
+        },
+        "primitives": {
+            name: {
+                "applied": sum(name in a[3] for a in applied),
+                "by": dict(Counter(a[0] for a in applied if name in a[3]).most_common()),
+            }
+            for name in PRIMITIVES
         },
         "families": dict(Counter(row["family"] for row in rows if "family" in row).most_common()),
         "forms": dict(Counter(f for row in rows for f in row.get("forms", ())).most_common()),
@@ -177,6 +230,9 @@ def told(found: dict[str, Any]) -> None:
             f"{counts['applied'] - good:6} {counts['programs without a site']:8} "
             f"{sum(counts['refused'].values()):8}"
         )
+    print(f"\n{'primitive':<24} {'applied':>8}")
+    for name, counts in found["primitives"].items():
+        print(f"{name:<24} {counts['applied']:8}")
     ends = f"{found['wrong']} wrong, {len(found['ill_made'])} programs ill made"
     print(f"{found['applications']} applications to {found['programs']} programs, {ends}")
 
@@ -202,7 +258,9 @@ def shrunk(seed: int) -> int:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=5000, help="applications in all")
-    parser.add_argument("--least", type=int, default=0, help="applications of each rule")
+    parser.add_argument(
+        "--least", type=int, default=200, help="applications of each rule and each primitive"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
     parser.add_argument("--rules", nargs="+", choices=NAMES, default=NAMES, help="only these")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)

@@ -64,12 +64,16 @@ def each(values: Sequence[int], bits: int) -> str:
     return "<" + ", ".join(f"i{bits} {v}" for v in values) + ">"
 
 
+_LONG = 100  # lines of a basic block
+
+
 class Code:
     """Lines of one function body, with fresh names."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._count = 0
+        self._run = 0  # lines since the last label
 
     def name(self) -> str:
         self._count += 1
@@ -78,14 +82,21 @@ class Code:
     def let(self, expression: str) -> str:
         """``%new = expression``; returns the new name."""
         name = self.name()
-        self.lines.append(f"  {name} = {expression}")
+        self.do(f"{name} = {expression}")
         return name
 
     def do(self, statement: str) -> None:
+        """A new basic block begins where one grows long: LLVM takes the square of its length."""
+        if self._run >= _LONG:
+            following = f"after{self.name()[1:]}"
+            self.lines.append(f"  br label %{following}")
+            self.label(following)
         self.lines.append(f"  {statement}")
+        self._run += 1
 
     def label(self, name: str) -> None:
         self.lines.append(f"{name}:")
+        self._run = 0
 
     def splat(self, scalar: str, type_: str) -> str:
         one = self.let(f"insertelement {vector(type_)} undef, {type_} {scalar}, i32 0")

@@ -18,6 +18,9 @@ from optiml_magic.emulator.ternlog import is_suspect, without_avx512
 from optiml_magic.ptx.parser import split
 
 _LOCK = threading.Lock()  # an LLVM context is not for several threads at once
+#: Effort of LLVM. The library is compiled once. Kernels hold their registers in memory, and what
+#: they compute are vectors already: passes over them take several times as long and gain nothing.
+_LIBRARY, _KERNELS = 1, 0
 _CALL = re.compile(r"call ([^@]*?) ?@((?:llvm\.)?[\w.]+)\((.*)\)")
 _ARGUMENT = re.compile(r"<\d+ x \w+>|\w+")
 
@@ -47,22 +50,23 @@ def _objects(own: str, library: Sequence[str], cache: ObjectCache | None) -> lis
 
     def made(change: Callable[[str], str]) -> list[bytes]:
         keep = _KNOWN if cache is None else cache
-        known = [_object(text, change, keep) for text in library]
-        return [_object(own, change, cache), *known]
+        known = [_object(text, change, keep, _LIBRARY) for text in library]
+        return [_object(own, change, cache, _KERNELS), *known]
 
     codes = made(str)
     return made(without_avx512) if any(map(is_suspect, codes)) else codes  # slower, and right
 
 
-def _object(text: str, change: Callable[[str], str], kept: Kept | None) -> bytes:
+def _object(text: str, change: Callable[[str], str], kept: Kept | None, level: int) -> bytes:
     """Object code for this processor. The text decides, so no version of ours is in the key."""
     if kept is None:
-        return _compiled(text, _machine(change))
+        return _compiled(text, _machine(change, level), level)
     cpu, features = _processor()
-    key = key_of([text, _PASSES, llvm.get_process_triple(), cpu, change(features), *_versions()])
+    made_for = f"O{level}, ternlog, parts", llvm.get_process_triple(), cpu, change(features)
+    key = key_of([text, *made_for, *_versions()])
     known = kept.get(key)
     if known is None:
-        known = _compiled(text, _machine(change))
+        known = _compiled(text, _machine(change, level), level)
         kept.put(key, known)
     return known
 
@@ -84,9 +88,9 @@ _KNOWN = _Known()
 Kept = ObjectCache | _Known
 
 
-def _compiled(text: str, machine: Any) -> bytes:
+def _compiled(text: str, machine: Any, level: int) -> bytes:
     module = _module(text, machine)
-    _optimise(module, machine)
+    _optimise(module, machine, level)
     return bytes(machine.emit_object(module))
 
 
@@ -139,13 +143,13 @@ def _context() -> Any:
         context.opaque_pointers_enabled = before
 
 
-def _machine(change: Callable[[str], str] = str) -> Any:
+def _machine(change: Callable[[str], str] = str, level: int = 1) -> Any:
     """A new one each time: the engine takes it over and ends its life."""
     _initialise()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     cpu, features = _processor()
     return target.create_target_machine(
-        cpu=cpu, features=change(features), opt=1, codemodel="jitdefault", jit=True
+        cpu=cpu, features=change(features), opt=level, codemodel="jitdefault", jit=True
     )
 
 
@@ -158,12 +162,8 @@ def _versions() -> tuple[str, str]:
     return llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info))
 
 
-_PASSES = "O1, ternlog, parts"  # with _optimise: change it when that changes
-
-
-def _optimise(module: Any, machine: Any) -> None:
-    """O1: more costs time at each kernel and gains nothing on code that is vectors already."""
-    tuning = llvm.create_pipeline_tuning_options(1)
+def _optimise(module: Any, machine: Any, level: int) -> None:
+    tuning = llvm.create_pipeline_tuning_options(level)
     tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = False
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)

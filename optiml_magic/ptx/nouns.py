@@ -95,15 +95,15 @@ class Instruction:
     counted: bool = True  # False for what this package inserts
     ptx_line: int = 0  # of the PTX, 0 unknown
 
-    @property
+    @cached_property
     def parts(self) -> tuple[str, ...]:
         return tuple(self.opcode.split("."))
 
-    @property
+    @cached_property
     def base(self) -> str:
         return self.parts[0]
 
-    @property
+    @cached_property
     def type(self) -> str:
         """The last type named by the opcode: of ``cvt.rn.f32.s32`` that is ``s32``."""
         return next((p for p in reversed(self.parts) if is_type(p)), "b32")

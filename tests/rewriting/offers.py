@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from random import Random
 
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step
 from optiml_magic.model.facts import Facts
+from optiml_magic.model.idea import Idea
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.source.program import parse_program
+
+from .steps import noted
 
 NAMES = tuple(rule.name for rule in REWRITES)
 
@@ -21,13 +25,16 @@ NAMES = tuple(rule.name for rule in REWRITES)
 class Offer:
     """A program that a rule makes of another one.
 
-    ``rounds`` where the rule says that it changes arithmetic: results may differ by rounding.
+    Attributes:
+        rounds: whether the rule says that it changes arithmetic: results may differ by rounding.
+        steps: the primitives that it strung together, by their files.
     """
 
     rule: str
     title: str
     text: str
     rounds: bool = False
+    steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,10 +45,20 @@ class Refused:
     reason: str
 
 
-def offers(text: str, root: str, facts: Callable[[], Facts]) -> Iterator[Offer | Refused]:
-    """What every rule makes of a program that comes of ``root``, in the order of the rules.
+def offers(
+    text: str,
+    root: str,
+    facts: Callable[[], Facts],
+    rng: Random,
+    *,
+    each: int,
+    rules: Collection[str] = NAMES,
+) -> Iterator[Offer | Refused]:
+    """At most ``each`` of what every rule makes of a program that comes of ``root``, rule by rule.
 
-    ``facts`` finds those of the program at the sizes that the rules are told; it compiles.
+    Half of them with other values of their tuned names than the rule says, small ones more often:
+    the right ones are as right, and sooner compiled. ``facts`` finds those of the program at the
+    sizes that the rules are told; it compiles.
     """
     step, first = (
         Step(
@@ -52,10 +69,33 @@ def offers(text: str, root: str, facts: Callable[[], Facts]) -> Iterator[Offer |
     view = View(step, first, find_facts=facts)
     program = parse_program(text)
     for rule in REWRITES:
-        for found in rule.propose(program, view):
-            made = found if isinstance(found, Refusal) else found.make()
-            if isinstance(made, Refusal):
-                yield Refused(rule.name, made.reason)
-            else:
-                assert not isinstance(found, Refusal)
-                yield Offer(rule.name, found.title, made, bool(found.arithmetic))
+        if rule.name not in rules:
+            continue
+        with noted() as notes:
+            ideas: list[Idea] = []
+            for found in rule.propose(program, view):
+                if isinstance(found, Refusal):
+                    yield Refused(rule.name, found.reason)
+                else:
+                    ideas.append(found)
+            left = each
+            for idea in rng.sample(ideas, len(ideas)):
+                before = len(notes.steps)
+                made = idea.make() if left else None
+                if isinstance(made, Refusal):
+                    yield Refused(rule.name, made.reason)
+                elif made is not None:
+                    left -= 1
+                    offer = Offer(rule.name, idea.title, made, bool(idea.arithmetic))
+                    yield _drawn(replace(offer, steps=notes.since(before)), text, rng)
+
+
+def _drawn(offer: Offer, before: str, rng: Random) -> Offer:
+    """The offer, or with other values of its tuned names."""
+    program = parse_program(offer.text)
+    legal = list(program.legal_values()) if program.tunes else []
+    if not legal or rng.choice([0, 1]):
+        return offer
+    values = min(rng.choices(legal, k=2), key=lambda point: sum(point.values()))
+    text = program.with_values(values).text
+    return offer if text == before else replace(offer, title=f"{offer.title}; {values}", text=text)

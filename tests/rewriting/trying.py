@@ -35,6 +35,7 @@ from .writing import Made
 
 _CHIP = chip("h200")
 _INSTRUCTIONS = 20_000_000
+_AGAIN = 3  # rules that are asked about what a rule made
 _RTOL, _ATOL = 2e-4, 2e-5  # where arithmetic rounds, and its order may change
 
 End = Literal[
@@ -53,6 +54,7 @@ class Application:
             leaves some of the sizes out, and nothing differs at the others; ``inexact`` where bits
             differ by rounding alone, and the rule says that it changes no arithmetic.
         detail: what differs, and where.
+        steps: the primitives that it was made with, by their files.
         again: whether ``before`` is what a rule had made.
     """
 
@@ -62,6 +64,7 @@ class Application:
     after: str
     end: End
     detail: str = ""
+    steps: tuple[str, ...] = ()
     again: bool = False
 
     @property
@@ -138,7 +141,9 @@ class Stand:
         if not self._wanted:
             self.run()
         found = self._failure(offer.text, rounded=rounded or offer.rounds) or _Failure("same", "")
-        return Application(offer.rule, offer.title, before, offer.text, found.end, found.detail)
+        return Application(
+            offer.rule, offer.title, before, offer.text, found.end, found.detail, offer.steps
+        )
 
     def _failure(self, text: str, *, rounded: bool) -> _Failure | None:
         """How a program fails; the first one to run is what others are compared with."""
@@ -248,9 +253,10 @@ def tried(made: Made, rng: Random, *, each: int = 2, rules: Collection[str] = NA
             sound += [offer] if applied[-1].sound else []
     if sound:
         parent = rng.choice(sound)
-        second, more = _chosen(stand, parent.text, rng, 1, rules)
+        few = rng.sample(tuple(rules), min(len(rules), _AGAIN))
+        second, more = _chosen(stand, parent.text, rng, 1, few)
         refused += more
-        for offer in rng.sample(second, min(len(second), 2)):
+        for offer in second:
             if offer.text not in seen:
                 seen.add(offer.text)
                 found = stand.applied(offer, parent.text, rounded=parent.rounds)
@@ -262,16 +268,8 @@ def tried(made: Made, rng: Random, *, each: int = 2, rules: Collection[str] = NA
 def _chosen(
     stand: Stand, text: str, rng: Random, each: int, rules: Collection[str]
 ) -> tuple[list[Offer], list[Refused]]:
-    by_rule: dict[str, list[Offer]] = {}
-    refused = []
-    for found in offers(text, stand.text, lambda: stand.facts(text)):
-        if found.rule not in rules:
-            continue
-        if isinstance(found, Refused):
-            refused.append(found)
-        else:
-            by_rule.setdefault(found.rule, []).append(found)
-    chosen: list[Offer] = []
-    for ideas in by_rule.values():
-        chosen += ideas if len(ideas) <= each else rng.sample(ideas, each)
-    return chosen, refused
+    found = list(offers(text, stand.text, lambda: stand.facts(text), rng, each=each, rules=rules))
+    return (
+        [one for one in found if isinstance(one, Offer)],
+        [one for one in found if isinstance(one, Refused)],
+    )

@@ -124,8 +124,13 @@ class Made:
 def sizes_of(
     rng: Random, names: Sequence[str], extents: Sequence[int] = EXTENTS
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Two sets of sizes: those that a rule is told, and others that it has to be right at too."""
-    first, second = ({name: rng.choice(extents) for name in names} for _ in range(2))
+    """Two sets of sizes: those that a rule is told, and others that it has to be right at too.
+
+    Those that it is told are larger more often than not: rules leave small ones alone.
+    """
+    told = rng.choice([extents, extents[len(extents) // 2 :], extents[len(extents) // 2 :]])
+    first = {name: rng.choice(told) for name in names}
+    second = {name: rng.choice(extents) for name in names}
     return first, second
 
 

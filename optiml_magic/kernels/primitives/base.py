@@ -130,6 +130,22 @@ class Kernel:
             counts.setdefault(axis.node, []).append(axis)
         return {node: axes[0] for node, axes in counts.items() if node in own and len(axes) == 1}
 
+    def settled(self) -> Kernel:
+        """This kernel where the tuned names that its block comes from have no other values.
+
+        For steps that say in numbers what a block was, or that give it another.
+        """
+        names = {name for size in self.launch.block for name in size.names}
+        edits = []
+        for tune in self.program.tunes:
+            if tune.name in names and tune.value is not None and len(tune.values) > 1:
+                start, end = (len(self.program.text[:at].encode()) for at in (tune.start, tune.end))
+                edits.append(Edit(start, end, str(replace(tune, values=(tune.value,)))))
+        if not edits:
+            return self
+        program = parse_program(apply(self.program.text, edits))
+        return replace(self, program=program, launch=_same(program, self))
+
     def rewritten(
         self,
         body: Block,

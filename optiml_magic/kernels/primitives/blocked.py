@@ -28,6 +28,7 @@ from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, parse_expression
 
 _ONE = Polynomial.constant(1)
+_SHARED = 48 * 1024  # bytes of a block that needs no leave
 _TILES, _DEEP, _OWN = (16, 32, 64, 128), (8, 16, 32), (4, 8)
 
 
@@ -49,6 +50,7 @@ class Tile:
 @primitive
 def block_outputs(kernel: Kernel, at: int, tile: Tile) -> Kernel:
     """The loop with this number becomes a product of tiles."""
+    kernel = kernel.settled()
     loop = loops_in(kernel.function.body)[at]
     return _Blocking(Contraction(kernel, loop), tile).kernel()
 
@@ -288,6 +290,14 @@ __syncthreads();
             raise NotLegal("how many outputs there are is not said by sizes alone")
         return parse_expression(f"cdiv({found}, {by})")
 
+    def _shared(self) -> str:
+        """The bytes of all tiles."""
+        parts = []
+        for side, whole in ((ROW, self.bm), (COLUMN, self.bn)):
+            size = 2 * sum(o.size for o in self.parts.operands if o.side == side)
+            parts += [f"{size} * {self.bk} * ({whole} + 4)"] if size else []
+        return " + ".join(parts)
+
     def _tunes(self, least: int) -> list[TuneDirective]:
         """Tiles of at least so many rows, where that leaves the one that comes with it."""
         tile, threads = self.tile, self.threads
@@ -295,6 +305,7 @@ __syncthreads();
             f"{threads} >= 32 && {threads} <= 1024"
             f" && {self.bm} * {self.bk} % ({threads}) == 0"
             f" && {self.bn} * {self.bk} % ({threads}) == 0"
+            f" && {self._shared()} <= {_SHARED}"
         )
         return [
             TuneDirective(self.bm, at_least(_TILES, min(least, 32)), tile.rows),

@@ -52,7 +52,7 @@ class Lanes:
 @primitive
 def share(kernel: Kernel, at: Sequence[int], lanes: Lanes) -> Kernel:
     """Lanes share the loops with these numbers, counted through the kernel's body from 0."""
-    return _Sharing(kernel, at, lanes).kernel()
+    return _Sharing(kernel.settled(), at, lanes).kernel()
 
 
 class _Sharing:

@@ -43,7 +43,7 @@ class Tile:
 @primitive
 def turn(kernel: Kernel, tile: Tile) -> Kernel:
     """Every load along another index than the stores', through tiles."""
-    parts = Turn(kernel)
+    parts = Turn(kernel.settled())
     if not parts.turned:
         raise NotLegal("nothing is loaded along another index than it is stored")
     parts.check()

@@ -167,9 +167,10 @@ def flattened(rng: Random) -> Made:
     """One axis over a plane: rows and columns are its quotient and rest."""
     at = rng.choice(["i", "i", flat(rng, "row", "cols", "col"), flat(rng, "col", "rows", "row")])
     bias = rng.choice(["bias[col]", "bias[row]"])
+    source = rng.choice(["a[i]", "a[i]", f"a[{flat(rng, 'col', 'rows', 'row')}]"])
     body = (
         f"int row = i / cols;\nint col = i {rng.choice(['% cols', '- row * cols'])};\n"
-        f"out[{at}] = {value(rng, ['a[i]', bias])};"
+        f"out[{at}] = {value(rng, [source, bias])};"
     )
     text = program(
         rng, "flattened", "const float* a, const float* bias, float* out, int rows, int cols",
@@ -254,4 +255,17 @@ def rough(rng: Random) -> Made:
     return Made("rough", text, arrays, sizes, others, {"a": 0.75}, exact=False)
 
 
-FAMILY = (line, line, strided, vectors, structs, plane, flattened, coarse, volume, rough, rough)
+FAMILY = (
+    line,
+    line,
+    strided,
+    vectors,
+    structs,
+    plane,
+    flattened,
+    flattened,
+    coarse,
+    volume,
+    rough,
+    rough,
+)

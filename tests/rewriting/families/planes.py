@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.rewriting.writing import EXTENTS, Array, Made, axes, flat, program, sizes_of
+from tests.rewriting.writing import (
+    EXTENTS,
+    LONG_EXTENTS,
+    Array,
+    Made,
+    axes,
+    flat,
+    program,
+    sizes_of,
+)
 
 from .rows import counting
 
@@ -24,7 +33,7 @@ def columns(rng: Random) -> Made:
     text = program(rng, "columns", parameters, over, body)
     arrays = {"a": Array("f4", ("rows", "cols")), "x": Array("f4", ("rows",))}
     arrays |= {"b": Array("f4", ("rows", "cols"), "zeros")} if stores else {"out": Array("f4", ("cols",), "zeros")}  # fmt: skip
-    return Made("columns", text, arrays, *sizes_of(rng, ["rows", "cols"]))
+    return Made("columns", text, arrays, *sizes_of(rng, ["rows", "cols"], LONG_EXTENTS))
 
 
 def product(rng: Random) -> Made:
@@ -86,12 +95,12 @@ def vector(rng: Random) -> Made:
         text = program(rng, "vector", parameters, axes(rng, ("row", "m")), body)
         shape = ("k", "m") if "p * m" in element or "m * p" in element else ("m", "k")
         arrays = {"a": Array("f4", shape), "x": Array("f4", ("k",)), "y": Array("f4", ("m",), "zeros")}  # fmt: skip
-        return Made("vector", text, arrays, *sizes_of(rng, ["m", "k"]))
+        return Made("vector", text, arrays, *sizes_of(rng, ["m", "k"], LONG_EXTENTS))
     step = rng.choice(["float d = x[i] - x[p];\ns += d * d;", "if (p != i) s += x[p] * x[i];", "s += fabsf(x[p] - x[i]);"])  # fmt: skip
     body = f"float s = 0.0f;\n{counting(rng, step, 'p', 'm')}\ny[i] = s;"
     text = program(rng, "pairs", "const float* x, float* y, int m", axes(rng, ("i", "m")), body)
     arrays = {"x": Array("f4", ("m",)), "y": Array("f4", ("m",), "zeros")}
-    return Made("pairs", text, arrays, *sizes_of(rng, ["m"]))
+    return Made("pairs", text, arrays, *sizes_of(rng, ["m"], LONG_EXTENTS))
 
 
 def moved(rng: Random) -> Made:
@@ -168,4 +177,4 @@ def stencil(rng: Random) -> Made:
     return Made("stencil_2d", text, arrays, *sizes_of(rng, ["rows", "cols"], (1, 2, 3, 5, 8, 13, 17, 31)))  # fmt: skip
 
 
-FAMILY = (columns, product, product, product, vector, moved, moved, stencil)
+FAMILY = (columns, product, product, product, vector, vector, moved, moved, stencil)

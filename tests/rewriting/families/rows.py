@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 from tests.rewriting.writing import LONG_EXTENTS, Array, Made, axes, flat, program, sizes_of
@@ -88,6 +89,22 @@ def _step(rng: Random, element: str) -> tuple[str, str, str]:
         step = f"float v = {element};\ns += v;\nt += v * v;\nm = fmaxf(m, v);"
         return "float s = 0.0f, t = 0.0f, m = -10.0f;", step, "s + t * m"
     return "double s = 0.0;", f"s += (double){term};", "(float)s"
+
+
+def extreme(rng: Random) -> Made:
+    """The least or the greatest of a row, which begins with its first element."""
+    element, shape = _layout(rng)
+    first = re.sub(r"\bj\b", "0", element)
+    step = rng.choice([
+        f"m = fmaxf(m, {element});",
+        f"m = fminf({element}, m);",
+        f"if ({element} > m) m = {element};",
+        f"m = {element} < m ? {element} : m;",
+        f"float v = {element};\nif (v > m) m = v;",
+    ])  # fmt: skip
+    head = rng.choice(["int j = 1; j < cols; ++j", "int j = 1; j < cols; j++", "int j = 1; j <= cols - 1; j += 1"])  # fmt: skip
+    body = f"float m = {first};\nfor ({head}) {{\n{step}\n}}\nout[row] = {rng.choice(['m', 'm', 'm - x[0]'])};"  # fmt: skip
+    return _made(rng, "row_extreme", body, shape)
 
 
 def reduction(rng: Random) -> Made:
@@ -347,5 +364,5 @@ def typed(rng: Random) -> Made:
     return Made("row_typed", text, arrays, *sizes_of(rng, ["rows", "cols"], LONG_EXTENTS))
 
 
-FAMILY = (reduction, reduction, reduction, part, several,
+FAMILY = (reduction, reduction, reduction, extreme, part, several,
     several, normalised, stacked, storing, place, place, staying, sparse, typed)  # fmt: skip

@@ -36,6 +36,13 @@ def test_neighbouring_threads_bring_neighbouring_elements(
     assert "grid(cdiv(n, BN), cdiv(m, BM)) block(BM / TM * (BN / TN))" in text
 
 
+def test_tiles_that_a_block_has_no_room_for_are_no_values_of_it() -> None:
+    program = applied(blocked(LOOP % "a[i * d + k] * b[k * n + j]")).program
+    points = list(program.legal_values())
+    bytes_ = [8 * p["BK"] * (p["BM"] + 4 + p["BN"] + 4) for p in points]
+    assert 40 * 1024 < max(bytes_) <= 48 * 1024
+
+
 def test_a_flat_index_is_cut_into_rows_and_columns() -> None:
     text = (
         "#pragma optiml launch k grid(cdiv(m * n, 256)) block(256)\n"

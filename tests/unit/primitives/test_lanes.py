@@ -32,6 +32,13 @@ def test_neighbouring_lanes_read_neighbouring_elements(lanes: Lanes) -> None:
     assert any(name.startswith(("threadIdx", "%")) for name in loop.start.symbols)
 
 
+def test_a_tuned_block_that_lanes_were_counted_with_keeps_its_extent() -> None:
+    text = (ROWS % SUM).replace("block(256)", "block(WIDE)")
+    text = f"#pragma optiml tune WIDE in {{128, 256}} = 256\n{text}"
+    values = {t.name: t.values for t in applied(share(kernel(text), (0,), WARP)).program.tunes}
+    assert values == {"WIDE": (256,), "LANES": WARP.counts, "BLOCK": WARP.blocks}
+
+
 def test_the_launch_has_a_group_of_lanes_for_each_thread_that_does_something() -> None:
     found = applied(shared(SUM))
     assert str(found.launch) == "#pragma optiml launch k grid(cdiv(h, BLOCK / LANES)) block(BLOCK)"

@@ -1,0 +1,71 @@
+"""Which primitives an application used is seen, and nothing is left of the looking."""
+
+from __future__ import annotations
+
+from optiml_magic.kernels.primitives import lanes
+from optiml_magic.kernels.primitives.base import Kernel, kernels
+from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
+from optiml_magic.proposers.rewrites.kernel_rule import Site
+from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
+from optiml_magic.source.program import parse_program
+
+from .steps import PRIMITIVES, noted
+
+ROWS = """\
+#pragma optiml launch k grid(cdiv(rows, 32)) block(32)
+__global__ void k(const float* a, float* out, int rows, int cols) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    float s = 0.0f;
+    int j = 0;
+    while (j < cols) {
+        s += a[row * cols + j];
+        j += 1;
+    }
+    out[row] = s;
+}
+"""
+PRODUCT = """\
+#pragma optiml launch k grid(cdiv(n, 16), cdiv(m, 16)) block(16, 16)
+__global__ void k(const float* a, const float* b, float* c, int m, int n, int p) {
+    int i = blockIdx.y * blockDim.y + threadIdx.y, j = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= m || j >= n) return;
+    float s = 0.0f;
+    int k = 0;
+    while (k < p) {
+        s += a[i * p + k] * b[k * n + j];
+        k += 1;
+    }
+    c[i * n + j] = s;
+}
+"""
+
+
+def steps(rule, text: str) -> tuple[str, ...]:
+    with noted() as notes:
+        (kernel,) = kernels(parse_program(text), None)
+        site = next(s for s in rule.sites(kernel) if isinstance(s, Site))
+        before = len(notes.steps)
+        assert isinstance(site.apply(), Kernel)
+        return notes.since(before)
+
+
+def test_steps_and_their_parts_are_named_once_in_their_order() -> None:
+    assert steps(RowToLanes(), ROWS) == ("counted", "vectors", "places", "combine", "lanes")
+
+
+def test_what_was_done_while_sites_were_looked_for_counts() -> None:
+    assert steps(BlockedProduct(), PRODUCT) == ("counted", "places", "blocked")
+
+
+def test_nothing_is_left_behind() -> None:
+    share = lanes.share
+    with noted() as notes:
+        assert lanes.share is not share
+    assert lanes.share is share
+    assert notes.since(0) == ()
+
+
+def test_every_primitive_is_known() -> None:
+    assert {"counted", "lanes", "places", "combine", "blocked", "staged"} <= set(PRIMITIVES)
+    assert "base" not in PRIMITIVES
