@@ -157,6 +157,7 @@ def test_bad_input_is_a_short_error_that_names_the_line_and_the_fix(
     assert cell(shell, "check --ref transpose_ref", TRANSPOSE).passed
 
 
+@pytest.mark.slow
 def test_experience_is_shown_as_tables(shell: InteractiveShell) -> None:
     cell(shell, "optimize --ref transpose_ref --budget 2", TRANSPOSE)
     with capture_output():
