@@ -217,6 +217,7 @@ def test_export_writes_the_best_program_once(shell: InteractiveShell, tmp_path: 
     assert ".py" in raised.value.fix
 
 
+@pytest.mark.slow
 def test_a_result_is_rows_and_a_tree(
     shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
