@@ -178,6 +178,7 @@ def test_a_pasted_program_with_a_main_works(folder: Path) -> None:
     assert "main" in done.stdout
 
 
+@pytest.mark.slow
 def test_annotate_prints_the_lines_and_writes_page_and_json(folder: Path) -> None:
     done = optiml(
         "annotate", "task.py", "--device", "emulated:h200", "--html", "out.html",

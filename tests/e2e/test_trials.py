@@ -148,6 +148,7 @@ def test_the_same_code_of_a_return_and_of_a_way_around_a_barrier_is_no_duplicate
         assert found[texts[1]].verdict.outcome is Outcome.BARRIER
 
 
+@pytest.mark.slow
 def test_a_sum_in_any_order_is_right_and_called_not_reproducible() -> None:
     total = (
         "#pragma optiml zero(out)\n"
