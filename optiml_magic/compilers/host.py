@@ -82,7 +82,7 @@ class _CompileHost:
             return wire.Described(compiler.version, compiler.major, self._confined)
         if isinstance(message, wire.Compile):
             return compiler.compile(message.text, message.kernels, message.chip, message.options)
-        raise ValueError(f"{type(message).__name__} is no request")
+        raise ValueError(f"{type(message).__name__} is not a request")
 
     def _opened(self) -> Compiler:
         """The compiler, loaded as a whole before the door is shut behind it."""

@@ -104,7 +104,7 @@ def _answered(device: Device, message: object) -> tuple[object, bytes]:
         return repeated.draw(message.build, message.job, message.seconds), b""
     if isinstance(message, wire.Read):
         return wire.Done(), device.read(message.case, message.buffer).tobytes()
-    raise ValueError(f"{type(message).__name__} is no request")
+    raise ValueError(f"{type(message).__name__} is not a request")
 
 
 def _time(device: Device, message: wire.Time) -> object:

@@ -211,7 +211,7 @@ def test_export_writes_the_best_program_once(shell: InteractiveShell, tmp_path: 
     (tmp_path / "k.cu").write_text("mine")
     shell.run_line_magic("optiml", f"export transpose {tmp_path}/k.cu --force")
     assert (tmp_path / "k.cu").read_text() == source
-    with pytest.raises(UsageError, match="no format") as raised:
+    with pytest.raises(UsageError, match="is not a format") as raised:
         result.export(tmp_path / "k.txt")
     assert ".cu" in raised.value.fix
     assert ".py" in raised.value.fix
