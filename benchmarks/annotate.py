@@ -37,7 +37,7 @@ PACKAGES = ("optiml-magic", "cuda-bindings", "nvidia-cuda-nvrtc", "llvmlite", "n
 
 def main(out: Path | None) -> int:
     with tempfile.TemporaryDirectory() as home:
-        os.environ["OPTIML_HOME"] = home  # the device's host reads it as well
+        os.environ["OPTIML_HOME"] = home
         inside = in_process(resolve({"device": "emulated:h200"}))
     with tempfile.TemporaryDirectory() as home:
         outside = as_command({**os.environ, "OPTIML_HOME": home})

@@ -14,7 +14,7 @@ from present import BROWSER, DRIVER, NVCC, SOAK, examples
 
 settings.register_profile(
     "fixed",
-    max_examples=examples(50, 2000),
+    max_examples=examples(30, 2000),
     derandomize=not SOAK,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

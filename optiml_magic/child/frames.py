@@ -33,6 +33,16 @@ class Raised:
     fix: str
 
 
+@dataclass(frozen=True)
+class Reset:
+    """Forget all that the owner left: the next one must find the child as if it were new."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The answer to ``Reset``; a child that cannot do so raises."""
+
+
 def send(stream: BinaryIO, message: object, blob: bytes = b"") -> None:
     """Write one frame and flush it."""
     kind = type(message).__name__.encode()

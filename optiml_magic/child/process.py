@@ -18,6 +18,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from optiml_magic import errors
 from optiml_magic.child import frames
@@ -30,11 +31,40 @@ _SECRET = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|PROXY|^(?:OPENAI|ANTHROPIC|AZURE|AWS)_|_URL$",
     re.IGNORECASE,
 )
+# Settings reach a child as its arguments; pytest names the test that runs in a variable.
+_UNREAD = re.compile(r"OPTIML_(?!NVCC$)|PYTEST_")
+# Libraries in a child lose a little memory with each request, and nobody gives it back.
+_MOST_REQUESTS = 500
 
 
 def environment() -> dict[str, str]:
-    """This process's environment, less what looks like a secret: no child has use for one."""
-    return {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
+    """This process's environment, less what no child reads and what looks like a secret."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not _SECRET.search(name) and not _UNREAD.match(name)
+    }
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a child is started from: children of equal ones do the same."""
+
+    module: str
+    command: tuple[str, ...]
+    folder: str  # to work in
+    variables: frozenset[tuple[str, str]]  # the environment
+
+    @classmethod
+    def now(cls, module: str, arguments: Sequence[str], prefix: Sequence[str] = ()) -> Start:
+        """``python -m module arguments``, by this interpreter, with what this process imports."""
+        path = os.pathsep.join(filter(None, sys.path))
+        return cls(
+            module,
+            (*prefix, sys.executable, "-P", "-m", module, *arguments),
+            tempfile.gettempdir(),
+            frozenset({**environment(), "PYTHONPATH": path}.items()),
+        )
 
 
 class Child:
@@ -51,18 +81,22 @@ class Child:
         *,
         prefix: Sequence[str] = (),
     ) -> None:
-        self._kinds = {**kinds, "Failed": frames.Failed, "Raised": frames.Raised}
+        own = (frames.Failed, frames.Raised, frames.Ready)
+        self._kinds = {**kinds, **{kind.__name__: kind for kind in own}}
+        self.start = Start.now(module, arguments, prefix)
         self._process = subprocess.Popen(  # noqa: S603  # our own module under our own interpreter
-            [*prefix, sys.executable, "-P", "-m", module, *arguments],
+            self.start.command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            cwd=tempfile.gettempdir(),
-            env={**environment(), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            cwd=self.start.folder,
+            env=dict(self.start.variables),
         )
         self._answers: queue.Queue[tuple[object, bytes] | None] = queue.Queue()
         self._printed = b""
+        self._requests = 0
+        self._in_step = True  # no answer is still to come, and none told of a defect
         self._threads = [
             threading.Thread(target=target, daemon=True) for target in (self._listen, self._drain)
         ]
@@ -81,6 +115,8 @@ class Child:
         what the child raised of ``errors``; InternalError if it failed.
         """
         assert self._process.stdin is not None
+        self._in_step = False
+        self._requests += 1
         try:
             frames.send(self._process.stdin, request)  # type: ignore[arg-type]  # IO[bytes] is enough
             answer = self._answers.get(timeout=seconds)
@@ -96,11 +132,25 @@ class Child:
             raise
         if answer is None:
             raise EOFError
-        if isinstance(answer[0], frames.Raised):
-            raise _raised(answer[0])
         if isinstance(answer[0], frames.Failed):
             raise InternalError(f"a child process failed:\n{answer[0].message}")
+        self._in_step = True
+        if isinstance(answer[0], frames.Raised):
+            raise _raised(answer[0])
         return answer
+
+    def reset(self, seconds: float) -> bool:
+        """Make it forget its owner; False where another owner must not have it.
+
+        So it is after a defect, in the middle of a request, and where it refuses.
+        """
+        if not (self._in_step and self.alive and self._requests < _MOST_REQUESTS):
+            return False
+        try:
+            answer, _ = self.ask(frames.Reset(), seconds)
+        except (TimeoutError, EOFError, OptimlError):
+            return False
+        return isinstance(answer, frames.Ready)
 
     def kill(self) -> str:
         """End the process and everything in its session; returns the last that it printed."""
@@ -124,6 +174,12 @@ class Child:
             self.kill()
             return
         self._release()
+
+    def let_go(self, nothing: int) -> None:
+        """Put the file ``nothing`` in the place of the pipe, whose object may be in use."""
+        with contextlib.suppress(OSError, ValueError):
+            assert self._process.stdin is not None
+            os.dup2(nothing, self._process.stdin.fileno(), inheritable=False)
 
     def _release(self) -> None:
         for thread in self._threads:
@@ -159,7 +215,18 @@ def _end_all() -> None:
         child.kill()
 
 
+def _disown() -> None:
+    """In a forked process: it ends no child of its parent, nor keeps one alive by its pipe."""
+    nothing = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    for child in list(_LIVING):
+        child.let_go(nothing)
+    os.close(nothing)
+    _LIVING.clear()
+
+
 atexit.register(_end_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown)
 
 
 def _raised(answer: frames.Raised) -> OptimlError:

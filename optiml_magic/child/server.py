@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import BinaryIO
 
 from optiml_magic.child import frames
-from optiml_magic.errors import InternalError, OptimlError
+from optiml_magic.errors import InternalError, MachineError, OptimlError
 
 _GRACE = 2.0  # seconds to end by itself, once the pipe has ended
 Answer = Callable[[object], tuple[object, bytes]]
@@ -30,15 +30,29 @@ def own_streams() -> tuple[BinaryIO, BinaryIO]:
     return sys.stdin.buffer, answers
 
 
-def serve(answer: Answer, kinds: frames.Kinds, requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer each request in order until the pipe ends."""
+def serve(
+    answer: Answer,
+    kinds: frames.Kinds,
+    requests: BinaryIO,
+    answers: BinaryIO,
+    *,
+    reset: Callable[[], None] | None = None,
+) -> None:
+    """Answer each request in order until the pipe ends.
+
+    ``reset`` forgets all that the owner left here, or raises; without it no other owner may follow.
+    """
+    kinds = {**kinds, "Reset": frames.Reset}
     pending: queue.Queue[object] = queue.Queue()
     done = threading.Event()
     threading.Thread(target=_read, args=(requests, kinds, pending, done), daemon=True).start()
     try:
         while (message := pending.get()) is not None:
             try:
-                said, blob = answer(message)
+                if isinstance(message, frames.Reset):
+                    said, blob = _fresh(reset)
+                else:
+                    said, blob = answer(message)
             except InternalError as defect:
                 said, blob = frames.Failed(str(defect)), b""
             except OptimlError as error:
@@ -49,6 +63,13 @@ def serve(answer: Answer, kinds: frames.Kinds, requests: BinaryIO, answers: Bina
                 frames.send(answers, said, blob)
     finally:
         done.set()
+
+
+def _fresh(reset: Callable[[], None] | None) -> tuple[object, bytes]:
+    if reset is None:
+        raise MachineError("this child is for one owner", fix="start another")
+    reset()
+    return frames.Ready(), b""
 
 
 def _read(

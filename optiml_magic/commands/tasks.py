@@ -132,7 +132,7 @@ def _reference(name: str | None, namespace: Mapping[str, Any]) -> Any:
         return None
     function = namespace.get(name)
     if not callable(function):
-        what = "is not defined" if name not in namespace else "is no function"
+        what = "is not defined" if name not in namespace else "is not a function"
         known = [key for key, value in namespace.items() if callable(value)]
         raise UsageError(
             f"the reference `{name}` {what}", fix=nearest(name, known) or f"define {name} first"

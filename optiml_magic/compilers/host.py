@@ -6,6 +6,7 @@ file outside of them and of the toolkit's headers can be opened here once the co
 
 from __future__ import annotations
 
+import os
 import sys
 import sysconfig
 from pathlib import Path
@@ -25,10 +26,15 @@ _OWN = Path(__file__).parents[1]
 def main(arguments: list[str]) -> int:
     """Serve the compiler named by the first argument."""
     be_expendable()
-    limit_memory(min(_MOST_MEMORY, max(available_memory(), _MOST_MEMORY // 4)))
+    _limit()
     requests, answers = own_streams()
-    serve(_CompileHost(arguments[0], arguments[1:]).answer, wire.KINDS, requests, answers)
+    host = _CompileHost(arguments[0], arguments[1:])
+    serve(host.answer, wire.KINDS, requests, answers, reset=host.reset)
     return 0
+
+
+def _limit() -> None:
+    limit_memory(min(_MOST_MEMORY, max(available_memory(), _MOST_MEMORY // 4)))
 
 
 class _CompileHost:
@@ -37,12 +43,38 @@ class _CompileHost:
         self._folders = folders
         self._compiler: Compiler | None = None
         self._confined = False
+        self._starved = False
 
     def answer(self, message: object) -> tuple[object, bytes]:
         try:
             return self._answered(message), b""
         except MemoryError:
+            self._starved = True
             return _failed("the compiler ran out of memory"), b""
+
+    def reset(self) -> None:
+        """A compilation leaves nothing; the memory that is free now is the limit.
+
+        Raises MachineError where memory ran out, and where a folder is not the one that was there
+        when the door was shut: a new one of its name would stay shut to this process.
+        """
+        if self._starved:
+            raise MachineError("memory ran out here", fix="start another host")
+        if self._confined and self._compiler is not None:
+            for folder in self._visible(self._compiler.major):
+                try:
+                    os.scandir(folder).close()
+                except (FileNotFoundError, NotADirectoryError):
+                    continue  # what is not there can be opened by nobody
+                except OSError as shut:
+                    message = f"{folder} cannot be seen from here: {shut.strerror}"
+                    raise MachineError(message, fix="start another host") from shut
+        _limit()
+
+    def _visible(self, major: int) -> list[str | Path]:
+        from optiml_magic.compilers.nvrtc import include_folders
+
+        return [*include_folders(major), *self._folders]
 
     def _answered(self, message: object) -> object:
         compiler = self._compiler = self._compiler or self._opened()
@@ -50,7 +82,7 @@ class _CompileHost:
             return wire.Described(compiler.version, compiler.major, self._confined)
         if isinstance(message, wire.Compile):
             return compiler.compile(message.text, message.kernels, message.chip, message.options)
-        raise ValueError(f"{type(message).__name__} is no request")
+        raise ValueError(f"{type(message).__name__} is not a request")
 
     def _opened(self) -> Compiler:
         """The compiler, loaded as a whole before the door is shut behind it."""
@@ -60,14 +92,12 @@ class _CompileHost:
             return NvccCompiler()
         if self._name != "nvrtc":
             raise MachineError(f"no compiler named {self._name!r}")
-        from optiml_magic.compilers.nvrtc import NvrtcCompiler, include_folders
+        from optiml_magic.compilers.nvrtc import NvrtcCompiler
 
         compiler = NvrtcCompiler()
         to_json(CompileFailure, _failed(""))  # loads what the first answer needs
         python = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")]
-        self._confined = see_only(
-            [*include_folders(compiler.major), *self._folders, *python, _OWN, "/proc/self"]
-        )
+        self._confined = see_only([*self._visible(compiler.major), *python, _OWN, "/proc/self"])
         return compiler
 
 

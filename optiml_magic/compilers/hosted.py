@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from optiml_magic.child.process import Child
+from optiml_magic.child.spare import SPARES
 from optiml_magic.chips import Chip
 from optiml_magic.compilers import wire
 from optiml_magic.compilers.base import CompileOptions
@@ -84,10 +85,11 @@ class HostedCompiler:
         return _failed(f"the compiler died of this text twice: {last}")
 
     def close(self) -> None:
-        """End the child; the next text starts another."""
+        """Let go of the child, which may wait for the next owner (``child.spare``)."""
         if self._child is not None:
-            self._end()
-            self._child = None
+            self._end.detach()
+            child, self._child = self._child, None
+            SPARES.keep(child, _END_SECONDS)
 
     @property
     def _described(self) -> wire.Described:
@@ -114,7 +116,8 @@ class HostedCompiler:
         return self._child
 
     def _start(self) -> None:
-        child = Child("optiml_magic.compilers.host", [self._name, *self._include], wire.KINDS)
+        arguments = [self._name, *self._include]
+        child = SPARES.take("optiml_magic.compilers.host", arguments, wire.KINDS)
         self._child, self._end = child, weakref.finalize(self, child.close, _END_SECONDS)
 
     def _lost(self) -> str:

@@ -165,7 +165,9 @@ def find_nvcc() -> str:
     if named:
         found = shutil.which(named)
         if found is None:
-            raise MachineError(f"OPTIML_NVCC={named} is no program", fix="name an nvcc that exists")
+            raise MachineError(
+                f"OPTIML_NVCC={named} is not a program", fix="name an nvcc that exists"
+            )
         return found
     inside = shutil.which("nvcc", path=str(Path(home) / "bin")) if home else None
     found = inside or shutil.which("nvcc")

@@ -42,7 +42,7 @@ def checked_header(name: str) -> str:
     """The name of a header that is typed; UsageError where no ``#include`` could reach it."""
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or re.search(r'[<>"\\\n]', name):
-        raise UsageError(f"{name!r} is no name of a header", fix="name it like util.cuh")
+        raise UsageError(f"{name!r} is not a name for a header", fix="name it like util.cuh")
     return name
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +44,13 @@ class _Resident:
 
 
 class EmulatedDevice:
-    """A device of the protocol in ``base``; holds each case in an arena of its own."""
+    """A device of the protocol in ``base``; holds each case in an arena of its own.
 
-    def __init__(self, chip: str) -> None:
+    ``objects`` is the folder that keeps object code, else the one of the settings.
+    """
+
+    def __init__(self, chip: str, objects: Path | None = None) -> None:
+        self._objects = objects or resolve().objects
         self.name = f"emulated:{chip}"
         self._l2_bytes = chips.chip(chip).l2_bytes
         self._resident: dict[str, _Resident] = {}
@@ -150,7 +155,7 @@ class EmulatedDevice:
                 build.ptx,
                 early_returns=build.early_returns,
                 checks=checks,
-                objects=resolve().objects,
+                objects=self._objects,
             )
             while len(self._modules) >= 4:
                 del self._modules[next(iter(self._modules))]

@@ -1,8 +1,8 @@
-"""The device host: ``python -m optiml_magic.devices.host emulated:h200``.
+"""The device host: ``python -m optiml_magic.devices.host emulated:h200 FOLDER``.
 
 A child in a session of its own that holds one device and answers frames until its pipe ends. It
 loads, launches, compares and reads; it never sees a reference, a proposal or a user's Python
-object.
+object. ``FOLDER`` is where an emulated device keeps object code.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import mmap
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -37,23 +36,25 @@ from optiml_magic.model.verdict import Outcome
 
 
 def main(arguments: list[str]) -> int:
-    """Serve the device named by the only argument."""
+    """Serve the device named by the first argument."""
     be_expendable()
     requests, answers = own_streams()
-    if is_emulated(arguments[0]):  # CUDA reserves more addresses than there is memory
+    emulated = is_emulated(arguments[0])
+    if emulated:  # CUDA reserves more addresses than there is memory
         limit_memory()
-    device = open_device(arguments[0])
-    serve(partial(_answer, device, Printed()), wire.KINDS, requests, answers)
+    host = _DeviceHost(open_device(*arguments))
+    reset = host.reset if emulated else None
+    serve(host.answer, wire.KINDS, requests, answers, reset=reset)
     return 0
 
 
-def open_device(name: str) -> Device:
-    """The device of that name, in this process."""
+def open_device(name: str, objects: str = "") -> Device:
+    """The device of that name, in this process; an emulated one keeps object code in a folder."""
     family, _, rest = name.partition(":")
     if family == "emulated":
         from optiml_magic.devices.emulated import EmulatedDevice
 
-        return EmulatedDevice(rest)
+        return EmulatedDevice(rest, Path(objects) if objects else None)
     if family == "cuda":
         from optiml_magic.devices.cuda import CudaDevice
 
@@ -61,16 +62,31 @@ def open_device(name: str) -> Device:
     raise MachineError(f"no device named {name!r}")
 
 
-def _answer(device: Device, printed: Printed, message: object) -> tuple[object, bytes]:
-    try:
-        answer, blob = _answered(device, message)
-    except MemoryError:
-        free = f"{available_memory() >> 20} MB are free"
-        return Fault(Outcome.LAUNCH_ERROR, f"there is no memory for this run; {free}"), b""
-    text = printed.take()
-    if text and isinstance(answer, Execution):
-        answer = replace(answer, printed=text)
-    return answer, blob
+class _DeviceHost:
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._printed = Printed()
+        self._starved = False
+
+    def answer(self, message: object) -> tuple[object, bytes]:
+        try:
+            answer, blob = _answered(self._device, message)
+        except MemoryError:
+            self._starved = True
+            free = f"{available_memory() >> 20} MB are free"
+            return Fault(Outcome.LAUNCH_ERROR, f"there is no memory for this run; {free}"), b""
+        text = self._printed.take()
+        if text and isinstance(answer, Execution):
+            answer = replace(answer, printed=text)
+        return answer, blob
+
+    def reset(self) -> None:
+        """Drop cases, modules and what was printed; the memory that is free now is the limit."""
+        if self._starved:  # what a failed allocation left half done is not known
+            raise MachineError("memory ran out here", fix="start another host")
+        self._device.close()
+        self._printed.take()
+        limit_memory()
 
 
 def _answered(device: Device, message: object) -> tuple[object, bytes]:
@@ -88,7 +104,7 @@ def _answered(device: Device, message: object) -> tuple[object, bytes]:
         return repeated.draw(message.build, message.job, message.seconds), b""
     if isinstance(message, wire.Read):
         return wire.Done(), device.read(message.case, message.buffer).tobytes()
-    raise ValueError(f"{type(message).__name__} is no request")
+    raise ValueError(f"{type(message).__name__} is not a request")
 
 
 def _time(device: Device, message: wire.Time) -> object:

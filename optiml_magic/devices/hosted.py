@@ -12,6 +12,7 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from optiml_magic.child.process import Child
+from optiml_magic.child.spare import SPARES
 from optiml_magic.devices import wire
 from optiml_magic.devices.base import (
     Array,
@@ -31,7 +32,9 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.condition import Conditions
 from optiml_magic.model.dtypes import spelled
 from optiml_magic.model.verdict import Outcome
+from optiml_magic.settings import resolve
 
+_HOST = "optiml_magic.devices.host"
 _ALIGN = 64
 _PUT_SECONDS = 120.0  # no candidate runs meanwhile; a first start compiles what compares
 # Of machine code and variables, after which a host is replaced: CuPy lets go of no module.
@@ -44,6 +47,9 @@ class HostedDevice:
     ``seconds`` bounds one execution; one that takes longer is killed with its host and becomes the
     verdict ``timeout``. Cases are kept here as well, so that a restarted host gets them again. A
     host that has loaded too much is replaced by a new one, but never one that a tool wraps.
+
+    A closed host of an emulated device may wait for the next owner (``child.spare``). Never one of
+    CUDA: its context holds memory of the card and may disturb what other processes time there.
     """
 
     def __init__(self, name: str, *, seconds: float = 60.0, prefix: tuple[str, ...] = ()) -> None:
@@ -102,7 +108,7 @@ class HostedDevice:
         new = {build.digest: _nbytes(build) for build in builds}
         others = sum(n for digest, n in self._loaded.items() if digest not in new)
         if others > _LOADED_BYTES and not self._prefix:
-            self.close()
+            self.close()  # which lets nobody else have it
         self._loaded |= new
 
     def _ask_alone(self, request: object) -> tuple[object, str]:
@@ -135,11 +141,21 @@ class HostedDevice:
         return np.frombuffer(blob, like.dtype).reshape(like.shape).copy()
 
     def close(self, *, seconds: float = 2.0) -> None:
-        """End the host; one that does not go within ``seconds`` is killed."""
-        if self._child is not None:
-            self._child.close(seconds)
-            self._child = None
+        """Let go of the host; one that is to end and does not within ``seconds`` is killed."""
+        child, self._child = self._child, None
+        loaded = sum(self._loaded.values())
         self._loaded.clear()
+        if child is None:
+            return
+        if self._lasts and loaded <= _LOADED_BYTES:
+            SPARES.keep(child, seconds)
+        else:
+            child.close(seconds)
+
+    @property
+    def _lasts(self) -> bool:
+        """Whether the host may outlive this object."""
+        return is_emulated(self.name) and not self._prefix
 
     def _running(self) -> Child:
         if self._child is None or not self._child.alive:
@@ -150,7 +166,10 @@ class HostedDevice:
         return self._child
 
     def _started(self) -> Child:
-        return Child("optiml_magic.devices.host", [self.name], wire.KINDS, prefix=self._prefix)
+        if self._lasts:
+            objects = str(resolve().objects.absolute())
+            return SPARES.take(_HOST, [self.name, objects], wire.KINDS)
+        return Child(_HOST, [self.name], wire.KINDS, prefix=self._prefix)
 
     def _put(self, child: Child, case: Case) -> None:
         try:

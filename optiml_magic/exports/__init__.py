@@ -19,7 +19,7 @@ def target(path: str | Path, *, overwrite: bool = False) -> tuple[Path, Export]:
     place = Path(path).expanduser()
     found = next((form for form in FORMATS if form.suffix == place.suffix), None)
     if found is None:
-        what = f"`{place.suffix}` is no format" if place.suffix else f"{path} has no suffix"
+        what = f"`{place.suffix}` is not a format" if place.suffix else f"{path} has no suffix"
         forms = ", or ".join(f"{form.suffix} ({form.form})" for form in FORMATS)
         raise UsageError(f"{what} of an export", fix=f"end the name with {forms}")
     if not place.absolute().parent.is_dir():

@@ -125,7 +125,7 @@ class OptimlMagics(Magics):
         found = self._namespace.get(name) if name else self._last
         if not isinstance(found, Result):
             raise UsageError(
-                f"`{name}` is no result" if name else "nothing was optimised yet",
+                f"`{name}` is not a result" if name else "nothing was optimised yet",
                 fix="run a %%optiml optimize cell first",
             )
         return found

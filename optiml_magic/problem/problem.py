@@ -126,7 +126,9 @@ def _smaller(task: Task) -> Task:
     unknown = sorted(set(task.verify_sizes) - set(task.sizes))
     if not callable(task.inputs) or unknown:
         what = (
-            f"`{unknown[0]}` is no size of the task" if unknown else "the inputs are given arrays"
+            f"`{unknown[0]}` is not a size of the task"
+            if unknown
+            else "the inputs are given arrays"
         )
         raise UsageError(
             f"other sizes cannot be drawn: {what}",
@@ -278,11 +280,11 @@ def _shape(bound: binding.BoundBuffer, spec: str, values: Mapping[str, Any]) -> 
     match = _OUTPUT_SPEC.fullmatch(spec)
     fix = f"write it like {title(bound.dtype)}[rows, cols]"
     if match is None:
-        raise UsageError(f"`{spec}` is no output specification", fix=fix)
+        raise UsageError(f"`{spec}` is not an output specification", fix=fix)
     try:
         given = np.dtype(match["dtype"])
     except TypeError:
-        raise UsageError(f"`{match['dtype']}` in `{spec}` is no dtype", fix=fix) from None
+        raise UsageError(f"`{match['dtype']}` in `{spec}` is not a dtype", fix=fix) from None
     if given != bound.dtype:
         raise BindingError(
             f"`{bound.name}` is declared {given.name}; the kernel's pointer is to "

@@ -89,7 +89,7 @@ def _arguments(reference: Callable[..., Any], values: Mapping[str, Any]) -> dict
             parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
         ):
             raise OracleError(
-                f"the reference asks for `{parameter.name}`, which is no input",
+                f"the reference asks for `{parameter.name}`, which is not an input",
                 fix=f"name its parameters after the inputs: {', '.join(map(_spelled, values))}",
             )
     return wanted

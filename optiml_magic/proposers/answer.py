@@ -84,7 +84,7 @@ def _drafts(found: dict[str, Any]) -> tuple[list[Draft], list[str]]:
     if others:
         return [], [f"beside `proposals` there is {', '.join(map(repr, others[:5]))[:200]}"]
     if not isinstance(found["proposals"], list):
-        return [], ["`proposals` is no list"]
+        return [], ["`proposals` is not a list"]
     drafts: list[Draft] = []
     complaints: list[str] = []
     for number, raw in enumerate(found["proposals"], 1):

@@ -143,7 +143,7 @@ def _launch(reader: _Reader) -> LaunchDirective:
     if re.search(r"\b(if|else)\b", kernel):
         raise reader.error("`if` or `else` before the extents", f"Write `{_DISPATCHED}`.")
     if kernel and (not _KERNEL.fullmatch(kernel) or kernel.count("<") != kernel.count(">")):
-        raise reader.error(f"`{kernel[:60]}` is no kernel name", f"Write `{usage}`.")
+        raise reader.error(f"`{kernel[:60]}` is not a kernel name", f"Write `{usage}`.")
     clauses: dict[str, tuple[str, ...]] = {}
     repeat = None
     while word := reader.match(_CLAUSE):
@@ -268,7 +268,7 @@ def _scratch(reader: _Reader) -> ScratchDirective:
     spelled = " ".join((reader.match(re.compile(r"[<|]?[\w ]+(?=\[)", re.ASCII)) or "").split())
     dtype = scalar_dtype(spelled)
     if dtype is None:
-        raise reader.error(f"`{spelled}` is no element type", f"Write `{usage}`.")
+        raise reader.error(f"`{spelled}` is not an element type", f"Write `{usage}`.")
     counts = reader.parts(usage, "[")
     if len(counts) != 1:
         raise reader.error("a scratch buffer has one extent", f"Write `{usage}`.")

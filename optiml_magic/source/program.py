@@ -110,7 +110,7 @@ class Program:
             if name not in tunes:
                 known = ", ".join(tunes) or "none"
                 raise SourceError(
-                    f"`{name}` is no tuned name",
+                    f"`{name}` is not a tuned name",
                     fix=nearest(name, tunes) or f"Tuned names here: {known}.",
                 )
         edits = []
@@ -322,7 +322,7 @@ def _check_tunes(program: Program) -> None:
             continue
         for name in sorted(tune.condition.names - names):
             raise SourceError(
-                f"`{name}` in `if {tune.condition}` is no tuned name",
+                f"`{name}` in `if {tune.condition}` is not a tuned name",
                 fix=nearest(name, names) or "Write conditions on sizes as `require`.",
                 line=tune.line,
             )

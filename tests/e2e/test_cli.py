@@ -1,7 +1,9 @@
-"""The command line as scripts use it: its exit status, its JSON, nearly always a real process."""
+"""The command line as scripts use it: its exit status, its JSON, what it prints."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 import subprocess
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from optiml_magic.cli import main
-from tests.present import sampled
+from tests.present import SOAK, sampled
 
 TASK = """\
 import numpy as np
@@ -31,9 +33,18 @@ __global__ void scale(const float* x, float* out, int n) {
 """
 
 
-def optiml(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def optiml(*words: str, cwd: Path, real: bool = SOAK) -> subprocess.CompletedProcess[str]:
+    """A real process, which imports all anew, where that is asked for."""
     command = [sys.executable, "-m", "optiml_magic.cli", *words]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+    if real:
+        return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            status = main(list(words))
+        except SystemExit as end:
+            status = int(end.code or 0)
+    return subprocess.CompletedProcess(command, status, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture
@@ -49,6 +60,7 @@ def test_optimize_writes_the_contract_and_the_page(folder: Path) -> None:
     done = optiml(
         "optimize", "task.py", "--device", "emulated:h200", "--llm", "none", "--budget", "2",
         "--seconds", "60", "--seed", "1", "--json", "out.json", "--html", "out.html", cwd=folder,
+        real=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     outcome = json.loads((folder / "out.json").read_text())
@@ -112,7 +124,7 @@ def test_profile_writes_measurement_and_findings(folder: Path) -> None:
         (["check", "task.py", "--device", "tpu"], "no device named 'tpu'"),
         (["check", "task.py", "--kernel", "missing.cu"], "there is no file missing.cu"),
         (["optimize", "task.py", "--resume", "missing"], "no journal"),
-        (["optimize", "task.py", "--export", "best.ptx"], "`.ptx` is no format of an export"),
+        (["optimize", "task.py", "--export", "best.ptx"], "`.ptx` is not a format of an export"),
         (["optimize", "task.py", "--export", "task.py"], "task.py exists"),
         (["optimize", "two.py", "--export", "best.cu"], "--export takes one program"),
     ],
@@ -166,6 +178,7 @@ def test_a_pasted_program_with_a_main_works(folder: Path) -> None:
     assert "main" in done.stdout
 
 
+@pytest.mark.slow
 def test_annotate_prints_the_lines_and_writes_page_and_json(folder: Path) -> None:
     done = optiml(
         "annotate", "task.py", "--device", "emulated:h200", "--html", "out.html",

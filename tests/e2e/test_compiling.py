@@ -98,7 +98,7 @@ def test_an_error_in_a_header_stands_on_the_line_of_its_cell(shell: InteractiveS
     ("line", "body", "message"),
     [
         ("header", UTIL, "a header is a cell with a name"),
-        ("header ../util.cuh", UTIL, "is no name of a header"),
+        ("header ../util.cuh", UTIL, "is not a name for a header"),
         ("check --ref scaled -I nowhere", KERNEL, "there is no folder"),
         ("check --ref scaled --std c++99", KERNEL, "std is 'c"),
         ("check --ref scaled --compiler gcc", KERNEL, "compiler is 'gcc'"),

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "benchmarks" / "gpu" / "hit_rates.py"
 
@@ -18,6 +20,7 @@ def run(*words: object) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_facts_are_lines_and_nothing_is_measured_twice(tmp_path: Path) -> None:
     out, page = tmp_path / "out.jsonl", tmp_path / "page.md"
     first = run(out, "emulated:h200", 60, "potential")

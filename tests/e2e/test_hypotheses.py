@@ -67,6 +67,7 @@ def test_every_report_tells_what_was_expected_and_what_came(result: Result) -> N
     assert result.rows()[1]["hypothesis"] == "confirmed"
 
 
+@pytest.mark.slow
 def test_what_an_edit_promises_is_counted_of_it_and_of_later_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ TASK = """\
 from optiml_magic.testing.kernels import known_task
 task = known_task("transpose_naive", rows=128, cols=96)
 """
-BUDGET = examples(5, 8)
+BUDGET = examples(4, 8)
 ROUNDS = examples(1, 17)  # of each of the three victims: 51 kills
 
 

@@ -205,6 +205,7 @@ profiler = "broken_plugin:Profiler"
 """
 
 
+@pytest.mark.slow
 def test_broken_ones_are_named_and_stop_nothing(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,6 +116,7 @@ def test_permutations_and_row_offsets_stay_what_they_are() -> None:
     assert np.all(np.diff(fresh) >= 0)
 
 
+@pytest.mark.slow
 def test_off_by_one_integers_are_called_rounding_and_may_be_allowed() -> None:
     text = HEAD + (
         "__global__ void k(const float* x, int* out, int n) {\n"

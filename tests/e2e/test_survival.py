@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from optiml_magic.child.spare import SPARES
 from optiml_magic.devices import hosted
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
@@ -18,13 +19,14 @@ from optiml_magic.testing.hostile import HOSTILE, SETTINGS, healthy, task
 from tests.present import examples
 from tests.processes import children, descriptors, eventually, resident, shared_files
 
-COUNT = examples(12, 500)
-WARM = examples(6, 60)
+COUNT = examples(8, 500)
+WARM = examples(5, 60)
 GROWTH = 64 << 20  # bytes of resident memory over all of them, caches and fragments included
 CRASH = "a crash of the host"
 
 
 def test_nothing_leaks() -> None:
+    SPARES.end()
     own, rng = os.getpid(), random.Random(0)
     others, files, threads = children(own), shared_files(), threading.active_count()
     names = [name for name, hostile in HOSTILE.items() if not hostile.slow]
@@ -46,6 +48,8 @@ def test_nothing_leaks() -> None:
             assert len(children(own) - others) <= 2  # one that compiles, one that runs
         assert descriptors(own) <= before[0] + 4
         assert resident(own) <= before[1] + GROWTH
+    assert len(children(own) - others) <= 2
+    SPARES.end()
     assert eventually(lambda: children(own) <= others)
     assert eventually(lambda: threading.active_count() <= threads)
     # Others on this machine have files of their own there.

@@ -108,6 +108,7 @@ def test_what_costs_as_much_as_a_verification_is_for_those_that_would_win() -> N
     assert pair.rejects(strict.verdict)
 
 
+@pytest.mark.slow
 def test_the_same_code_with_other_launches_elsewhere_is_no_duplicate() -> None:
     constant = DOUBLE.replace("cdiv(n, 64)", "16")
     _, same, other = evaluations(task(), DOUBLE.replace("cdiv(n, 64)", "(n + 63) / 64"), constant)
@@ -147,6 +148,7 @@ def test_the_same_code_of_a_return_and_of_a_way_around_a_barrier_is_no_duplicate
         assert found[texts[1]].verdict.outcome is Outcome.BARRIER
 
 
+@pytest.mark.slow
 def test_a_sum_in_any_order_is_right_and_called_not_reproducible() -> None:
     total = (
         "#pragma optiml zero(out)\n"

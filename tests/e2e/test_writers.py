@@ -55,6 +55,7 @@ def test_the_first_wrong_element_has_its_writer_in_text_and_html() -> None:
         assert page.count("line 4") == 1
 
 
+@pytest.mark.slow
 def test_where_all_that_is_wrong_is_nan_no_error_is_told() -> None:
     """Each right element is off by a rounding, which says nothing of what is wrong."""
     spoilt = RIGHT.replace("2 * x[i];", "i % 4 ? 1.9999999f * x[i] : NAN;")

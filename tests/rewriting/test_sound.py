@@ -33,7 +33,7 @@ def sound(trial: Trial) -> None:
 
 @pytest.mark.timeout(4 * 3600)
 @settings(
-    max_examples=examples(3, 1000),
+    max_examples=examples(2, 1000),
     phases=PHASES,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .writing import Array, Made
 
 _HEAD = """\
@@ -60,6 +62,25 @@ WORST: tuple[Made, ...] = (
     }
     out[row] = s;
 """,
+    ),
+    # A loop that begins behind its end has no round; an unsigned difference would have many.
+    replace(
+        _rows(
+            "begins_behind_its_end",
+            """\
+    if (row < rows) {
+        float s = 0.25f;
+        for (int j = row;; ++j) {
+            if (j >= cols) break;
+            s += a[row * cols + j];
+        }
+        out[row] = s;
+    }
+""",
+            head="\n".join(_HEAD.splitlines()[:2])
+            + "\n    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;\n",
+        ),
+        sizes={"rows": 70, "cols": 37},
     ),
     # What is put before the store must come after what is put behind the loop.
     _rows(

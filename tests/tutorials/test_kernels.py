@@ -29,7 +29,6 @@ RACING = ("sparse/bfs_level", "sparse/union_find")
 SAMPLE = (
     "images/heat_2d",
     "learning/matmul_dp4a",
-    "modern/tuned_transpose",
 )
 
 

@@ -68,7 +68,7 @@ def test_a_variable_that_is_called_like_a_scratch_buffer_is_not_an_input() -> No
 
 @pytest.mark.parametrize(
     ("namespace", "message"),
-    [({}, "`ref` is not defined"), ({"ref": 3}, "`ref` is no function")],
+    [({}, "`ref` is not defined"), ({"ref": 3}, "`ref` is not a function")],
 )
 def test_a_missing_reference_is_named(namespace: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from itertools import chain
+
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
@@ -9,16 +12,44 @@ from optiml_magic.kernels.primitives.places import axis_of, index
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Symbol
 from optiml_magic.kernels.tree import Declare, Loop, walk
+from optiml_magic.kernels.types import named
+
+_SIGNED = {4: "int", 8: "long long"}  # smaller ones are promoted
 
 
 class LocalSpeller(Speller):
     """A name after ``@`` is a local: ``@row``; ``@x`` where a thread stands along x.
 
     Built-in variables are spelled as signed numbers: a counter that is compared with them, or what
-    is divided, may be below zero.
+    is divided, may be below zero. So are unsigned names where something is taken away.
     """
 
     kernel: Kernel
+    _below = False  # whether the sum that is spelled takes something away
+
+    def form(self, form: Polynomial, depth: int = 0) -> str:
+        before, self._below = self._below, any(factor < 0 for _, factor in form.terms)
+        try:
+            return super().form(form, depth)
+        finally:
+            self._below = before
+
+    def _word(self, name: str, depth: int) -> str:
+        text = super()._word(name, depth)
+        size = self._unsigned.get(text.partition("[")[0]) if self._below else None
+        return f"({_SIGNED[size]}){text}" if size else text
+
+    @cached_property
+    def _unsigned(self) -> dict[str, int]:
+        """The sizes of the unsigned numbers that names stand for, or lead to."""
+        function = self.kernel.function
+        locals_ = [s.variables for s in walk(function.body) if isinstance(s, Declare)]
+        found: dict[str, int] = {}
+        for variable in (*function.parameters, *chain(*locals_)):
+            kind = named(variable.type.base, self.kernel.unit.aliases)
+            if kind.kind == "int" and kind.size in _SIGNED and kind.lanes == 1 and not kind.signed:
+                found[variable.name] = kind.size
+        return found
 
     def name(self, name: str) -> str | None:
         return super().name(name) or (name[1:] if name.startswith("@") else None)

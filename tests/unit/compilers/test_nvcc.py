@@ -59,7 +59,7 @@ def test_a_name_that_is_no_program_is_not_passed_over(
 ) -> None:
     program(tmp_path / "path")
     monkeypatch.setenv("OPTIML_NVCC", "/nowhere/nvcc")
-    with pytest.raises(MachineError, match="OPTIML_NVCC=/nowhere/nvcc is no program"):
+    with pytest.raises(MachineError, match="OPTIML_NVCC=/nowhere/nvcc is not a program"):
         NvccCompiler()
 
 

@@ -48,7 +48,7 @@ def nbytes(name: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
     return {b.name: math.prod(shapes[b.name]) * np.dtype(b.dtype).itemsize for b in buffers}
 
 
-@pytest.mark.parametrize("name", sampled(ALL, 3))
+@pytest.mark.parametrize("name", sampled(ALL, 5))
 @settings(
     max_examples=examples(4, 300), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

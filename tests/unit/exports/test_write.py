@@ -22,7 +22,7 @@ def test_the_suffix_names_the_format(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message", "fix"),
     [
-        ("k.ptx", "`.ptx` is no format", ".cu (a CUDA file with a launcher in C), or .py"),
+        ("k.ptx", "`.ptx` is not a format", ".cu (a CUDA file with a launcher in C), or .py"),
         ("k", "k has no suffix", ".py (a CuPy module)"),
         ("none/k.cu", "no folder for", "make the folder first"),
         ("there.cu", "exists", "overwrite=True"),

@@ -68,7 +68,7 @@ def test_so_are_powers_and_remainders(members: Session) -> None:
     "expression",
     sampled(
         ["__sinf(v * k)", "__logf(v * k)", "__expf(v * k)", "expf(v - k)", "v * v * k", "sinf + v"],
-        5,
+        6,
     ),
 )
 def test_fast_forms_are_not(members: Session, expression: str) -> None:

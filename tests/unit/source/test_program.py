@@ -75,15 +75,15 @@ def test_a_launch_in_parts():
         ("launch k grid(1, 2, 3, 4) block(1)", "1 to 3 axes", ""),
         ("launch k grid(1 block(2)", "never closed", ""),
         ("launch k grid() block(1)", "an operand is missing", ""),
-        ("launch k<a grid(1) block(1)", "no kernel name", ""),
+        ("launch k<a grid(1) block(1)", "is not a kernel name", ""),
         ("launch k grid(1) block(1) later", "unexpected `later`", ""),
         ("tune A in {1, 1}", "repeat", ""),
         ("tune A in {1} = 2", "A = 2 is not in its set", "one of 1"),
         ("tune A in {}", "is not an integer", ""),
         ("tune A of {1}", "`in` expected", ""),
-        ("tune A in {1} if B > 0", "`B` in `if B > 0` is no tuned name", ""),
+        ("tune A in {1} if B > 0", "`B` in `if B > 0` is not a tuned name", ""),
         ("tune A in {1, 2} = 2 if A < 2", "A = 2 breaks `if A < 2`", ""),
-        ("scratch s P[n]", "`P` is no element type", ""),
+        ("scratch s P[n]", "`P` is not an element type", ""),
         ("scratch s float[n, 2]", "one extent", ""),
         ("zero(a b)", "one buffer", ""),
         ("init(a) = 1 + 2", "neither a number nor an array", ""),
@@ -184,7 +184,7 @@ def test_values_and_templates():
         program.with_values({"A": 16})
     with pytest.raises(SourceError, match="A = 3 is not in its set"):
         program.with_values({"A": 3})
-    with pytest.raises(SourceError, match="`a` is no tuned name"):
+    with pytest.raises(SourceError, match="`a` is not a tuned name"):
         program.with_values({"a": 3})
 
 

@@ -49,6 +49,7 @@ def test_marking_twice_is_marking_once() -> None:
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc on this machine")
+@pytest.mark.slow
 def test_nvcc_takes_the_marked_text_and_refuses_the_other(tmp_path: Path) -> None:
     outcomes = []
     for name, text in (("marked.cu", marked(TEXT)), ("plain.cu", TEXT)):

@@ -66,5 +66,5 @@ def test_sizes_that_cannot_be_drawn_are_refused() -> None:
     fixed = {**arrays, "m": 8, "n": 8, "k": 8}
     with pytest.raises(UsageError, match="the inputs are given arrays"):
         prepare(replace(large(), inputs=fixed, verify_sizes={"m": 4}), seeds=1)
-    with pytest.raises(UsageError, match="`rows` is no size of the task"):
+    with pytest.raises(UsageError, match="`rows` is not a size of the task"):
         prepare(replace(large(), verify_sizes={"rows": 4}), seeds=1)

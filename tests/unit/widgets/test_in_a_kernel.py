@@ -180,6 +180,7 @@ def test_a_search_in_the_background_hears_the_button_between_cells(front_end: Fr
     assert cell != check
 
 
+@pytest.mark.slow
 def test_executed_by_nbclient_it_is_a_line_of_text() -> None:
     import nbclient
     import nbformat
