@@ -20,6 +20,7 @@ from optiml_magic.model.space import Point, Space
 from optiml_magic.model.view import View
 from optiml_magic.search.policies.base import Arm, Policy, Tune
 from optiml_magic.search.policies.puct import Puct
+from optiml_magic.search.prefix import Prefix
 from optiml_magic.search.tree import Node
 from optiml_magic.tuning.hamming import Hamming
 
@@ -69,13 +70,14 @@ class TreeSearch:
         self._paid: deque[tuple[Node, Idea]] = deque()
         self._paid_last = False
         self._failed: list[Step] = []
-        self._ranked: list[tuple[float, int, Node]] = []  # a heap, the best first
+        self._ranked: list[tuple[float, int, Node]] = []  # a heap of those with arms, best first
+        self._waiting: list[tuple[float, int, Node]] = []  # a heap of those with ideas for later
         self._asked_root = False
 
     @property
     def exhausted(self) -> bool:
         """Nothing is left to try: every node is closed, and no idea waits."""
-        return self.root.closed and not any(node.later for node in self.nodes)
+        return self.root.closed and not any(node.later for _, _, node in self._waiting)
 
     @property
     def refused(self) -> Refused:
@@ -107,7 +109,10 @@ class TreeSearch:
                 node.tunable = True  # it may go on from there
             if better:
                 node.at = point or node.at
-                heapq.heappush(self._ranked, (-node.value, candidate.number, node))
+                if node.later:
+                    self._push(self._waiting, node)
+            if better or point is not None:
+                self._push(self._ranked, node)
             if not passed:
                 self._failed.append(step)
             self._rank(node, step)
@@ -143,14 +148,19 @@ class TreeSearch:
         while self._ranked and found is None:
             entry = heapq.heappop(self._ranked)
             node = entry[-1]
-            if -entry[0] < node.value or node.closed:
-                continue  # it stands there again with its better value, or not at all
+            stale = -entry[0] < node.value or (aside and aside[-1] == entry)
+            if stale or node.closed or not (self.editable(node) or self.tunable(node)):
+                continue  # it comes back with a better value, a point or an idea that waited
             aside.append(entry)
-            if node not in path and (self.editable(node) or self.tunable(node)):
+            if node not in path:
                 found = node
         for entry in aside:
             heapq.heappush(self._ranked, entry)
         return found
+
+    def _push(self, heap: list[tuple[float, int, Node]], node: Node) -> None:
+        if node.best is not None:
+            heapq.heappush(heap, (-node.value, node.candidate.number, node))
 
     def _next(self) -> Candidate | None:
         """What was paid for and what the policy wants, in turn."""
@@ -198,6 +208,8 @@ class TreeSearch:
         assert node.ground is not None
         answer = self._expand(self._view(node, node.ground), _PROPOSALS)
         node.take(answer, self._planned)
+        if node.later:
+            self._push(self._waiting, node)
         for idea in [idea for idea in node.untried if idea.paid]:
             node.untried.remove(idea)
             self._paid.append((node, idea))
@@ -250,14 +262,16 @@ class TreeSearch:
 
     def _reopened(self) -> bool:
         """Whether a closed tree goes on with ideas that waited: those of the best node first."""
-        waiting = [node for node in self.nodes if node.later]
-        if not waiting:
-            return False
-        best = max(waiting, key=lambda node: node.value)
-        best.untried, best.later = best.later, deque()
-        for node in best.path():
-            node.closed = False
-        return True
+        while self._waiting:
+            value, _, best = heapq.heappop(self._waiting)
+            if not best.later or -value < best.value:
+                continue  # reopened already, or it stands there again with its better value
+            best.untried, best.later = best.later, deque()
+            for node in best.path():
+                node.closed = False
+                self._push(self._ranked, node)
+            return True
+        return False
 
     def _view(self, node: Node, step: Step) -> View:
         root = self.root.step
@@ -269,5 +283,5 @@ class TreeSearch:
             tried=tuple(child.step for child in node.children if child.step),
             path=tuple(n.best for n in node.path() if n.best)[::-1],
             best=self.best.best if self.best else None,
-            failed=tuple(self._failed),
+            failed=Prefix(self._failed),
         )

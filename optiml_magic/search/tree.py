@@ -20,13 +20,14 @@ from optiml_magic.tuning.base import Tuner
 NOTHING = float("-inf")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Node:
     """One structure: a program as an idea made it, and its other points.
 
     ``visits`` counts finished evaluations below and at this node, ``pending`` those in flight,
     ``failures`` those of them that did not pass; ``value_sum`` and ``value_max`` are over the
-    rewards of the others. ``edits`` are the keys of the ideas that led here. ``untried`` are ideas
+    rewards of the others; ``value`` is the reward of the best of its points: what the structure is
+    worth. ``edits`` are the keys of the ideas that led here. ``untried`` are ideas
     that nothing was made of yet, best first; ``later`` those that another node planned with the
     same edits in another order; ``heard`` the keys of all. ``ground`` is the step that they are
     edits of: the best of the node when the proposers were asked. ``spent``: they have no more.
@@ -53,15 +54,11 @@ class Node:
     visits: int = 0
     pending: int = 0
     failures: int = 0
+    value: float = NOTHING
     value_sum: float = 0.0
     value_max: float = NOTHING
     spent: bool = False
     closed: bool = False
-
-    @property
-    def value(self) -> float:
-        """The reward of the best of its points: what the structure is worth."""
-        return self.best.evaluation.reward if self.best else NOTHING
 
     def path(self) -> Iterator[Node]:
         """This node and its ancestors up to the root."""
@@ -69,10 +66,6 @@ class Node:
         while node is not None:
             yield node
             node = node.parent
-
-    def open_children(self) -> list[Node]:
-        """Those that passed and may still have something to try, at them or below."""
-        return [child for child in self.children if child.best and not child.closed]
 
     def take(self, answer: Ideas, planned: set[frozenset[str]]) -> None:
         """Keep what a proposer's answer has that is new here; ``planned`` are the edits of all.
@@ -97,18 +90,19 @@ class Node:
     def finish(self, step: Step) -> bool:
         """Give an evaluation of this node to every node of the path; whether it is its best."""
         evaluation = step.evaluation
-        useful = evaluation.verdict.passed and evaluation.duplicate_of is None
+        passed, reward = evaluation.verdict.passed, evaluation.reward
+        useful = passed and evaluation.duplicate_of is None
         if self.step is None:
             self.step = step
-        better = useful and evaluation.reward > self.value
+        better = useful and reward > self.value
         if better:
-            self.best = step
+            self.best, self.value = step, reward
         for node in self.path():
             node.pending -= 1
             node.visits += 1
-            if evaluation.verdict.passed:
-                node.value_sum += evaluation.reward
-                node.value_max = max(node.value_max, evaluation.reward)
+            if passed:
+                node.value_sum += reward
+                node.value_max = max(node.value_max, reward)
             else:
                 node.failures += 1
         self.closed = self.best is None

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from optiml_magic.search.policies.base import Arm, Edit, Tune
+from optiml_magic.search.tree import NOTHING
 
 if TYPE_CHECKING:
     from optiml_magic.search.search import TreeSearch
@@ -44,50 +45,53 @@ class Puct:
         node = tree.root
         if tree.stalled >= self.patience and tree.stalled % 2:
             node = tree.other_than(set(tree.best.path()) if tree.best else set()) or node
-        while True:
-            if node.closed:
-                return None
-            arm = self._best(tree, node)
+        above = max(one.value for one in node.path())
+        while not node.closed:
+            arm = self._best(tree, node, above)
             if arm is None:
                 if node.pending:
                     return None
                 node.closed = True
-                node = tree.root
+                node, above = tree.root, tree.root.value
             elif isinstance(arm, (Edit, Tune)):
                 return arm
             else:
                 node = arm
+                above = max(above, node.value)
+        return None
 
-    def _best(self, tree: TreeSearch, node: Node) -> Arm | Node | None:
-        """An arm of the node itself, or the child to go on from; ties are broken at random."""
-        known = _scaled(tree, node.value)
-        scored: list[tuple[float, Arm | Node]] = []
-        for child in node.open_children():
-            visits = child.visits + child.pending
-            scored.append((self._value(quality(tree, child), child.prior, node, visits), child))
-        if tree.editable(node) and node.value + self.worse >= max(n.value for n in node.path()):
+    def _best(self, tree: TreeSearch, node: Node, above: float) -> Arm | Node | None:
+        """An arm of the node itself, or the child to go on from; ties are broken at random.
+
+        ``above`` is the best value on the path to the node, its own included.
+        """
+        lowest, width = tree.lowest, tree.highest - tree.lowest
+        zero, scale = (0.0, 1 / width) if width > 0 else (0.5, 0.0)
+        spread = self.exploration * math.sqrt(node.visits + node.pending + 1)
+        known = zero + (node.value - lowest) * scale
+        highest = NOTHING
+        best: list[Arm | Node] = []
+        if tree.editable(node) and node.value + self.worse >= above:
             prior = node.untried[0].prior if node.untried else self.unasked
-            scored.append((self._value(known, prior, node, 0), Edit(node)))
+            highest, best = known + spread * prior, [Edit(node)]
         if tree.tunable(node):
-            scored.append((self._value(known, self.tuning, node, node.points), Tune(node)))
-        if not scored:
-            return None
-        highest = max(score for score, _ in scored)
-        return tree.rng.choice([arm for score, arm in scored if score == highest])
-
-    def _value(self, q: float, prior: float, node: Node, visits: int) -> float:
-        total = node.visits + node.pending
-        return q + self.exploration * prior * math.sqrt(total + 1) / (1 + visits)
-
-
-def quality(tree: TreeSearch, node: Node) -> float:
-    """Half the mean, half the best reward below a node, in [0, 1]."""
-    visits = node.visits + node.pending
-    lost = node.failures + node.pending
-    mean = (node.value_sum + tree.lowest * lost) / visits
-    return 0.5 * (_scaled(tree, mean) + _scaled(tree, node.value_max))
-
-
-def _scaled(tree: TreeSearch, reward: float) -> float:
-    width = tree.highest - tree.lowest
-    return (reward - tree.lowest) / width if width > 0 else 0.5
+            score = known + spread * self.tuning / (1 + node.points)
+            if score > highest:
+                highest, best = score, [Tune(node)]
+            elif score == highest:
+                best.append(Tune(node))
+        for child in node.children:  # most of the search's own time: no calls in here
+            if child.closed or child.best is None:
+                continue
+            pending = child.pending
+            visits = child.visits + pending
+            mean = (child.value_sum + lowest * (child.failures + pending)) / visits
+            quality = zero + (0.5 * (mean + child.value_max) - lowest) * scale
+            score = quality + spread * child.prior / (1 + visits)
+            if score > highest:
+                highest, best = score, [child]
+            elif score == highest:
+                best.append(child)
+        if len(best) > 1:
+            return tree.rng.choice(best)
+        return best[0] if best else None

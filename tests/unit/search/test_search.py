@@ -15,7 +15,7 @@ from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
 from optiml_magic.search.loop import Budget, run
-from optiml_magic.search.policies.puct import Puct, quality
+from optiml_magic.search.policies.puct import Puct
 from optiml_magic.search.search import TreeSearch
 from tests.unit.search import toy
 
@@ -108,7 +108,7 @@ def test_statistics_add_up_whatever_the_seed_and_the_batch(
         assert node.pending == 0
         below = sum(child.visits for child in node.children)
         assert node.visits == below + (node.step is not None) + node.points
-        assert node.best is None or 0 <= quality(mcts, node) <= 1
+        assert node.best is None or mcts.lowest <= node.value <= node.value_max <= mcts.highest
 
 
 def test_the_same_seed_gives_the_same_run_and_another_seed_another() -> None:
