@@ -30,7 +30,7 @@ from optiml_magic.experience import Experience, Recorder, Setting
 from optiml_magic.exports import Exportable
 from optiml_magic.findings import TOOLS
 from optiml_magic.inprocess import InProcess, library_of
-from optiml_magic.journal import SCHEMA, Journal, RunHeader
+from optiml_magic.journal import SCHEMA, About, Journal, RunHeader
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
@@ -189,7 +189,11 @@ def optimize(
         path = resume or settings.runs / f"{header.run}.jsonl"
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
         learned = HitRates(experience.tallies(setting))
-        journal = Journal.resume(path, header) if resume else Journal.create(path, header, learned)
+        known = (*problem.notes, *members.plugins.notes)
+        about = About(members.choice.reason, problem.oracle, problem.launch, known, chosen.reason)
+        journal = (
+            Journal.resume(path, header) if resume else Journal.create(path, header, learned, about)
+        )
         try:
             evaluator = Evaluator(
                 problem, members.tools, hit_rates=journal.hit_rates, exact=settings.exact
@@ -216,18 +220,20 @@ def optimize(
                 stop=stop,
             )
             trajectory = recorder.settle(_settled(trajectory, evaluator))
+            said = (*evaluator.notes, *notes_of(model), *experience.notes)
+            seconds = time.monotonic() - began
+            journal.end(trajectory, (*known, *said), seconds)
         finally:
             journal.close()
-    said = (*notes_of(model), *experience.notes)
     summary = Summary(
         task=problem.name,
         device=members.choice.name,
         device_reason=members.choice.reason,
         oracle=problem.oracle,
         launch=problem.launch,
-        notes=(*problem.notes, *evaluator.notes, *members.plugins.notes, *said),
+        notes=(*known, *said),
         trajectory=trajectory,
-        wall_seconds=time.monotonic() - began,
+        wall_seconds=seconds,
         journal=path,
         model=chosen.reason,
         exact=settings.exact,

@@ -33,7 +33,7 @@ class Landscape:
     ``gains`` are what single edits bring, ``together`` what sets of edits bring on top of it, and
     ``wrong`` edits fail. ``numbers`` are tuned names by the edit that brings them, "" for the input
     kernel, each with its best value of ``values`` and what a step away from it costs. ``paid``
-    edits come once, from the input kernel's expansion, and cost money. ``noise`` is the standard
+    edits come from the input kernel's expansion alone, and cost money. ``noise`` is the standard
     deviation of what is reported; the worth itself has none. At most ``depth`` edits go together.
     """
 
@@ -60,6 +60,7 @@ class Landscape:
             frozenset(chosen)
             for size in range(min(self.depth, len(useful)) + 1)
             for chosen in itertools.combinations(useful, size)
+            if len(self.paid.intersection(chosen)) < 2
         )
         return max(map(self._structure, sets)) - self.worth(self.root.text)
 
@@ -194,8 +195,8 @@ def numbers(seed: int) -> Landscape:
     gains |= {a: 0.08, b: 0.06}
     tuned = {
         "": ((rng.randrange(5), 0.002),),
-        a: ((rng.randrange(1, 5), 0.02), (rng.randrange(1, 5), 0.01)),
-        b: ((rng.randrange(1, 5), 0.02),),
+        a: ((rng.randrange(1, 5), 0.02), (rng.randrange(1, 5), 0.004)),
+        b: ((rng.randrange(1, 5), 0.012),),
     }
     return Landscape(gains, _priors(rng, gains), numbers=tuned)
 

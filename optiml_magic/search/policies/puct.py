@@ -35,11 +35,14 @@ class Puct:
     best above it is tuned and not edited: 1/16 is twice as slow.
     """
 
-    exploration: float = 0.25
+    exploration: float = 0.1
     unasked: float = 0.5
     tuning: float = 0.2
     patience: int = 12
     worse: float = 1 / 16
+    fade: float = 0.3
+    reduction: float = 0.0
+    average: float = 0.5
 
     def choose(self, tree: TreeSearch) -> Arm | None:
         node = tree.root
@@ -69,11 +72,14 @@ class Puct:
         zero, scale = (0.0, 1 / width) if width > 0 else (0.5, 0.0)
         spread = self.exploration * math.sqrt(node.visits + node.pending + 1)
         known = zero + (node.value - lowest) * scale
+        average, most = self.average, 1 - self.average
         highest = NOTHING
         best: list[Arm | Node] = []
         if tree.editable(node) and node.value + self.worse >= above:
             prior = node.untried[0].prior if node.untried else self.unasked
-            highest, best = known + spread * prior, [Edit(node)]
+            tried = len(node.children)
+            worth = known - self.reduction * math.sqrt(tried)
+            highest, best = worth + spread * prior / (1 + self.fade * tried), [Edit(node)]
         if tree.tunable(node):
             score = known + spread * self.tuning / (1 + node.points)
             if score > highest:
@@ -86,7 +92,7 @@ class Puct:
             pending = child.pending
             visits = child.visits + pending
             mean = (child.value_sum + lowest * (child.failures + pending)) / visits
-            quality = zero + (0.5 * (mean + child.value_max) - lowest) * scale
+            quality = zero + (mean * average + child.value_max * most - lowest) * scale
             score = quality + spread * child.prior / (1 + visits)
             if score > highest:
                 highest, best = score, [child]
