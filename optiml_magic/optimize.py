@@ -185,7 +185,7 @@ def optimize(
     ):
         rules = RuleProposer((*REWRITES, *members.plugins.rules), exact=settings.exact)
         proposers: tuple[Proposer, ...] = (rules, *([model] if model else []))
-        header = _header(problem, members, settings, proposers)
+        header = header_of(problem, members, settings, proposers)
         path = resume or settings.runs / f"{header.run}.jsonl"
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
         learned = HitRates(experience.tallies(setting))
@@ -369,9 +369,10 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     return trajectory.settled(evaluator.settle([step.candidate for step in fast]))
 
 
-def _header(
+def header_of(
     problem: Problem, members: Session, settings: Settings, proposers: Sequence[Proposer]
 ) -> RunHeader:
+    """What the first line of the journal says of a new run."""
     reference = problem.task.reference
     return RunHeader(
         schema=SCHEMA,

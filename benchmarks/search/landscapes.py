@@ -1,8 +1,8 @@
 """Search problems with known best programs, drawn from a seed.
 
 A program is a set of edits, one letter each and in any order the same, with tuned numbers behind
-them: ``ab 3 0``. Its worth is a logarithm of a speed as the rewards are: 1/16 is twice as fast. What
-a landscape says stands in its function; priors are noisy, as those of rules and findings are.
+them: ``ab 3 0``. Its worth is a logarithm of a speed as the rewards are: 1/16 is twice as fast.
+What a landscape says stands in its function; priors are noisy, as those of rules and findings are.
 """
 
 from __future__ import annotations
@@ -86,12 +86,9 @@ class Landscape:
         edits, _ = _parsed(text)
         if len(edits) >= self.depth:
             return Ideas()
-        ideas = [
-            Idea(e, "toy", partial(self._with, text, e), e, prior=self.priors[e], paid=e in self.paid)
-            for e in self.gains
-            if e not in edits and (e not in self.paid or not edits)
-        ]  # fmt: skip
-        return Ideas(tuple(sorted(ideas, key=lambda idea: -idea.prior)))
+        left = [e for e in self.gains if e not in edits and (e not in self.paid or not edits)]
+        ranked = sorted(left, key=lambda edit: -self.priors[edit])
+        return Ideas(tuple(self._idea(text, edit) for edit in ranked))
 
     def spaces(self, step: Step) -> Space | None:
         """The open numbers of a program."""
@@ -110,6 +107,10 @@ class Landscape:
     def evaluate(self, candidates: Sequence[Candidate]) -> list[Evaluation]:
         """What a search is told."""
         return [self._evaluation(candidate) for candidate in candidates]
+
+    def _idea(self, text: str, edit: str) -> Idea:
+        make, prior = partial(self._with, text, edit), self.priors[edit]
+        return Idea(edit, "toy", make, edit, prior=prior, paid=edit in self.paid)
 
     def _evaluation(self, candidate: Candidate) -> Evaluation:
         text, number = candidate.text, candidate.number
@@ -174,7 +175,7 @@ def plateau(seed: int) -> Landscape:
     rng = random.Random(f"plateau {seed}")
     gains = dict.fromkeys(_LETTERS[:8], 0.0)
     chain = rng.sample(sorted(gains), 3)
-    gains |= {e: 0.005 for e in rng.sample(sorted(gains), 2)}
+    gains |= dict.fromkeys(rng.sample(sorted(gains), 2), 0.005)
     return Landscape(gains, _priors(rng, gains), {frozenset(chain): 0.15})
 
 

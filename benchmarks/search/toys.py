@@ -4,10 +4,10 @@
     python benchmarks/search/toys.py --choose
 
 A landscape counts as solved with the first evaluation of a program that has 90 % of the best gain;
-a search that never gets there counts with its whole budget. The seeds that are reported begin at 0.
-``--choose`` tries other constants of the tree search, one at a time, on seeds from 10,000 on. Beside
-it stands the processor time of a tree of 100,000 nodes, with that of a loop of ten million rounds
-on the same machine. The record is ``benchmarks/results/search-toys.json``.
+a search that never gets there counts with its whole budget. The seeds that are reported begin at
+0. ``--choose`` tries other constants of the tree search, one at a time, on seeds from 10,000 on.
+Beside it stands the processor time of a tree of 100,000 nodes, with that of a loop of ten million
+rounds on the same machine. The record is ``benchmarks/results/search-toys.json``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ _OTHERS: dict[str, tuple[float, ...]] = {
     "tuning": (0.05, 0.1, 0.2, 0.3, 0.5),
     "patience": (4, 8, 12, 20, 40),
     "fade": (0.0, 0.05, 0.1, 0.2, 0.4, 1.0),
-    "reduction": (0.0, 0.02, 0.05, 0.1, 0.2, 0.4),
     "worse": (1 / 32, 1 / 16, 1 / 8),
 }
 

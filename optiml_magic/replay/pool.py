@@ -44,6 +44,12 @@ class Program:
     point: Point
     evaluation: Evaluation
 
+    @property
+    def seconds(self) -> float:
+        """Of a run; infinite where it failed."""
+        measured = self.evaluation.measurement
+        return measured.seconds if measured is not None else float("inf")
+
     @cached_property
     def structure(self) -> str:
         """The digest of its text without the values of its tuned names."""
@@ -116,8 +122,7 @@ class Pool:
     @property
     def best(self) -> Program:
         """The fastest that passed; the input kernel where none did."""
-        passed = [p for p in self.programs if p.evaluation.measurement is not None]
-        return min(passed, key=lambda program: program.seconds, default=self.root)
+        return min(self.programs, key=lambda program: program.seconds)
 
     def search(self, policy: str, *, budget: int, seed: int = 0, batch: int = 1) -> Trajectory:
         """How a policy would have gone over it."""

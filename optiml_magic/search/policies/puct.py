@@ -4,11 +4,11 @@
 
 with the visits N of the node and n of the arm, those in flight among them. Source of the form:
 Rosin 2011 and Silver et al. 2017. Ours: a prior P is the chance that an edit pays off and is not
-normalised, so that a node with many poor ideas is not explored for their number; Q is half the
-mean, half the best reward below an arm, since one best kernel is looked for and not the best
+normalised, so that a node with many poor ideas is not explored for their number; Q is a blend of
+the mean and the best reward below an arm, since one best kernel is looked for and not the best
 average, scaled to [0, 1] by the rewards of the run; failures and what is in flight count as the
 lowest of them; an idea that was never tried has the value of the program that it is an edit of
-(first-play urgency); numbers are an arm of their own node.
+(first-play urgency) and is explored the less the more of them were tried; numbers are an arm of their own node.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Puct:
-    """The constants are ours, chosen on small problems with known optima.
+    """The constants are ours, chosen on drawn problems with known optima (docs/search.md).
 
-    ``unasked`` is the prior of a node whose proposers were not asked yet, ``tuning`` that of its
-    numbers. After ``patience`` evaluations without a gain every other one goes to the best node
-    that is not on the path of the best. A program whose reward is by more than ``worse`` below the
-    best above it is tuned and not edited: 1/16 is twice as slow.
+    Q is by ``average`` the mean, else the best reward. ``unasked`` is the prior of a node whose
+    proposers were not asked yet, ``tuning`` that of its numbers; ``fade`` is what each edit of a
+    node that was tried takes from the next one's exploration. After ``patience`` evaluations
+    without a gain every other one goes to the best node that is not on the path of the best. A
+    program whose reward is by more than ``worse`` below the best above it is tuned and not edited:
+    1/16 is twice as slow.
     """
 
-    exploration: float = 0.1
-    unasked: float = 0.5
-    tuning: float = 0.2
-    patience: int = 12
+    exploration: float = 0.05
+    average: float = 0.25
+    unasked: float = 0.2
+    tuning: float = 0.1
+    fade: float = 0.4
+    patience: int = 20
     worse: float = 1 / 16
-    fade: float = 0.3
-    reduction: float = 0.0
-    average: float = 0.5
 
     def choose(self, tree: TreeSearch) -> Arm | None:
         node = tree.root
@@ -78,8 +79,7 @@ class Puct:
         if tree.editable(node) and node.value + self.worse >= above:
             prior = node.untried[0].prior if node.untried else self.unasked
             tried = len(node.children)
-            worth = known - self.reduction * math.sqrt(tried)
-            highest, best = worth + spread * prior / (1 + self.fade * tried), [Edit(node)]
+            highest, best = known + spread * prior / (1 + self.fade * tried), [Edit(node)]
         if tree.tunable(node):
             score = known + spread * self.tuning / (1 + node.points)
             if score > highest:
