@@ -98,8 +98,8 @@ class TreeSearch:
         return asked
 
     def tell(self, evaluations: Sequence[Evaluation]) -> None:
-        """Report candidates that ``ask`` handed out, in any order."""
-        for evaluation in evaluations:
+        """Report candidates that ``ask`` handed out; the order within one call does not matter."""
+        for evaluation in sorted(evaluations, key=lambda evaluation: evaluation.candidate):
             node, candidate, point = self._flying.pop(evaluation.candidate)
             step = Step(candidate, evaluation)
             better = node.finish(step)
