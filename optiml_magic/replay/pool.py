@@ -149,7 +149,8 @@ class Pool:
             return None
 
         def promise(point: Point) -> float:
-            return space.promise(point) if space.text(point) in self._by_text else 0.0
+            likely = space.promise(point)
+            return likely if likely > 0 and space.text(point) in self._by_text else 0.0
 
         return replace(space, promise=promise)
 

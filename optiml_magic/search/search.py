@@ -62,6 +62,7 @@ class TreeSearch:
         self.best: Node | None = None
         self.stalled = 0  # evaluations since the best was found
         self.lowest = self.highest = 0.0  # rewards of what passed
+        self.fruitless: Node | None = None  # its arm came to nothing just now: all else stands
         self._count = 1
         self._texts = {root.text}
         self._planned: set[frozenset[str]] = {frozenset()}
@@ -166,8 +167,10 @@ class TreeSearch:
         """What was paid for and what the policy wants, in turn."""
         found = None if self._paid_last else self._bought()
         self._paid_last = found is not None
+        self.fruitless = None
         while found is None:
             arm = self._policy.choose(self)
+            self.fruitless = arm.node if arm is not None else None
             if arm is not None:
                 found = self._tried(arm) or self._bought()
             elif (found := self._bought()) is None and (self._flying or not self._reopened()):
@@ -267,8 +270,8 @@ class TreeSearch:
             if not best.later or -value < best.value:
                 continue  # reopened already, or it stands there again with its better value
             best.untried, best.later = best.later, deque()
+            best.reopen()
             for node in best.path():
-                node.closed = False
                 self._push(self._ranked, node)
             return True
         return False

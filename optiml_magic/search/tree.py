@@ -31,6 +31,7 @@ class Node:
     that nothing was made of yet, best first; ``later`` those that another node planned with the
     same edits in another order; ``heard`` the keys of all. ``ground`` is the step that they are
     edits of: the best of the node when the proposers were asked. ``spent``: they have no more.
+    ``opened`` are the children that passed and may have something to try, at them or below.
     """
 
     candidate: Candidate
@@ -39,6 +40,7 @@ class Node:
     edits: frozenset[str] = frozenset()
     starts: Sequence[Point] = ()
     children: list[Node] = field(default_factory=list)
+    opened: list[Node] = field(default_factory=list)
     untried: deque[Idea] = field(default_factory=deque)
     later: deque[Idea] = field(default_factory=deque)
     heard: set[str] = field(default_factory=set)
@@ -67,6 +69,20 @@ class Node:
             yield node
             node = node.parent
 
+    def close(self) -> None:
+        """Nothing is left to try here and below."""
+        if not self.closed:
+            self.closed = True
+            if self.parent is not None and self in self.parent.opened:
+                self.parent.opened.remove(self)
+
+    def reopen(self) -> None:
+        """Something is, on the whole path."""
+        for node in self.path():
+            node.closed = False
+            if node.parent is not None and node not in node.parent.opened:
+                node.parent.opened.append(node)
+
     def take(self, answer: Ideas, planned: set[frozenset[str]]) -> None:
         """Keep what a proposer's answer has that is new here; ``planned`` are the edits of all.
 
@@ -92,7 +108,8 @@ class Node:
         evaluation = step.evaluation
         passed, reward = evaluation.verdict.passed, evaluation.reward
         useful = passed and evaluation.duplicate_of is None
-        if self.step is None:
+        first = self.step is None
+        if first:
             self.step = step
         better = useful and reward > self.value
         if better:
@@ -105,5 +122,8 @@ class Node:
                 node.value_max = max(node.value_max, reward)
             else:
                 node.failures += 1
-        self.closed = self.best is None
+        if self.best is None:
+            self.closed = True
+        elif first and self.parent is not None:
+            self.parent.opened.append(self)
         return better

@@ -46,8 +46,8 @@ class Puct:
     worse: float = 1 / 16
 
     def choose(self, tree: TreeSearch) -> Arm | None:
-        node = tree.root
-        if tree.stalled >= self.patience and tree.stalled % 2:
+        node = tree.fruitless or tree.root  # from the root the way would be the same once more
+        if node is tree.root and tree.stalled >= self.patience and tree.stalled % 2:
             node = tree.other_than(set(tree.best.path()) if tree.best else set()) or node
         above = max(one.value for one in node.path())
         while not node.closed:
@@ -55,7 +55,7 @@ class Puct:
             if arm is None:
                 if node.pending:
                     return None
-                node.closed = True
+                node.close()
                 node, above = tree.root, tree.root.value
             elif isinstance(arm, (Edit, Tune)):
                 return arm
@@ -80,20 +80,22 @@ class Puct:
             prior = node.untried[0].prior if node.untried else self.unasked
             tried = len(node.children)
             highest, best = known + spread * prior / (1 + self.fade * tried), [Edit(node)]
-        if tree.tunable(node):
+        if node.tunable and tree.tunable(node):
             score = known + spread * self.tuning / (1 + node.points)
             if score > highest:
                 highest, best = score, [Tune(node)]
             elif score == highest:
                 best.append(Tune(node))
-        for child in node.children:  # most of the search's own time: no calls in here
-            if child.closed or child.best is None:
-                continue
+        for child in node.opened:  # most of the search's own time: no calls in here
             pending = child.pending
             visits = child.visits + pending
-            mean = (child.value_sum + lowest * (child.failures + pending)) / visits
-            quality = zero + (mean * average + child.value_max * most - lowest) * scale
-            score = quality + spread * child.prior / (1 + visits)
+            lost = child.failures + pending
+            mean = (child.value_sum + lowest * lost if lost else child.value_sum) / visits
+            score = (
+                zero
+                + (mean * average + child.value_max * most - lowest) * scale
+                + spread * child.prior / (1 + visits)
+            )
             if score > highest:
                 highest, best = score, [child]
             elif score == highest:
