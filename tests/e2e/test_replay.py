@@ -66,9 +66,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_search_is_shown_as_it_was(
-    run: tuple[Path, str, dict[str, Any]], tmp_path: Path
-) -> None:
+def test_a_search_is_shown_as_it_was(run: tuple[Path, str, dict[str, Any]], tmp_path: Path) -> None:
     journal, said, outcome = run
     before = journal.read_bytes()
     status, out, _ = optiml(
@@ -93,9 +91,9 @@ def test_a_run_that_was_killed_is_shown_up_to_its_end(
     (tmp_path / "cut.jsonl").write_bytes(cut)
     recording = Recording.read(tmp_path / "cut.jsonl")
     whole = Recording.read(run[0])
-    assert [s.candidate for s, _ in recording.steps()] == [
-        s.candidate for s, _ in whole.steps()
-    ][:-1]
+    assert [s.candidate for s, _ in recording.steps()] == [s.candidate for s, _ in whole.steps()][
+        :-1
+    ]
     assert "no end" in optiml("replay", tmp_path / "cut.jsonl")[1]
 
 

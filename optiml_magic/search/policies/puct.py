@@ -8,7 +8,8 @@ normalised, so that a node with many poor ideas is not explored for their number
 the mean and the best reward below an arm, since one best kernel is looked for and not the best
 average, scaled to [0, 1] by the rewards of the run; failures and what is in flight count as the
 lowest of them; an idea that was never tried has the value of the program that it is an edit of
-(first-play urgency) and is explored the less the more of them were tried; numbers are an arm of their own node.
+(first-play urgency) and is explored the less the more of them were tried; numbers are an arm of
+their own node.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from tests.unit.test_journal import HEADER
 BUDGET = 24
 
 
-class Killed(Exception):
+class KilledError(Exception):
     pass
 
 
@@ -52,7 +52,7 @@ def flown(
 ) -> list[Candidate]:
     """Keep ``capacity`` candidates in flight; they come back in an order of chance.
 
-    What the journal holds comes back first, in its order. ``Killed`` after ``last`` evaluations.
+    What the journal holds comes back first, in its order. ``KilledError`` after ``last`` evaluations.
     """
     rng = random.Random(seed)
     known = [line.evaluated for line in read_lines(journal.path)[1] if line.evaluated]
@@ -69,7 +69,7 @@ def flown(
             evaluation = known[told].evaluation
         else:
             if told == last:
-                raise Killed
+                raise KilledError
             candidate = flying[drawn]
             (evaluation,) = landscape.evaluate([candidate])
             journal.record(candidate, evaluation)
@@ -104,7 +104,7 @@ def test_killed_anywhere_and_resumed_the_tree_is_the_same(
     for last in (*sorted(kills), BUDGET):
         with closing(Journal.resume(folder / "cut", HEADER)) as journal:
             tree = grown(landscape, policy, journal)
-            with suppress(Killed):
+            with suppress(KilledError):
                 flown(landscape, tree, journal, capacity, seed, last)
     assert shape(tree) == shape(undisturbed)
     told = [line.evaluated.candidate for line in read_lines(folder / "cut")[1] if line.evaluated]
