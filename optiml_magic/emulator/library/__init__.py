@@ -15,7 +15,7 @@ Maker = Callable[..., str]
 _FAMILIES: list[tuple[re.Pattern[str], Maker]] = []
 _HOMES = (
     "access", "arithmetic", "asynchronous", "atomics", "banks", "caches", "cells", "checking",
-    "copies", "counting", "half", "ordering", "printing", "releases", "resolve", "scheduler",
+    "copies", "counting", "half", "mbarriers", "ordering", "printing", "releases", "resolve", "scheduler",
     "warp",
 )  # fmt: skip
 _USED = re.compile(r"@(om_\w+)")
