@@ -197,7 +197,7 @@ MOST_FLIGHTS = 1 << 15
 
 # Behind the head of an mbarrier lies, for each warp, what its arrivals pass on, <32 x i64> each: of
 # warps and of its own lanes, in the phase that is under way; the same of the phases that are over.
-MBARRIER = Record(64, place="i64")
+MBARRIER = Record(64, place="i64", seen="i64")  # seen: phases below it were found over
 ARRIVALS = 4 * 256  # bytes for a warp
 UNDER_WAY_LANES, OVER, OVER_LANES = 256, 512, 768  # byte offsets; of warps, under way: 0
 MBARRIER_BYTES = MBARRIER.size + 32 * ARRIVALS

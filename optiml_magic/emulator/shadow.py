@@ -35,6 +35,7 @@ from optiml_magic.emulator.library.checking import (
     ACROSS,
     FLYING,
     GONE,
+    MISSED,
     OUTSIDER,
     SPLIT,
     UNDEFINED,
@@ -364,6 +365,14 @@ def _split(_case: _Case) -> Words:
     )
 
 
+def _missed(_case: _Case) -> Words:
+    return (
+        "a thread arrives at an mbarrier though no thread has seen its phase before this one over",
+        "wait for each phase, in some thread, before anybody arrives in the next",
+        "missed_phase",
+    )
+
+
 _WORDS = {
     WITHIN_WARP: _race,
     WITHIN_BLOCK: _race,
@@ -374,6 +383,7 @@ _WORDS = {
     FLYING: _flying,
     GONE: _gone,
     SPLIT: _split,
+    MISSED: _missed,
 }
 
 

@@ -144,12 +144,12 @@ class Watch:
         """mbarriers are initialised."""
         self._at_mbarriers("begun", hosts, k.mask())
 
-    def arrives(self, k: Lanes, hosts: str, old: str, count: str) -> None:
+    def arrives(self, k: Lanes, i: Instruction, hosts: str, old: str, count: str) -> None:
         """Arrivals at mbarriers; ``old`` are their words before each, ``count`` how often each."""
         t = integers(64)
         self._code.do(
-            f"call void @om_watch_arrives(ptr %w, {t} {hosts}, {t} {old}, {t} {count}, "
-            f"i32 {k.mask()})"
+            f"call void @om_watch_arrives(ptr %w, i32 {self._point(i, 'barrier')}, {t} {hosts}, "
+            f"{t} {old}, {t} {count}, i32 {k.mask()})"
         )
 
     def tested(self, k: Lanes, hosts: str, over: str) -> None:

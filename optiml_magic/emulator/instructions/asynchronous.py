@@ -121,7 +121,7 @@ def _arrive(k: Lanes, i: Instruction, address: Operand, count: str, name: str) -
         f"i32 {k.mask()}",
     )
     if k.watch:
-        k.watch.arrives(k, hosts, old, wide)
+        k.watch.arrives(k, i, hosts, old, wide)
     return old
 
 

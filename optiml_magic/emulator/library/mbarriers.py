@@ -19,6 +19,7 @@ from optiml_magic.emulator.layout import (
     UNDER_WAY_LANES,
 )
 from optiml_magic.emulator.library import family
+from optiml_magic.emulator.library.checking import MISSED
 
 
 @family("om_watch_mbarrier")
@@ -75,6 +76,7 @@ lane:
   %none = icmp eq ptr %row, null
   br i1 %none, label %next, label %clear
 clear:
+  set %row M.seen 0
   %body = getelementptr i8, ptr %row, i64 {MBARRIER.size}
   call void @llvm.memset.p0.i64(ptr %body, i8 0, i64 {32 * ARRIVALS}, i1 false)
   br label %next
@@ -87,10 +89,12 @@ def arrives() -> str:
     """The active lanes arrived, one by one: ``old`` is the word before, ``n`` how often each did.
 
     The arrival that ends a phase makes all that was passed on in it known to those who test it.
+    Nobody may arrive in a phase before a test found the one before it over (PTX ISA, "Phase of the
+    mbarrier object").
     """
     return expand(f"""
 define internal void @om_watch_arrives(
-    ptr %w, <32 x i64> %a, <32 x i64> %old, <32 x i64> %n, i32 %mask
+    ptr %w, i32 %point, <32 x i64> %a, <32 x i64> %old, <32 x i64> %n, i32 %mask
 ) noinline {{
 entry:
   %ap = alloca <32 x i64>, align 64
@@ -143,12 +147,21 @@ add:
   %word = load i64, ptr %oip
   %nip = getelementptr i64, ptr %np, i64 %iz
   %often = load i64, ptr %nip
+  %phase = lshr i64 %word, 40
+  %seen = get %row M.seen
+  %missed = icmp ult i64 %seen, %phase
+  br i1 %missed, label %early, label %count
+early:
+  %who = call i64 @om_watch_record(ptr %w, i32 %point, i32 %i)
+  call void @om_watch_hazard(ptr %w, i64 {MISSED}, i64 %who, i64 %who, i64 0)
+  br label %count
+count:
   %high = lshr i64 %word, 20
   %pending = and i64 %high, 1048575
   %last = icmp eq i64 %pending, %often
   br i1 %last, label %pass, label %next
 pass:
-  %u = phi i32 [0, %add], [%u1, %pass]
+  %u = phi i32 [0, %count], [%u1, %pass]
   %uz = zext i32 %u to i64
   %uo = mul i64 %uz, {ARRIVALS}
   %from = getelementptr i8, ptr %body, i64 %uo
@@ -209,6 +222,10 @@ trust:
   call void @om_watch_join_to(ptr %cp, <32 x i64> %all)
   br label %learn
 gather:
+  %at = inttoptr i64 %place to ptr
+  %word = load i64, ptr %at
+  %phase = lshr i64 %word, 40
+  set %row M.seen %phase
   %body = getelementptr i8, ptr %row, i64 {MBARRIER.size}
   br label %each
 each:

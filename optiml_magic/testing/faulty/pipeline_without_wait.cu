@@ -16,7 +16,7 @@ __global__ void sums(const float* x, float* out, int n) {
         for (; ahead < n && ahead < k + 2; ++ahead) {
             pipe.producer_acquire();
             cuda::memcpy_async(&s[ahead % 2][t], &x[ahead * 64 + t], sizeof(float), pipe);  //! race
-            pipe.producer_commit();
+            pipe.producer_commit();  //! missed_phase
         }
         pipe.consumer_wait();  //+
         total += s[k % 2][63 - t];  //! race
