@@ -158,9 +158,7 @@ class Watch:
         self._at_mbarriers("passes", hosts, self._code.let(f"and i32 {where}, {k.mask()}"))
 
     def _at_mbarriers(self, what: str, hosts: str, mask: str) -> None:
-        self._code.do(
-            f"call void @om_watch_{what}(ptr %w, {integers(64)} {hosts}, i32 {mask})"
-        )
+        self._code.do(f"call void @om_watch_{what}(ptr %w, {integers(64)} {hosts}, i32 {mask})")
 
     def store(self, k: Lanes, i: Instruction, hosts: str, value: str, item: Operand) -> None:
         """The store of one element, checked."""

@@ -10,13 +10,13 @@ __global__ void swap(const float* a, float* o) {
     if (t == 0) init(&bar, 32);
     __syncthreads();
     if (t < 16) {
-        s[t] = a[t] + 1.0f;
-        (void)bar.arrive();
-        o[t] = a[t];
+        s[t] = a[t] + 1.0f;  //! race
+        bar.arrive_and_wait();
+        o[t] = s[t + 16];
     } else {
         s[t] = a[t] - 1.0f;
-        auto token = bar.arrive();
-        bar.wait(std::move(token));
-        o[t] = s[t - 16];
+        (void)bar.arrive();  //-
+        bar.arrive_and_wait();  //+
+        o[t] = s[t - 16];  //! race
     }
 }
