@@ -155,9 +155,12 @@ class Evaluator:
             else f"hazards of the finalists: {inspector.name} looked for them"
         )
         verdicts = {
-            number: inspected(Verdict(Outcome.PASSED, ""), inspection)
+            number: inspected(Verdict(Outcome.PASSED, ""), replace(inspection, unchecked=""))
             for number, inspection in zip(finalists, inspections, strict=True)
         }
+        for number, verdict in verdicts.items():
+            for note in verdict.notes:
+                self._note(f"candidate {number}: {note}")
         return {number: verdict for number, verdict in verdicts.items() if not verdict.passed}
 
     def _settled(self, number: int, found: Measurement | Execution) -> Measurement | Verdict:

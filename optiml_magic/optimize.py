@@ -58,6 +58,7 @@ from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.search import TreeSearch
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
+from optiml_magic.verifiers.disputed import EmulatedInspector, SecondOpinion
 from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
 from optiml_magic.verifiers.sanitizer import SanitizerInspector
 
@@ -115,7 +116,10 @@ def session(
     )
     inspector: Inspector | None = DeviceInspector(device) if emulated else None
     if not emulated and extent != "oracle":
-        inspector = SanitizerInspector(choice.name, cases)
+        inspector = SecondOpinion(
+            SanitizerInspector(choice.name, cases),
+            EmulatedInspector(f"emulated:{choice.chip.name}", cases),
+        )
         extent = "finalists" if extent == "winners" else extent
     try:
         tools = Tools(

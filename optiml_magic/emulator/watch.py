@@ -141,7 +141,7 @@ class Watch:
         self._at_mbarriers("board", hosts, k.mask())
 
     def begins(self, k: Lanes, hosts: str) -> None:
-        """mbarriers are initialised."""
+        """Initialised mbarriers: nobody has arrived there."""
         self._at_mbarriers("begun", hosts, k.mask())
 
     def arrives(self, k: Lanes, i: Instruction, hosts: str, old: str, count: str) -> None:
