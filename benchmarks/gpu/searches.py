@@ -1,6 +1,6 @@
 """The known kernels searched by rules alone on a GPU: what is found, how soon, and where time goes.
 
-    python benchmarks/gpu/searches.py FOLDER [--beside TREE] [--budget N] [--device DEVICE] [--only NAME ...]
+    python benchmarks/gpu/searches.py FOLDER [--beside TREE] [--budget N] [--only NAME ...]
 
 Each search is a process of its own. With ``--beside`` the same is done by the package in another
 TREE, an earlier commit checked out, in turn; at the end the input and the best of both are timed
@@ -127,7 +127,8 @@ def main(arguments: list[str]) -> int:
     done = {(row["kernel"], row["tree"]): row for row in rows}
     about = {
         "command": " ".join(["python benchmarks/gpu/searches.py", *arguments]),
-        "date": time.strftime("%Y-%m-%d"), "gpu": "" if options.device.startswith("emulated") else gpu(), "versions": versions(),
+        "date": time.strftime("%Y-%m-%d"), "versions": versions(),
+        "gpu": "" if options.device.startswith("emulated") else gpu(),
     }  # fmt: skip
 
     def keep(row: Row) -> None:
