@@ -179,7 +179,8 @@ def ran(
 
 
 def differing(got: Array, wanted: Array) -> int:
-    return int(np.count_nonzero(got.view(np.uint8) != wanted.view(np.uint8)))
+    bits = f"u{wanted.itemsize}"
+    return int(np.count_nonzero(got.view(bits) != wanted.view(bits)))
 
 
 def by_kind(hazards: Sequence[Hazard]) -> dict[str, list[int]]:
