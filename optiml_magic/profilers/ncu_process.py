@@ -19,9 +19,10 @@ class NcuProcess:
         self._folder = tempfile.TemporaryDirectory(prefix="optiml-ncu-")
         self.report = Path(self._folder.name, "report.ncu-rep")
         self.log = Path(self._folder.name, "ncu.log")
+        out = str(self.report.with_suffix(""))
         prefix = (
             tool, "--profile-from-start", "off", "--clock-control", "none", *arguments,
-            "--log-file", str(self.log), "--force-overwrite", "-o", str(self.report.with_suffix("")),
+            "--log-file", str(self.log), "--force-overwrite", "-o", out,
         )  # fmt: skip
         self.host = HostedDevice(device, seconds=SECONDS, prefix=prefix)
 

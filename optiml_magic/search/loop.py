@@ -48,16 +48,19 @@ class Budget:
     kept: float = 0.0
 
     def room(self, steps: Sequence[Step], elapsed: float) -> int:
-        """How many more there is time for, if one takes as long as the slowest of the last few."""
+        """How many more there is time for: the next take as long as the last few did.
+
+        Where one as slow as the slowest of these would overrun the seconds by a twelfth, none.
+        """
         left = self.evaluations - len(steps)
         if not steps or self.seconds == float("inf"):
             return left
-        recent = [step.evaluation.seconds_spent for step in steps[1:][-_RECENT:]]
-        each = max(recent, default=0.0)
+        recent = [step.evaluation.seconds_spent for step in steps[1:][-_RECENT:]] or [0.0]
         seconds = self.seconds - self.kept - elapsed
-        if seconds <= each:
+        if seconds <= 0 or max(recent) > seconds + self.seconds / 12:
             return 0
-        return min(left, int(seconds / each)) if each else left
+        each = sum(recent) / len(recent)
+        return min(left, max(1, int(seconds / each))) if each else left
 
 
 def run(
