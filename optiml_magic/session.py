@@ -40,6 +40,7 @@ from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.profilers.roofs import Card, published, roofs
 from optiml_magic.settings import Settings
 from optiml_magic.timings import Timings
+from optiml_magic.verifiers.disputed import EmulatedInspector, SecondOpinion
 from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
 from optiml_magic.verifiers.sanitizer import SanitizerInspector
 
@@ -104,7 +105,10 @@ def session(
     )
     inspector: Inspector | None = DeviceInspector(device) if emulated else None
     if not emulated and extent != "oracle":
-        inspector = SanitizerInspector(choice.name, cases)
+        inspector = SecondOpinion(
+            SanitizerInspector(choice.name, cases),
+            EmulatedInspector(f"emulated:{choice.chip.name}", cases),
+        )
         extent = "finalists" if extent == "winners" else extent
     levels = _levels_of(
         choice, cases if counters else (), device, settings, plugins, machine=machine

@@ -304,9 +304,12 @@ class Evaluator:
             else f"hazards of the finalists: {inspector.name} looked for them"
         )
         verdicts = {
-            number: inspected(stages.passed(), inspection)
+            number: inspected(stages.passed(), replace(inspection, unchecked=""))
             for number, inspection in zip(finalists, inspections, strict=True)
         }
+        for number, verdict in verdicts.items():
+            for note in verdict.notes:
+                self._note(f"candidate {number}: {note}")
         return {number: verdict for number, verdict in verdicts.items() if not verdict.passed}
 
     def _last(self, number: int, found: Measurement | Execution) -> Measurement | Verdict:
