@@ -119,9 +119,9 @@ class Ended:
     """How a run ended; ``settled`` has what the finalists came to, by number, 0 among them."""
 
     stopped: str
-    wall_seconds: float
     notes: tuple[str, ...]
     settled: dict[int, Measurement | Verdict]
+    timings: dict[str, float]  # seconds by stage, together those of the command
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,9 @@ class Journal:
         """Write down what became of a candidate."""
         self._append(Line(evaluated=Evaluated(candidate, evaluation)))
 
-    def end(self, trajectory: Trajectory, notes: tuple[str, ...], wall_seconds: float) -> None:
+    def end(
+        self, trajectory: Trajectory, notes: tuple[str, ...], timings: Mapping[str, float]
+    ) -> None:
         """Write down how the run ended, and what the finalists of its trajectory came to."""
         again = {0, *trajectory.finalists} if trajectory.finalists else set()
         settled: dict[int, Measurement | Verdict] = {}
@@ -279,7 +281,7 @@ class Journal:
             verdict, measurement = step.evaluation.verdict, step.evaluation.measurement
             if step.candidate.number in again and measurement is not None:
                 settled[step.candidate.number] = measurement if verdict.passed else verdict
-        self._append(Line(ended=Ended(trajectory.stopped, wall_seconds, notes, settled)))
+        self._append(Line(ended=Ended(trajectory.stopped, notes, settled, dict(timings))))
 
     def _append(self, line: Line) -> None:
         self._file.write(to_json(Line, line).encode() + b"\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -21,7 +20,8 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
-from optiml_magic.optimize import header_of, kernel, prepared, session
+from optiml_magic.optimize import header_of, kernel, prepared
+from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import informed, mixed
 from optiml_magic.proposers.model import language_model
 from optiml_magic.proposers.rewrites import REWRITES
@@ -34,7 +34,9 @@ from optiml_magic.result import Result
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.policies.base import Policy
 from optiml_magic.search.search import TreeSearch
+from optiml_magic.session import session
 from optiml_magic.settings import Settings, resolve
+from optiml_magic.timings import Timings
 
 _STOPPED = "asked by hand"
 
@@ -55,7 +57,7 @@ class Search:
         self, task: Task, settings: Settings | None = None, *, policy: Policy | None = None
     ) -> None:
         self._settings = settings = settings or resolve()
-        self._began = time.monotonic()
+        self._timings = timings = Timings()
         self._asked: dict[int, Candidate] = {}
         self._steps: list[Step] = []
         self._ours: bool | None = None  # whether the input kernel was evaluated here
@@ -66,12 +68,12 @@ class Search:
             cases = [instance.case for instance in problem.instances]
             chosen = choose_model(settings.llm, settings.llm_url)
             self._members = members = opened.enter_context(
-                session(settings, cases, task=task, extent="winners")
+                session(settings, cases, task=task, extent="winners", timings=timings)
             )
             model = opened.enter_context(language_model(chosen, settings))
             rules = RuleProposer((*REWRITES, *members.plugins.rules), exact=settings.exact)
-            proposers = (rules, *([model] if model else []))
-            header = header_of(problem, members, settings, proposers)
+            proposers: tuple[Proposer, ...] = (rules, *([model] if model else []))
+            header = header_of(problem, members, settings, proposers, batch=1)
             if policy is not None:
                 header = replace(header, policy=type(policy).__name__)
             self._about = About(
@@ -203,7 +205,8 @@ class Search:
             launch=self._problem.launch,
             notes=self._notes,
             trajectory=self.trajectory,
-            wall_seconds=time.monotonic() - self._began,
+            wall_seconds=self._timings.elapsed,
+            timings=self._timings.seconds(),
             journal=self._journal.path,
             model=self._about.model,
             exact=self._settings.exact,
@@ -214,8 +217,7 @@ class Search:
     def close(self) -> None:
         """Give the device back; the journal gets its end. The result stays."""
         if self._steps and not self._closed:
-            seconds = time.monotonic() - self._began
-            self._journal.end(self.trajectory, self._notes, seconds)
+            self._journal.end(self.trajectory, self._notes, self._timings.seconds())
         self._closed = True
         self._open.close()
 

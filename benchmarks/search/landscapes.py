@@ -231,6 +231,19 @@ def mixed(seed: int) -> Landscape:
     return Landscape(gains, _priors(rng, gains), together, numbers=tuned, noise=0.003)
 
 
+def rivals(seed: int) -> Landscape:
+    """Three recipes that exclude each other, each with its own numbers."""
+    rng = random.Random(f"rivals {seed}")
+    gains = {e: rng.choice([-0.02, 0.0, 0.005]) for e in _LETTERS[:6]}
+    recipes = dict(zip("XYZ", rng.sample([0.16, 0.1, 0.07], 3), strict=True))
+    priors = _priors(rng, gains) | dict(zip("XYZ", rng.sample([0.7, 0.6, 0.5], 3), strict=True))
+    tuned = {
+        recipe: ((rng.randrange(1, 5), 0.008), (rng.randrange(1, 5), 0.004)) for recipe in recipes
+    }
+    both = {frozenset(pair): -0.15 for pair in itertools.combinations("XYZ", 2)}
+    return Landscape(gains | recipes, priors, both, numbers=tuned)
+
+
 LANDSCAPES: dict[str, Callable[[int], Landscape]] = {
     "deceptive": deceptive,
     "plateau": plateau,
@@ -239,4 +252,5 @@ LANDSCAPES: dict[str, Callable[[int], Landscape]] = {
     "noisy": noisy,
     "paid": paid,
     "mixed": mixed,
+    "rivals": rivals,
 }

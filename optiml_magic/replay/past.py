@@ -43,7 +43,13 @@ def searched(recordings: Sequence[Recording], settings: Settings) -> Replayed:
     )
     spent = time.monotonic() - began
     summary = replace(
-        first, trajectory=found, notes=(told,), wall_seconds=spent, journal=None, model=""
+        first,
+        trajectory=found,
+        notes=(told,),
+        wall_seconds=spent,
+        timings={},
+        journal=None,
+        model="",
     )
     return Replayed([(step, NOTHING) for step in found.steps], Result(summary, _no_kernel))
 

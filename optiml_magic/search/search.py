@@ -145,7 +145,8 @@ class TreeSearch:
 
     def other_than(self, path: set[Node]) -> Node | None:
         """The best node with an arm of its own that is not on the path."""
-        aside, found = [], None
+        aside: list[tuple[float, int, Node]] = []
+        found = None
         while self._ranked and found is None:
             entry = heapq.heappop(self._ranked)
             node = entry[-1]

@@ -7,9 +7,9 @@ Rosin 2011 and Silver et al. 2017. Ours: a prior P is the chance that an edit pa
 normalised, so that a node with many poor ideas is not explored for their number; Q is a blend of
 the mean and the best reward below an arm, since one best kernel is looked for and not the best
 average, scaled to [0, 1] by the rewards of the run; failures and what is in flight count as the
-lowest of them; an idea that was never tried has the value of the program that it is an edit of
-(first-play urgency) and is explored the less the more of them were tried; numbers are an arm of
-their own node.
+lowest of them; an idea that was never tried is worth the best of the run by the chance P, and else
+the program that it is an edit of (first-play urgency), and it is explored the less the more of them
+were tried; numbers are an arm of their own node.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Puct:
     unasked: float = 0.2
     tuning: float = 0.1
     fade: float = 0.4
+    hope: float = 0.5
     patience: int = 20
     worse: float = 1 / 16
 
@@ -80,7 +81,8 @@ class Puct:
         if tree.editable(node) and node.value + self.worse >= above:
             prior = node.untried[0].prior if node.untried else self.unasked
             tried = len(node.children)
-            highest, best = known + spread * prior / (1 + self.fade * tried), [Edit(node)]
+            hoped = known + self.hope * prior * (1 - known)
+            highest, best = hoped + spread * prior / (1 + self.fade * tried), [Edit(node)]
         if node.tunable and tree.tunable(node):
             score = known + spread * self.tuning / (1 + node.points)
             if score > highest:
