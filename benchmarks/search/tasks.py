@@ -75,6 +75,14 @@ __global__ void moments(const float* counts, float* mean, float* spread, int gen
     spread[g] = q / cells - (s / cells) * (s / cells);
 }
 """
+_TRANSPOSE = """\
+#pragma optiml launch transpose grid(cdiv(cols, 32), cdiv(rows, 8)) block(32, 8)
+__global__ void transpose(const float* a, float* out, int rows, int cols) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && col < cols) out[col * rows + row] = a[row * cols + col];
+}
+"""
 
 
 def _heat(t: Any) -> Any:
@@ -102,6 +110,10 @@ def _drawn(name: str, *shape: str) -> Callable[..., Arrays]:
 def tasks() -> list[Task]:
     """All of them."""
     return [
+        Task(
+            _TRANSPOSE, lambda a: a.T, _drawn("a", "rows", "cols"),
+            sizes={"rows": 512, "cols": 256}, name="transpose",
+        ),
         Task(
             _HEAT, _heat, _drawn("t", "ny", "nx"),
             sizes={"nx": 192, "ny": 160}, name="heat",

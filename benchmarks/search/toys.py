@@ -40,12 +40,11 @@ SHARE = 0.9
 NODES = 100_000
 _CHOSEN_FROM = 10_000  # the first seed that constants are chosen on
 _OTHERS: dict[str, tuple[float, ...]] = {
-    "hope": (0.0, 0.25, 0.5, 1.0),
     "patience": (6, 12, 20, 40),
     "average": (0.0, 0.1, 0.25, 0.5),
     "exploration": (0.02, 0.05, 0.1, 0.25),
     "tuning": (0.05, 0.1, 0.2, 0.4),
-    "fade": (0.0, 0.2, 0.4, 1.0),
+    "strength": (0.5, 1.0, 2.0, 4.0),
     "unasked": (0.1, 0.2, 0.5),
 }
 

@@ -31,7 +31,8 @@ class Node:
     that nothing was made of yet, best first; ``later`` those that another node planned with the
     same edits in another order; ``heard`` the keys of all. ``ground`` is the step that they are
     edits of: the best of the node when the proposers were asked. ``spent``: they have no more.
-    ``opened`` are the children that passed and may have something to try, at them or below.
+    ``gains`` counts the children that were better than that step from the first; ``opened`` are
+    those that passed and may have something to try, at them or below.
     """
 
     candidate: Candidate
@@ -53,6 +54,7 @@ class Node:
     at: Point = field(default_factory=dict)  # the best one's
     tunable: bool = True
     points: int = 0
+    gains: int = 0
     visits: int = 0
     pending: int = 0
     failures: int = 0
@@ -126,4 +128,6 @@ class Node:
             self.closed = True
         elif first and self.parent is not None:
             self.parent.opened.append(self)
+            ground = self.parent.ground
+            self.parent.gains += ground is not None and reward > ground.evaluation.reward
         return better

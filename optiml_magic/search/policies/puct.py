@@ -8,8 +8,8 @@ normalised, so that a node with many poor ideas is not explored for their number
 the mean and the best reward below an arm, since one best kernel is looked for and not the best
 average, scaled to [0, 1] by the rewards of the run; failures and what is in flight count as the
 lowest of them; an idea that was never tried is worth the best of the run by the chance P, and else
-the program that it is an edit of (first-play urgency), and it is explored the less the more of them
-were tried; numbers are an arm of their own node.
+the program that it is an edit of (first-play urgency), where P falls with each edit of the same
+program that was tried and gained nothing; numbers are an arm of their own node.
 """
 
 from __future__ import annotations
@@ -28,23 +28,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Puct:
-    """The constants are ours, chosen on drawn problems with known optima (docs/search.md).
+    """The constants are ours, chosen on drawn problems and pools of real kernels (docs/search.md).
 
     Q is by ``average`` the mean, else the best reward. ``unasked`` is the prior of a node whose
-    proposers were not asked yet, ``tuning`` that of its numbers; ``fade`` is what each edit of a
-    node that was tried takes from the next one's exploration. After ``patience`` evaluations
+    proposers were not asked yet, ``tuning`` that of its numbers; the edits of a node are trusted as
+    if ``strength`` of them had been tried and gained already. After ``patience`` evaluations
     without a gain every other one goes to the best node that is not on the path of the best. A
     program whose reward is by more than ``worse`` below the best above it is tuned and not edited:
     1/16 is twice as slow.
     """
 
-    exploration: float = 0.05
-    average: float = 0.25
+    exploration: float = 0.2
+    average: float = 0.5
     unasked: float = 0.2
     tuning: float = 0.1
-    fade: float = 0.4
-    hope: float = 0.5
-    patience: int = 20
+    strength: float = 1.0
+    patience: int = 12
     worse: float = 1 / 16
 
     def choose(self, tree: TreeSearch) -> Arm | None:
@@ -80,9 +79,9 @@ class Puct:
         best: list[Arm | Node] = []
         if tree.editable(node) and node.value + self.worse >= above:
             prior = node.untried[0].prior if node.untried else self.unasked
-            tried = len(node.children)
-            hoped = known + self.hope * prior * (1 - known)
-            highest, best = hoped + spread * prior / (1 + self.fade * tried), [Edit(node)]
+            kept = (self.strength + node.gains) / (self.strength + len(node.children))
+            chance = prior * kept
+            highest, best = known + chance * (1 - known) + spread * chance, [Edit(node)]
         if node.tunable and tree.tunable(node):
             score = known + spread * self.tuning / (1 + node.points)
             if score > highest:

@@ -74,7 +74,7 @@ def test_a_failed_root_ends_the_search() -> None:
 
 
 def test_a_batch_in_flight_spreads_over_the_tree() -> None:
-    mcts = search(exploration=0.25, fade=0.0)
+    mcts = search(exploration=0.25, strength=1e9)
     mcts.tell(toy.evaluate(mcts.ask(1)))
     for _ in range(6):
         mcts.tell(toy.evaluate(mcts.ask(1)))
@@ -113,7 +113,7 @@ def test_statistics_add_up_whatever_the_seed_and_the_batch(
 
 def test_the_same_seed_gives_the_same_run_and_another_seed_another() -> None:
     def order(seed: int) -> list[str]:
-        broad = search(seed, exploration=0.25, fade=0.0)
+        broad = search(seed, exploration=0.25, strength=1e9)
         return texts(run(broad, toy.evaluate, Budget(evaluations=30)))
 
     assert order(7) == order(7)
