@@ -102,8 +102,8 @@ def optimize(
     ):
         rules = RuleProposer((*REWRITES, *members.plugins.rules), exact=settings.exact)
         proposers: tuple[Proposer, ...] = (rules, *([model] if model else []))
-        batch = (Inline if members.choice.is_emulated else Pool).batch
-        header = _header(problem, members, settings, proposers, batch)
+        batches = (Inline if members.choice.is_emulated else Pool).batches
+        header = _header(problem, members, settings, proposers, batches.size)
         path = resume or settings.runs / f"{header.run}.jsonl"
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
         learned = HitRates(experience.tallies(setting))
@@ -125,13 +125,12 @@ def optimize(
                 policy=POLICIES[settings.policy](),
                 seed=settings.seed,
             )
-            evaluate = journal.remember_evaluate(engine, evaluator.remember)
-            evaluate = recorder.evaluate(evaluate)
+            begin = recorder.evaluate(journal.remember_evaluate(engine, evaluator.remember))
             trajectory = run(
                 search,
-                evaluate,
+                begin,
                 Budget(settings.budget, settings.seconds, _kept(settings, members)),
-                batch=batch,
+                batches=batches,
                 progress=progress,
                 stop=stop,
                 timings=timings,
