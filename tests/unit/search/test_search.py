@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -10,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optiml_magic.model.candidate import Candidate
-from optiml_magic.model.evaluation import Evaluation, Trajectory
+from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
-from optiml_magic.search.loop import Budget
+from optiml_magic.search.loop import Batches, Budget, Collect
+from optiml_magic.search.loop import run as loop_run
 from optiml_magic.search.policies.puct import Puct, quality
 from optiml_magic.search.search import TreeSearch
 from tests.unit.search import toy
@@ -176,3 +178,53 @@ def test_golden_tree(seed: int) -> None:
     ]
     recorded = json.loads((GOLDEN / f"toy-seed-{seed}.json").read_text())
     assert tree == recorded
+
+
+def test_a_batch_is_begun_before_the_one_before_is_told() -> None:
+    order: list[str] = []
+
+    def begin(candidates: Sequence[Candidate]) -> Collect:
+        numbers = [candidate.number for candidate in candidates]
+        order.append(f"begin {numbers}")
+
+        def collect() -> list[Evaluation]:
+            order.append(f"collect {numbers}")
+            return toy.evaluate(candidates)
+
+        return collect
+
+    trajectory = loop_run(search(), begin, Budget(evaluations=9), batches=Batches(3, 1))
+    assert order[:2] == ["begin [0]", "collect [0]"]  # nothing to ask before the first is told
+    assert order[2:] == [
+        "begin [1, 2, 3]", "begin [4, 5, 6]", "collect [1, 2, 3]",
+        "begin [7, 8]", "collect [4, 5, 6]", "collect [7, 8]",
+    ]  # fmt: skip
+    assert [step.candidate.number for step in trajectory.steps] == [*range(9)]
+
+
+def test_what_was_begun_is_kept_when_the_user_interrupts() -> None:
+    asked = 0
+
+    def begin(candidates: Sequence[Candidate]) -> Collect:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            raise KeyboardInterrupt
+        return partial(toy.evaluate, candidates)
+
+    trajectory = loop_run(search(), begin, Budget(evaluations=9), batches=Batches(3, 1))
+    assert trajectory.stopped == "interrupted"
+    assert len(trajectory.steps) == 4
+
+
+def test_the_seconds_end_a_search_before_one_more_would_overrun_them() -> None:
+    def step(number: int, seconds: float) -> Step:
+        candidate = Candidate(number, None, toy.proposal("0"))
+        return Step(candidate, replace(toy.evaluation(candidate), seconds_spent=seconds))
+
+    steps = [step(0, 9.0), step(1, 2.0), step(2, 4.0)]
+    budget = Budget(100, 60.0, kept=10.0)
+    assert budget.room(steps, elapsed=20.0) == 10  # of 3 s each
+    assert budget.room(steps, elapsed=49.0) == 1  # one of 4 s ends 3 s late: less than a twelfth
+    assert budget.room(steps, elapsed=50.0) == 0
+    assert budget.room([*steps, step(3, 30.0)], elapsed=30.0) == 0
