@@ -176,7 +176,13 @@ def program(
     above: str = "",
     directives: str = "",
 ) -> str:
-    """A kernel whose threads each do ``body`` for one place of all axes, and its launch."""
+    """A kernel whose threads each do ``body`` for one place of all axes, and its launch.
+
+    Two axes may be numbered as one, which the kernel takes apart.
+    """
+    if len(over) == 2 and rng.choice([0, 0, 0, 0, 0, 1]):
+        over, found = _as_one(rng, *over)
+        body = f"{found}\n{body}"
     grid = ", ".join(_cover(rng, axis) for axis in over)
     block = ", ".join(str(axis.width) for axis in over)
     striding = len(over) == 1 and "return" not in body and rng.choice([0, 0, 0, 0, 0, 1])
@@ -203,6 +209,14 @@ def program(
         f"{above}{directives}{launch}__global__ void {name}({parameters}) {{\n"
         f"{indented(chr(10).join(lines))}\n}}\n"
     )
+
+
+def _as_one(rng: Random, inner: Axis, outer: Axis) -> tuple[tuple[Axis], str]:
+    """One axis for every pair of two, and the lines that find the two again."""
+    count = rng.choice(["{0} * {1}", "{1} * {0}"]).format(inner.extent, outer.extent)
+    rest = rng.choice(["t % {1}", "t % {1}", "t - {0} * {1}"]).format(outer.name, inner.extent)
+    found = f"int {outer.name} = t / {inner.extent};\nint {inner.name} = {rest};"
+    return (Axis("t", count, "x", inner.width * outer.width),), found
 
 
 def _cover(rng: Random, axis: Axis) -> str:

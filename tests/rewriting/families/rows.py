@@ -92,9 +92,10 @@ def _step(rng: Random, element: str) -> tuple[str, str, str]:
 
 
 def extreme(rng: Random) -> Made:
-    """The least or the greatest of a row, which begins with its first element."""
+    """The least or the greatest of a row, or both or its place, which begin with the first."""
     element, shape = _layout(rng)
     first = re.sub(r"\bj\b", "0", element)
+    declared, ends = f"float m = {first};", ["m", "m", "m - x[0]"]
     step = rng.choice([
         f"m = fmaxf(m, {element});",
         f"m = fminf({element}, m);",
@@ -103,7 +104,20 @@ def extreme(rng: Random) -> Made:
         f"float v = {element};\nif (v > m) m = v;",
     ])  # fmt: skip
     head = rng.choice(["int j = 1; j < cols; ++j", "int j = 1; j < cols; j++", "int j = 1; j <= cols - 1; j += 1"])  # fmt: skip
-    body = f"float m = {first};\nfor ({head}) {{\n{step}\n}}\nout[row] = {rng.choice(['m', 'm', 'm - x[0]'])};"  # fmt: skip
+    kind = rng.randrange(4)
+    if kind == 2:
+        step += "\n" + rng.choice(
+            [f"o = fminf(o, {element});", f"if (o > {element}) o = {element};"]
+        )
+        declared, ends = f"{declared}\nfloat o = {first};", ["m - o", "m + o * x[0]"]
+    if kind == 3:
+        sign = rng.choice(["<", ">"])
+        taken = [f"m = {element};", f"spot = {rng.choice(['j', 'j', 'j + 1'])};"]
+        rng.shuffle(taken)
+        step = "\n".join([f"if ({element} {sign} m) {{", *taken, "}"])
+        declared += f"\nint spot = {rng.choice(['0', '0', '-1'])};"
+        ends = ["spot", "m + spot"]
+    body = f"{declared}\nfor ({head}) {{\n{step}\n}}\nout[row] = {rng.choice(ends)};"
     return _made(rng, "row_extreme", body, shape)
 
 
