@@ -53,6 +53,8 @@ _VERSIONS = ("optiml-magic", "nvidia-cuda-nvrtc", "llvmlite", "tree-sitter-cuda"
 _WAVE = 40  # programs for each process, between two looks at the count
 _SHARE = 4  # no rule has more of the count than one part in so many
 _FEW = 20  # programs of a kind that may be of no use to a rule
+_UNSURE = 5  # programs of a kind that led to nothing, beside those that were seen
+_CURIOUS = 20  # of so many seeds one may be of a kind that is not known well
 _BEST = 0.5  # of the share of programs of the best kind that something that lacks is applied to
 _MOST = 50_000  # programs, for a rule that is never at home
 Row = dict[str, Any]
@@ -161,7 +163,7 @@ def _hopeful(rows: list[Row], options: argparse.Namespace) -> Callable[[int], bo
 
     Up to the count it may where a wanted rule was applied to a program of its kind. Then only where
     its kind, or one of its forms, is among those that most often lead to something that lacks. Of
-    kinds and forms few of which were seen all may.
+    kinds and forms few of which were seen all may; then only some, once each that lacks was seen.
     """
     enough = _applications(rows, options) >= options.count
     names = _lacking(rows, options) if enough else frozenset(_wanted(rows, options))
@@ -175,14 +177,16 @@ def _hopeful(rows: list[Row], options: argparse.Namespace) -> Callable[[int], bo
                 useful[name].update(features)
     good = set[str]()
     for counts in useful.values():
-        rates = {f: n / programs[f] for f, n in counts.items() if programs[f] >= _FEW}
+        rates = {feature: n / (programs[feature] + _UNSURE) for feature, n in counts.items()}
         least = _BEST * max(rates.values(), default=0.0) if enough else 0.0
         good |= {feature for feature, rate in rates.items() if rate >= least}
+    known = enough and all(useful.values())
 
     def hopeful(seed: int) -> bool:
         drawn = made(Random(seed))
         features = (_kind(drawn), *drawn.forms) if enough else (_kind(drawn),)
-        return any(f in good or programs[f] < _FEW for f in features)
+        curious = not known or seed % _CURIOUS == 0
+        return any(f in good or (curious and programs[f] < _FEW) for f in features)
 
     return hopeful
 
