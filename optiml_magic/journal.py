@@ -28,7 +28,7 @@ from optiml_magic.model.idea import Idea, Ideas, Make
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
 
-SCHEMA = 4
+SCHEMA = 5
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class RunHeader:
     device: str
     compiler: str
     seed: int
+    policy: str  # of the search
     batch: int
     proposers: tuple[str, ...]
     plugins: tuple[str, ...]  # of other packages, with their versions
@@ -66,6 +67,8 @@ class Noted:
 
     key: str
     proposal: Proposal
+    starts: tuple[dict[str, int], ...] = ()
+    paid: bool = False
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,7 @@ class Journal:
             if differing:
                 raise UsageError(
                     f"{path.name} is of another run: {', '.join(differing)} differ",
-                    fix="resume with the same task, options, device and seed, or start a new run",
+                    fix="resume with what was the same then, or start a new run",
                 )
             file.truncate(good)  # a line cut short by a kill is evaluated again
             file.seek(good)
@@ -184,7 +187,7 @@ class Journal:
             known = self._expansions.get((number, call))
             if known is None:
                 found = expand(view, count)
-                noted = tuple(Noted(i.key, i.proposal(i.text or "")) for i in found.ideas)
+                noted = tuple(map(_noted, found.ideas))
                 self._append(_Line(expansion=Expansion(number, call, noted, found.refused)))
                 ideas = tuple(self._lasting(number, idea) for idea in found.ideas)
                 return Ideas(ideas, found.refused)
@@ -238,6 +241,11 @@ class Journal:
             os.fsync(self._file.fileno())
 
 
+def _noted(idea: Idea) -> Noted:
+    starts = tuple(map(dict, idea.starts))
+    return Noted(idea.key, idea.proposal(idea.text or ""), starts, idea.paid)
+
+
 def _restored(noted: Noted, makes: Callable[[], Mapping[str, Make]]) -> Idea:
     told = noted.proposal
 
@@ -245,8 +253,8 @@ def _restored(noted: Noted, makes: Callable[[], Mapping[str, Make]]) -> Idea:
         found = makes().get(noted.key)
         return found() if found else Refusal(told.proposer, "it no longer has this idea")
 
-    idea = Idea.of(told)
-    return replace(idea, key=noted.key, make=idea.make if told.text else make)
+    idea = replace(Idea.of(told), key=noted.key, starts=noted.starts, paid=noted.paid)
+    return idea if told.text else replace(idea, make=make)
 
 
 def _opened(path: Path) -> BinaryIO:

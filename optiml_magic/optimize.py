@@ -35,9 +35,8 @@ from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
+from optiml_magic.model.evaluation import Evaluation, Trajectory
 from optiml_magic.model.hit_rates import HitRates
-from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.plugins import Plugins, load
 from optiml_magic.problem import Problem, prepare
@@ -49,19 +48,19 @@ from optiml_magic.proposers.mixture import informed, mixed
 from optiml_magic.proposers.model import language_model, notes_of
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
+from optiml_magic.proposers.spaces import space_of
 from optiml_magic.provenance import inputs_digest, options_digest, source_digest
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
-from optiml_magic.search.loop import Budget, run
-from optiml_magic.search.mcts import Mcts
+from optiml_magic.search.loop import Budget, Progress, run
+from optiml_magic.search.policies import POLICIES
+from optiml_magic.search.search import TreeSearch
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
 from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
 from optiml_magic.verifiers.sanitizer import SanitizerInspector
 
-Progress = Callable[[Step, Refused], None]
-"""Called with each step, and with what the proposers would not do so far."""
 _GPU_BATCH = 8  # what one ncu process counts; the emulated device counts by itself
 _FINALISTS = 3
 
@@ -199,14 +198,21 @@ def optimize(
             root = Proposal(problem.program.text, "the input kernel", "user", prior=1.0)
             propose = partial(mixed, proposers, hit_rates=journal.hit_rates)
             expand = recorder.expand(journal.remember_expand(propose, partial(mixed, (rules,))))
-            search = Mcts(root, informed(expand, evaluator.facts), seed=settings.seed)
+            search = TreeSearch(
+                root,
+                informed(expand, evaluator.facts),
+                partial(space_of, evaluator.facts),
+                policy=POLICIES[settings.policy](),
+                seed=settings.seed,
+            )
             evaluate = journal.remember_evaluate(evaluator, evaluator.remember)
             evaluate = recorder.evaluate(evaluate)
             trajectory = run(
                 search,
-                partial(_reporting, evaluate, progress, search),
+                evaluate,
                 Budget(settings.budget, settings.seconds),
                 batch=_batch(members),
+                progress=progress,
                 stop=stop,
             )
             trajectory = recorder.settle(_settled(trajectory, evaluator))
@@ -357,19 +363,6 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     return trajectory.settled(evaluator.settle([step.candidate for step in fast]))
 
 
-def _reporting(
-    evaluate: Callable[[Sequence[Candidate]], Sequence[Evaluation]],
-    progress: Progress,
-    search: Mcts,
-    candidates: Sequence[Candidate],
-) -> Sequence[Evaluation]:
-    evaluations = evaluate(candidates)
-    refused = search.refused
-    for candidate, evaluation in zip(candidates, evaluations, strict=True):
-        progress(Step(candidate, evaluation), refused)
-    return evaluations
-
-
 def _header(
     problem: Problem, members: Session, settings: Settings, proposers: Sequence[Proposer]
 ) -> RunHeader:
@@ -385,6 +378,7 @@ def _header(
         device=members.choice.name,
         compiler=members.tools.compiler.version,
         seed=settings.seed,
+        policy=settings.policy,
         batch=_batch(members),
         proposers=tuple(proposer.name for proposer in proposers),
         plugins=members.plugins.names,

@@ -2,11 +2,13 @@
 
 OptiML (arXiv 2602.12305) states the three parts; the form and every constant below are ours:
 
-    S = ln(t_root / t)                                     speed-up, symmetric in the logarithm B =
-    sum_k w_k clip(ln((m_k,root + 1) / (m_k + 1)), -1, 1)         proxies: lower is better G = sum_j
-    l max(0, (m_j + 1) / (m_j,root + 1) - 1.1)              guardrails R = tanh((S + 0.15 B - G) /
-    ln 2)                      in (-1, 1); a candidate that failed has -1
+    S = ln(t_root / t)                                        speed-up, symmetric in the logarithm
+    B = sum_k w_k clip(ln((m_k,root + 1) / (m_k + 1)), -1, 1)      proxies: lower is better
+    G = sum_j l max(0, (m_j + 1) / (m_j,root + 1) - 1.1)           guardrails
+    R = clip((S + 0.15 B - G) / ln 65536, -1, 1)                   a candidate that failed has -1
 
+Twice as fast is always worth a sixteenth: what is 17 times faster than the input kernel stands as
+far above 8.5 times as that above 4.25. The search scales rewards by those of its run.
 The proxies steer the search; the winner is picked by verified time alone.
 """
 
@@ -18,6 +20,7 @@ from dataclasses import dataclass, field
 from optiml_magic.model.measurement import Measurement
 
 FAILED = -1.0
+_MOST = math.log(65536)  # of a speed-up
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ DEFAULT = RewardWeights()
 
 
 def reward(root: Measurement, measured: Measurement, weights: RewardWeights = DEFAULT) -> float:
-    """The reward of a verified candidate against the input kernel, in (-1, 1).
+    """The reward of a verified candidate against the input kernel, in [-1, 1].
 
     Every term compares one metric with the same metric of the same source on the same chip; raises
     ValueError where the two measurements are of different sources or chips.
@@ -51,7 +54,8 @@ def reward(root: Measurement, measured: Measurement, weights: RewardWeights = DE
         raise ValueError("a reward needs two measurements of one source on one chip")
     speed = math.log(root.seconds / measured.seconds)
     objective = speed + weights.beta * _proxies(root, measured, weights)
-    return math.tanh((objective - _guardrails(root, measured, weights)) / math.log(2))
+    objective -= _guardrails(root, measured, weights)
+    return min(1.0, max(FAILED, objective / _MOST))
 
 
 def _proxies(root: Measurement, measured: Measurement, weights: RewardWeights) -> float:

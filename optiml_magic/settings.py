@@ -25,6 +25,7 @@ class Settings:
     budget: int = 24  # OPTIML_BUDGET: evaluations, the input kernel's included
     seconds: float = 300.0  # OPTIML_SECONDS: of the whole search
     seed: int = 0  # OPTIML_SEED
+    policy: str = "mcts"  # OPTIML_POLICY: mcts, greedy, beam, random or best-of-n
     verify_seeds: int = 3  # OPTIML_VERIFY_SEEDS: sets of inputs that each candidate is checked on
     run_seconds: float = 30.0  # OPTIML_RUN_SECONDS: of one execution, then the host is killed
     compile_seconds: float = 60.0  # OPTIML_COMPILE_SECONDS: of one compilation, then it is killed
@@ -74,7 +75,11 @@ _POSITIVE = (
     "budget", "seconds", "verify_seeds", "run_seconds", "compile_seconds", "instructions",
     "count_instructions", "llm_seconds",
 )  # fmt: skip
-_CHOICES = {"std": ("c++11", "c++14", "c++17", "c++20"), "compiler": ("nvrtc", "nvcc")}
+_CHOICES = {
+    "std": ("c++11", "c++14", "c++17", "c++20"),
+    "compiler": ("nvrtc", "nvcc"),
+    "policy": ("mcts", "greedy", "beam", "random", "best-of-n"),
+}
 _SWITCHES = {"0": False, "1": True, "false": False, "true": True}
 
 

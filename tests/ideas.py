@@ -33,6 +33,20 @@ def asked(
 
 
 def made(ideas: Iterable[Idea]) -> list[Proposal]:
-    """The proposals that ideas become; those that refuse late are left out."""
+    """The proposals that ideas become, at every point that they begin with.
+
+    Those that refuse late are left out.
+    """
     texts = ((idea, idea.make()) for idea in ideas)
-    return [idea.proposal(text) for idea, text in texts if isinstance(text, str)]
+    return [
+        idea.proposal(point)
+        for idea, text in texts
+        if isinstance(text, str)
+        for point in points(idea, text)
+    ]
+
+
+def points(idea: Idea, text: str) -> list[str]:
+    """The text that an idea became, and those of the other points that it begins with."""
+    program = parse_program(text)
+    return [text, *(program.with_values(start).text for start in idea.starts)]

@@ -35,12 +35,14 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step
 from optiml_magic.model.finding import Action, Finding
 from optiml_magic.model.hit_rates import GAIN
+from optiml_magic.model.idea import Idea
 from optiml_magic.model.view import View
 from optiml_magic.optimize import session
 from optiml_magic.problem import prepare
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
 from optiml_magic.settings import Settings, resolve
+from optiml_magic.source.program import parse_program
 
 MOST_VARIANTS = 6  # of one action, those of the highest prior
 BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
@@ -127,10 +129,21 @@ def advised(step: Step, finding: Finding) -> Advice:
                 continue
             found = RuleProposer([rule]).propose(told, MOST_VARIANTS).ideas
             made = [(idea, idea.make()) for idea in found[:MOST_VARIANTS]]
-            edits = [idea.proposal(text) for idea, text in made if isinstance(text, str)]
+            edits = [
+                idea.proposal(point)
+                for idea, text in made
+                if isinstance(text, str)
+                for point in beginnings(idea, text)
+            ][:MOST_VARIANTS]
             if edits:
                 return Advice(finding, action, edits)
     return Advice(finding)
+
+
+def beginnings(idea: Idea, text: str) -> list[str]:
+    """The program that an idea became, at every point that its numbers begin with."""
+    program = parse_program(text)
+    return [text, *(program.with_values(start).text for start in idea.starts)]
 
 
 def outcome(advice: Advice, tried: Sequence[tuple[Proposal, Evaluation]], root: Evaluation) -> Row:

@@ -196,6 +196,9 @@ def _searching(command: argparse.ArgumentParser) -> None:
     command.add_argument("--seconds", type=float, help="limit of the whole search (300)")
     command.add_argument("--seed", type=int, help="of the search (0)")
     command.add_argument(
+        "--policy", help="mcts, greedy, beam, random or best-of-n: what is tried next (mcts)"
+    )
+    command.add_argument(
         "--llm", metavar="MODEL", help="a model beside the rules: its name, none, or auto (auto)"
     )
     command.add_argument("--llm-url", help="its endpoint; the key is OPENAI_API_KEY")

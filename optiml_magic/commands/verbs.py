@@ -23,8 +23,8 @@ from optiml_magic.result import Result
 from optiml_magic.settings import Settings, resolve
 
 _SETTINGS = (
-    "device", "llm", "llm_url", "budget", "seconds", "seed", "verify_seeds", "run_seconds",
-    "std", "fast_math", "compiler", "nvcc_args", "experience", "energy", "exact",
+    "device", "llm", "llm_url", "budget", "seconds", "seed", "policy", "verify_seeds",
+    "run_seconds", "std", "fast_math", "compiler", "nvcc_args", "experience", "energy", "exact",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from optiml_magic.model.candidate import Proposal, text_digest
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.space import Point
 
 Make = Callable[[], "str | Refusal"]
 
@@ -29,7 +30,9 @@ class Idea:
     ``key`` identifies the idea within its parent and is the same each time the proposer is asked:
     the rule, the site and the numbers. ``make`` is deterministic as well, and may be called again.
     ``arithmetic`` says in words what arithmetic the edit changes, such as "the order of additions";
-    empty where every bit of the outputs stays. The other fields are those of a proposal.
+    empty where every bit of the outputs stays. ``starts`` are other values of the tuned names of
+    its text to begin with; ``paid`` says that it cost money, and is to be tried for that reason.
+    The other fields are those of a proposal.
     """
 
     title: str
@@ -41,6 +44,8 @@ class Idea:
     prior: float = 0.5
     answers: str = ""
     arithmetic: tuple[str, ...] = ()
+    starts: tuple[Point, ...] = ()
+    paid: bool = False
 
     @classmethod
     def of(cls, proposal: Proposal) -> Idea:

@@ -16,11 +16,18 @@ def _unknown() -> Facts | None:
 
 @dataclass(frozen=True)
 class View:
-    """The step to improve, the input kernel, and what was tried from the step already."""
+    """The step to improve, the input kernel, and what was tried from the step already.
+
+    ``path`` is the best program of each structure from the input kernel to this one; ``best`` the
+    best of the run; ``failed`` what failed anywhere in it.
+    """
 
     step: Step
     root: Step
     tried: tuple[Step, ...] = ()
+    path: tuple[Step, ...] = ()
+    best: Step | None = None
+    failed: tuple[Step, ...] = ()
     find_facts: Callable[[], Facts | None] = field(default=_unknown, repr=False, compare=False)
 
     @cached_property

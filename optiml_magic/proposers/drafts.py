@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 from optiml_magic.binding import launched
@@ -69,7 +70,7 @@ def idea(
         draft.answers if draft.answers and draft.answers in tools else "",
         tuple(one_line(words, 80) for words in (draft.arithmetic or [])[:_MOST_CHANGES]),
     )
-    return Idea.of(told)
+    return replace(Idea.of(told), paid=True)
 
 
 def _factor(told: float | None) -> tuple[float, float]:

@@ -12,6 +12,8 @@ from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.refusal import Refused
 
 Evaluate = Callable[[Sequence[Candidate]], Sequence[Evaluation]]
+Progress = Callable[[Step, Refused], None]
+"""Called with each step, and with what the proposers would not do so far."""
 
 
 class Search(Protocol):
@@ -46,6 +48,7 @@ def run(
     budget: Budget,
     *,
     batch: int = 1,
+    progress: Progress = lambda *_: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Trajectory:
     """The trajectory of one search. Ctrl-C ends it like a stop: what was evaluated is kept.
@@ -65,7 +68,10 @@ def run(
                 break
             evaluations = evaluate(candidates)
             search.tell(evaluations)
-            steps += map(Step, candidates, evaluations)
+            told = list(map(Step, candidates, evaluations))
+            steps += told
+            for step in told:
+                progress(step, search.refused)
             why = _ended(steps, budget, time.monotonic() - began, stop)
     except KeyboardInterrupt:
         if not steps:

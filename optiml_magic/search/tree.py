@@ -1,50 +1,78 @@
-"""The tree as data: a node a candidate, with what selection reads and backup writes."""
+"""The tree as data: a node a structure, its numbers left to a tuner of its own.
+
+An evaluation is either a new structure, made by an idea from the best program of a node, or another
+point of a node's space. Both count as one visit of the node and of all above it.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from optiml_magic.model.candidate import Candidate
-from optiml_magic.model.evaluation import Evaluation, Step
+from optiml_magic.model.evaluation import Step
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.space import Point, Space
+from optiml_magic.tuning.base import Tuner
+
+NOTHING = float("-inf")
 
 
-@dataclass
+@dataclass(eq=False)
 class Node:
-    """One candidate.
+    """One structure: a program as an idea made it, and its other points.
 
-    ``visits`` counts finished simulations through this node, ``pending`` those in flight.
-    ``edits`` are the keys of the ideas that led here. ``untried`` holds ideas that no child was
-    made of yet, ``later`` those that another node planned with the same edits in another order;
-    ``heard`` are the keys of all that there were, and ``spent`` says that the proposers have no
-    more. ``refused`` is what became of no idea, or of one whose text could not be made. ``closed``
-    nodes are never selected: failed, duplicated, or with nothing left below them.
+    ``visits`` counts finished evaluations below and at this node, ``pending`` those in flight,
+    ``failures`` those of them that did not pass; ``value_sum`` and ``value_max`` are over the
+    rewards of the others. ``edits`` are the keys of the ideas that led here. ``untried`` are ideas
+    that nothing was made of yet, best first; ``later`` those that another node planned with the
+    same edits in another order; ``heard`` the keys of all. ``ground`` is the step that they are
+    edits of: the best of the node when the proposers were asked. ``spent``: they have no more.
     """
 
     candidate: Candidate
     parent: Node | None
-    children: list[Node] = field(default_factory=list)
+    prior: float = 1.0
     edits: frozenset[str] = frozenset()
+    starts: Sequence[Point] = ()
+    children: list[Node] = field(default_factory=list)
     untried: deque[Idea] = field(default_factory=deque)
     later: deque[Idea] = field(default_factory=deque)
     heard: set[str] = field(default_factory=set)
     refused: dict[Refusal, None] = field(default_factory=dict)
-    evaluation: Evaluation | None = None
+    step: Step | None = None
+    best: Step | None = None
+    ground: Step | None = None
+    tuner: Tuner | None = None
+    space: Space | None = None
+    at: Point = field(default_factory=dict)  # the best one's
+    tunable: bool = True
+    points: int = 0
     visits: int = 0
     pending: int = 0
+    failures: int = 0
     value_sum: float = 0.0
-    value_max: float = -1.0
+    value_max: float = NOTHING
     spent: bool = False
     closed: bool = False
 
     @property
-    def step(self) -> Step:
-        """The candidate as it stands, once it is evaluated."""
-        assert self.evaluation is not None
-        return Step(self.candidate, self.evaluation, tuple(self.refused))
+    def value(self) -> float:
+        """The reward of the best of its points: what the structure is worth."""
+        return self.best.evaluation.reward if self.best else NOTHING
+
+    def path(self) -> Iterator[Node]:
+        """This node and its ancestors up to the root."""
+        node: Node | None = self
+        while node is not None:
+            yield node
+            node = node.parent
+
+    def open_children(self) -> list[Node]:
+        """Those that passed and may still have something to try, at them or below."""
+        return [child for child in self.children if child.best and not child.closed]
 
     def take(self, answer: Ideas, planned: set[frozenset[str]]) -> None:
         """Keep what a proposer's answer has that is new here; ``planned`` are the edits of all.
@@ -61,13 +89,27 @@ class Node:
             (self.later if edits in planned else self.untried).append(idea)
             planned.add(edits)
 
-    def path(self) -> Iterator[Node]:
-        """This node and its ancestors up to the root."""
-        node: Node | None = self
-        while node is not None:
-            yield node
-            node = node.parent
+    def begin(self) -> None:
+        """Count an evaluation as in flight on the whole path."""
+        for node in self.path():
+            node.pending += 1
 
-    def open_children(self) -> list[Node]:
-        """Evaluated children that may still have something below them."""
-        return [child for child in self.children if child.evaluation and not child.closed]
+    def finish(self, step: Step) -> bool:
+        """Give an evaluation of this node to every node of the path; whether it is its best."""
+        evaluation = step.evaluation
+        useful = evaluation.verdict.passed and evaluation.duplicate_of is None
+        if self.step is None:
+            self.step = step
+        better = useful and evaluation.reward > self.value
+        if better:
+            self.best = step
+        for node in self.path():
+            node.pending -= 1
+            node.visits += 1
+            if evaluation.verdict.passed:
+                node.value_sum += evaluation.reward
+                node.value_max = max(node.value_max, evaluation.reward)
+            else:
+                node.failures += 1
+        self.closed = self.best is None
+        return better

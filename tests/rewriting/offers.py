@@ -15,6 +15,7 @@ from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.source.program import parse_program
+from tests.ideas import points
 
 from .steps import noted
 
@@ -86,7 +87,8 @@ def offers(
                     yield Refused(rule.name, made.reason)
                 elif made is not None:
                     left -= 1
-                    offer = Offer(rule.name, idea.title, made, bool(idea.arithmetic))
+                    point = rng.choice(points(idea, made))
+                    offer = Offer(rule.name, idea.title, point, bool(idea.arithmetic))
                     yield _drawn(replace(offer, steps=notes.since(before)), text, rng)
 
 

@@ -15,11 +15,26 @@ from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
 from optiml_magic.search.loop import Budget, run
-from optiml_magic.search.mcts import Mcts
+from optiml_magic.search.search import TreeSearch
 from tests.unit.search import toy
 
 HEADER = RunHeader(
-    SCHEMA, "r", "toy", "000000", "d", "ref", "rd", "toy", "cc", 0, 1, ("toy",), (), False, "od"
+    SCHEMA,
+    "r",
+    "toy",
+    "000000",
+    "d",
+    "ref",
+    "rd",
+    "toy",
+    "cc",
+    0,
+    "mcts",
+    1,
+    ("toy",),
+    (),
+    False,
+    "od",
 )
 
 
@@ -28,7 +43,7 @@ def search(journal: Journal, evaluated: list[int], batch: int = 1) -> Trajectory
         evaluated.extend(c.number for c in candidates)
         return toy.evaluate(candidates)
 
-    mcts = Mcts(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand, toy.expand))
+    mcts = TreeSearch(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand, toy.expand))
     evaluate = journal.remember_evaluate(counting)
     trajectory = run(mcts, evaluate, Budget(evaluations=20), batch=batch)
     journal.close()
@@ -77,7 +92,7 @@ def test_what_is_replayed_is_told(tmp_path: Path) -> None:
     search(Journal.create(path, HEADER), [])
     heard: list[int] = []
     journal = Journal.resume(path, HEADER)
-    mcts = Mcts(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand, toy.expand))
+    mcts = TreeSearch(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand, toy.expand))
     evaluate = journal.remember_evaluate(toy.evaluate, lambda c, _: heard.append(c.number))
     run(mcts, evaluate, Budget(evaluations=5))
     journal.close()
@@ -104,7 +119,7 @@ class Flips:
 
 
 def flipped(journal: Journal, flips: Flips, again: Flips, evaluations: int) -> Trajectory:
-    mcts = Mcts(toy.proposal("010000"), journal.remember_expand(flips, again))
+    mcts = TreeSearch(toy.proposal("010000"), journal.remember_expand(flips, again))
     evaluate = journal.remember_evaluate(toy.evaluate)
     trajectory = run(mcts, evaluate, Budget(evaluations=evaluations))
     journal.close()
@@ -133,7 +148,7 @@ def test_an_idea_that_its_rule_no_longer_has_is_refused(tmp_path: Path) -> None:
         return Ideas()
 
     journal = Journal.resume(path, HEADER)
-    mcts = Mcts(toy.proposal("010000"), journal.remember_expand(nothing, nothing))
+    mcts = TreeSearch(toy.proposal("010000"), journal.remember_expand(nothing, nothing))
     trajectory = run(mcts, journal.remember_evaluate(toy.evaluate), Budget(evaluations=9))
     journal.close()
     assert len(trajectory.steps) == 2

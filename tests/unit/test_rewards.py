@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,8 +23,11 @@ def test_speed_alone_is_symmetric_in_the_logarithm(before: float, after: float) 
     assert -1 <= there <= 1
 
 
-def test_twice_as_fast_is_the_hyperbolic_tangent_of_one() -> None:
-    assert reward(measured(2.0), measured(1.0)) == pytest.approx(math.tanh(1.0))
+@pytest.mark.parametrize("before", [2.0, 16.0, 500.0])
+def test_twice_as_fast_is_worth_the_same_wherever_it_is(before: float) -> None:
+    root = measured(1000.0)
+    gained = reward(root, measured(before / 2)) - reward(root, measured(before))
+    assert gained == pytest.approx(1 / 16)
 
 
 @given(before=TIMES, one=TIMES, two=TIMES)

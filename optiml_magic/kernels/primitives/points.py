@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from itertools import product
 
-from optiml_magic.kernels.primitives.base import Kernel, running
+from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.cutting import block_names, relaunched
 from optiml_magic.kernels.primitives.filling import filling
 from optiml_magic.model.facts import Facts
 from optiml_magic.source.expressions import parse_expression
-from optiml_magic.source.program import Program
 
 _Point = Mapping[str, int]
 
@@ -29,24 +27,6 @@ def shapes(kernel: Kernel, values: Mapping[str, Collection[int]], most: int) -> 
     return _best(ranked, present, most)
 
 
-def neighbours(
-    program: Program, facts: Facts | None, names: Collection[str], most: int
-) -> tuple[_Point, ...]:
-    """Other values of one of these names each that fill the chip best, the nearest first."""
-    present, launches = program.values, running(program, facts)
-    if len(present) < len(program.tunes) or not launches:
-        return ()
-    conditions = [t.condition for t in program.tunes if t.condition is not None]
-    ranked = []
-    for tune in (t for t in program.tunes if t.name in names):
-        for value in tune.values:
-            values = present | {tune.name: value}
-            if value != tune.value and all(c.evaluate(values) for c in conditions):
-                share = min(filling(launch, values, facts) for launch in launches)
-                ranked.append((share, {tune.name: value}))
-    return _best(ranked, present, most)
-
-
 def _best(
     ranked: Iterable[tuple[float, _Point]], present: Mapping[str, int], most: int
 ) -> tuple[_Point, ...]:
@@ -57,12 +37,5 @@ def _best(
         away = sum(abs(math.log2(max(v, 1) / max(present[n], 1))) for n, v in point.items())
         return -round(8 * share), away
 
-    turns: list[tuple[int, int, _Point]] = []
-    taken: Counter[str] = Counter()
-    for share, point in sorted(ranked, key=place):
-        if share > 0:
-            name = next(iter(point)) if len(point) == 1 else ""
-            turns.append((-round(8 * share), taken[name] if name else 0, point))
-            taken[name] += 1
-    turns.sort(key=lambda turn: turn[:2])  # each name once before one of them comes again
-    return tuple(point for _, _, point in turns[:most])
+    ordered = sorted((found for found in ranked if found[0] > 0), key=place)
+    return tuple(point for _, point in ordered[:most])

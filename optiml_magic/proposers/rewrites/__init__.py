@@ -8,7 +8,6 @@ from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
-from optiml_magic.proposers.rewrites.neighbours import Neighbours
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
@@ -24,5 +23,4 @@ REWRITES: tuple[Rewrite, ...] = (
     StageTile(),
     FloatLiterals(),
     BlockSize(),
-    Neighbours(),
 )

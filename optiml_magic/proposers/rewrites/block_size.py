@@ -9,12 +9,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.cutting import freedom, tuned
 from optiml_magic.kernels.primitives.points import shapes
 from optiml_magic.model.hypothesis import TIME, Hypothesis
-from optiml_magic.model.idea import Idea
-from optiml_magic.model.refusal import Refusal
-from optiml_magic.model.view import View
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
-from optiml_magic.proposers.rewrites.neighbours import in_blocks, steps
-from optiml_magic.source.program import Program
 
 _LINE = (64, 128, 256, 512, 1024)
 _PLANE = ((8, 16, 32, 64, 128), (1, 2, 4, 8, 16, 32), ())
@@ -25,19 +20,13 @@ _EXPECTED = Hypothesis(
 
 
 class BlockSize(KernelRule):
-    """``block(256)`` becomes ``block(BLOCK)`` with ``BLOCK`` tuned; what is tuned takes a step."""
+    """``block(256)`` becomes ``block(BLOCK)`` with ``BLOCK`` tuned."""
 
     name = "block_size"
     teaches = (
         "The block's shape decides how many warps fit a multiprocessor and how much each block "
         "reuses; which is best depends on the chip, so it is measured."
     )
-
-    def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
-        """Blocks of other extents; those that are tuned names one step further."""
-        yield from super().propose(program, view)
-        for site in steps(program, view.facts, in_blocks(program, view.facts)):
-            yield from self.ideas(Kernel(program, program.launches[0]), site, view)
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         if kernel.function.launch_bounds:

@@ -15,7 +15,8 @@ from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.model.hypothesis import Hypothesis
-from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Point, Site
+from optiml_magic.model.space import Point
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 _MOST_POINTS = 3

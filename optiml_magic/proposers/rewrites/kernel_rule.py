@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,18 +14,17 @@ from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.idea import Idea
 from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.space import Point
 from optiml_magic.model.view import View
 from optiml_magic.source.program import Program, parse_program
-
-Point = Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Site:
     """A place where a rule applies: ``apply`` makes the program, its numbers as tuned names.
 
-    ``points`` are values of these, the best by arithmetic first; each becomes an idea of its own
-    whose prior is a little less. An empty one keeps the values that the program comes with.
+    ``points`` are values of these, the best by arithmetic first: the program begins with the
+    first, and the tuner goes on with the others. An empty one keeps those that the program has.
     """
 
     key: str
@@ -50,7 +49,7 @@ class KernelRule(ABC):
         """Where it applies, and why not where it nearly does. Raises NotLegal for the rest."""
 
     def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
-        """An idea for each point of each site."""
+        """An idea for each site."""
         facts = view.facts
         for written in kernels(program, facts):
             try:
@@ -59,7 +58,7 @@ class KernelRule(ABC):
                     if isinstance(found, Refused):
                         yield Refusal(self.name, found.reason, found.line)
                     else:
-                        yield from self.ideas(kernel, found, view)
+                        yield self._idea(kernel, found, view)
             except NotLegal as reason:
                 yield Refusal(self.name, reason.reason, reason.line)
             except Unspelled as reason:
@@ -70,20 +69,20 @@ class KernelRule(ABC):
             kernel = where_legal(step, kernel)
         return kernel
 
-    def ideas(self, kernel: Kernel, site: Site, view: View) -> Iterator[Idea]:
-        """An idea for each point of a site of the program of ``view``."""
-        for at, point in enumerate(site.points):
-            numbers = ", ".join(f"{name} = {value}" for name, value in point.items())
-            yield Idea(
-                title=f"{site.title}: {numbers}" if numbers else site.title,
-                proposer=self.name,
-                make=partial(self._make, site, point, view),
-                key=f"{self.name} {kernel.launch.kernel or ''} {site.key} {numbers}",
-                rationale=self.teaches,
-                hypothesis=site.hypothesis,
-                prior=round(site.prior - 0.04 * at, 3),
-                arithmetic=site.arithmetic,
-            )
+    def _idea(self, kernel: Kernel, site: Site, view: View) -> Idea:
+        first, *others = site.points
+        numbers = ", ".join(f"{name} = {value}" for name, value in first.items())
+        return Idea(
+            title=f"{site.title}: {numbers}" if numbers else site.title,
+            proposer=self.name,
+            make=partial(self._make, site, first, view),
+            key=f"{self.name} {kernel.launch.kernel or ''} {site.key}",
+            rationale=self.teaches,
+            hypothesis=site.hypothesis,
+            prior=site.prior,
+            arithmetic=site.arithmetic,
+            starts=tuple(others),
+        )
 
     def _make(self, site: Site, point: Point, view: View) -> str | Refusal:
         made = site.apply()

@@ -18,7 +18,8 @@ from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.vectors import vectorised
 from optiml_magic.model.hypothesis import Hypothesis
-from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Point, Site
+from optiml_magic.model.space import Point
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 _COUNTS = (2, 4, 8, 16, 32)

@@ -13,7 +13,8 @@ from optiml_magic.kernels.primitives.flow import Flow
 from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.staged import ROUNDS, block_rounds, slices, stage
 from optiml_magic.model.hypothesis import Hypothesis
-from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Point, Site
+from optiml_magic.model.space import Point
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 _FEW = 32  # rounds that are not worth two waits: ours

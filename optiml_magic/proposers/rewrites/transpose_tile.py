@@ -12,7 +12,8 @@ from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.transposed import Tile, turn
 from optiml_magic.kernels.primitives.turns import Turn
 from optiml_magic.model.hypothesis import Hypothesis
-from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Point, Site
+from optiml_magic.model.space import Point
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
 _FEW = 8  # elements along a side for which no tile is worth its place: ours

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def test_edits_become_proposals() -> None:
         Hypothesis("sectors.ratio", "lower", "fewer sectors"),
         0.6,
     )
-    assert first == Idea.of(told)
+    assert first == replace(Idea.of(told), paid=True)
     assert first.proposal(BETTER) == told
     assert parse_program(second.text).tunes[0].values == (128, 256, 512)
     assert (second.title, second.prior) == ("b", 0.55)
@@ -90,7 +91,9 @@ def test_a_model_answers_a_finding_by_the_name_of_its_tool(named: Any, answers: 
 
 
 def test_it_mixes_with_the_rules() -> None:
-    found = mixed((RuleProposer(), LlmProposer(ScriptedLLM([says(GOOD)]))), view(), 16).ideas
+    literal = re.sub("#pragma optiml tune.*\n", "", SCALE).replace("BLOCK", "256")
+    told = replace(view(), step=step(literal))
+    found = mixed((RuleProposer(), LlmProposer(ScriptedLLM([says(GOOD)]))), told, 16).ideas
     assert {idea.proposer for idea in found} >= {"llm:scripted", "block_size"}
 
 
@@ -321,7 +324,22 @@ def test_a_later_visit_draws_another_sample_and_the_same_visit_the_same() -> Non
 
 def test_a_resumed_run_asks_nothing_again(tmp_path: Path) -> None:
     header = RunHeader(
-        1, "r", "t", SCALE, "", "", "", "emulated:h200", "c", 0, 1, ("llm:scripted",), (), False, ""
+        1,
+        "r",
+        "t",
+        SCALE,
+        "",
+        "",
+        "",
+        "emulated:h200",
+        "c",
+        0,
+        "mcts",
+        1,
+        ("llm:scripted",),
+        (),
+        False,
+        "",
     )
     asked = ScriptedLLM([says(GOOD)])
     journal = Journal.create(tmp_path / "run", header)

@@ -56,13 +56,6 @@ __global__ void s(const float* a, float* o, int h, int w) {
         assert values["BLOCK_X"] * values["BLOCK_Y"] <= 1024
 
 
-def test_neighbours_of_the_users_own_parameters(propose):
-    text = SAXPY.replace("256", "B").replace(
-        "#pragma", "#pragma optiml tune B in {64, 128, 256} = 128\n#pragma", 1
-    )
-    assert [parse_program(p.text).values["B"] for p in propose("block_size", text)] == [64, 256]
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -88,24 +81,6 @@ def test_refused(text, propose):
 def test_only_smaller_blocks_where_there_must_be_as_many_threads(text, propose):
     found = propose("block_size", text)
     assert {parse_program(p.text).values["BLOCK"] for p in found} == {64, 128}
-
-
-def test_seven_names_take_one_step_each_without_the_product_of_their_values(propose):
-    names = [f"T{at}" for at in range(7)]
-    tunes = "".join(f"#pragma optiml tune {n} in {{1, 2, 4, 8, 16}} = 4\n" for n in names)
-    text = tunes.replace("T6 in {1, 2, 4, 8, 16} = 4", "T6 in {1, 2, 4, 8, 16} = 4 if T5 * T6 > 8")
-    found = propose("neighbours", text + SAXPY.replace("k *", f"({' + '.join(names)}) *"))
-    steps = [p.title for p in found if p.title.startswith("another value")]
-    assert len(steps) == 6
-    assert len({step.split()[2] for step in steps}) == 6
-    assert "another value: T5 = 8" in steps
-
-
-def test_steps_are_those_that_fill_the_chip(propose):
-    text = SAXPY.replace("256", "B").replace(
-        "#pragma", "#pragma optiml tune B in {8, 48, 256, 2048} = 256\n#pragma", 1
-    )
-    assert [parse_program(p.text).values["B"] for p in propose("block_size", text)] == [48, 8]
 
 
 def test_a_histograms_bins_are_not_its_block(propose):

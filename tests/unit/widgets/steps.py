@@ -15,7 +15,7 @@ from optiml_magic.model.refusal import NOTHING, Refused
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.reports.summary import Summary
 from optiml_magic.search.loop import Budget, run
-from optiml_magic.search.mcts import Mcts
+from optiml_magic.search.search import TreeSearch
 from optiml_magic.widgets.subject import Subject
 from tests.unit.search import toy
 
@@ -83,7 +83,7 @@ def search(
 ) -> Outcomes:
     """A real search over toy texts that takes ``pause`` seconds for each evaluation."""
     trajectory = run(
-        Mcts(toy.proposal("0" * toy.BITS), toy.expand),
+        TreeSearch(toy.proposal("0" * toy.BITS), toy.expand),
         partial(_evaluate, progress, pause),
         Budget(evaluations),
         stop=stop,

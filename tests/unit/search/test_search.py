@@ -1,26 +1,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optiml_magic.model.candidate import Proposal
-from optiml_magic.model.evaluation import Trajectory
-from optiml_magic.search import selection
+from optiml_magic.model.candidate import Candidate
+from optiml_magic.model.evaluation import Evaluation, Trajectory
+from optiml_magic.model.idea import Idea, Ideas
+from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.model.view import View
 from optiml_magic.search.loop import Budget, run
-from optiml_magic.search.mcts import Mcts, Policy
-from optiml_magic.search.tree import Node
+from optiml_magic.search.policies.puct import Puct, quality
+from optiml_magic.search.search import TreeSearch
 from tests.unit.search import toy
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "search"
 ROOT = toy.proposal("0" * toy.BITS)
 
 
-def search(seed: int = 0, **policy: float) -> Mcts:
-    return Mcts(ROOT, toy.expand, policy=Policy(**policy), seed=seed)
+def search(seed: int = 0, **policy: float) -> TreeSearch:
+    return TreeSearch(ROOT, toy.expand, policy=Puct(worse=2.0, **policy), seed=seed)
 
 
 def texts(trajectory: Trajectory) -> list[str]:
@@ -62,7 +66,7 @@ def test_failed_candidates_are_never_parents_nor_the_best() -> None:
 
 
 def test_a_failed_root_ends_the_search() -> None:
-    mcts = Mcts(toy.proposal("110"), toy.expand)
+    mcts = TreeSearch(toy.proposal("110"), toy.expand)
     trajectory = run(mcts, toy.evaluate, Budget(evaluations=10))
     assert len(trajectory.steps) == 1
     assert trajectory.stopped == "the input kernel failed"
@@ -70,7 +74,7 @@ def test_a_failed_root_ends_the_search() -> None:
 
 
 def test_a_batch_in_flight_spreads_over_the_tree() -> None:
-    mcts = search(widening_factor=1.0)
+    mcts = search()
     mcts.tell(toy.evaluate(mcts.ask(1)))
     for _ in range(6):
         mcts.tell(toy.evaluate(mcts.ask(1)))
@@ -86,7 +90,7 @@ def test_the_order_of_tell_does_not_matter_to_the_statistics() -> None:
         for _ in range(5):
             evaluations = toy.evaluate(mcts.ask(3))
             mcts.tell(evaluations[::-1] if reverse else evaluations)
-        return [(n.candidate.text, n.visits, round(n.value_sum, 9)) for n in mcts._nodes]
+        return [(n.candidate.text, n.visits, round(n.value_sum, 9)) for n in mcts.nodes]
 
     assert visits(reverse=False) == visits(reverse=True)
 
@@ -97,14 +101,14 @@ def test_statistics_add_up_whatever_the_seed_and_the_batch(
 ) -> None:
     mcts = search(seed)
     trajectory = run(mcts, toy.evaluate, Budget(evaluations=budget), batch=batch)
-    nodes = mcts._nodes
+    nodes = mcts.nodes
     assert len(trajectory.steps) <= budget
     assert nodes[0].visits == len(trajectory.steps)
     for node in nodes:
         assert node.pending == 0
         below = sum(child.visits for child in node.children)
-        assert node.visits == below + (node.evaluation is not None)
-        assert -1 <= selection.quality(node) <= 1
+        assert node.visits == below + (node.step is not None) + node.points
+        assert node.best is None or 0 <= quality(mcts, node) <= 1
 
 
 def test_the_same_seed_gives_the_same_run_and_another_seed_another() -> None:
@@ -115,13 +119,29 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another() -> None:
     assert len({tuple(order(seed)) for seed in range(6)}) > 1
 
 
-def test_uct_prefers_the_unvisited_and_then_the_better() -> None:
-    parent = Node(_candidate(0), None, visits=10)
-    good = Node(_candidate(1), parent, visits=5, value_sum=4.0, value_max=0.9)
-    poor = Node(_candidate(2), parent, visits=5, value_sum=-4.0, value_max=-0.5)
-    assert selection.uct(parent, good, 0.7) > selection.uct(parent, poor, 0.7)
-    rare = Node(_candidate(3), parent, visits=1, value_sum=-0.8, value_max=-0.8)
-    assert selection.uct(parent, rare, 5.0) > selection.uct(parent, poor, 5.0)
+def test_the_unvisited_are_preferred_and_then_the_better() -> None:
+    """What is tried next follows the rewards, and in time the visits."""
+    rewards = {"a": 0.5, "b": 0.4}
+
+    def expand(view: View, count: int) -> Ideas:
+        del count
+        text = view.step.candidate.text
+        ideas = (Idea(text + c, "toy", partial(str, text + c), text + c) for c in "ab")
+        return Ideas(tuple(ideas) if len(text) < 9 else ())
+
+    def evaluate(candidates: Sequence[Candidate]) -> list[Evaluation]:
+        return [
+            Evaluation(
+                c.number, c.text, Verdict(Outcome.PASSED, ""), measurement=toy.measured(1.0),
+                reward=rewards.get(c.text[1:2], 0.0),
+            )
+            for c in candidates
+        ]  # fmt: skip
+
+    tree = TreeSearch(toy.proposal("0"), expand, policy=Puct(exploration=0.7))
+    run(tree, evaluate, Budget(evaluations=30))
+    better, poorer = sorted(tree.root.children, key=lambda node: -node.value)
+    assert better.visits > poorer.visits > 1
 
 
 def test_a_stop_returns_what_was_found() -> None:
@@ -156,9 +176,3 @@ def test_golden_tree(seed: int) -> None:
     ]
     recorded = json.loads((GOLDEN / f"toy-seed-{seed}.json").read_text())
     assert tree == recorded
-
-
-def _candidate(number: int):  # type: ignore[no-untyped-def]
-    from optiml_magic.model.candidate import Candidate
-
-    return Candidate(number, None, Proposal(str(number), "", "toy"))

@@ -1,0 +1,22 @@
+"""Best of N: edits of the input kernel, and their numbers; nothing is built on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from optiml_magic.search.policies.base import Arm, Edit, Tune
+
+if TYPE_CHECKING:
+    from optiml_magic.search.search import TreeSearch
+
+
+@dataclass(frozen=True)
+class BestOfN:
+    """First every idea of the input kernel, then the numbers of the best of them."""
+
+    def choose(self, tree: TreeSearch) -> Arm | None:
+        if tree.editable(tree.root):
+            return Edit(tree.root)
+        ranked = sorted((n for n in tree.nodes if n.best), key=lambda n: -n.value)
+        return next((Tune(node) for node in ranked if tree.tunable(node)), None)

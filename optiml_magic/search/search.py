@@ -1,0 +1,273 @@
+"""Search over edits: ask for candidates, tell what became of them.
+
+One evaluation is one simulation; there is no rollout, since a program can be measured where it
+stands. ``ask`` and ``tell`` are separate so that a batch may be in flight; ``run`` in ``loop.py``
+is the loop on top of them. Which structure is edited or tuned next is the policy's choice alone.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.evaluation import Evaluation, Step
+from optiml_magic.model.idea import Idea, Ideas
+from optiml_magic.model.refusal import Refusal, Refused
+from optiml_magic.model.space import Point, Space
+from optiml_magic.model.view import View
+from optiml_magic.search.policies.base import Arm, Policy, Tune
+from optiml_magic.search.policies.puct import Puct
+from optiml_magic.search.tree import Node
+from optiml_magic.tuning.hamming import Hamming
+
+Expand = Callable[[View, int], Ideas]
+"""Ideas for a step, best first; if none of them becomes a new text there are no more."""
+Spaces = Callable[[Step], Space | None]
+"""The open numbers of a step's program; None where it has none."""
+_PROPOSALS = 16  # asked of the proposers at a time; ours
+
+
+def untuned(_: Step) -> Space | None:
+    """No program has open numbers."""
+    return None
+
+
+class TreeSearch:
+    """The tree and what is in flight. Deterministic for a seed and an order of ``tell``.
+
+    Ideas that were paid for are tried in the order in which they came, every other evaluation at
+    least: a policy that liked others better would throw them away.
+    """
+
+    def __init__(
+        self,
+        root: Proposal,
+        expand: Expand,
+        spaces: Spaces = untuned,
+        *,
+        policy: Policy | None = None,
+        seed: int = 0,
+    ) -> None:
+        self._expand = expand
+        self._spaces = spaces
+        self._policy = policy or Puct()
+        self._seed = seed
+        self.rng = random.Random(seed)  # noqa: S311  # a search, not a secret
+        self.root = Node(Candidate(0, None, root), None)
+        self.nodes = [self.root]
+        self.best: Node | None = None
+        self.stalled = 0  # evaluations since the best was found
+        self.lowest = self.highest = 0.0  # rewards of what passed
+        self._count = 1
+        self._texts = {root.text}
+        self._planned: set[frozenset[str]] = {frozenset()}
+        self._flying: dict[int, tuple[Node, Candidate, Point | None]] = {}
+        self._refused: dict[int, tuple[Refusal, ...]] = {}
+        self._paid: deque[tuple[Node, Idea]] = deque()
+        self._paid_last = False
+        self._failed: list[Step] = []
+        self._ranked: list[tuple[float, int, Node]] = []  # a heap, the best first
+        self._asked_root = False
+
+    @property
+    def exhausted(self) -> bool:
+        """Nothing is left to try: every node is closed, and no idea waits."""
+        return self.root.closed and not any(node.later for node in self.nodes)
+
+    @property
+    def refused(self) -> Refused:
+        """What the proposers would not do so far, by the candidate that it was about."""
+        return dict(self._refused)
+
+    def ask(self, count: int) -> list[Candidate]:
+        """Up to ``count`` candidates to evaluate; fewer where too little is known yet."""
+        if not self._asked_root:
+            self._asked_root = True
+            return [self._sent(self.root, self.root.candidate, None)]
+        asked: list[Candidate] = []
+        while len(asked) < count and self.root.best is not None:
+            candidate = self._next()
+            if candidate is None:
+                break
+            asked.append(candidate)
+        return asked
+
+    def tell(self, evaluations: Sequence[Evaluation]) -> None:
+        """Report candidates that ``ask`` handed out, in any order."""
+        for evaluation in evaluations:
+            node, candidate, point = self._flying.pop(evaluation.candidate)
+            step = Step(candidate, evaluation)
+            better = node.finish(step)
+            passed = evaluation.verdict.passed
+            if node.tuner is not None and point is not None:
+                node.tuner.tell(point, evaluation.reward if passed else None)
+                node.tunable = True  # it may go on from there
+            if better:
+                node.at = point or node.at
+                heapq.heappush(self._ranked, (-node.value, candidate.number, node))
+            if not passed:
+                self._failed.append(step)
+            self._rank(node, step)
+
+    def _rank(self, node: Node, step: Step) -> None:
+        self.stalled += 1
+        if not step.evaluation.verdict.passed:
+            return
+        reward = step.evaluation.reward
+        first = self.best is None
+        self.lowest = reward if first else min(self.lowest, reward)
+        if first or reward > self.highest:
+            self.highest, self.best, self.stalled = reward, node, 0
+
+    def editable(self, node: Node) -> bool:
+        """Whether a node may have an idea left."""
+        return bool(node.untried) or not node.spent
+
+    def tunable(self, node: Node) -> bool:
+        """Whether a node may have a point left; its space is looked at when first asked."""
+        if node.tuner is None and node.tunable and node.step is not None:
+            space = self._spaces(node.step)
+            node.tunable = space is not None
+            if space is not None:
+                node.space, node.at = space, space.present
+                node.tuner = Hamming(space, node.starts, seed=self._seed)
+                node.tuner.tell(space.present, node.step.evaluation.reward)
+        return node.tunable
+
+    def other_than(self, path: set[Node]) -> Node | None:
+        """The best node with an arm of its own that is not on the path."""
+        aside, found = [], None
+        while self._ranked and found is None:
+            entry = heapq.heappop(self._ranked)
+            node = entry[-1]
+            if -entry[0] < node.value or node.closed:
+                continue  # it stands there again with its better value, or not at all
+            aside.append(entry)
+            if node not in path and (self.editable(node) or self.tunable(node)):
+                found = node
+        for entry in aside:
+            heapq.heappush(self._ranked, entry)
+        return found
+
+    def _next(self) -> Candidate | None:
+        """What was paid for and what the policy wants, in turn."""
+        found = None if self._paid_last else self._bought()
+        self._paid_last = found is not None
+        while found is None:
+            arm = self._policy.choose(self)
+            if arm is not None:
+                found = self._tried(arm) or self._bought()
+            elif (found := self._bought()) is None and (self._flying or not self._reopened()):
+                break
+        return found
+
+    def _bought(self) -> Candidate | None:
+        """The oldest idea that was paid for and becomes a new text."""
+        while self._paid:
+            made = self._made(*self._paid.popleft())
+            if made is not None:
+                return made
+        return None
+
+    def _tried(self, arm: Arm) -> Candidate | None:
+        """A candidate of the arm; None where it came to nothing, and is no longer there."""
+        if isinstance(arm, Tune):
+            return self._tuned(arm.node)
+        node = arm.node
+        made = self._idea(node)
+        if made is None and not node.spent:
+            paid = len(self._paid)
+            self._ask_proposers(node)
+            made = self._idea(node)
+            node.spent = made is None and len(self._paid) == paid
+        return made
+
+    def _idea(self, node: Node) -> Candidate | None:
+        """A child of the first idea of a node that becomes one."""
+        while node.untried:
+            made = self._made(node, node.untried.popleft())
+            if made is not None:
+                return made
+        return None
+
+    def _ask_proposers(self, node: Node) -> None:
+        node.ground = node.ground or node.best
+        assert node.ground is not None
+        answer = self._expand(self._view(node, node.ground), _PROPOSALS)
+        node.take(answer, self._planned)
+        for idea in [idea for idea in node.untried if idea.paid]:
+            node.untried.remove(idea)
+            self._paid.append((node, idea))
+        self._tell_refused(node)
+
+    def _made(self, node: Node, idea: Idea) -> Candidate | None:
+        """A child of the idea's text, where it becomes one that no candidate has yet."""
+        made = idea.make()
+        if isinstance(made, Refusal):
+            node.refused[made] = None
+            self._tell_refused(node)
+            return None
+        if made in self._texts:
+            return None
+        assert node.ground is not None
+        candidate = self._numbered(node.ground.candidate, idea.proposal(made))
+        edits = node.edits | {idea.key}
+        child = Node(candidate, node, idea.prior, edits, idea.starts)
+        node.children.append(child)
+        self.nodes.append(child)
+        return self._sent(child, candidate, None)
+
+    def _tuned(self, node: Node) -> Candidate | None:
+        assert node.best is not None
+        while node.tuner is not None and node.space is not None:
+            point = node.tuner.ask()
+            if point is None:
+                node.tunable = False
+                return None
+            proposal = node.space.proposal(point, node.at)
+            if proposal.text not in self._texts:
+                node.points += 1
+                return self._sent(node, self._numbered(node.best.candidate, proposal), point)
+            node.tuner.tell(point, None)
+        return None
+
+    def _numbered(self, parent: Candidate, proposal: Proposal) -> Candidate:
+        self._texts.add(proposal.text)
+        self._count += 1
+        return Candidate(self._count - 1, parent.number, proposal)
+
+    def _sent(self, node: Node, candidate: Candidate, point: Point | None) -> Candidate:
+        node.begin()
+        self._flying[candidate.number] = node, candidate, point
+        return candidate
+
+    def _tell_refused(self, node: Node) -> None:
+        if node.ground is not None and node.refused:
+            self._refused[node.ground.candidate.number] = tuple(node.refused)
+
+    def _reopened(self) -> bool:
+        """Whether a closed tree goes on with ideas that waited: those of the best node first."""
+        waiting = [node for node in self.nodes if node.later]
+        if not waiting:
+            return False
+        best = max(waiting, key=lambda node: node.value)
+        best.untried, best.later = best.later, deque()
+        for node in best.path():
+            node.closed = False
+        return True
+
+    def _view(self, node: Node, step: Step) -> View:
+        root = self.root.step
+        assert root is not None
+        told = Step(step.candidate, step.evaluation, tuple(node.refused))
+        return View(
+            told,
+            root,
+            tried=tuple(child.step for child in node.children if child.step),
+            path=tuple(n.best for n in node.path() if n.best)[::-1],
+            best=self.best.best if self.best else None,
+            failed=tuple(self._failed),
+        )
