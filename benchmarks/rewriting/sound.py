@@ -10,9 +10,9 @@ runs beside its input on the emulated device: in two orders of the blocks, at th
 rules were told and at others, with bounds and hazards looked at. The record,
 ``benchmarks/results/rewriting-sound.json``, has what is done kept beside it until it is complete:
 the same command goes on with the rest after a stop. ``--add`` counts what the record has, and adds
-what it lacks from programs of other seeds: from ``--seed`` on. What is made without a primitive or
-a rule that lacks some is not run then. ``--smallest`` prints a small kernel of the kind of a
-recorded failure that its rule gets wrong as well.
+what it lacks, from programs of the seeds behind its own. What is made without a primitive or a rule
+that lacks some is not run then. ``--smallest`` prints a small kernel of the kind of a recorded
+failure that its rule gets wrong as well.
 """
 
 from __future__ import annotations
@@ -294,7 +294,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--least", type=int, default=200, help="applications of each rule and each primitive"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the first program")
+    parser.add_argument("--seed", type=int, help="of the first program")
     parser.add_argument("--rules", nargs="+", choices=NAMES, default=NAMES, help="only these")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--write", action="store_true")
@@ -305,6 +305,8 @@ def main(arguments: list[str]) -> int:
     parts = [before[part] for part in ("rules", "primitives")] if before else []
     options.times = {name: counts["applied"] for part in parts for name, counts in part.items()}
     options.applications = before["applications"] if before else 0
+    if options.seed is None:
+        options.seed = before["next_seed"] if before else 0
     with tempfile.TemporaryDirectory() as home:
         os.environ |= {"OPTIML_HOME": home, "OPTIML_CACHE": home}
         if options.smallest is not None:
@@ -313,7 +315,8 @@ def main(arguments: list[str]) -> int:
         began = time.monotonic()
         rows = collect(options, kept_at)
     found = summary(rows)
-    told(found)
+    whole = joined({name: before[name] for name in found}, found) if before else found
+    told(whole)
     if options.write:
         seconds = round(time.monotonic() - began)
         commands = [" ".join(["python benchmarks/rewriting/sound.py", *arguments])]
@@ -326,7 +329,8 @@ def main(arguments: list[str]) -> int:
             "machine": f"{platform.machine()}, Python {platform.python_version()}",
             "versions": {name: version(name) for name in _VERSIONS},
             "seconds": seconds,
-            **(joined({name: before[name] for name in found}, found) if before else found),
+            "next_seed": max((row["seed"] + 1 for row in rows), default=options.seed),
+            **whole,
         }
         RECORD.write_text(json.dumps(record, indent=1) + "\n")
         kept_at.unlink()
