@@ -181,8 +181,8 @@ def program(
     Two axes may be numbered as one, which the kernel takes apart; the threads of a block of one
     axis may be numbered by hand along two, and the other way round.
     """
-    if len(over) == 2 and rng.choice([0, 0, 0, 0, 0, 1]):
-        over, found = _as_one(rng, *over)
+    if len(over) == 2 and rng.choice([0, 0, 0, 0, 1]):
+        over, found = _as_one(rng, *rng.choice([over, over[::-1]]))
         body = f"{found}\n{body}"
     grid = ", ".join(_cover(rng, axis) for axis in over)
     block, places = ", ".join(str(axis.width) for axis in over), _places(rng, over)

@@ -169,8 +169,10 @@ def flattened(rng: Random) -> Made:
     at = rng.choice(["i", along, across, across])
     bias = rng.choice(["bias[col]", "bias[row]"])
     source = rng.choice(["a[i]", f"a[{along}]", f"a[{across}]"])
+    slow, fast, count = rng.choice([("row", "col", "cols"), ("col", "row", "rows")])
+    rest = rng.choice(["% {1}", "- {0} * {1}"]).format(slow, count)
     body = (
-        f"int row = i / cols;\nint col = i {rng.choice(['% cols', '- row * cols'])};\n"
+        f"int {slow} = i / {count};\nint {fast} = i {rest};\n"
         f"out[{at}] = {value(rng, [source, bias])};"
     )
     text = program(

@@ -277,7 +277,7 @@ def place(rng: Random) -> Made:
     along = {"spot": rng.choice(["j", "j", "j", "j * 2 + 1", "cols - j"])}
     if rng.choice([0, 0, 1]):
         along["with"] = rng.choice(["x[j]", "(float)j"])
-    kind = rng.randrange(6)
+    kind = rng.randrange(7)
     if kind < 3:
         taken = [f"best = {value};", *(f"{name} = {found};" for name, found in along.items())]
         rng.shuffle(taken)
@@ -286,7 +286,7 @@ def place(rng: Random) -> Made:
         targets = {"best": value, **along}
         lines = [f"const bool more = {test};"]
         lines += [f"{name} = more ? {found} : {name};" for name, found in targets.items()]
-    elif kind == 4:
+    elif kind in (4, 5):
         lines = [f"{name} = {test} ? {found} : {name};" for name, found in along.items()]
         lines += [f"best = {test} ? {value} : best;"]
     else:  # of what comes before the comparison it is another one
