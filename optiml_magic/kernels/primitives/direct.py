@@ -150,11 +150,12 @@ def _spelled(kernel: Kernel, expr: Expr, held: Collection[Variable]) -> Expr:
     """The expression with what the locals hold in their place, converted as they were."""
     swaps: dict[Node, Node] = {}
     for part in every(expr):
-        if isinstance(part, Name) and part.variable in held:
-            kind, value = kernel.reading.types.get(part), part.variable.value
-            if kind is None or not kind.integral or kind.size not in (4, 8) or value is None:
-                return expr
-            swaps[part] = Cast(None, kind.name, _spelled(kernel, value, held))
+        match part:
+            case Name(variable=Variable(value=value) as local) if local in held:
+                kind = kernel.reading.types.get(part)
+                if kind is None or not kind.integral or kind.size not in (4, 8) or value is None:
+                    return expr
+                swaps[part] = Cast(None, kind.name, _spelled(kernel, value, held))
     return edited(expr, swaps) if swaps else expr
 
 
