@@ -312,23 +312,20 @@ def main(arguments: list[str]) -> int:
         if options.smallest is not None:
             return shrunk(options.smallest)
         kept_at = RECORD.with_suffix(".partial") if options.write else Path(home) / "rows"
-        began = time.monotonic()
         rows = collect(options, kept_at)
     found = summary(rows)
     whole = joined({name: before[name] for name in found}, found) if before else found
     told(whole)
     if options.write:
-        seconds = round(time.monotonic() - began)
         commands = [" ".join(["python benchmarks/rewriting/sound.py", *arguments])]
         if before:
-            commands, seconds = before["commands"] + commands, before["seconds"] + seconds
+            commands = before["commands"] + commands
         record = {
             "what": "rules applied to random kernels, beside their input on the emulated device",
             "commands": commands,
             "date": time.strftime("%Y-%m-%d"),
             "machine": f"{platform.machine()}, Python {platform.python_version()}",
             "versions": {name: version(name) for name in _VERSIONS},
-            "seconds": seconds,
             "next_seed": max((row["seed"] + 1 for row in rows), default=options.seed),
             **whole,
         }
