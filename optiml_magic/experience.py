@@ -253,7 +253,7 @@ def _made_ours(database: sqlite3.Connection) -> None:
         database.execute(f"PRAGMA user_version = {SCHEMA}")
         return
     if application != _APPLICATION:
-        raise _Foreign("is no experience of optiml-magic")
+        raise _Foreign("is not an experience file of optiml-magic")
     if version > SCHEMA:
         raise sqlite3.OperationalError("a later release of optiml-magic made it")
     if database.execute("PRAGMA quick_check").fetchone()[0] != "ok":

@@ -110,7 +110,8 @@ def _converted(name: str, raw: str, kind: type) -> Any:
     try:
         return _SWITCHES[raw.lower()] if kind is bool else kind(raw)
     except (ValueError, KeyError):
-        variable = f"OPTIML_{name.upper()}"
+        variable, article = f"OPTIML_{name.upper()}", "an" if kind is int else "a"
         raise UsageError(
-            f"{variable}={raw!r} is no {kind.__name__}", fix=f"set {variable} to a {kind.__name__}"
+            f"{variable}={raw!r} is not {article} {kind.__name__}",
+            fix=f"set {variable} to {article} {kind.__name__}",
         ) from None

@@ -161,7 +161,7 @@ def broken(path: Path) -> Iterator[tuple[str, str]]:
     path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path)) as other, other:
         other.execute("CREATE TABLE theirs (a)")
-    yield "foreign", "is no experience"
+    yield "foreign", "is not an experience file"
     path.unlink(missing_ok=True)
     with closing(Experience(path)) as experience:
         run(experience)
