@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -56,6 +57,7 @@ class Tools:
     roofs: Callable[[], Roofs]  # of the chip; the first call may measure them
     inspector: Inspector | None = None  # of hazards, where somebody can look for them
     extent: Extent = "winners"
+    trial_seconds: float = math.inf  # for each of the things that ``Trials`` lists
 
 
 class Evaluator:
@@ -79,7 +81,12 @@ class Evaluator:
         self._seen: dict[str, Evaluation] = {}
         self._witness = tools.inspector if thorough else None  # of who wrote what is wrong
         self._scrutiny = Scrutiny(
-            problem, tools.device, tools.chip, tools.instructions, self._witness
+            problem,
+            tools.device,
+            tools.chip,
+            tools.instructions,
+            self._witness,
+            tools.trial_seconds,
         )
         self._preparation = Preparation(
             problem, tools.compiler, tools.options, tools.chip, self._scrutiny.trials

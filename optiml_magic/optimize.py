@@ -132,6 +132,7 @@ def session(
             roofs=roofs_of(choice, compiler, device, settings),
             inspector=inspector,
             extent=extent,
+            trial_seconds=settings.for_trials,
         )
         yield Session(tools, choice, plugins)
     finally:
@@ -146,7 +147,8 @@ def _compiler(settings: Settings, options: CompileOptions) -> HostedCompiler:
 def prepared(task: Task, settings: Settings) -> Problem:
     """The task made concrete; for a text that does not even compile, the compiler's own words."""
     try:
-        return prepare(task, seeds=settings.verify_seeds)
+        device, seconds = choose(settings.device).name, settings.for_trials
+        return prepare(task, seeds=settings.verify_seeds, seconds=seconds, device=device)
     except SourceError as unreadable:
         try:
             program = parse_program(drop_host_code(task.text, task.constants)[0])
