@@ -78,7 +78,12 @@ class HostedDevice:
                 raise
             # A kernel may have damaged the array that this one is made of: a new host has it whole.
             self._kill()
-            self._running()
+            try:
+                self._running()
+            except MachineError:
+                del self._cases[case.key]
+                self._kill()
+                raise
 
     def execute(self, build: Build, job: Job) -> Execution:
         self._make_room([build])

@@ -156,7 +156,7 @@ class Card:
         cupy.__dict__.update(
             __getattr__=lambda name: getattr(np, name),
             bincount=lambda *a, **k: made(np.bincount(*a, **k)),
-            ndarray=ndarray, asarray=made, empty=lambda *a: made(np.empty(*a)), RawModule=RawModule,
+            array=lambda *a, **k: made(np.array(*a, **k)), ndarray=ndarray, asarray=made, empty=lambda *a: made(np.empty(*a)), RawModule=RawModule,
             random=np.random, get_default_memory_pool=Pool,
             cuda=types.SimpleNamespace(
                 Device=Device, Stream=Stream, Event=Event, MemoryPool=Pool,
