@@ -83,8 +83,8 @@ def digest(array: Any, xp: Any = np) -> int:
         sums.append(_on_host((wide * weights).sum(axis=1, dtype=np.uint64)))
     rows = np.concatenate(sums) if sums else np.zeros(0, np.uint64)
     places = np.arange(rows.size, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15 & ~1)
-    total = int((rows * (places + np.uint64(1))).sum(dtype=np.uint64)) + raw.size
-    return (total & ((1 << 64) - 1)) >> 1  # signed 64-bit integers travel best
+    total: int = int((rows * (places + np.uint64(1))).sum(dtype=np.uint64)) + raw.size
+    return (total % (1 << 64)) >> 1  # signed 64-bit integers travel best
 
 
 def widened(array: Any, dtype: DType, xp: Any) -> Any:

@@ -93,4 +93,5 @@ def _at(points: Sequence[tuple[int, float]], share: int, margin: float = _MARGIN
         before, earlier = points[-2]
         grown = math.log(max(seconds, 1e-9) / max(earlier, 1e-9)) / math.log(before / last)
         power = min(_STEEPEST + 1, max(0.5, grown)) + margin
-    return seconds * (last / share) ** power
+    foreseen: float = seconds * (last / share) ** power
+    return foreseen

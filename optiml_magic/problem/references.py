@@ -135,4 +135,4 @@ def _agree(exact: Answer, found: Answer, name: str) -> bool:
 
 def _close(one: Array, two: Array, rtol: float, atol: float) -> bool:
     with np.errstate(all="ignore"):
-        return bool(np.allclose(two, one, rtol, atol, equal_nan=True))  # type: ignore[arg-type]
+        return bool(np.allclose(two, one, rtol, atol, equal_nan=True))
