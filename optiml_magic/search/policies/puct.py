@@ -7,8 +7,8 @@ Rosin 2011 and Silver et al. 2017. Ours: a prior P is the chance that an edit pa
 normalised, so that a node with many poor ideas is not explored for their number; Q is half the
 mean, half the best reward below an arm, since one best kernel is looked for and not the best
 average, scaled to [0, 1] by the rewards of the run; failures and what is in flight count as the
-lowest of them; an idea that was never tried has the value of the program that it is an edit of
-(first-play urgency); numbers are an arm of their own node.
+lowest of them; an idea that was never tried is worth the best of the run by the chance P, and else
+the program that it is an edit of (first-play urgency); numbers are an arm of their own node.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Puct:
             scored.append((self._value(quality(tree, child), child.prior, node, visits), child))
         if tree.editable(node) and node.value + self.worse >= max(n.value for n in node.path()):
             prior = node.untried[0].prior if node.untried else self.unasked
-            scored.append((self._value(known, prior, node, 0), Edit(node)))
+            hoped = known + prior * (1.0 - known)
+            scored.append((self._value(hoped, prior, node, 0), Edit(node)))
         if tree.tunable(node):
             scored.append((self._value(known, self.tuning, node, node.points), Tune(node)))
         if not scored:
