@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from optiml_magic.devices.maps import Map
+from optiml_magic.devices.maps import Map, mapped
 from optiml_magic.model.build import Build
 from optiml_magic.model.condition import Conditions
 from optiml_magic.model.counters import KernelCounters
@@ -57,6 +57,14 @@ class Buffer:
     tolerance: Tolerance | None = None
     map: Map | None = None
     digest: int | None = None
+
+    @property
+    def content(self) -> Array:
+        """What it holds first, in host memory."""
+        if self.map is None:
+            return self.array
+        content: Array = mapped(self.map, self.array)
+        return content
 
 
 @dataclass(frozen=True)

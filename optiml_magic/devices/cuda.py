@@ -152,7 +152,7 @@ class CudaDevice:
             for b in case.buffers:
                 memory = memories[b.name] = allocated(b.array.shape, b.array.dtype)
                 if b.role != "output":
-                    memory.array.set(np.ascontiguousarray(stored(b.array)))
+                    memory.array.set(np.ascontiguousarray(stored(b.content)))
                 elif b.name in fills:
                     memory.array.set(stored(np.full_like(b.array, float(fills[b.name]))))
             for wanted in job.plan.scratch:
@@ -231,13 +231,12 @@ class CudaDevice:
         self, case: Case, memories: Mapping[str, Memory], plan: LaunchPlan
     ) -> dict[str, Any]:
         """What in-out buffers and filled outputs hold before each launch."""
-        fills, found = dict(plan.fills), {}
-        for buffer in case.buffers:
-            if buffer.role == "inout":
-                found[buffer.name] = memories[buffer.name].initial
-            elif buffer.role == "output" and buffer.name in fills:
-                filled = np.full_like(buffer.array, float(fills[buffer.name]))
-                found[buffer.name] = self._cp.asarray(stored(filled))
+        fills = dict(plan.fills)
+        found = {b.name: memories[b.name].initial for b in case.buffers if b.role == "inout"}
+        for b in case.buffers:
+            if b.role == "output" and b.name in fills:
+                filled = np.full_like(b.array, float(fills[b.name]))
+                found[b.name] = self._cp.asarray(stored(filled))
         return found
 
     def _after(self, run: TimedRun) -> Execution:

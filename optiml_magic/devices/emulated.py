@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from optiml_magic import chips, emulator
 from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job
 from optiml_magic.devices.compare import compare, poison_like, same_bits
-from optiml_magic.devices.maps import digest, mapped
+from optiml_magic.devices.maps import digest
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
@@ -167,9 +167,7 @@ class EmulatedDevice:
 
 def _filled(buffer: Buffer) -> Buffer:
     """The buffer with its content as its array."""
-    if buffer.map is not None:
-        array = mapped(buffer.map, buffer.array)
-        buffer = replace(buffer, array=array, map=None)
+    buffer = replace(buffer, array=buffer.content, map=None)
     if buffer.digest is not None and digest(buffer.array) != buffer.digest:
         raise MachineError(
             f"the content of `{buffer.name}` is not what it should be", fix="run it again"
