@@ -7,18 +7,21 @@ of an answer stays there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from optiml_magic.devices.base import Array
+from optiml_magic.devices.base import Array, Buffer
+from optiml_magic.devices.compare import compare
 from optiml_magic.devices.maps import digest, has_subnormals, mapped, widened
 from optiml_magic.devices.memory import stored
 from optiml_magic.devices.turns import turn
 from optiml_magic.model.dtypes import kind
+from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.problem.reference import Answer, arguments, named
 from optiml_magic.problem.scales import Maps
 from optiml_magic.problem.tolerance import scale_of
@@ -40,10 +43,18 @@ class Card:
 
     @cached_property
     def _cp(self) -> Any:
-        """The library, on this card; loaded when something is asked of it."""
-        library = self._load()
-        library.cuda.Device(int(self._device.partition(":")[2] or 0)).use()
-        return library
+        """The library; loaded when something is asked of it."""
+        return self._load()
+
+    @contextmanager
+    def _working(self) -> Iterator[Any]:
+        """The library, while nobody times on this card; what was used goes back to the driver."""
+        cp, index = self._cp, int(self._device.partition(":")[2] or 0)
+        with turn(self._device), cp.cuda.Device(index):
+            try:
+                yield cp
+            finally:
+                cp.get_default_memory_pool().free_all_blocks()
 
     def ask(
         self,
@@ -57,13 +68,30 @@ class Card:
         A refusal where the reference does not take these arrays, gives others back, or fails.
         """
         try:
-            cp = self._cp
-            with turn(self._device):
+            with self._working():
                 found = self._asked(reference, values, maps, outputs)
-            cp.get_default_memory_pool().free_all_blocks()
         except Exception as cause:  # noqa: BLE001  # any failure means that a card is not to its taste
             told = str(cause).partition("\n")[0][:200]
             return Refusal(f"{type(cause).__name__}: {told}")
+        return found
+
+    def compared(self, buffer: Buffer, got: Array) -> OutputCheck | Refusal:
+        """How far ``got`` is from what a buffer with an answer should hold."""
+        assert buffer.expected is not None
+        assert buffer.tolerance is not None
+        try:
+            with self._working() as cp:
+                found = compare(
+                    buffer.name,
+                    cp.asarray(stored(got)),
+                    cp.asarray(stored(buffer.expected)),
+                    buffer.tolerance,
+                    None,
+                    xp=cp,
+                    dtypes=(buffer.array.dtype, buffer.expected.dtype),
+                )
+        except Exception as cause:  # noqa: BLE001  # there may be no room for it on the card
+            return Refusal(f"{type(cause).__name__}: {cause}")
         return found
 
     def _asked(

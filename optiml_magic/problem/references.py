@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from optiml_magic.devices.base import Array
+from optiml_magic.devices.base import Array, Buffer
+from optiml_magic.devices.compare import compare
 from optiml_magic.devices.maps import digest
 from optiml_magic.model.dtypes import kind
+from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.problem import reference
 from optiml_magic.problem.card import Card, Refusal
 from optiml_magic.problem.libraries import Home
@@ -22,6 +24,7 @@ from optiml_magic.problem.scales import Maps, scaled
 from optiml_magic.problem.tolerance import tolerance
 
 NO_MAPS: Maps = {}
+_LARGE = 1 << 20  # bytes from which on a card compares faster, copies included
 
 
 class References:
@@ -78,6 +81,18 @@ class References:
         content = scaled(values, maps)
         answer = reference.ask(self._call, content, self._outputs, self._homes, twice=twice)
         return _with_digests(answer, content) if digests else answer
+
+    def compared(self, buffer: Buffer, got: Array) -> OutputCheck:
+        """How far ``got`` is from what a buffer with an answer should hold.
+
+        By the same code wherever there is room: on the card, where that is in use, or here.
+        """
+        if self._card is not None and got.nbytes >= _LARGE:
+            found = self._card.compared(buffer, got)
+            if isinstance(found, OutputCheck):
+                return found
+        assert buffer.tolerance is not None
+        return compare(buffer.name, got, buffer.expected, buffer.tolerance, None)
 
     def time(self, values: Mapping[str, Any]) -> float:
         """Seconds of one call of whoever answers."""

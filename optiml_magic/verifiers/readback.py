@@ -9,6 +9,7 @@ from optiml_magic.devices.compare import compare
 from optiml_magic.model.dtypes import numbers, part
 from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict
 from optiml_magic.problem import Instance
+from optiml_magic.problem.references import References
 from optiml_magic.verifiers.compiled import Compiled
 from optiml_magic.verifiers.hazards import Inspector
 from optiml_magic.verifiers.verify import blamed, fresh_poison, judge
@@ -22,10 +23,11 @@ def read_back(
     instance: Instance,
     instructions: int,
     inspector: Inspector | None,
+    references: References | None,
 ) -> Verdict:
     """Two runs of a case, compared once more in this process and with one another.
 
-    An output that has the same bits twice is compared once.
+    An output that has the same bits twice is compared once, where ``references`` are computed.
     """
     case, plan = instance.case, program.plan(instance)
     written = [b for b in case.buffers if b.role != "input"]
@@ -44,7 +46,7 @@ def read_back(
             differing += [buffer.name] if buffer.name in first else []
             first.setdefault(buffer.name, got)
             if _is_wanted(buffer):
-                checks[buffer.name] = _checked(buffer, got)
+                checks[buffer.name] = _checked(buffer, got, references)
         if any(not check.passed for check in checks.values()):
             wrong = next(name for name, check in checks.items() if not check.passed)
             return Verdict(
@@ -60,8 +62,10 @@ def _is_wanted(buffer: Buffer) -> bool:
     return buffer.expected is not None and buffer.tolerance is not None
 
 
-def _checked(buffer: Buffer, got: Array) -> OutputCheck:
+def _checked(buffer: Buffer, got: Array, references: References | None) -> OutputCheck:
     assert buffer.tolerance is not None
+    if references is not None:
+        return references.compared(buffer, got)
     return compare(buffer.name, got, buffer.expected, buffer.tolerance, None)
 
 

@@ -155,7 +155,14 @@ class Trials:
         ``first`` is the set of inputs that it is timed on, with its answer.
         """
         purse = Purse(self._seconds)
-        verdict = read_back(self._device, program, first, self._instructions, self._inspector)
+        verdict = read_back(
+            self._device,
+            program,
+            first,
+            self._instructions,
+            self._inspector,
+            self._problem.references,
+        )
         if not verdict.passed:
             return verdict
         purse.paid()

@@ -133,6 +133,12 @@ class Card:
             def use(self) -> None:
                 pass
 
+            def __enter__(self) -> None:
+                pass
+
+            def __exit__(self, *_: object) -> None:
+                pass
+
             def synchronize(self) -> None:
                 pass
 

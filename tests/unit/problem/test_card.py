@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from optiml_magic.devices.base import Buffer, Tolerance
+from optiml_magic.devices.compare import compare
 from optiml_magic.devices.maps import Map, digest, mapped
 from optiml_magic.problem.card import Card, Refusal, cupy_on
 from optiml_magic.problem.reference import Answer
@@ -87,6 +90,19 @@ def test_what_a_card_cannot_hold_as_numpy_does_is_refused() -> None:
         assert isinstance(refused, Refusal)
         assert told in refused.reason
     assert isinstance(card.ask(lambda x: x, {"x": X}, {}, ["out"]), Answer)
+
+
+def test_it_compares_what_is_large_as_numpy_does() -> None:
+    found = references(slow)
+    found.try_card({"x": X}, "n = 1000")
+    wanted = np.random.default_rng(0).uniform(1, 2, 1 << 18)
+    got = wanted.astype(np.float32)
+    got[77] = np.nan
+    buffer = Buffer("out", "output", got, wanted, Tolerance(1e-6, 1e-6))
+    assert found.is_on_card
+    here = compare("out", got, wanted, Tolerance(1e-6, 1e-6), None)
+    assert replace(found.compared(buffer, got), error=here.error) == here
+    assert here.first_index == (77,)
 
 
 def test_without_a_card_nothing_is_tried_or_said() -> None:
