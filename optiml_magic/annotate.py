@@ -23,13 +23,14 @@ from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
-from optiml_magic.optimize import Session, prepared, session
+from optiml_magic.optimize import prepared
 from optiml_magic.preparation import Bound, compiled
 from optiml_magic.problem import Problem
 from optiml_magic.profilers.levels import Measured
 from optiml_magic.reports.annotation import Annotation, annotated
 from optiml_magic.reports.quantities import number_of, seconds
 from optiml_magic.reports.text import describe
+from optiml_magic.session import Session, session
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
 from optiml_magic.verifiers.branches import unreached

@@ -1,34 +1,28 @@
-"""The composition root: the only place that names concrete members and puts them together."""
+"""The composition: with ``session.py`` the only two places that name concrete members."""
 
 from __future__ import annotations
 
-import time
 import uuid
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
-from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.cached import CachedCompiler
-from optiml_magic.compilers.hosted import HostedCompiler
 from optiml_magic.compilers.options import options_of
-from optiml_magic.compilers.sass import RememberedCode
-from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice, choose
-from optiml_magic.devices.driver import require_release
-from optiml_magic.devices.hosted import HostedDevice
+from optiml_magic.engines.base import Engine
+from optiml_magic.engines.inline import Inline
+from optiml_magic.engines.pool import Pool
 from optiml_magic.errors import KernelFailed, SourceError
-from optiml_magic.evaluation import Evaluator, Extent, Tools
-from optiml_magic.evidence import levels_of, roofs_of
+from optiml_magic.evaluation import Evaluator, Extent
 from optiml_magic.experience import Experience, Recorder, Setting
 from optiml_magic.exports import Exportable
-from optiml_magic.findings import TOOLS
 from optiml_magic.inprocess import InProcess, library_of
 from optiml_magic.journal import SCHEMA, Journal, RunHeader
 from optiml_magic.kernels.hostcode import drop_host_code
@@ -38,11 +32,7 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Trajectory
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
-from optiml_magic.plugins import Plugins, load
 from optiml_magic.problem import Problem, prepare
-from optiml_magic.profilers.base import Profiler
-from optiml_magic.profilers.emulated import EmulatedProfiler
-from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import informed, mixed
 from optiml_magic.proposers.model import language_model, notes_of
@@ -56,92 +46,13 @@ from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, Progress, run
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.search import TreeSearch
+from optiml_magic.session import Session, compiler_of, session
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
-from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
-from optiml_magic.verifiers.sanitizer import SanitizerInspector
+from optiml_magic.timings import Stage, Timings
 
-_GPU_BATCH = 8  # what one ncu process counts; the emulated device counts by itself
 _FINALISTS = 3
-
-
-@dataclass(frozen=True)
-class Session:
-    """The members in use and the device they were chosen for."""
-
-    tools: Tools
-    choice: Choice
-    plugins: Plugins
-
-
-@contextmanager
-def session(
-    settings: Settings,
-    cases: Sequence[Case] = (),
-    *,
-    task: Task | None = None,
-    machine: bool = False,
-    counters: bool = True,
-    extent: Extent = "oracle",
-) -> Iterator[Session]:
-    """Compiler, device host and tools for the length of one command.
-
-    ncu counts on ``cases``, unless no ``counters`` are wanted; programs are compiled with what
-    ``task`` and the settings ask for.
-    ``machine``: emulated counts are weighted by the machine code too; half a second a new build.
-    The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, which takes
-    seconds: there the finalists are inspected in the place of all who would win.
-    """
-    options = options_of(task or Task(""), settings)
-    choice = choose(settings.device)
-    plugins = load()
-    hosted = _compiler(settings, options)
-    compiler = CachedCompiler(hosted, settings.compiled)
-    if not choice.is_emulated:
-        require_release(compiler.version, compiler.major, choice.driver)
-    device = HostedDevice(choice.name, seconds=settings.run_seconds)
-    if cases:
-        device.start()  # while the compiler's host does
-    emulated = choice.is_emulated
-    profiler: Profiler = (
-        EmulatedProfiler(
-            device,
-            choice.chip,
-            sample=settings.count_instructions,
-            disassemble=RememberedCode(settings.disassembled) if machine else None,
-        )
-        if emulated
-        else EventsProfiler(device, choice.chip)
-    )
-    inspector: Inspector | None = DeviceInspector(device) if emulated else None
-    if not emulated and extent != "oracle":
-        inspector = SanitizerInspector(choice.name, cases)
-        extent = "finalists" if extent == "winners" else extent
-    try:
-        tools = Tools(
-            compiler=compiler,
-            options=options,
-            device=device,
-            chip=choice.chip,
-            profiler=profiler,
-            findings=(*TOOLS, *plugins.tools),
-            instructions=settings.instructions,
-            levels=levels_of(
-                choice, cases if counters else (), device, settings, plugins, machine=machine
-            ),
-            roofs=roofs_of(choice, compiler, device, settings),
-            inspector=inspector,
-            extent=extent,
-            trial_seconds=settings.for_trials,
-        )
-        yield Session(tools, choice, plugins)
-    finally:
-        hosted.close()
-        device.close()
-
-
-def _compiler(settings: Settings, options: CompileOptions) -> HostedCompiler:
-    return HostedCompiler(settings.compiler, settings.compile_seconds, options.include)
+_SETTLING = 8.0  # seconds that it takes to settle, compute-sanitizer included; ours
 
 
 def prepared(task: Task, settings: Settings) -> Problem:
@@ -156,7 +67,7 @@ def prepared(task: Task, settings: Settings) -> Problem:
         except SourceError:
             raise unreadable from None
         options = options_of(task, settings)
-        with closing(_compiler(settings, options)) as compiler:
+        with closing(compiler_of(settings, options)) as compiler:
             failure = compiler.compile(source, (), chip(DEFAULT_CHIP), options)
         if isinstance(failure, CompileFailure):
             raise KernelFailed(
@@ -173,29 +84,37 @@ def optimize(
     *,
     resume: Path | None = None,
     progress: Progress = lambda *_: None,
+    entered: Callable[[Stage], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Result:
-    """Search for a faster program; the best is verified, and never worse than the input."""
-    began = time.monotonic()
-    problem = prepared(task, settings)
+    """Search for a faster program; the best is verified, and never worse than the input.
+
+    ``entered`` is called with each stage as it begins. The settings' seconds bound all of it.
+    """
+    timings = Timings(entered)
+    with timings.stage("prepare"):
+        problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
     chosen = choose_model(settings.llm, settings.llm_url)
     with (
-        session(settings, cases, task=task, extent="winners") as members,
+        session(settings, cases, task=task, extent="winners", timings=timings) as members,
         language_model(chosen, settings) as model,
         _experience(settings) as experience,
     ):
         rules = RuleProposer((*REWRITES, *members.plugins.rules), exact=settings.exact)
         proposers: tuple[Proposer, ...] = (rules, *([model] if model else []))
-        header = _header(problem, members, settings, proposers)
+        batch = (Inline if members.choice.is_emulated else Pool).batch
+        header = _header(problem, members, settings, proposers, batch)
         path = resume or settings.runs / f"{header.run}.jsonl"
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
         learned = HitRates(experience.tallies(setting))
         journal = Journal.resume(path, header) if resume else Journal.create(path, header, learned)
         try:
-            evaluator = Evaluator(
-                problem, members.tools, hit_rates=journal.hit_rates, exact=settings.exact
-            )
+            with timings.stage("prepare"):
+                evaluator = Evaluator(
+                    problem, members.tools, hit_rates=journal.hit_rates, exact=settings.exact
+                )
+            engine = _engine(members, evaluator)
             recorder = Recorder(experience, journal.run, setting)
             root = Proposal(problem.program.text, "the input kernel", "user", prior=1.0)
             propose = partial(mixed, proposers, hit_rates=journal.hit_rates)
@@ -207,15 +126,16 @@ def optimize(
                 policy=POLICIES[settings.policy](),
                 seed=settings.seed,
             )
-            evaluate = journal.remember_evaluate(evaluator, evaluator.remember)
+            evaluate = journal.remember_evaluate(engine, evaluator.remember)
             evaluate = recorder.evaluate(evaluate)
             trajectory = run(
                 search,
                 evaluate,
-                Budget(settings.budget, settings.seconds),
-                batch=_batch(members),
+                Budget(settings.budget, settings.seconds, _kept(settings, members)),
+                batch=batch,
                 progress=progress,
                 stop=stop,
+                timings=timings,
             )
             trajectory = recorder.settle(_settled(trajectory, evaluator))
         finally:
@@ -229,7 +149,8 @@ def optimize(
         launch=problem.launch,
         notes=(*problem.notes, *evaluator.notes, *members.plugins.notes, *said),
         trajectory=trajectory,
-        wall_seconds=time.monotonic() - began,
+        wall_seconds=timings.elapsed,
+        timings=timings.seconds(),
         journal=path,
         model=chosen.reason,
         exact=settings.exact,
@@ -250,6 +171,7 @@ class Checked:
     choice: Choice
     evaluation: Evaluation
     notes: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)  # seconds by stage
 
 
 def evaluate_once(
@@ -259,16 +181,19 @@ def evaluate_once(
     program: str | None = None,
     hazards: bool = False,
     counters: bool = True,
+    entered: Callable[[Stage], None] = lambda _: None,
 ) -> Checked:
     """Compile, verify and measure the task's kernel, or ``program`` in its place.
 
     With ``hazards`` they are looked for, whatever the outcome and however long it takes. Without
     ``counters`` ncu is not asked, nor is the machine code read: the verdict comes sooner.
     """
-    problem = prepared(task, settings)
+    timings = Timings(entered)
+    with timings.stage("prepare"):
+        problem = prepared(task, settings)
     cases = [instance.case for instance in problem.instances]
     extent: Extent = "all" if hazards else "oracle"
-    asked = {"machine": counters, "counters": counters}
+    asked: dict[str, Any] = {"machine": counters, "counters": counters, "timings": timings}
     with session(settings, cases, task=task, extent=extent, **asked) as members:
         evaluator = Evaluator(problem, members.tools, thorough=True, exact=settings.exact)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
@@ -279,7 +204,7 @@ def evaluate_once(
             (evaluation,) = evaluator([other])
     notes = dict.fromkeys((*problem.notes, *evaluator.notes, *evaluation.verdict.notes))
     notes |= dict.fromkeys(members.plugins.notes)
-    return Checked(problem, members.choice, evaluation, tuple(notes))
+    return Checked(problem, members.choice, evaluation, tuple(notes), timings.seconds())
 
 
 def run_once(task: Task, settings: Settings, *, program: str | None = None) -> dict[str, Any]:
@@ -349,12 +274,19 @@ class _Calls:
     @cached_property
     def _in_process(self) -> InProcess:
         options = options_of(self._problem.task, self._settings)
-        hosted = self._opened.enter_context(closing(_compiler(self._settings, options)))
+        hosted = self._opened.enter_context(closing(compiler_of(self._settings, options)))
         return InProcess(self._problem, CachedCompiler(hosted, self._settings.compiled), options)
 
 
-def _batch(members: Session) -> int:
-    return 1 if members.choice.is_emulated else _GPU_BATCH
+def _kept(settings: Settings, members: Session) -> float:
+    """Of the seconds, those for the finalists' second look."""
+    return min(_SETTLING, settings.seconds / 4) if members.tools.profiler.settles else 0.0
+
+
+def _engine(members: Session, evaluator: Evaluator) -> Engine:
+    if members.choice.is_emulated:
+        return Inline(evaluator)
+    return Pool(evaluator, members.compilers)
 
 
 def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
@@ -366,7 +298,11 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
 
 
 def _header(
-    problem: Problem, members: Session, settings: Settings, proposers: Sequence[Proposer]
+    problem: Problem,
+    members: Session,
+    settings: Settings,
+    proposers: Sequence[Proposer],
+    batch: int,
 ) -> RunHeader:
     reference = problem.task.reference
     return RunHeader(
@@ -381,7 +317,7 @@ def _header(
         compiler=members.tools.compiler.version,
         seed=settings.seed,
         policy=settings.policy,
-        batch=_batch(members),
+        batch=batch,
         proposers=tuple(proposer.name for proposer in proposers),
         plugins=members.plugins.names,
         exact=settings.exact,

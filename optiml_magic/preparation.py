@@ -9,6 +9,7 @@ from typing import Any
 from optiml_magic import binding
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions, Compiler
+from optiml_magic.compilers.pool import Request
 from optiml_magic.errors import SourceError, UsageError
 from optiml_magic.kernels.exits import early_returns
 from optiml_magic.kernels.unit import lift_program
@@ -18,6 +19,7 @@ from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.problem import Instance, Problem
 from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.program import Program, parse_program
+from optiml_magic.timings import Timings
 from optiml_magic.verifiers.branches import only_where
 from optiml_magic.verifiers.compiled import Compiled
 from optiml_magic.verifiers.identity import identity
@@ -57,8 +59,7 @@ def compiled(
     one that is raised is the compiler's own, of an option.
     """
     try:
-        names = binding.name_expressions(program, interface)
-        source = binding.checked_text(program, interface)
+        source, names = _compilable(program, interface)
     except UsageError as unfit:
         return unfit
     build = compiler.compile(source, names, chip, options)
@@ -67,6 +68,12 @@ def compiled(
     # Of the text that is compiled, whose lines the compiler counts as those of the program's.
     leaves = early_returns(lift_program(program, interface.defines))
     return Bound(program, interface, replace(build, early_returns=leaves), chip)
+
+
+def _compilable(program: Program, interface: binding.Interface) -> tuple[str, tuple[str, ...]]:
+    """The text and the names that the compiler gets; UsageError where a launch does not fit."""
+    names = binding.name_expressions(program, interface)
+    return binding.checked_text(program, interface), names
 
 
 @dataclass(frozen=True)
@@ -100,12 +107,22 @@ class Preparation:
         options: CompileOptions,
         chip: Chip,
         trials: Trials,
+        timings: Timings,
     ) -> None:
+        self._timings = timings
         self._problem = problem
         self._compiler = compiler
         self._options = options
         self._chip = chip
         self._trials = trials
+
+    def request(self, text: str) -> Request | None:
+        """What the compiler will be asked for this program; None where it does not get so far."""
+        try:
+            source, names = _compilable(parse_program(text), self._problem.interface)
+        except UsageError:
+            return None  # it is said when its turn comes
+        return source, names, self._chip, self._options
 
     def __call__(self, text: str, instances: Sequence[Instance]) -> Prepared | Verdict:
         """Parse, compile and bind; a program of the search that does not fit is only invalid."""
@@ -119,7 +136,8 @@ class Preparation:
         except UsageError as unfit:
             return _invalid(unfit)
         interface, chip = self._problem.interface, self._chip
-        bound = compiled(program, interface, self._compiler, self._options, chip)
+        with self._timings.stage("compile"):
+            bound = compiled(program, interface, self._compiler, self._options, chip)
         if isinstance(bound, UsageError):
             return _invalid(bound)
         if isinstance(bound, CompileFailure):

@@ -11,8 +11,8 @@ from typing import Self
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.verdict import Verdict
-from optiml_magic.optimize import session
 from optiml_magic.problem import prepare
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.cheats.tasks import task
 

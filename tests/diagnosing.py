@@ -15,10 +15,11 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.finding import Finding, RooflineClass
 from optiml_magic.model.measurement import Bound
-from optiml_magic.optimize import Session, prepared, session
+from optiml_magic.optimize import prepared
 from optiml_magic.problem import Problem
 from optiml_magic.profilers.levels import Levels
 from optiml_magic.profilers.ncu import Depth
+from optiml_magic.session import Session, session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.findings import Pair
 from optiml_magic.testing.findings.tasks import task

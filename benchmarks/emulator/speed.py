@@ -37,8 +37,8 @@ from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import BufferArgument, LaunchPlan
 from optiml_magic.model.task import Task
-from optiml_magic.optimize import session
 from optiml_magic.problem import Instance, prepare
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
 from optiml_magic.verifiers.verify import verify

@@ -16,8 +16,9 @@ from typing import Any
 
 from optiml_magic.binding import name_expressions, plan
 from optiml_magic.model.launch import BufferArgument, Launch
-from optiml_magic.optimize import optimize, session
+from optiml_magic.optimize import optimize
 from optiml_magic.problem import prepare
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.source.program import parse_program
 from optiml_magic.testing.kernels import known_task

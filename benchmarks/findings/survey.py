@@ -24,7 +24,8 @@ from optiml_magic.evaluation import Evaluator  # noqa: E402
 from optiml_magic.findings import TOOLS, Tool  # noqa: E402
 from optiml_magic.model.candidate import Candidate, Proposal  # noqa: E402
 from optiml_magic.model.finding import RooflineClass  # noqa: E402
-from optiml_magic.optimize import prepared, session  # noqa: E402
+from optiml_magic.optimize import prepared  # noqa: E402
+from optiml_magic.session import session  # noqa: E402
 from optiml_magic.settings import resolve  # noqa: E402
 from optiml_magic.testing.kernels import NAMES, known_task  # noqa: E402
 

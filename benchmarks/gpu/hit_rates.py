@@ -37,10 +37,10 @@ from optiml_magic.model.finding import Action, Finding
 from optiml_magic.model.hit_rates import GAIN
 from optiml_magic.model.idea import Idea
 from optiml_magic.model.view import View
-from optiml_magic.optimize import session
 from optiml_magic.problem import prepare
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
+from optiml_magic.session import session
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.source.program import parse_program
 

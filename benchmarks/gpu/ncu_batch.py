@@ -32,9 +32,9 @@ from optiml_magic.model.vocabulary import (
     default_counters,
     line_counters,
 )
-from optiml_magic.optimize import session
 from optiml_magic.problem import prepare
 from optiml_magic.profilers.ncu import Depth, NcuCounters, Refused
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
 

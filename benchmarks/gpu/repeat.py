@@ -26,10 +26,10 @@ from optiml_magic.devices.base import Fault, Job, Sampling, Timing
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.model.build import Build
 from optiml_magic.model.measurement import Measurement
-from optiml_magic.optimize import Session, session
 from optiml_magic.preparation import Preparation, Prepared
 from optiml_magic.problem import Problem, prepare
 from optiml_magic.profilers.events import EventsProfiler
+from optiml_magic.session import Session, session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
 from optiml_magic.verifiers.trials import Trials

@@ -63,8 +63,8 @@ def together(name: str, device: str, texts: list[str]) -> list[float | None]:
     from optiml_magic.evaluation import Evaluator
     from optiml_magic.model.candidate import Candidate, Proposal
     from optiml_magic.model.measurement import Measurement
-    from optiml_magic.optimize import session
     from optiml_magic.problem import prepare
+    from optiml_magic.session import session
     from optiml_magic.settings import resolve
     from optiml_magic.testing.kernels import known_task
 

@@ -32,8 +32,8 @@ from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.optimize import Session, session
 from optiml_magic.problem import prepare
+from optiml_magic.session import Session, session
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.testing.contracts import DeviceContract
 from optiml_magic.testing.hostile import HOSTILE, SETTINGS, healthy, task

@@ -25,9 +25,10 @@ from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.task import Task
-from optiml_magic.optimize import prepared, session
+from optiml_magic.optimize import prepared
 from optiml_magic.problem.problem import Problem
 from optiml_magic.problem.references import References
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.verifiers import readback
 from optiml_magic.verifiers.learning import Learner

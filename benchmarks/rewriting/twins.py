@@ -202,9 +202,7 @@ def collect(wanted: list[Twin], options: argparse.Namespace, kept_at: Path, home
     done = {(row["original"], row["form"]) for row in rows}
     todo = [t for t in wanted if (t.original.name, t.form) not in done]
     with (
-        ProcessPoolExecutor(
-            options.processes, multiprocessing.get_context("spawn"), max_tasks_per_child=40
-        ) as pool,
+        ProcessPoolExecutor(options.processes, multiprocessing.get_context("spawn")) as pool,
         kept_at.open("a") as kept,
     ):
         running = [pool.submit(partial(searched, home=home), Work.of(twin)) for twin in todo]

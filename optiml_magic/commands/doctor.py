@@ -174,9 +174,9 @@ def _timing(settings: Settings, runs: list[Checked]) -> str:
         return f"times are estimated on {runs[0].choice.name}; nothing is timed"
     from optiml_magic.evaluation import Evaluator
     from optiml_magic.model.candidate import Candidate, Proposal
-    from optiml_magic.optimize import session
     from optiml_magic.problem import prepare
     from optiml_magic.profilers.events import EventsProfiler
+    from optiml_magic.session import session
     from optiml_magic.testing.kernels import known_task
 
     problem = prepare(known_task("saxpy", n=_TIMED_ELEMENTS), seeds=1)

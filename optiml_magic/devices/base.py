@@ -150,8 +150,8 @@ class Sampling:
     """How many rounds of samples to take, the first run being the baseline of the others.
 
     At least ``least`` and at most ``most``, for about ``seconds``; between these until the interval
-    of every ratio to the baseline is narrower than ``width``. After one round, where every other
-    run is more than ``hopeless`` times slower than the baseline (0: never).
+    of every ratio to the baseline is narrower than ``width``. Sooner than ``least``, where every
+    other run is surely more than ``hopeless`` times slower than the baseline (0: never).
     """
 
     least: int

@@ -45,15 +45,15 @@ def sample(
     """Samples of each program, two a round in the order A B B A; the first is the baseline.
 
     Rounds end when the interval of every ratio to the baseline is as narrow as asked for, at the
-    most rounds, or when the time is spent; after the first one where all others are hopeless. That
-    the *width* ends them, and not what the ratio is, keeps the interval honest.
+    most rounds, or when the time is spent; before ``least`` of them where all others are hopeless.
+    That the *width* ends them else, and not what the ratio is, keeps the interval honest.
     """
     found: list[list[float]] = [[] for _ in range(programs)]
     began, look = now(), sampling.least
     for done in range(1, sampling.most + 1):
         for at in (*range(programs), *reversed(range(programs))):
             found[at].append(batch(at))
-        if done == 1 and hopeless(found, sampling.hopeless):
+        if done < sampling.least and hopeless(found, sampling.hopeless):
             break
         if done >= look:
             if all(ratio(found[0], other).width < sampling.width for other in found[1:]):

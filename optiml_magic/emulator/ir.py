@@ -14,6 +14,7 @@ from optiml_magic.emulator.layout import (
     CONTROL,
     FLIGHT,
     HAZARD,
+    MBARRIER,
     PRINT,
     RELEASE,
     SITE,
@@ -38,6 +39,7 @@ RECORDS = {
     "L": RELEASE,
     "Q": ACQUIRED,
     "F": FLIGHT,
+    "M": MBARRIER,
 }
 
 
@@ -125,7 +127,7 @@ class Code:
 #   %v = splat i64 %x            the scalar in all lanes
 
 _NAME = r"(%[\w.]+)"
-_FIELD = r"([WCASPKHRLQF])\.(\w+)"
+_FIELD = r"([WCASPKHRLQFM])\.(\w+)"
 _VALUE = r"(%?-?[\w.]+)"
 _GET = re.compile(rf"\s*{_NAME} = get {_NAME} {_FIELD}")
 _SET = re.compile(rf"\s*set {_NAME} {_FIELD} {_VALUE}")

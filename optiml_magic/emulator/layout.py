@@ -138,7 +138,7 @@ BARRIERS = 16  # of a block; behind the warps' status lie the arrivals at each (
 # What the checks know. Times are those of one clock that ticks at each act of synchronisation; the
 # blocks of a checked launch run one after the other, so a time names its block as well.
 WATCH = Record(
-    320,
+    336,
     time="i64",
     began="i64",  # when the running block began
     settled="i64",  # the last time that a barrier of the whole block was passed
@@ -172,6 +172,8 @@ WATCH = Record(
     flights="ptr",  # asynchronous copies that nobody has waited for
     flight_count="i64",
     commits="ptr",  # per thread: groups of copies that it has committed (i32)
+    mbarriers="ptr",  # what arrivals at each mbarrier passed on
+    mbarrier_count="i64",
     sink0="i64",
     sink1="i64",
 )
@@ -189,7 +191,16 @@ RELEASED = 64  # byte offset of <32 x i64> in it: up to when each warp's accesse
 MOST_RELEASES = 1 << 13
 ACQUIRED = Record(24, place="i64", time="i64", warp="i64")
 MOST_ACQUIRED = 16
-FLIGHT = Record(24, valid="ptr", thread="i64", group="i64")
+# ``place`` is the mbarrier that waits for the copy, 0 where none does, in its phase ``phase``.
+FLIGHT = Record(40, valid="ptr", thread="i64", group="i64", place="i64", phase="i64")
 MOST_FLIGHTS = 1 << 15
+
+# Behind the head of an mbarrier lies, for each warp, what its arrivals pass on, <32 x i64> each: of
+# warps and of its own lanes, in the phase that is under way; the same of the phases that are over.
+MBARRIER = Record(64, place="i64", seen="i64")  # seen: phases below it were found over
+ARRIVALS = 4 * 256  # bytes for a warp
+UNDER_WAY_LANES, OVER, OVER_LANES = 256, 512, 768  # byte offsets; of warps, under way: 0
+MBARRIER_BYTES = MBARRIER.size + 32 * ARRIVALS
+MOST_MBARRIERS = 64
 
 SLICE = 1 << 20  # thread instructions after which a loop lets the block's other warps run

@@ -96,6 +96,7 @@ class _Kernel:
         c.label("rest")
         c.set("%warp", WARP, "top", c.let("load i32, ptr %top"))
         c.set("%warp", WARP, "live", c.let("load i32, ptr %live"))
+        c.do("call void @om_turn(ptr %warp)")
         c.do("ret i32 0")
         c.label("go")
         top = c.let("load i32, ptr %top")

@@ -17,9 +17,11 @@ from optiml_magic.emulator.layout import (
     CELL,
     FLIGHT,
     HAZARD,
+    MBARRIER_BYTES,
     MOST_ACQUIRED,
     MOST_FLIGHTS,
     MOST_HAZARDS,
+    MOST_MBARRIERS,
     MOST_RELEASES,
     POINT_BITS,
     POINT_SHIFT,
@@ -33,6 +35,7 @@ from optiml_magic.emulator.library.checking import (
     ACROSS,
     FLYING,
     GONE,
+    MISSED,
     OUTSIDER,
     SPLIT,
     UNDEFINED,
@@ -91,6 +94,7 @@ class Shadow:
             "releases": np.zeros(RELEASE.size * MOST_RELEASES, np.uint8),
             "flights": np.zeros(FLIGHT.size * MOST_FLIGHTS, np.uint8),
             "commits": np.zeros(1024, np.int32),
+            "mbarriers": np.zeros(MBARRIER_BYTES * MOST_MBARRIERS, np.uint8),
             "acquired": np.zeros(ACQUIRED.size * MOST_ACQUIRED, np.uint8),
             "origins": np.zeros(len(watch.points) + 2, np.int64),
         }
@@ -361,6 +365,14 @@ def _split(_case: _Case) -> Words:
     )
 
 
+def _missed(_case: _Case) -> Words:
+    return (
+        "a thread arrives at an mbarrier though no thread has seen its phase before this one over",
+        "wait for each phase, in some thread, before anybody arrives in the next",
+        "missed_phase",
+    )
+
+
 _WORDS = {
     WITHIN_WARP: _race,
     WITHIN_BLOCK: _race,
@@ -371,6 +383,7 @@ _WORDS = {
     FLYING: _flying,
     GONE: _gone,
     SPLIT: _split,
+    MISSED: _missed,
 }
 
 

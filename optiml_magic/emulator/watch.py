@@ -107,8 +107,6 @@ class Watch:
             taint = self._shuffled(k, i)
         if i.base == "cp":
             self._copying(k, i)
-        if i.base == "mbarrier":
-            self._mbarrier(k, i)
         for register in defined(i):
             self._set(k, register, taint)
 
@@ -130,21 +128,37 @@ class Watch:
         )
 
     def _copying(self, k: Lanes, i: Instruction) -> None:
-        """Groups of copies and waits for them; one that an mbarrier waits for counts as there."""
+        """Groups of copies, and waits for them."""
         if "commit_group" in i.parts:
             self._code.do(f"call void @om_watch_commit(ptr %w, i32 {k.mask()})")
-        elif "wait_group" in i.parts or "wait_all" in i.parts or "mbarrier" in i.parts:
+        elif "wait_group" in i.parts or "wait_all" in i.parts:
             groups = i.operands[0] if "wait_group" in i.parts else None
             number = groups.value if isinstance(groups, Immediate) else -1
             self._code.do(f"call void @om_watch_await(ptr %w, i32 {k.mask()}, i64 {number})")
 
-    def _mbarrier(self, k: Lanes, i: Instruction) -> None:
-        """An arrival publishes what its warp knows, a test acquires it (PTX ISA, "mbarrier")."""
-        if i.parts[1] in ("arrive", "arrive_drop"):
-            self._code.do("call void @om_watch_fence(ptr %w)")
-            self._each(k, "publish", k.hosts)
-        elif i.parts[1] in ("test_wait", "try_wait"):
-            self._each(k, "acquire", k.hosts)
+    def boards(self, k: Lanes, hosts: str) -> None:
+        """The copies under way are waited for by the mbarriers at these addresses."""
+        self._at_mbarriers("board", hosts, k.mask())
+
+    def begins(self, k: Lanes, hosts: str) -> None:
+        """Initialised mbarriers: nobody has arrived there."""
+        self._at_mbarriers("begun", hosts, k.mask())
+
+    def arrives(self, k: Lanes, i: Instruction, hosts: str, old: str, count: str) -> None:
+        """Arrivals at mbarriers; ``old`` are their words before each, ``count`` how often each."""
+        t = integers(64)
+        self._code.do(
+            f"call void @om_watch_arrives(ptr %w, i32 {self._point(i, 'barrier')}, {t} {hosts}, "
+            f"{t} {old}, {t} {count}, i32 {k.mask()})"
+        )
+
+    def tested(self, k: Lanes, hosts: str, over: str) -> None:
+        """Lanes whose bit in the vector ``over`` is set learn what the phase passed on."""
+        where = self._code.let(f"bitcast {vector('i1')} {over} to i32")
+        self._at_mbarriers("passes", hosts, self._code.let(f"and i32 {where}, {k.mask()}"))
+
+    def _at_mbarriers(self, what: str, hosts: str, mask: str) -> None:
+        self._code.do(f"call void @om_watch_{what}(ptr %w, {integers(64)} {hosts}, i32 {mask})")
 
     def store(self, k: Lanes, i: Instruction, hosts: str, value: str, item: Operand) -> None:
         """The store of one element, checked."""

@@ -9,6 +9,7 @@ HazardKind = Literal[
     "race",
     "uninitialised",
     "barrier_divergence",
+    "missed_phase",
     "invalid_lane",
     "exited_lanes",
     "out_of_bounds",

@@ -18,6 +18,10 @@ class Profiler(Protocol):
         """Of the seconds of its measurements."""
 
     @property
+    def settles(self) -> bool:
+        """Whether a second look at the finalists can change a figure."""
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What is to be told beside the measurements."""
 
@@ -32,6 +36,14 @@ class Profiler(Protocol):
         An execution where what it left behind is not what the oracle wants. ``best`` is the seconds
         of the fastest so far: what is far slower need not be measured as well.
         """
+
+    def remember(self, build: Build, job: Job, seconds: float) -> None:
+        """The baseline of a run that is resumed, and what it took then."""
+
+    def settle(
+        self, finalists: Sequence[tuple[Build, Job]]
+    ) -> Sequence[Measurement | Execution] | Fault:
+        """The baseline and the finalists measured once more, in turn; empty where none settles."""
 
 
 class AddedProfiler(Protocol):

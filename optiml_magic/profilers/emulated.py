@@ -32,6 +32,7 @@ class EmulatedProfiler:
     """
 
     source: Source = "estimated"
+    settles = False  # the same counts give the same estimate
 
     def __init__(
         self,
@@ -91,6 +92,12 @@ class EmulatedProfiler:
             if weights
             else counters,
         )
+
+    def remember(self, build: Build, job: Job, seconds: float) -> None:
+        """Nothing is measured against a baseline."""
+
+    def settle(self, finalists: Sequence[tuple[Build, Job]]) -> tuple[Measurement, ...]:  # noqa: ARG002
+        return ()
 
     def _weights(self, build: Build, counters: Sequence[KernelCounters]) -> list[Weighted]:
         """For each launch; none where they were not asked for, or nvdisasm is not installed."""

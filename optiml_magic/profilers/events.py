@@ -8,6 +8,7 @@ itself first, as two runs: by what that ratio misses 1, every later interval is 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 
 from optiml_magic.chips import Chip
 from optiml_magic.devices.base import Execution, Fault, Job, Sampling, TimedDevice, Timing
@@ -20,7 +21,7 @@ from optiml_magic.profilers.emulated import fitted, static
 # All of these are ours.
 _USUAL = Sampling(least=10, most=100, seconds=1.0)
 _FINAL = Sampling(least=30, most=200, seconds=4.0)
-_HOPELESS = 2.0  # times slower than the fastest so far: it is not timed any better
+_HOPELESS = 1.25  # times slower than the fastest so far: it is not timed any better
 _LEAST_ERROR = 0.01  # a gain below 1 % is never called one
 
 
@@ -31,6 +32,7 @@ class EventsProfiler:
     """
 
     source: Source = "events"
+    settles = True
 
     def __init__(self, device: TimedDevice, chip: Chip) -> None:
         self._device = device
@@ -68,7 +70,9 @@ class EventsProfiler:
         """The baseline of a run that is resumed."""
         self._baseline, self._seconds = (build, job), seconds
 
-    def settle(self, finalists: list[tuple[Build, Job]]) -> list[Measurement | Execution] | Fault:
+    def settle(
+        self, finalists: Sequence[tuple[Build, Job]]
+    ) -> list[Measurement | Execution] | Fault:
         """The baseline and the finalists timed once more, all in turn, with more samples."""
         assert self._baseline is not None
         runs = [self._baseline, *finalists]

@@ -7,7 +7,7 @@ answer leaves its reason in the measurement, and the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.devices.base import Job
@@ -23,6 +23,7 @@ _EMULATED = (
     Missing("energy", "an emulated device draws no power"),
 )
 _NOT_EMULATED = Missing("emulated", "the card runs the machine code itself; nothing is emulated")
+_OUT_OF_REACH = Missing("counters", "it is well behind the best, so ncu was not asked")
 _NOT_ASKED = Missing("energy", "nobody asked for it: --energy")
 
 
@@ -64,21 +65,34 @@ class Levels:
     def notes(self) -> tuple[str, ...]:
         return tuple(self._refused)
 
+    def warm(self, *, first: bool, also: Sequence[str] = ()) -> None:
+        """What comes next will be completed: the input kernel, if it is the ``first``."""
+        if self._counters is not None:
+            self._counters.warm(depth=self._depth if first else "brief", also=also)
+
+    def close(self) -> None:
+        """End what waits."""
+        if self._counters is not None:
+            self._counters.close()
+
     def completed(
         self,
         evaluations: Sequence[Evaluation],
         runs: Mapping[int, tuple[Build, Job]],
         *,
+        counted: Collection[int],
         also: Sequence[str] = (),
     ) -> list[Evaluation]:
         """Evaluations with the measurements of those in ``runs``, by number, completed.
 
-        ``also`` are metrics that every one is counted by, however briefly.
+        ncu is asked of those that are to be ``counted``; ``also`` are metrics that every one of
+        them is counted by, however briefly.
         """
         measured = {e.candidate: e.measurement for e in evaluations}
         known = {n: Measured(*runs[n], m) for n, m in measured.items() if n in runs and m}
         depth: Depth = self._depth if 0 in known else "brief"
-        completed = self.complete(list(known.values()), depth=depth, also=also)
+        these = [number in counted for number in known]
+        completed = self._completed(list(known.values()), depth, also, these)
         found = dict(zip(known, completed, strict=True))
         return [replace(e, measurement=found.get(e.candidate, e.measurement)) for e in evaluations]
 
@@ -93,20 +107,42 @@ class Levels:
 
         Without a ``depth`` as closely as the input kernel.
         """
-        found = self._own(runs, depth or self._depth, also)
+        return self._completed(runs, depth or self._depth, also, [True] * len(runs))
+
+    def _completed(
+        self,
+        runs: Sequence[Measured],
+        depth: Depth,
+        also: Sequence[str],
+        counted: Sequence[bool],
+    ) -> list[Measurement]:
+        found = self._own(runs, depth, also, counted)
         return [
             self._added(replace(run, measurement=m)) for run, m in zip(runs, found, strict=True)
         ]
 
     def _own(
-        self, runs: Sequence[Measured], depth: Depth, also: Sequence[str]
+        self,
+        runs: Sequence[Measured],
+        depth: Depth,
+        also: Sequence[str],
+        counted: Sequence[bool],
     ) -> list[Measurement]:
         found = [self._with_code(run) for run in runs]
         if self._emulated:
             return [replace(m, missing=(*m.missing, *_EMULATED)) for m in found]
         found = [self._with_energy(run, m) for run, m in zip(runs, found, strict=True)]
         found = [replace(m, missing=(*m.missing, _NOT_EMULATED)) for m in found]
-        return self._with_counters(runs, found, depth, also)
+        wanted = [at for at, one in enumerate(counted) if one]
+        some = self._with_counters(
+            [runs[at] for at in wanted], [found[at] for at in wanted], depth, also
+        )
+        for at, measured in zip(wanted, some, strict=True):
+            found[at] = measured
+        return [
+            m if one else replace(m, missing=(*m.missing, _OUT_OF_REACH))
+            for m, one in zip(found, counted, strict=True)
+        ]
 
     def _with_code(self, run: Measured) -> Measurement:
         measured = run.measurement

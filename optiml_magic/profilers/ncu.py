@@ -12,14 +12,12 @@ import csv
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from optiml_magic.devices.base import Case, Job
-from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.errors import MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
@@ -32,6 +30,7 @@ from optiml_magic.model.vocabulary import (
 )
 from optiml_magic.profilers import lines
 from optiml_magic.profilers.code import Code, Disassemble
+from optiml_magic.profilers.ncu_process import NcuProcess
 from optiml_magic.profilers.report import LaunchReport, Unreadable, load
 
 _SECONDS = 180.0
@@ -126,6 +125,25 @@ class NcuCounters:
         self._brief = tuple(brief)
         self._disassemble = disassemble
         self._manners = _MANNERS.setdefault(device, _Manners())
+        self._waiting: NcuProcess | None = None
+
+    def warm(self, *, depth: Depth = "brief", also: Sequence[str] = ()) -> None:
+        """Let ncu start now: what is counted next, at that depth, need not wait for it."""
+        tool = shutil.which("ncu")
+        if tool is None:
+            return
+        asked = self._asked(depth, also)
+        if self._waiting is not None and self._waiting.arguments == tuple(asked.arguments):
+            return
+        self.close()
+        self._waiting = NcuProcess(self._device, tool, asked.arguments)
+        self._waiting.start()
+
+    def close(self) -> None:
+        """End a process that waits."""
+        if self._waiting is not None:
+            self._waiting.close()
+            self._waiting = None
 
     def count(
         self,
@@ -141,13 +159,7 @@ class NcuCounters:
         tool = shutil.which("ncu")
         if tool is None:
             return Refused("ncu is not on the PATH; install Nsight Compute")
-        close = depth != "brief"
-        names = (*(self._metrics if close else self._brief), *(n for n in also if n in VOCABULARY))
-        asked = _Asked(
-            tuple(dict.fromkeys(filter(_of_ncu, names))),
-            self._lines if close else (),
-            self._manners,
-        )
+        asked = self._asked(depth, also)
         counted = self._counted(tool, runs, asked, ())
         if depth != "rules" or isinstance(counted, Refused):
             return counted
@@ -160,32 +172,37 @@ class NcuCounters:
             replace(one, rules=other.rules) for one, other in zip(counted, with_rules, strict=True)
         )
 
+    def _asked(self, depth: Depth, also: Sequence[str]) -> _Asked:
+        close = depth != "brief"
+        names = (*(self._metrics if close else self._brief), *(n for n in also if n in VOCABULARY))
+        metrics = tuple(dict.fromkeys(filter(_of_ncu, names)))
+        return _Asked(metrics, self._lines if close else (), self._manners)
+
     def _counted(
         self, tool: str, runs: Sequence[tuple[Build, Job]], asked: _Asked, sections: Sequence[str]
     ) -> tuple[Counted, ...] | Refused:
-        with tempfile.TemporaryDirectory(prefix="optiml-ncu-") as folder:
-            report, log = Path(folder, "report.ncu-rep"), Path(folder, "ncu.log")
-            while True:
-                failure = self._run(tool, report, log, runs, [*asked.arguments, *sections])
-                if not failure and report.exists():
-                    return self._read(tool, report, runs, asked)
-                if not self._learned(log, asked):
-                    return Refused(advice(failure, log))
+        while True:
+            process = self._process(tool, [*asked.arguments, *sections])
+            try:
+                failure = self._run(process, runs)
+                if not failure and process.report.exists():
+                    return self._read(tool, process.report, runs, asked)
+                if not self._learned(process.log, asked):
+                    return Refused(advice(failure, process.log))
+            finally:
+                process.close()
 
-    def _run(
-        self,
-        tool: str,
-        report: Path,
-        log: Path,
-        runs: Sequence[tuple[Build, Job]],
-        arguments: Sequence[str],
-    ) -> str:
-        log.unlink(missing_ok=True)
-        prefix = [
-            tool, "--profile-from-start", "off", "--clock-control", "none", *arguments,
-            "--log-file", str(log), "--force-overwrite", "-o", str(report.with_suffix("")),
-        ]  # fmt: skip
-        host = HostedDevice(self._device, seconds=_SECONDS, prefix=tuple(prefix))
+    def _process(self, tool: str, arguments: Sequence[str]) -> NcuProcess:
+        """The one that waits, if it was started for just this; a new one else."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and waiting.arguments == tuple(arguments):
+            return waiting
+        if waiting is not None:
+            waiting.close()
+        return NcuProcess(self._device, tool, arguments)
+
+    def _run(self, process: NcuProcess, runs: Sequence[tuple[Build, Job]]) -> str:
+        host = process.host
         try:
             for key in dict.fromkeys(job.case for _, job in runs):
                 host.put(self._cases[key])
@@ -196,7 +213,7 @@ class NcuCounters:
         except MachineError as lost:  # ncu went before the host was there
             return lost.message
         finally:
-            host.close(seconds=60.0)
+            host.close(seconds=60.0)  # what was counted is written then
         return ""
 
     def _learned(self, log: Path, asked: _Asked) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -46,6 +47,7 @@ def optimized(summary: Summary) -> Json:
         "evaluations": len(summary.trajectory.steps),
         "verdicts": summary.verdicts,
         "wall_seconds": summary.wall_seconds,
+        "timings": _rounded(summary.timings),
         "stopped": summary.trajectory.stopped,
         "journal": str(summary.journal) if summary.journal else None,
         "notes": list(summary.notes),
@@ -111,6 +113,10 @@ def _step(step: Step) -> Json:
         "refused": [asdict(refusal) for refusal in step.refused],
         "test": _plain(HypothesisTest, evaluation.test) if evaluation.test else None,
     }
+
+
+def _rounded(timings: Mapping[str, float]) -> dict[str, float]:
+    return {stage: round(seconds, 3) for stage, seconds in timings.items()}
 
 
 def _seconds(step: Step) -> float | None:

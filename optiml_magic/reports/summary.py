@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from optiml_magic.model.evaluation import Step, Trajectory
@@ -28,6 +29,7 @@ class Summary:
     journal: Path | None
     model: str = ""
     exact: bool = False  # whether every bit of the outputs had to stay
+    timings: Mapping[str, float] = field(default_factory=dict)  # seconds by stage
 
     @property
     def root(self) -> Step:

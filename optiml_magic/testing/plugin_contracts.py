@@ -25,12 +25,12 @@ from optiml_magic.model.measurement import Measurement, Missing
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
-from optiml_magic.optimize import Session, session
 from optiml_magic.preparation import Bound, compiled
 from optiml_magic.problem import Problem, prepare
 from optiml_magic.problem.facts import FactFinder
 from optiml_magic.profilers.base import AddedProfiler
 from optiml_magic.proposers.rewrites.base import Rewrite
+from optiml_magic.session import Session, session
 from optiml_magic.settings import resolve
 from optiml_magic.source.program import parse_program
 from optiml_magic.testing.kernels import known_task

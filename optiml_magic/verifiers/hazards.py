@@ -17,6 +17,7 @@ _OUTCOMES: dict[HazardKind, Outcome] = {
     "uninitialised": Outcome.UNINITIALISED,
     "invalid_lane": Outcome.INVALID_LANE,
     "barrier_divergence": Outcome.BARRIER,
+    "missed_phase": Outcome.BARRIER,
     "deadlock": Outcome.BARRIER,
     "out_of_bounds": Outcome.OUT_OF_BOUNDS,
     "misaligned": Outcome.MISALIGNED,

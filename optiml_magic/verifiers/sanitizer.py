@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 
 from optiml_magic.devices.base import Case, Job
@@ -32,6 +34,14 @@ _HEAD = re.compile(
     r"(?P<undefined>Uninitialized __(?P<from>\w+)__ memory read of size (?P<width>\d+))|"
     r"(?P<barrier>Barrier error detected)"
 )
+_REACH = "every thread that the barrier waits for must reach it, and be named by its mask"
+_BARRIERS: dict[str, tuple[HazardKind, str]] = {
+    "Invalid arguments": ("invalid_lane", _REACH),
+    "Missing wait": (
+        "missed_phase",
+        "wait for each phase, in some thread, before anybody arrives in the next",
+    ),
+}
 _LINE = re.compile(r"cell\.cu:(\d+)")
 _KERNEL = re.compile(r"\bat (?:\S+ in )?(?:void )?([A-Za-z_]\w*)")
 _ACCESS = re.compile(r"(Read|Write|Atomic) access at (.*?)(?= and (?:Read|Write|Atomic) access|$)")
@@ -58,29 +68,31 @@ class SanitizerInspector:
     def inspect(self, runs: Sequence[tuple[Build, Job]]) -> list[Inspection]:
         """All runs go through one process of each tool, since starting one is what takes time.
 
-        A report does not say which build it means, and kernels of several are named alike. So where
-        there is one, each run gets processes of its own.
+        A report does not say which build it means, and kernels of several are named alike. So each
+        run gets a process of its own of every tool that had something to say, or did not end.
         """
         tool = shutil.which("compute-sanitizer")
         if tool is None:
             missing = "compute-sanitizer is not on the PATH; it comes with the toolkit"
             return [Inspection((), missing) for _ in runs]
         until = time.monotonic() + self._seconds
-        together = self._inspection(tool, runs, until)
-        if len(runs) == 1 or not (together.hazards or together.unchecked):
-            return [together] * len(runs)
-        return [self._inspection(tool, [run], until) for run in runs]
-
-    def _inspection(self, tool: str, runs: Sequence[tuple[Build, Job]], until: float) -> Inspection:
-        """The tools at the same time: nothing is timed under them."""
+        # Side by side, but no more of them than tools: each holds a context on the card.
         with ThreadPoolExecutor(len(TOOLS)) as threads:
-            found = list(threads.map(lambda name: self._watched(tool, name, runs, until), TOOLS))
-        hazards = [hazard for inspection in found for hazard in inspection.hazards]
-        unchecked = "; ".join(i.unchecked for i in found if i.unchecked)
-        return Inspection(tuple(_distinct(hazards)), unchecked)
+            ask = partial(self._watched, tool, until)
+            together = list(threads.map(ask, TOOLS, repeat(runs)))
+            telling = [
+                name
+                for name, found in zip(TOOLS, together, strict=True)
+                if found.hazards or found.unchecked
+            ]
+            if len(runs) == 1 or not telling:
+                return [_joined(together)] * len(runs)
+            asked = [(name, [run]) for run in runs for name in telling]
+            alone = list(threads.map(ask, *zip(*asked, strict=True)))
+        return [_joined(alone[at : at + len(telling)]) for at in range(0, len(alone), len(telling))]
 
     def _watched(
-        self, tool: str, name: str, runs: Sequence[tuple[Build, Job]], until: float
+        self, tool: str, until: float, name: str, runs: Sequence[tuple[Build, Job]]
     ) -> Inspection:
         """The runs under one tool, up to the first that faults."""
         left = until - time.monotonic()
@@ -109,6 +121,12 @@ class SanitizerInspector:
         if not unchecked and fault is None and "SUMMARY" not in text:
             unchecked = f"{name} gave no summary"
         return Inspection(parse(text), unchecked)
+
+
+def _joined(found: Sequence[Inspection]) -> Inspection:
+    hazards = [hazard for inspection in found for hazard in inspection.hazards]
+    unchecked = "; ".join(i.unchecked for i in found if i.unchecked)
+    return Inspection(tuple(_distinct(hazards)), unchecked)
 
 
 def sanitized(device: str, tool: str, name: str, folder: Path, *, seconds: float) -> HostedDevice:
@@ -192,10 +210,9 @@ def _hazards(record: str) -> Iterator[Hazard]:
         kind, message = "uninitialised", f"{head['width']} bytes that nothing has written are read"
         fix = "write every element before it is read"
     else:
-        kind = "invalid_lane" if "Invalid arguments" in record else "barrier_divergence"
         message = record.partition(" at ")[0]
         message = message.removeprefix("Barrier error detected.").strip(" .")
-        fix = "every thread that the barrier waits for must reach it, and be named by its mask"
+        kind, fix = _BARRIERS.get(message, ("barrier_divergence", _REACH))
     yield Hazard(
         kind=kind,
         message=f"compute-sanitizer: {message}",

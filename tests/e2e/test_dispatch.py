@@ -19,11 +19,11 @@ from optiml_magic.model.idea import Idea
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.model.view import View
-from optiml_magic.optimize import Session, session
 from optiml_magic.problem import prepare
 from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.session import Session, session
 from optiml_magic.settings import resolve
 from optiml_magic.source.program import parse_program
 from tests.ideas import asked, view_of

@@ -9,8 +9,9 @@ from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
-from optiml_magic.optimize import evaluate_once, session
+from optiml_magic.optimize import evaluate_once
 from optiml_magic.problem import prepare
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 
 GOOD = """\

@@ -12,11 +12,12 @@ from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.hypothesis import Hypothesis
-from optiml_magic.optimize import optimize, session
+from optiml_magic.optimize import optimize
 from optiml_magic.problem import prepare
 from optiml_magic.profilers.levels import Levels
 from optiml_magic.reports import contract, html
 from optiml_magic.result import Result
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
 

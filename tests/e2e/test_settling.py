@@ -20,9 +20,9 @@ from optiml_magic.model.evaluation import Step, Trajectory
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
-from optiml_magic.optimize import session
 from optiml_magic.problem import prepare
 from optiml_magic.profilers.events import EventsProfiler
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.verifiers.hazards import DeviceInspector, Inspection
 
@@ -135,9 +135,9 @@ def test_a_candidate_is_not_inspected_before_it_is_a_finalist(trajectory, timed)
     assert trajectory.best.candidate.text == RACING
     assert [count for count, _ in timed.asked] == [2] * len(SECONDS)
     limits = [sampling.hopeless for _, sampling in timed.asked]
-    assert limits[:2] == [0.0, 2.0]  # nothing beats the input kernel yet
-    assert limits[2] == pytest.approx(2 * 30 / 50, rel=0.01)
-    assert limits[3] == pytest.approx(2 * 20 / 50, rel=0.01)
+    assert limits[:2] == [0.0, 1.25]  # nothing beats the input kernel yet
+    assert limits[2] == pytest.approx(1.25 * 30 / 50, rel=0.01)
+    assert limits[3] == pytest.approx(1.25 * 20 / 50, rel=0.01)
 
 
 def test_a_race_that_comes_out_right_loses_in_the_end(evaluator, trajectory, timed):
@@ -184,7 +184,7 @@ def test_where_nobody_can_look_the_run_says_so(evaluator, trajectory, monkeypatc
             return [Inspection((), "there is no tool")] * len(runs)
 
     tools = replace(evaluator._tools, inspector=Blind())
-    monkeypatch.setattr(evaluator, "_tools", tools)
+    monkeypatch.setattr(evaluator, "_context", replace(evaluator._context, tools=tools))
     settled = evaluator.settle([step.candidate for step in trajectory.fastest(2)])
     assert all(isinstance(found, Measurement) for found in settled.values())
     assert "hazards of the finalists: not all were looked for; there is no tool" in evaluator.notes

@@ -12,8 +12,8 @@ from optiml_magic.child.spare import SPARES
 from optiml_magic.devices import hosted
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.optimize import session
 from optiml_magic.problem import prepare
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.hostile import HOSTILE, SETTINGS, healthy, task
 from tests.present import examples

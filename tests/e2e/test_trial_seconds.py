@@ -12,8 +12,8 @@ from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
-from optiml_magic.optimize import session
 from optiml_magic.problem import instances, prepare
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from tests.present import sampled
 

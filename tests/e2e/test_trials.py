@@ -18,8 +18,9 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
-from optiml_magic.optimize import evaluate_once, session
+from optiml_magic.optimize import evaluate_once
 from optiml_magic.problem import prepare
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.cheats import cheat
 from optiml_magic.testing.cheats.tasks import task as cheats_task

@@ -11,8 +11,8 @@ from typetable import BFLOAT16, STD, TYPES, Row
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.verdict import Outcome
-from optiml_magic.optimize import Session, session
 from optiml_magic.problem import prepare
+from optiml_magic.session import Session, session
 from optiml_magic.settings import resolve
 from tests.present import sampled
 

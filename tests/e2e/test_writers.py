@@ -10,8 +10,9 @@ from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, OutputCheck, Writer
-from optiml_magic.optimize import evaluate_once, session
+from optiml_magic.optimize import evaluate_once
 from optiml_magic.problem import prepare
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 
 X = np.arange(1, 321, dtype=np.float32)

@@ -18,8 +18,9 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
-from optiml_magic.optimize import evaluate_once, optimize, session
+from optiml_magic.optimize import evaluate_once, optimize
 from optiml_magic.problem import prepare
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing import faulty
 from optiml_magic.testing.contracts import DeviceContract

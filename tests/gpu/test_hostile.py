@@ -10,8 +10,9 @@ import pytest
 
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.optimize import evaluate_once, session
+from optiml_magic.optimize import evaluate_once
 from optiml_magic.problem import prepare
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.hostile import HOSTILE, SETTINGS, healthy, task
 from tests.present import SOAK

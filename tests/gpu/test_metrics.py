@@ -10,14 +10,14 @@ import pytest
 
 from optiml_magic.commands.views import ProfileView
 from optiml_magic.devices.base import Job
-from optiml_magic.evaluation import Evaluator
-from optiml_magic.evidence import roofs_of
+from optiml_magic.evaluation import Evaluator, stages
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.vocabulary import VOCABULARY
-from optiml_magic.optimize import evaluate_once, session
+from optiml_magic.optimize import evaluate_once
 from optiml_magic.problem import prepare
 from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.profilers.permission import permission
+from optiml_magic.session import roofs_of, session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import NAMES, known_task
 
@@ -40,7 +40,7 @@ def test_ncu_knows_every_name_of_the_vocabulary() -> None:
     cases = [instance.case for instance in problem.instances]
     with session(settings, cases) as members:
         evaluator = Evaluator(problem, members.tools)
-        prepared = evaluator._prepare(problem.program.text)
+        prepared = stages.prepare(problem.program.text, evaluator._context)
         (instance, plan) = prepared.plans[0]
         job = Job(instance.case.key, plan, 0, False, 10**10)
         names = tuple(n for n, entry in VOCABULARY.items() if "ncu" in entry.sources)

@@ -20,11 +20,12 @@ from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.measurement import Measurement, speedup_interval
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
-from optiml_magic.optimize import evaluate_once, optimize, session
+from optiml_magic.optimize import evaluate_once, optimize
 from optiml_magic.preparation import Preparation, Prepared
 from optiml_magic.problem import prepare
 from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.profilers.levels import Levels
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
 from optiml_magic.verifiers.trials import Trials

@@ -15,8 +15,9 @@ from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
-from optiml_magic.optimize import Session, evaluate_once, run_once, session
+from optiml_magic.optimize import evaluate_once, run_once
 from optiml_magic.problem import prepare
+from optiml_magic.session import Session, session
 from optiml_magic.settings import resolve
 from tests.e2e.test_structs import MOVE, moved, particles, task
 

@@ -11,8 +11,8 @@ from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.verdict import Outcome
-from optiml_magic.optimize import session
 from optiml_magic.problem import prepare
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.mutations import Mutant, mutants
 from tests.mutations.subjects import SUBJECTS

@@ -12,8 +12,9 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.model.view import View
-from optiml_magic.optimize import optimize, prepared, session
+from optiml_magic.optimize import optimize, prepared
 from optiml_magic.proposers.rules import RuleProposer
+from optiml_magic.session import session
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.source.program import parse_program
 from tests.ideas import made

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optiml_magic.evaluation import Evaluator
+from optiml_magic.evaluation import stages
+from optiml_magic.evaluation.stages import Context
 from optiml_magic.model.task import Task
-from optiml_magic.optimize import session
 from optiml_magic.preparation import Prepared
 from optiml_magic.problem import prepare
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.source import syntax
 
@@ -41,9 +42,9 @@ def test_a_fresh_text_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return text
 
     with session(resolve({"device": "emulated"}), cases) as members:
-        prepare_program = Evaluator(problem, members.tools)._prepare
+        context = Context.of(problem, members.tools, exact=False, thorough=False)
         monkeypatch.setattr(syntax, "_mask_attributes", counted)  # every parse goes through it
-        made = prepare_program(TEXT.format(value="3.25"))
+        made = stages.prepare(TEXT.format(value="3.25"), context)
     assert isinstance(made, Prepared), made
     assert len(parsed) == 1
     assert made.build.early_returns == (10,)

@@ -25,6 +25,8 @@ def copy(k: Lanes, i: Instruction) -> None:
         raise k.unsupported()
     if "mbarrier" in i.parts:
         # The copies are done: with .noinc that is an arrival, without it neither more nor less.
+        if k.watch:
+            k.watch.boards(k, _word(k, i, i.operands[0]))
         if "noinc" in i.parts:
             _arrive(k, i, i.operands[0], constant(1, 32), "arrive")
     elif not {"commit_group", "wait_group", "wait_all"} & set(i.parts):
@@ -99,7 +101,10 @@ def _init(k: Lanes, i: Instruction) -> None:
     count = k.resize(k.read(i.operands[1], "u32"), 32, 64)
     up = k.code.let(f"shl {integers(64)} {count}, {constant(20, 64)}")
     word = k.code.let(f"or {integers(64)} {count}, {up}")
-    access.scatter(k, "b64", _word(k, i, i.operands[0]), word, k.mask())
+    hosts = _word(k, i, i.operands[0])
+    access.scatter(k, "b64", hosts, word, k.mask())
+    if k.watch:
+        k.watch.begins(k, hosts)
 
 
 def _arrive(k: Lanes, i: Instruction, address: Operand, count: str, name: str) -> str:
@@ -107,7 +112,7 @@ def _arrive(k: Lanes, i: Instruction, address: Operand, count: str, name: str) -
     hosts = _word(k, i, address)
     wide = k.resize(count, 32, 64)
     drop = constant(int(name == "arrive_drop"), 64)
-    return k.call(
+    old = k.call(
         "om_mbarrier_arrive",
         integers(64),
         f"{integers(64)} {hosts}",
@@ -115,12 +120,16 @@ def _arrive(k: Lanes, i: Instruction, address: Operand, count: str, name: str) -
         f"{integers(64)} {drop}",
         f"i32 {k.mask()}",
     )
+    if k.watch:
+        k.watch.arrives(k, i, hosts, old, wide)
+    return old
 
 
 def _test(k: Lanes, i: Instruction) -> None:
     """Whether the phase of a state, or that of a parity, is over."""
     t = integers(64)
-    word = access.gather(k, "b64", _word(k, i, i.operands[1]))
+    hosts = _word(k, i, i.operands[1])
+    word = access.gather(k, "b64", hosts)
     phase = k.code.let(f"lshr {t} {word}, {constant(40, 64)}")
     if "parity" in i.parts:
         low = k.code.let(f"and {t} {phase}, {constant(1, 64)}")
@@ -130,5 +139,7 @@ def _test(k: Lanes, i: Instruction) -> None:
         low = phase
         asked = k.code.let(f"lshr {t} {k.read(i.operands[2], 'b64')}, {constant(40, 64)}")
     over = k.code.let(f"icmp ne {t} {low}, {asked}")
+    if k.watch:
+        k.watch.tested(k, hosts, over)
     if not isinstance(i.operands[0], Sink):
         k.write(i.operands[0], over, "pred")

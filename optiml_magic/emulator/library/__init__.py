@@ -15,8 +15,8 @@ Maker = Callable[..., str]
 _FAMILIES: list[tuple[re.Pattern[str], Maker]] = []
 _HOMES = (
     "access", "arithmetic", "asynchronous", "atomics", "banks", "caches", "cells", "checking",
-    "copies", "counting", "half", "ordering", "printing", "releases", "resolve", "scheduler",
-    "warp",
+    "copies", "counting", "half", "mbarriers", "ordering", "printing", "releases", "resolve",
+    "scheduler", "warp",
 )  # fmt: skip
 _USED = re.compile(r"@(om_\w+)")
 _HEAD = re.compile(r"^define (internal )?(.*?)\{$", re.MULTILINE | re.DOTALL)

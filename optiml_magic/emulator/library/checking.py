@@ -20,7 +20,9 @@ from optiml_magic.emulator.library import family
 # value that was stored here came from (0 again for points beyond a byte), 255 it is being copied.
 ORIGINS, IN_FLIGHT = 253, 255
 # The kinds of HAZARD; races are ordered by how far apart the two threads are.
-WITHIN_WARP, WITHIN_BLOCK, ACROSS, UNDEFINED, ABSENT, OUTSIDER, GONE, SPLIT, FLYING = range(1, 10)
+WITHIN_WARP, WITHIN_BLOCK, ACROSS, UNDEFINED, ABSENT, OUTSIDER, GONE, SPLIT, FLYING, MISSED = range(
+    1, 11
+)
 VOLATILE, ATOMIC, SWAP = 1, 2, 3  # strengths; 0 is an ordinary access
 
 

@@ -50,6 +50,7 @@ log:
   set %row F.valid %valid
   set %row F.thread %thread
   set %row F.group %gz
+  set %row F.place 0
   count %k K.flight_count 1
   br label %next
 next:
@@ -119,6 +120,28 @@ look:
   %b1 = and i1 %b0, %due
   br i1 %b1, label %arrives, label %next
 arrives:
+  call void @om_watch_land(ptr %w, i64 %i)
+  br label %gone
+gone:
+  br label %loop
+next:
+  %i1 = add i64 %i, 1
+  br label %loop
+done:
+  ret void
+}}""")
+
+
+@family("om_watch_land")
+def land() -> str:
+    """A copy is there; the last one in the table takes its row."""
+    return expand(f"""
+define internal void @om_watch_land(ptr %w, i64 %i) noinline {{
+  %k = get %w W.watch
+  %flights = get %k K.flights
+  %n = get %k K.flight_count
+  %o = mul i64 %i, {FLIGHT.size}
+  %row = getelementptr i8, ptr %flights, i64 %o
   %valid = get %row F.valid
   %v = load i32, ptr %valid, align 1
   %flying = icmp eq i32 %v, -1
@@ -126,16 +149,96 @@ arrives:
   store i32 %mark, ptr %valid, align 1
   %n1 = sub i64 %n, 1
   %lo = mul i64 %n1, {FLIGHT.size}
-  %lrow = getelementptr i8, ptr %flights, i64 %lo
-  %lv = get %lrow F.valid
-  %lt = get %lrow F.thread
-  %lg = get %lrow F.group
-  set %row F.valid %lv
-  set %row F.thread %lt
-  set %row F.group %lg
+  %last = getelementptr i8, ptr %flights, i64 %lo
+  call void @llvm.memmove.p0.p0.i64(ptr %row, ptr %last, i64 {FLIGHT.size}, i1 false)
   set %k K.flight_count %n1
-  br label %gone
-gone:
+  ret void
+}}""")
+
+
+@family("om_watch_board")
+def board() -> str:
+    """What the active lanes have under way lands with the phase of the mbarrier at their address.
+
+    PTX ISA, "cp.async.mbarrier.arrive": of all the copies that the executing thread began before.
+    """
+    return expand(f"""
+define internal void @om_watch_board(ptr %w, <32 x i64> %a, i32 %mask) noinline {{
+entry:
+  %k = get %w W.watch
+  %ap = alloca <32 x i64>, align 64
+  store <32 x i64> %a, ptr %ap
+  %number = get %w W.warp
+  %nz = zext i32 %number to i64
+  %flights = get %k K.flights
+  %n = get %k K.flight_count
+  %bad = get %w W.fault_kind
+  %healthy = icmp eq i32 %bad, 0
+  br i1 %healthy, label %loop, label %done
+loop:
+  %i = phi i64 [0, %entry], [%i1, %next]
+  %end = icmp uge i64 %i, %n
+  br i1 %end, label %done, label %look
+look:
+  %o = mul i64 %i, {FLIGHT.size}
+  %row = getelementptr i8, ptr %flights, i64 %o
+  %thread = get %row F.thread
+  %aboard = get %row F.place
+  %free = icmp eq i64 %aboard, 0
+  %u = lshr i64 %thread, 5
+  %mine = icmp eq i64 %u, %nz
+  %l = and i64 %thread, 31
+  %l32 = trunc i64 %l to i32
+  %bit = lshr i32 %mask, %l32
+  %here = trunc i32 %bit to i1
+  %b0 = and i1 %mine, %here
+  %b1 = and i1 %b0, %free
+  br i1 %b1, label %boards, label %next
+boards:
+  %hp = getelementptr i64, ptr %ap, i64 %l
+  %h = load i64, ptr %hp
+  %at = inttoptr i64 %h to ptr
+  %word = load i64, ptr %at
+  %phase = lshr i64 %word, 40
+  set %row F.place %h
+  set %row F.phase %phase
+  br label %next
+next:
+  %i1 = add i64 %i, 1
+  br label %loop
+done:
+  ret void
+}}""")
+
+
+@family("om_watch_leave")
+def leave() -> str:
+    """The copies that the phases of an mbarrier waited for which are over."""
+    return expand(f"""
+define internal void @om_watch_leave(ptr %w, i64 %place) noinline {{
+entry:
+  %k = get %w W.watch
+  %flights = get %k K.flights
+  %at = inttoptr i64 %place to ptr
+  %word = load i64, ptr %at
+  %now = lshr i64 %word, 40
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%i1, %next], [%i, %lands]
+  %n = get %k K.flight_count
+  %end = icmp uge i64 %i, %n
+  br i1 %end, label %done, label %look
+look:
+  %o = mul i64 %i, {FLIGHT.size}
+  %row = getelementptr i8, ptr %flights, i64 %o
+  %p = get %row F.place
+  %phase = get %row F.phase
+  %own = icmp eq i64 %p, %place
+  %over = icmp ne i64 %phase, %now
+  %due = and i1 %own, %over
+  br i1 %due, label %lands, label %next
+lands:
+  call void @om_watch_land(ptr %w, i64 %i)
   br label %loop
 next:
   %i1 = add i64 %i, 1

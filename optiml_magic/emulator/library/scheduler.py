@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from optiml_magic.emulator.faults import code
 from optiml_magic.emulator.ir import expand
-from optiml_magic.emulator.layout import BARRIERS, SLICE, STACK
+from optiml_magic.emulator.layout import BARRIERS, ENTRY, SLICE, STACK
 from optiml_magic.emulator.library import family
 from optiml_magic.ptx.cfg import EXIT
 
@@ -185,6 +185,57 @@ yes:
   set %w W.budget %rest
   set %w W.fuel %slice
   ret i32 1
+}}""")
+
+
+@family("om_turn")
+def turn() -> str:
+    """The other side of a branch has its turn, so that lanes that poll cannot starve their warp's.
+
+    Of the innermost branch whose two sides are under way, the side below comes to the top of the
+    stack. From sm_70 on lanes make progress apart from each other (CUDA C++ Programming Guide,
+    "Independent Thread Scheduling").
+    """
+    return expand(f"""
+define internal void @om_turn(ptr %warp) noinline {{
+entry:
+  %top = get %warp P.top
+  %stack = getelementptr i8, ptr %warp, i64 {STACK}
+  br label %look
+look:
+  %i = phi i32 [%top, %entry], [%j, %down]
+  %some = icmp sgt i32 %i, 0
+  br i1 %some, label %compare, label %done
+compare:
+  %j = sub i32 %i, 1
+  %io = mul i32 %i, {ENTRY}
+  %jo = mul i32 %j, {ENTRY}
+  %ip = getelementptr i8, ptr %stack, i32 %io
+  %jp = getelementptr i8, ptr %stack, i32 %jo
+  %imp = getelementptr i8, ptr %ip, i64 4
+  %jmp = getelementptr i8, ptr %jp, i64 4
+  %im = load i32, ptr %imp
+  %jm = load i32, ptr %jmp
+  %jpc = load i32, ptr %jp
+  %sides = icmp eq i32 %im, %jm
+  %waits = icmp eq i32 %jpc, %jm
+  %moves = xor i1 %waits, true
+  %swap = and i1 %sides, %moves
+  br i1 %swap, label %rotate, label %down
+down:
+  br label %look
+rotate:
+  %side = load <{ENTRY} x i8>, ptr %jp, align 4
+  %count = sub i32 %top, %j
+  %bytes = mul i32 %count, {ENTRY}
+  %wide = zext i32 %bytes to i64
+  call void @llvm.memmove.p0.p0.i64(ptr %jp, ptr %ip, i64 %wide, i1 false)
+  %to = mul i32 %top, {ENTRY}
+  %tp = getelementptr i8, ptr %stack, i32 %to
+  store <{ENTRY} x i8> %side, ptr %tp, align 4
+  br label %done
+done:
+  ret void
 }}""")
 
 

@@ -15,8 +15,8 @@ from optiml_magic.findings.slow_math import SlowMath
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.finding import Finding
 from optiml_magic.model.task import Task
-from optiml_magic.optimize import Session, session
 from optiml_magic.problem import prepare
+from optiml_magic.session import Session, session
 from optiml_magic.settings import resolve
 from tests.present import sampled
 

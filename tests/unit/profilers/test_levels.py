@@ -146,7 +146,7 @@ def test_the_input_kernel_is_looked_at_closely_and_candidates_briefly(
     verdict = Verdict(Outcome.PASSED, "")
     evaluation = Evaluation(number, "", verdict, measurement=TIMED)
     levels = Levels(emulated=False, counters=NcuCounters("emulated:a100", CASES))
-    (found,) = levels.completed([evaluation], {number: (BUILD, JOB)})
+    (found,) = levels.completed([evaluation], {number: (BUILD, JOB)}, counted={number})
     assert found.measurement is not None
     assert "nothing works here" in found.measurement.why("dram__bytes.sum")
     asked = (tmp_path / "asked").read_text().splitlines()[0]
@@ -164,7 +164,7 @@ def test_candidates_are_counted_by_what_they_promise(
     promised = ("smsp__inst_executed_pipe_fp64.sum", "launch__grid_size", "no_such_metric.sum")
     evaluation = Evaluation(1, "", Verdict(Outcome.PASSED, ""), measurement=TIMED)
     levels = Levels(emulated=False, counters=NcuCounters("emulated:a100", CASES))
-    levels.completed([evaluation], {1: (BUILD, JOB)}, also=promised)
+    levels.completed([evaluation], {1: (BUILD, JOB)}, counted={1}, also=promised)
     asked = (tmp_path / "asked").read_text().splitlines()[0]
     metrics = set(asked.split("--metrics ")[1].split()[0].split(","))
     assert promised[0] in metrics

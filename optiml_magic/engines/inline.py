@@ -1,0 +1,21 @@
+"""One candidate after the other, in this thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from optiml_magic.evaluation import Evaluator
+from optiml_magic.model.candidate import Candidate
+from optiml_magic.model.evaluation import Evaluation
+
+
+@dataclass(frozen=True)
+class Inline:
+    """The engine of a device that is this machine's CPU: nothing would be faster beside it."""
+
+    evaluator: Evaluator
+    batch: int = 1
+
+    def __call__(self, candidates: Sequence[Candidate]) -> Sequence[Evaluation]:
+        return self.evaluator(candidates)

@@ -1,0 +1,338 @@
+"""The referee: serial, in the parent; it knows the best so far, the duplicates and the notes.
+
+The order of the stages stands in ``_evaluated``: prepare, verify, measure, scrutinise, inspect, up
+to the first failure; counters and diagnosis follow for the whole batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from optiml_magic.compilers.pool import Request
+from optiml_magic.devices.base import Execution, Fault, Job
+from optiml_magic.diagnosis import Diagnosis
+from optiml_magic.errors import KernelFailed
+from optiml_magic.evaluation import stages
+from optiml_magic.evaluation.stages import AFTER, Context
+from optiml_magic.evaluation.tools import Tools
+from optiml_magic.model.build import Build
+from optiml_magic.model.candidate import Candidate
+from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.facts import Facts
+from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
+from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.preparation import Prepared
+from optiml_magic.problem import Problem
+from optiml_magic.source.program import parse_program
+from optiml_magic.verifiers.hazards import Inspection, inspected
+from optiml_magic.verifiers.verify import judge
+
+# Times slower than the best so far, beyond which nobody builds on a candidate: ncu is not asked of
+# it. Ours.
+_REACH = 1.25
+
+
+class Evaluator:
+    """Evaluates the candidates of one problem. The first one must be the input kernel."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        tools: Tools,
+        *,
+        thorough: bool = False,
+        hit_rates: HitRates = NO_EXPERIENCE,
+        exact: bool = False,
+    ) -> None:
+        self._thorough = thorough  # every candidate as if it would win
+        self._diagnosis = Diagnosis(problem, tools.chip, tools.findings, tools.roofs, hit_rates)
+        self._context = Context.of(problem, tools, exact=exact, thorough=thorough)
+        self._seen: dict[str, Evaluation] = {}
+        self._runs: dict[int, tuple[Build, Job]] = {}  # of this batch, as they were measured
+        self._best = float("inf")  # seconds of the fastest that may win
+        self._best_general = float("inf")  # of those that take all sizes of the input kernel
+        self._inspections: dict[str, Inspection] = {}  # by identity
+        self._promised: dict[str, None] = {}  # metrics that edits are to move
+        self._notes: dict[str, None] = {}  # each once, in order
+
+    @property
+    def _tools(self) -> Tools:
+        return self._context.tools
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be told of the run as a whole."""
+        return (*self._notes, *self._tools.profiler.notes)
+
+    def __call__(self, candidates: Sequence[Candidate]) -> list[Evaluation]:
+        """Verify and time each, count what passed in one go, then say what it all means."""
+        self._runs.clear()
+        for candidate in candidates:
+            self._expect(candidate)
+        first = any(candidate.number == 0 for candidate in candidates)
+        self._tools.levels.warm(first=first, also=tuple(self._promised))
+        evaluations = [self._timed(candidate) for candidate in candidates]
+        evaluations = self._counted(candidates, evaluations)
+        with self._tools.timings.stage("measure"):
+            return [self._understood(c, e) for c, e in zip(candidates, evaluations, strict=True)]
+
+    def request(self, candidate: Candidate) -> Request | None:
+        """What the compiler will be asked for it; None where it does not get so far."""
+        return self._context.preparation.request(candidate.text)
+
+    def settle(self, candidates: Sequence[Candidate]) -> dict[int, Measurement | Verdict]:
+        """The finalists timed once more against the input kernel, all in turn; by number.
+
+        One that was never the fastest is scrutinised now, and where nobody looked for hazards yet
+        somebody does; a verdict stands in the place of one that fails. Empty on a device whose
+        times are estimated; the earlier measurements where a finalist faults this time.
+        """
+        if not self._tools.profiler.settles:
+            return {}
+        with self._tools.timings.stage("settle"):
+            return self._settled(candidates)
+
+    def facts(self, candidate: Candidate) -> Facts | None:
+        """What is known of a candidate once it is bound; None where it cannot be. Found once."""
+        number = candidate.number
+        if number not in self._diagnosis.facts:
+            prepared = stages.prepare(candidate.text, self._context)
+            self._diagnosis.facts[number] = None
+            if isinstance(prepared, Prepared):
+                program = parse_program(candidate.text)
+                self._diagnosis.find(number, program, prepared.plans[0][1])
+        return self._diagnosis.facts[number]
+
+    def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
+        """Take in an evaluation made earlier, in a run that is resumed."""
+        root = evaluation.measurement
+        self._expect(candidate)
+        self._diagnosis.remember(candidate, evaluation)
+        if candidate.number == 0:
+            if root is None:
+                return
+            refused = self._answer_from_kernel(candidate)
+            if refused is not None:
+                raise KernelFailed(f"the input kernel passed before, and now: {refused.summary}")
+            prepared = stages.prepare(candidate.text, self._context)
+            if isinstance(prepared, Prepared):
+                self._learn(evaluation, candidate, prepared)
+                job = self._context.job(prepared)
+                self._tools.profiler.remember(prepared.build, job, root.seconds)
+        self._may_win(evaluation)
+        if evaluation.identity:
+            self._seen.setdefault(evaluation.identity, evaluation)
+
+    def _timed(self, candidate: Candidate) -> Evaluation:
+        began = time.monotonic()
+        evaluation = self._evaluated(candidate)
+        return replace(evaluation, seconds_spent=time.monotonic() - began)
+
+    def _evaluated(self, candidate: Candidate) -> Evaluation:
+        number, first = candidate.number, candidate.number == 0
+        prepared = stages.prepare(candidate.text, self._context)
+        if isinstance(prepared, Verdict):
+            return Evaluation(number, "", prepared)
+        earlier = self._seen.get(prepared.identity)
+        if earlier is not None:
+            return replace(earlier, candidate=number, duplicate_of=earlier.candidate)
+        if first:
+            refused = self._answer_from_kernel(candidate)
+            if refused is not None:
+                return Evaluation(number, prepared.identity, refused)
+            prepared = stages.with_answers(prepared, self._context)
+        verdict = stages.verify(prepared, self._context)
+        evaluation = Evaluation(number, prepared.identity, verdict, only_where=prepared.only_where)
+        if verdict.passed:
+            evaluation = self._measured(evaluation, prepared)
+        evaluation = self._inspected(self._challenged(evaluation, prepared), prepared)
+        self._may_win(evaluation)
+        if first and evaluation.measurement is not None and evaluation.verdict.passed:
+            evaluation = self._learn(evaluation, candidate, prepared)
+        self._seen[evaluation.identity] = evaluation  # its diagnosis follows with the batch
+        return evaluation
+
+    def _measured(self, evaluation: Evaluation, prepared: Prepared) -> Evaluation:
+        number, bar = evaluation.candidate, self._bar(evaluation)
+        found = stages.measure(prepared, self._context, bar, first=number == 0)
+        if isinstance(found, Verdict):
+            return replace(evaluation, verdict=found)
+        self._runs[number] = (prepared.build, found.job)
+        return replace(evaluation, measurement=found.measurement, resources=found.resources)
+
+    def _challenged(self, evaluation: Evaluation, prepared: Prepared) -> Evaluation:
+        """Every further check, where the candidate would be the best so far: no other can win."""
+        measured = evaluation.measurement
+        wins = measured is not None and measured.seconds <= self._bar(evaluation)
+        if measured is None or evaluation.candidate == 0 or not (wins or self._thorough):
+            return evaluation
+        found = stages.scrutinise(prepared, self._context, measured)
+        if not found.passed:
+            self._runs.pop(evaluation.candidate, None)
+            return Evaluation(evaluation.candidate, evaluation.identity, found)
+        notes = (*evaluation.verdict.notes, *found.notes)
+        return replace(evaluation, verdict=replace(evaluation.verdict, notes=notes))
+
+    def _inspected(self, evaluation: Evaluation, prepared: Prepared) -> Evaluation:
+        """Look for hazards on the first case, where the candidate would be the best so far.
+
+        Nothing slower can win, and looking costs more than running. Asked to look at all, also at
+        a wrong one: a race says why.
+        """
+        tools, verdict = self._tools, evaluation.verdict
+        seconds = evaluation.measurement.seconds if evaluation.measurement else float("inf")
+        best = self._thorough or seconds <= self._bar(evaluation)
+        wins = tools.extent == "winners" and verdict.passed and best
+        ran = tools.extent == "all" and (verdict.passed or verdict.outcome is Outcome.WRONG)
+        if not (wins or ran):
+            return evaluation
+        verdict = inspected(verdict, self._inspection(prepared))
+        if verdict.passed:
+            return replace(evaluation, verdict=verdict)
+        return Evaluation(evaluation.candidate, evaluation.identity, verdict)
+
+    def _inspection(self, prepared: Prepared) -> Inspection:
+        found = self._inspections.get(prepared.identity)
+        if found is None:
+            (found,) = stages.inspect([prepared], self._context)
+            self._inspections[prepared.identity] = found
+        return found
+
+    def _answer_from_kernel(self, candidate: Candidate) -> Verdict | None:
+        """Without a reference the input kernel's own outputs become the wanted ones."""
+        if self._context.problem.task.reference is not None:
+            return None
+        prepared = stages.prepare(candidate.text, self._context)
+        if isinstance(prepared, Verdict):
+            return prepared
+        verdict = inspected(stages.passed(), self._inspection(prepared))
+        if not verdict.passed:
+            return verdict
+        answered = stages.answered(prepared, self._context)
+        if isinstance(answered, Verdict):
+            return answered
+        self._context = answered
+        return None
+
+    def _learn(self, root: Evaluation, candidate: Candidate, prepared: Prepared) -> Evaluation:
+        """Try other inputs on the input kernel; its identity covers those that it gets right."""
+        assert root.measurement is not None
+        told = stages.learn(prepared, self._context, root.measurement)
+        for note in told:
+            self._note(note)
+        again = stages.prepare(candidate.text, self._context)
+        assert isinstance(again, Prepared)
+        if self._context.exactness:
+            self._context.exactness.learn(again.program, again.verified)
+        notes = (*root.verdict.notes, told[0], *again.notes)
+        return replace(root, identity=again.identity, verdict=replace(root.verdict, notes=notes))
+
+    def _counted(
+        self, candidates: Sequence[Candidate], evaluations: list[Evaluation]
+    ) -> list[Evaluation]:
+        """The counters of those that somebody may build on, or whose promise is to be tested."""
+        promising = {c.number for c in candidates if c.proposal.hypothesis is not None}
+        near = {e.candidate for e in evaluations if self._in_reach(e)}
+        levels, also = self._tools.levels, tuple(self._promised)
+        with self._tools.timings.stage("count"):
+            completed = levels.completed(
+                evaluations, self._runs, counted=promising | near, also=also
+            )
+        for note in levels.notes:
+            self._note(note)
+        return completed
+
+    def _in_reach(self, evaluation: Evaluation) -> bool:
+        measured = evaluation.measurement
+        return measured is not None and measured.seconds <= _REACH * self._best
+
+    def _understood(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
+        """Diagnosed; a duplicate has all evidence of the earlier one, of this batch or not."""
+        if evaluation.duplicate_of is None:
+            diagnosed = self._diagnosis(candidate, evaluation, self._runs.get(candidate.number))
+            if evaluation.identity:
+                self._seen[evaluation.identity] = diagnosed
+            return diagnosed
+        repeated = replace(
+            self._seen[evaluation.identity],
+            candidate=evaluation.candidate,
+            duplicate_of=evaluation.duplicate_of,
+            seconds_spent=evaluation.seconds_spent,
+        )
+        return self._diagnosis(candidate, repeated)
+
+    def _settled(self, candidates: Sequence[Candidate]) -> dict[int, Measurement | Verdict]:
+        settled: dict[int, Measurement | Verdict] = {}
+        passed: dict[int, Prepared] = {}
+        for candidate in candidates:
+            prepared = stages.prepare(candidate.text, self._context)
+            if isinstance(prepared, Verdict):
+                settled[candidate.number] = prepared
+                continue
+            first, scrutiny = prepared.verified[0][0], self._context.scrutiny
+            verdict = scrutiny.correctness(prepared.program, prepared.identity, first)
+            if verdict.passed:
+                passed[candidate.number] = prepared
+            else:
+                settled[candidate.number] = verdict
+        if self._tools.extent == "finalists":
+            settled |= self._hazardous(passed)
+        left = {n: p for n, p in passed.items() if n not in settled}
+        runs = [(p.build, self._context.job(p)) for p in left.values()]
+        timed = self._tools.profiler.settle(runs)
+        if isinstance(timed, Fault):
+            self._note("the finalists could not be timed once more")
+            seen = {number: self._seen[p.identity].measurement for number, p in left.items()}
+            return settled | {number: before for number, before in seen.items() if before}
+        for number, found in zip([0, *left], timed, strict=True):
+            settled[number] = self._last(number, found)
+        return settled
+
+    def _hazardous(self, finalists: Mapping[int, Prepared]) -> dict[int, Measurement | Verdict]:
+        """The verdicts of those with a hazard."""
+        inspector = self._tools.inspector
+        if inspector is None or not finalists:
+            return {}
+        inspections = stages.inspect([*finalists.values()], self._context)
+        reasons = {i.unchecked for i in inspections if i.unchecked}
+        self._note(
+            f"hazards of the finalists: not all were looked for; {'; '.join(sorted(reasons))}"
+            if reasons
+            else f"hazards of the finalists: {inspector.name} looked for them"
+        )
+        verdicts = {
+            number: inspected(stages.passed(), replace(inspection, unchecked=""))
+            for number, inspection in zip(finalists, inspections, strict=True)
+        }
+        for number, verdict in verdicts.items():
+            for note in verdict.notes:
+                self._note(f"candidate {number}: {note}")
+        return {number: verdict for number, verdict in verdicts.items() if not verdict.passed}
+
+    def _last(self, number: int, found: Measurement | Execution) -> Measurement | Verdict:
+        if isinstance(found, Execution):
+            return judge(found, AFTER)
+        return (self._context.scrutiny.impossible(found) if number else None) or found
+
+    def _bar(self, evaluation: Evaluation) -> float:
+        """The seconds that are to be beaten: one that takes all sizes may win over a faster one."""
+        return self._best if evaluation.only_where else self._best_general
+
+    def _may_win(self, evaluation: Evaluation) -> None:
+        measured = evaluation.measurement
+        if measured is None or not evaluation.verdict.passed:
+            return
+        self._best = min(self._best, measured.seconds)
+        if not evaluation.only_where:
+            self._best_general = min(self._best_general, measured.seconds)
+
+    def _expect(self, candidate: Candidate) -> None:
+        """A promise can be tested only where its metric is counted, of later ones too."""
+        if candidate.proposal.hypothesis is not None:
+            self._promised[candidate.proposal.hypothesis.metric] = None
+
+    def _note(self, text: str) -> None:
+        self._notes[text] = None

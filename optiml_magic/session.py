@@ -1,0 +1,208 @@
+"""The members of one command put together: compiler, device, profiler, levels, inspector.
+
+With ``optimize.py`` the composition: the only two places that name concrete members.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+
+from optiml_magic.compilers.base import CompileOptions, Compiler
+from optiml_magic.compilers.cached import CachedCompiler
+from optiml_magic.compilers.hosted import HostedCompiler
+from optiml_magic.compilers.options import options_of
+from optiml_magic.compilers.pool import CompilerPool
+from optiml_magic.compilers.sass import RememberedCode
+from optiml_magic.devices.base import Case
+from optiml_magic.devices.choice import Choice, choose
+from optiml_magic.devices.driver import require_release
+from optiml_magic.devices.hosted import HostedDevice
+from optiml_magic.evaluation.tools import Extent, Tools
+from optiml_magic.findings import TOOLS
+from optiml_magic.findings.base import wanted
+from optiml_magic.model.build import Build, CompileFailure
+from optiml_magic.model.measurement import Measurement, Missing
+from optiml_magic.model.roofline import Roofs
+from optiml_magic.model.task import Task
+from optiml_magic.model.vocabulary import default_counters
+from optiml_magic.plugins import Plugins, load
+from optiml_magic.profilers.base import AddedProfiler, Profiler
+from optiml_magic.profilers.emulated import EmulatedProfiler
+from optiml_magic.profilers.energy import EnergyProfiler
+from optiml_magic.profilers.events import EventsProfiler
+from optiml_magic.profilers.levels import Levels, Measured
+from optiml_magic.profilers.ncu import NcuCounters
+from optiml_magic.profilers.roofs import Card, published, roofs
+from optiml_magic.settings import Settings
+from optiml_magic.timings import Timings
+from optiml_magic.verifiers.disputed import EmulatedInspector, SecondOpinion
+from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
+from optiml_magic.verifiers.sanitizer import SanitizerInspector
+
+_COMPILERS = max(1, min(4, (os.cpu_count() or 2) - 1))  # beside a card; ours
+_DRIVER = Path("/proc/driver/nvidia/version")
+
+
+@dataclass(frozen=True)
+class Session:
+    """The members in use and the device they were chosen for."""
+
+    tools: Tools
+    choice: Choice
+    plugins: Plugins
+    compilers: CompilerPool
+
+
+@contextmanager
+def session(
+    settings: Settings,
+    cases: Sequence[Case] = (),
+    *,
+    task: Task | None = None,
+    machine: bool = False,
+    counters: bool = True,
+    extent: Extent = "oracle",
+    timings: Timings | None = None,
+) -> Iterator[Session]:
+    """Compiler, device host and tools for the length of one command.
+
+    ncu counts on ``cases``, unless no ``counters`` are wanted; programs are compiled with what
+    ``task`` and the settings ask for.
+    ``machine``: emulated counts are weighted by the machine code too; half a second a new build.
+    The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, which takes
+    seconds: there the finalists are inspected in the place of all who would win.
+    """
+    options = options_of(task or Task(""), settings)
+    choice = choose(settings.device)
+    plugins = load()
+    children = ExitStack()
+
+    def another() -> CachedCompiler:
+        hosted = children.enter_context(closing(compiler_of(settings, options)))
+        return CachedCompiler(hosted, settings.compiled)
+
+    compiler = CompilerPool(another(), another, 1 if choice.is_emulated else _COMPILERS)
+    if not choice.is_emulated:
+        require_release(compiler.version, compiler.major, choice.driver)
+    device = HostedDevice(choice.name, seconds=settings.run_seconds)
+    if cases:
+        device.start()  # while the compiler's host does
+    emulated = choice.is_emulated
+    profiler: Profiler = (
+        EmulatedProfiler(
+            device,
+            choice.chip,
+            sample=settings.count_instructions,
+            disassemble=RememberedCode(settings.disassembled) if machine else None,
+        )
+        if emulated
+        else EventsProfiler(device, choice.chip)
+    )
+    inspector: Inspector | None = DeviceInspector(device) if emulated else None
+    if not emulated and extent != "oracle":
+        inspector = SecondOpinion(
+            SanitizerInspector(choice.name, cases),
+            EmulatedInspector(f"emulated:{choice.chip.name}", cases),
+        )
+        extent = "finalists" if extent == "winners" else extent
+    levels = _levels_of(
+        choice, cases if counters else (), device, settings, plugins, machine=machine
+    )
+    try:
+        tools = Tools(
+            compiler=compiler,
+            options=options,
+            device=device,
+            chip=choice.chip,
+            profiler=profiler,
+            findings=(*TOOLS, *plugins.tools),
+            instructions=settings.instructions,
+            levels=levels,
+            roofs=roofs_of(choice, compiler, device, settings),
+            inspector=inspector,
+            extent=extent,
+            timings=timings or Timings(),
+            trial_seconds=settings.for_trials,
+        )
+        yield Session(tools, choice, plugins, compiler)
+    finally:
+        levels.close()
+        compiler.close()
+        children.close()
+        device.close()
+
+
+def compiler_of(settings: Settings, options: CompileOptions) -> HostedCompiler:
+    """The compiler that the settings name, in a child that starts now."""
+    return HostedCompiler(settings.compiler, settings.compile_seconds, options.include)
+
+
+def _levels_of(
+    choice: Choice,
+    cases: Sequence[Case],
+    device: HostedDevice,
+    settings: Settings,
+    plugins: Plugins,
+    *,
+    machine: bool,
+) -> Levels:
+    """Static code, energy where it is asked for, and ncu's counters where there are ``cases``.
+
+    The counters are those that the tools read; profilers of other packages come last. ``machine``
+    is for who looks at one kernel: NVIDIA's rules on a card, which take seconds; on an emulated
+    device the machine code, which takes half a second a new build.
+    """
+    emulated = choice.is_emulated
+    disassemble = RememberedCode(settings.disassembled)  # the counters read the same code again
+    counters = None
+    if not emulated and cases:
+        metrics = tuple(dict.fromkeys((*default_counters(), *wanted((*TOOLS, *plugins.tools)))))
+        counters = NcuCounters(choice.name, cases, metrics=metrics, disassemble=disassemble)
+    return Levels(
+        emulated=emulated,
+        depth="rules" if machine else "lines",
+        counters=counters,
+        disassemble=disassemble if machine or not emulated else None,
+        energy=EnergyProfiler(device) if settings.energy and not emulated else None,
+        added=partial(_added, device, plugins.profilers),
+    )
+
+
+def _added(device: HostedDevice, profilers: Sequence[AddedProfiler], run: Measured) -> Measurement:
+    """The measurement with what the profilers of other packages add to it."""
+    measured = run.measurement
+    for profiler in profilers:
+        found = profiler.measure(device, run.build, run.job, measured)
+        if isinstance(found, Missing):
+            measured = replace(measured, missing=(*measured.missing, found))
+        else:
+            measured = replace(measured, metrics=(*measured.metrics, *found))
+    return measured
+
+
+def roofs_of(
+    choice: Choice,
+    compiler: Compiler,
+    device: HostedDevice,
+    settings: Settings,
+) -> Callable[[], Roofs]:
+    """The roofs of a card, measured at first use and kept; of an emulated chip the published."""
+
+    @cache
+    def found() -> Roofs:
+        if choice.is_emulated:
+            return published(choice.chip)
+
+        def compiled(text: str, names: tuple[str, ...]) -> Build | CompileFailure:
+            return compiler.compile(text, names, choice.chip, CompileOptions())
+
+        driver = _DRIVER.read_text().split("\n")[0] if _DRIVER.exists() else ""
+        card = Card(choice.card or choice.chip.title, driver)
+        return roofs(choice.chip, card, settings.home / "roofs", device, compiled)
+
+    return found

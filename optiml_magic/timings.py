@@ -1,0 +1,69 @@
+"""Where the seconds of a command go: one ledger, each moment in the innermost stage alone."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal, get_args
+
+Stage = Literal[
+    "prepare", "compile", "verify", "measure", "count", "inspect", "settle", "propose", "idle"
+]
+STAGES: tuple[Stage, ...] = get_args(Stage)
+
+
+class Timings:
+    """Seconds by stage since it was made; whatever is in none of them is ``idle``.
+
+    Only the thread that made it is timed: what others do meanwhile costs no wall time of its own.
+    ``entered`` is called with each stage as it begins or is come back to.
+    """
+
+    def __init__(
+        self,
+        entered: Callable[[Stage], None] = lambda _: None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._entered = entered
+        self._clock = clock
+        self._began = self._since = clock()
+        self._stack: list[Stage] = ["idle"]
+        self._spent: dict[Stage, float] = dict.fromkeys(STAGES, 0.0)
+        self._owner = threading.get_ident()
+
+    @contextmanager
+    def stage(self, name: Stage) -> Iterator[None]:
+        """The time inside is that of ``name``, less what an inner stage takes."""
+        if threading.get_ident() != self._owner:
+            yield
+            return
+        self._switch()
+        self._stack.append(name)
+        self._entered(name)
+        try:
+            yield
+        finally:
+            self._switch()
+            self._stack.pop()
+            if self._stack[-1] != "idle":
+                self._entered(self._stack[-1])
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return self._clock() - self._began
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds of every stage so far; together they are ``elapsed``."""
+        now = self._clock()
+        found: dict[str, float] = {str(name): spent for name, spent in self._spent.items()}
+        found[self._stack[-1]] += now - self._since
+        return found
+
+    def _switch(self) -> None:
+        now = self._clock()
+        self._spent[self._stack[-1]] += now - self._since
+        self._since = now
