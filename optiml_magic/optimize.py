@@ -58,7 +58,8 @@ _SETTLING = 8.0  # seconds that it takes to settle, compute-sanitizer included; 
 def prepared(task: Task, settings: Settings) -> Problem:
     """The task made concrete; for a text that does not even compile, the compiler's own words."""
     try:
-        return prepare(task, seeds=settings.verify_seeds)
+        device, seconds = choose(settings.device).name, settings.for_trials
+        return prepare(task, seeds=settings.verify_seeds, seconds=seconds, device=device)
     except SourceError as unreadable:
         try:
             program = parse_program(drop_host_code(task.text, task.constants)[0])
