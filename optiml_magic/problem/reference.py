@@ -93,8 +93,8 @@ def _bits_alike(one: Array, two: Array) -> bool:
     size = one.dtype.itemsize
     if size not in (1, 2, 4, 8):
         return False
-    words = (np.ascontiguousarray(array).view(f"u{size}") for array in (one, two))
-    return bool(np.array_equal(*words))
+    ours, theirs = (np.ascontiguousarray(array).view(f"u{size}") for array in (one, two))
+    return bool(np.array_equal(ours, theirs))
 
 
 def arguments(reference: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
