@@ -17,14 +17,13 @@ from typing import Any
 from optiml_magic import exports
 from optiml_magic.commands import doctor, parsers, tasks, verbs
 from optiml_magic.errors import KernelFailed, OptimlError, UsageError
-from optiml_magic.model.evaluation import Step
-from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
-from optiml_magic.printable import printable
 from optiml_magic.reports import annotation_html, contract, experience, html, text, tree
 from optiml_magic.reports.markup import document
 from optiml_magic.reports.summary import Summary
 from optiml_magic.testing.kernels import DEMO, known_task
+from optiml_magic.widgets.plain import PlainView, TerminalLine
+from optiml_magic.widgets.subject import Subject
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -82,9 +81,12 @@ def _demo(options: argparse.Namespace) -> int:
 def _optimize_all(options: argparse.Namespace, found: Sequence[Task], title: str) -> int:
     summaries: list[Summary] = []
     for task in found:
-        with _quoting(task):
-            result = verbs.optimize(task, options, progress=_progress)
-        _end_progress()
+        settings = verbs.settings_of(options)
+        seconds = settings.seconds if settings.seconds < float("inf") else 0.0
+        subject = Subject(tasks.name_of(task), settings.device, "", settings.budget, seconds)
+        with _quoting(task), PlainView(subject, TerminalLine(), "in a terminal") as view:
+            result = verbs.optimize(task, options, progress=view, entered=view.enter)
+            view.finish(result.summary)
         _print(repr(result) + "\n")
         summaries.append(result.summary)
         _write_json(options, [contract.optimized(summary) for summary in summaries])
@@ -230,18 +232,6 @@ def _write_json(options: argparse.Namespace, outcomes: list[dict[str, Any]]) -> 
     if options.json:
         document = outcomes[0] if len(outcomes) == 1 else outcomes
         Path(options.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-
-
-def _progress(step: Step, _: Refused) -> None:
-    if sys.stderr.isatty():
-        title = printable(step.candidate.proposal.title)[:70]
-        sys.stderr.write(f"\r\033[K  #{step.candidate.number} {title}")
-        sys.stderr.flush()
-
-
-def _end_progress() -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\033[K")
 
 
 def _print(text: str) -> None:

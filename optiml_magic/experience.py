@@ -190,20 +190,29 @@ class Recorder:
         return recorded
 
     def evaluate(
-        self, evaluate: Callable[[Sequence[Candidate]], Sequence[Evaluation]]
-    ) -> Callable[[Sequence[Candidate]], Sequence[Evaluation]]:
-        """``evaluate`` whose outcomes are remembered."""
+        self, begin: Callable[[Sequence[Candidate]], Callable[[], Sequence[Evaluation]]]
+    ) -> Callable[[Sequence[Candidate]], Callable[[], Sequence[Evaluation]]]:
+        """``begin`` whose outcomes are remembered."""
 
-        def recorded(candidates: Sequence[Candidate]) -> Sequence[Evaluation]:
-            evaluations = evaluate(candidates)
-            for candidate, evaluation in zip(candidates, evaluations, strict=True):
-                self._evaluations[candidate.number] = evaluation
-                if candidate.parent is not None:
-                    parent = self._evaluations[candidate.parent]
-                    self._experience.apply(self._run, self._setting, candidate, parent, evaluation)
-            return evaluations
+        def recorded(candidates: Sequence[Candidate]) -> Callable[[], Sequence[Evaluation]]:
+            begun = begin(candidates)
+
+            def collected() -> Sequence[Evaluation]:
+                evaluations = begun()
+                for candidate, evaluation in zip(candidates, evaluations, strict=True):
+                    self._evaluations[candidate.number] = evaluation
+                    if candidate.parent is not None:
+                        self._applied(candidate, evaluation)
+                return evaluations
+
+            return collected
 
         return recorded
+
+    def _applied(self, candidate: Candidate, evaluation: Evaluation) -> None:
+        assert candidate.parent is not None
+        parent = self._evaluations[candidate.parent]
+        self._experience.apply(self._run, self._setting, candidate, parent, evaluation)
 
     def settle(self, trajectory: Trajectory) -> Trajectory:
         """The trajectory; finalists that failed in the end are no longer hits."""
@@ -244,7 +253,7 @@ def _made_ours(database: sqlite3.Connection) -> None:
         database.execute(f"PRAGMA user_version = {SCHEMA}")
         return
     if application != _APPLICATION:
-        raise _Foreign("is no experience of optiml-magic")
+        raise _Foreign("is not an experience file of optiml-magic")
     if version > SCHEMA:
         raise sqlite3.OperationalError("a later release of optiml-magic made it")
     if database.execute("PRAGMA quick_check").fetchone()[0] != "ok":

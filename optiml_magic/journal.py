@@ -244,12 +244,12 @@ class Journal:
 
     def remember_evaluate(
         self,
-        evaluate: Callable[[Sequence[Candidate]], Sequence[Evaluation]],
+        begin: Callable[[Sequence[Candidate]], Callable[[], Sequence[Evaluation]]],
         replay: Callable[[Candidate, Evaluation], None] = lambda _c, _e: None,
-    ) -> Callable[[Sequence[Candidate]], Sequence[Evaluation]]:
-        """``evaluate`` that skips what the journal holds; ``replay`` hears of each one skipped."""
+    ) -> Callable[[Sequence[Candidate]], Callable[[], Sequence[Evaluation]]]:
+        """``begin`` that skips what the journal holds; ``replay`` hears of each one skipped."""
 
-        def remembered(candidates: Sequence[Candidate]) -> Sequence[Evaluation]:
+        def remembered(candidates: Sequence[Candidate]) -> Callable[[], Sequence[Evaluation]]:
             known = {
                 candidate.number: evaluation
                 for candidate in candidates
@@ -260,10 +260,15 @@ class Journal:
                 if candidate.number in known:
                     replay(candidate, known[candidate.number])
             fresh = [candidate for candidate in candidates if candidate.number not in known]
-            for candidate, evaluation in zip(fresh, evaluate(fresh) if fresh else (), strict=True):
-                self.record(candidate, evaluation)
-                known[candidate.number] = evaluation
-            return [known[candidate.number] for candidate in candidates]
+            begun = begin(fresh) if fresh else tuple
+
+            def collected() -> Sequence[Evaluation]:
+                for candidate, evaluation in zip(fresh, begun(), strict=True):
+                    self.record(candidate, evaluation)
+                    known[candidate.number] = evaluation
+                return [known[candidate.number] for candidate in candidates]
+
+            return collected
 
         return remembered
 

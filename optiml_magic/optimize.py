@@ -58,7 +58,8 @@ _SETTLING = 8.0  # seconds that it takes to settle, compute-sanitizer included; 
 def prepared(task: Task, settings: Settings) -> Problem:
     """The task made concrete; for a text that does not even compile, the compiler's own words."""
     try:
-        return prepare(task, seeds=settings.verify_seeds)
+        device, seconds = choose(settings.device).name, settings.for_trials
+        return prepare(task, seeds=settings.verify_seeds, seconds=seconds, device=device)
     except SourceError as unreadable:
         try:
             program = parse_program(drop_host_code(task.text, task.constants)[0])
@@ -102,8 +103,8 @@ def optimize(
     ):
         rules = RuleProposer((*REWRITES, *members.plugins.rules), exact=settings.exact)
         proposers: tuple[Proposer, ...] = (rules, *([model] if model else []))
-        batch = (Inline if members.choice.is_emulated else Pool).batch
-        header = header_of(problem, members, settings, proposers, batch)
+        batches = (Inline if members.choice.is_emulated else Pool).batches
+        header = header_of(problem, members, settings, proposers, batches.size)
         path = resume or settings.runs / f"{header.run}.jsonl"
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
         learned = HitRates(experience.tallies(setting))
@@ -129,13 +130,12 @@ def optimize(
                 policy=POLICIES[settings.policy](),
                 seed=settings.seed,
             )
-            evaluate = journal.remember_evaluate(engine, evaluator.remember)
-            evaluate = recorder.evaluate(evaluate)
+            begin = recorder.evaluate(journal.remember_evaluate(engine, evaluator.remember))
             trajectory = run(
                 search,
-                evaluate,
+                begin,
                 Budget(settings.budget, settings.seconds, _kept(settings, members)),
-                batch=batch,
+                batches=batches,
                 progress=progress,
                 stop=stop,
                 timings=timings,

@@ -13,6 +13,7 @@ import numpy as np
 
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.headers import fingerprint
+from optiml_magic.devices import maps
 from optiml_magic.model.codec import to_json
 from optiml_magic.problem import Problem
 from optiml_magic.settings import Settings
@@ -30,7 +31,7 @@ def inputs_digest(problem: Problem, settings: Settings) -> str:
             digest.update(f"{shape} {buffer.tolerance};".encode())
             contents = [] if buffer.role == "output" else [buffer.array]
             for array in (*contents, *([] if buffer.expected is None else [buffer.expected])):
-                digest.update(np.ascontiguousarray(array).tobytes())
+                digest.update(f"{array.dtype} {maps.digest(array)};".encode())
     digest.update(f"{settings.instructions} {settings.run_seconds}".encode())
     return digest.hexdigest()[:16]
 

@@ -127,6 +127,7 @@ def session(
             inspector=inspector,
             extent=extent,
             timings=timings or Timings(),
+            trial_seconds=settings.for_trials,
         )
         yield Session(tools, choice, plugins, compiler)
     finally:

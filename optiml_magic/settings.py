@@ -27,6 +27,7 @@ class Settings:
     seed: int = 0  # OPTIML_SEED
     policy: str = "mcts"  # OPTIML_POLICY: mcts, greedy, beam, random or best-of-n
     verify_seeds: int = 3  # OPTIML_VERIFY_SEEDS: sets of inputs that each candidate is checked on
+    trial_seconds: float = 20.0  # OPTIML_TRIAL_SECONDS: of other inputs, then fewer are tried
     run_seconds: float = 30.0  # OPTIML_RUN_SECONDS: of one execution, then the host is killed
     compile_seconds: float = 60.0  # OPTIML_COMPILE_SECONDS: of one compilation, then it is killed
     instructions: int = 20_000_000_000  # OPTIML_INSTRUCTIONS: per emulated launch
@@ -43,6 +44,14 @@ class Settings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "home", Path(self.home).expanduser())
+
+    @property
+    def for_trials(self) -> float:
+        """Seconds for wanted answers, for learning other inputs, and for trying a winner on them.
+
+        Each of the three: together at most half of a search.
+        """
+        return min(self.trial_seconds, self.seconds / 6)
 
     @property
     def compiled(self) -> Path:
@@ -76,7 +85,7 @@ class Settings:
 
 _POSITIVE = (
     "budget", "seconds", "verify_seeds", "run_seconds", "compile_seconds", "instructions",
-    "count_instructions", "llm_seconds",
+    "count_instructions", "llm_seconds", "trial_seconds",
 )  # fmt: skip
 _CHOICES = {
     "std": ("c++11", "c++14", "c++17", "c++20"),
@@ -113,7 +122,8 @@ def _converted(name: str, raw: str, kind: type) -> Any:
     try:
         return _SWITCHES[raw.lower()] if kind is bool else kind(raw)
     except (ValueError, KeyError):
-        variable = f"OPTIML_{name.upper()}"
+        variable, article = f"OPTIML_{name.upper()}", "an" if kind is int else "a"
         raise UsageError(
-            f"{variable}={raw!r} is no {kind.__name__}", fix=f"set {variable} to a {kind.__name__}"
+            f"{variable}={raw!r} is not {article} {kind.__name__}",
+            fix=f"set {variable} to {article} {kind.__name__}",
         ) from None

@@ -11,6 +11,17 @@ from typing import Literal, get_args
 Stage = Literal[
     "prepare", "compile", "verify", "measure", "count", "inspect", "settle", "propose", "idle"
 ]
+DOING: dict[Stage, str] = {
+    "prepare": "preparing",
+    "compile": "compiling",
+    "verify": "verifying",
+    "measure": "measuring",
+    "count": "counting",
+    "inspect": "looking for hazards",
+    "settle": "timing the finalists",
+    "propose": "looking for edits",
+    "idle": "waiting",
+}
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
 

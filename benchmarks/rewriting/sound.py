@@ -1,7 +1,7 @@
 """Whether every rule leaves the meaning of a kernel alone, on thousands of random kernels.
 
     python benchmarks/rewriting/sound.py [--write] [--count N] [--seed N] [--processes N]
-        [--least N] [--rules RULE ...]
+        [--least N] [--rules RULE ...] [--add]
     python benchmarks/rewriting/sound.py --smallest SEED
 
 Programs are drawn from one seed after the other (``tests/rewriting``) until the rules were applied
@@ -9,8 +9,10 @@ Programs are drawn from one seed after the other (``tests/rewriting``) until the
 runs beside its input on the emulated device: in two orders of the blocks, at the sizes that the
 rules were told and at others, with bounds and hazards looked at. The record,
 ``benchmarks/results/rewriting-sound.json``, has what is done kept beside it until it is complete:
-the same command goes on with the rest after a stop. ``--smallest`` prints a small kernel of the
-kind of a recorded failure that its rule gets wrong as well.
+the same command goes on with the rest after a stop. ``--add`` counts what the record has, and adds
+what it lacks, from programs of the seeds behind its own. What is made without a primitive or a rule
+that lacks some is not run then. ``--smallest`` prints a small kernel of the kind of a recorded
+failure that its rule gets wrong as well.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import json
 import multiprocessing
 import os
 import platform
+import re
 import sys
 import tempfile
 import time
@@ -29,6 +32,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -49,21 +53,25 @@ _VERSIONS = ("optiml-magic", "nvidia-cuda-nvrtc", "llvmlite", "tree-sitter-cuda"
 _WAVE = 40  # programs for each process, between two looks at the count
 _SHARE = 4  # no rule has more of the count than one part in so many
 _FEW = 20  # programs of a kind that may be of no use to a rule
+_UNSURE = 5  # programs of a kind that led to nothing, beside those that were seen
+_CURIOUS = 20  # of so many seeds one may be of a kind that is not known well
+_BEST = 0.5  # of the share of programs of the best kind that something that lacks is applied to
 _MOST = 50_000  # programs, for a rule that is never at home
 Row = dict[str, Any]
 
 
-def one(seed: int, rules: tuple[str, ...] = NAMES) -> Row:
+def one(seed: int, rules: tuple[str, ...] = NAMES, wanted: frozenset[str] = frozenset()) -> Row:
     """What became of the program of a seed."""
     rng, began = Random(seed), time.process_time()
     try:
-        trial = tried(made(rng), rng, rules=rules)
+        trial = tried(made(rng), rng, rules=rules, wanted=wanted)
     except IllMadeError as error:
         return {"seed": seed, "seconds": 0.0, "ill made": str(error)}
     return {
         "seed": seed,
         "seconds": round(time.process_time() - began, 3),
         "family": trial.made.family,
+        "kind": _kind(trial.made),
         "forms": trial.made.forms,
         "applied": [[a.rule, a.end, a.again, a.steps] for a in trial.applied],
         "refused": [[r.rule, r.reason] for r in trial.refused],
@@ -83,19 +91,21 @@ def one(seed: int, rules: tuple[str, ...] = NAMES) -> Row:
 
 
 def collect(options: argparse.Namespace, kept_at: Path) -> list[Row]:
-    """The rows of as many seeds as it takes, those of an earlier run among them."""
+    """The rows of as many seeds as it takes, those of a run that was stopped among them."""
     rows = (
         [json.loads(line) for line in kept_at.read_text().splitlines()] if kept_at.exists() else []
     )
     done = {row["seed"] for row in rows}
     with kept_at.open("a") as kept:
-        for wave in _waves(options.seed, _WAVE * options.processes):
-            rules = _wanted(rows, options)
-            if not rules or wave.start - options.seed > _MOST:
-                break
-            work = partial(one, rules=rules)
+        left = (seed for seed in range(options.seed, options.seed + _MOST) if seed not in done)
+        while rules := _wanted(rows, options):
+            enough = _applications(rows, options) >= options.count
+            wanted = _lacking(rows, options) if enough else frozenset[str]()
+            work = partial(one, rules=rules, wanted=wanted)
             hopeful = _hopeful(rows, options)
-            seeds = [seed for seed in wave if seed not in done and hopeful(seed)]
+            seeds = list(islice(filter(hopeful, left), _WAVE * options.processes))
+            if not seeds:
+                break
             for row in _worked(work, seeds, options.processes):
                 rows.append(row)
                 kept.write(json.dumps(row) + "\n")
@@ -104,11 +114,12 @@ def collect(options: argparse.Namespace, kept_at: Path) -> list[Row]:
                     print(f"seed {row['seed']}: {wrong['rule']}: {wrong['detail']}", flush=True)
                 if "ill made" in row:
                     print(f"seed {row['seed']}: ill made: {row['ill made'][:200]}", flush=True)
-            if seeds:
-                cpu = sum(row["seconds"] for row in rows)
-                count = _applications(rows)
-                speed = f"{count / max(cpu, 1e-9):.2f} a second of CPU"
-                print(f"{count} applications to {len(rows)} programs, {speed}", flush=True)
+            cpu = sum(row["seconds"] for row in rows)
+            count = sum(len(row.get("applied", ())) for row in rows)
+            speed = f"{count / max(cpu, 1e-9):.2f} a second of CPU"
+            print(f"{count} applications to {len(rows)} programs, {speed}", flush=True)
+            if enough:
+                print(f"lacking: {', '.join(sorted(wanted))}", flush=True)
     return sorted(rows, key=lambda row: row["seed"])
 
 
@@ -127,7 +138,7 @@ def _wanted(rows: list[Row], options: argparse.Namespace) -> tuple[str, ...]:
     that use a primitive which lacks some: all, where none was seen to use it.
     """
     applied = Counter(rule for row in rows for rule, *_ in row.get("applied", ()))
-    if sum(applied.values()) < options.count:
+    if _applications(rows, options) < options.count:
         most = max(options.least, options.count // _SHARE)
         return tuple(rule for rule in options.rules if applied[rule] < most)
     lacking = _lacking(rows, options)
@@ -138,43 +149,57 @@ def _wanted(rows: list[Row], options: argparse.Namespace) -> tuple[str, ...]:
     return tuple(rule for rule in options.rules if rule in lacking | users)
 
 
-def _lacking(rows: list[Row], options: argparse.Namespace) -> set[str]:
+def _lacking(rows: list[Row], options: argparse.Namespace) -> frozenset[str]:
     """The rules and the primitives that were applied too few times."""
     found = [a for row in rows for a in row.get("applied", ())]
     times = Counter(name for rule, _, _, steps in found for name in (rule, *steps))
-    return {name for name in (*options.rules, *PRIMITIVES) if times[name] < options.least}
+    times.update(options.times)
+    names = (*options.rules, *PRIMITIVES)
+    return frozenset(name for name in names if times[name] < options.least)
 
 
 def _hopeful(rows: list[Row], options: argparse.Namespace) -> Callable[[int], bool]:
-    """Whether the program of a seed may be of use; it is where programs of its kind are few yet.
+    """Whether the program of a seed may be of use.
 
-    Up to the count it may where a wanted rule was applied to its kind, and then only where
-    something was that lacks.
+    Up to the count it may where a wanted rule was applied to a program of its kind. Then only where
+    its kind, or one of its forms, is among those that most often lead to something that lacks. Of
+    kinds and forms few of which were seen all may; then only some, once each that lacks was seen.
     """
-    enough = _applications(rows) >= options.count
-    names = _lacking(rows, options) if enough else set(_wanted(rows, options))
-    programs, useful = Counter[str](), set[str]()
+    enough = _applications(rows, options) >= options.count
+    names = _lacking(rows, options) if enough else frozenset(_wanted(rows, options))
+    programs = Counter[str]()
+    useful = {name: Counter[str]() for name in names}
     for row in rows:
         if "family" in row:
-            programs[row["family"]] += 1
-            if any(names & {rule, *steps} for rule, _, _, steps in row["applied"]):
-                useful.add(row["family"])
+            features = (row["kind"], *row["forms"]) if enough else (row["kind"],)
+            programs.update(features)
+            for name in {n for rule, _, _, steps in row["applied"] for n in (rule, *steps)} & names:
+                useful[name].update(features)
+    good = set[str]()
+    for counts in useful.values():
+        rates = {feature: n / (programs[feature] + _UNSURE) for feature, n in counts.items()}
+        least = _BEST * max(rates.values(), default=0.0) if enough else 0.0
+        good |= {feature for feature, rate in rates.items() if rate >= least}
+    known = enough and all(useful.values())
 
     def hopeful(seed: int) -> bool:
-        family = made(Random(seed)).family
-        return family in useful or programs[family] < _FEW
+        drawn = made(Random(seed))
+        features = (_kind(drawn), *drawn.forms) if enough else (_kind(drawn),)
+        curious = not known or seed % _CURIOUS == 0
+        return any(f in good or (curious and programs[f] < _FEW) for f in features)
 
     return hopeful
 
 
-def _waves(seed: int, size: int) -> Iterator[range]:
-    while True:
-        yield range(seed, seed + size)
-        seed += size
+def _kind(drawn: Made) -> str:
+    """What a program is, and along how many axes the blocks of its first launch have extents."""
+    found = re.search(r"block\(([^)]*)\)", drawn.text)
+    axes = found[1].count(",") + 1 if found else 0
+    return f"{drawn.family} in {axes}"
 
 
-def _applications(rows: list[Row]) -> int:
-    return sum(len(row.get("applied", ())) for row in rows)
+def _applications(rows: list[Row], options: argparse.Namespace) -> int:
+    return options.applications + sum(len(row.get("applied", ())) for row in rows)
 
 
 def summary(rows: list[Row]) -> dict[str, Any]:
@@ -220,6 +245,14 @@ def summary(rows: list[Row]) -> dict[str, Any]:
     }
 
 
+def joined(one: Any, other: Any) -> Any:
+    """Two summaries as one: numbers are added, lists come one behind the other."""
+    if not isinstance(one, dict):
+        return one + other
+    both = {name: joined(one[name], other[name]) for name in one.keys() & other.keys()}
+    return {name: both.get(name, value) for name, value in (one | other).items()}
+
+
 def told(found: dict[str, Any]) -> None:
     """The counts as a table."""
     print(f"{'rule':<24} {'applied':>8} {'again':>6} {'wrong':>6} {'no site':>8} {'refused':>8}")
@@ -261,30 +294,40 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--least", type=int, default=200, help="applications of each rule and each primitive"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the first program")
+    parser.add_argument("--seed", type=int, help="of the first program")
     parser.add_argument("--rules", nargs="+", choices=NAMES, default=NAMES, help="only these")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--smallest", type=int, metavar="SEED")
+    parser.add_argument("--add", action="store_true", help="what the record lacks, to the record")
     options = parser.parse_args(arguments)
+    before = json.loads(RECORD.read_text()) if options.add else None
+    parts = [before[part] for part in ("rules", "primitives")] if before else []
+    options.times = {name: counts["applied"] for part in parts for name, counts in part.items()}
+    options.applications = before["applications"] if before else 0
+    if options.seed is None:
+        options.seed = before["next_seed"] if before else 0
     with tempfile.TemporaryDirectory() as home:
         os.environ |= {"OPTIML_HOME": home, "OPTIML_CACHE": home}
         if options.smallest is not None:
             return shrunk(options.smallest)
         kept_at = RECORD.with_suffix(".partial") if options.write else Path(home) / "rows"
-        began = time.monotonic()
         rows = collect(options, kept_at)
     found = summary(rows)
-    told(found)
+    whole = joined({name: before[name] for name in found}, found) if before else found
+    told(whole)
     if options.write:
+        commands = [" ".join(["python benchmarks/rewriting/sound.py", *arguments])]
+        if before:
+            commands = before["commands"] + commands
         record = {
             "what": "rules applied to random kernels, beside their input on the emulated device",
-            "command": " ".join(["python benchmarks/rewriting/sound.py", *arguments]),
+            "commands": commands,
             "date": time.strftime("%Y-%m-%d"),
             "machine": f"{platform.machine()}, Python {platform.python_version()}",
             "versions": {name: version(name) for name in _VERSIONS},
-            "seconds": round(time.monotonic() - began),
-            **found,
+            "next_seed": max((row["seed"] + 1 for row in rows), default=options.seed),
+            **whole,
         }
         RECORD.write_text(json.dumps(record, indent=1) + "\n")
         kept_at.unlink()

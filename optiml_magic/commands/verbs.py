@@ -23,6 +23,7 @@ from optiml_magic.replay.past import Replayed, replayed, searched
 from optiml_magic.replay.recording import Recording
 from optiml_magic.result import Result
 from optiml_magic.settings import Settings, resolve
+from optiml_magic.timings import Stage
 
 _SETTINGS = (
     "device", "llm", "llm_url", "budget", "seconds", "seed", "policy", "verify_seeds",
@@ -40,12 +41,13 @@ def optimize(
     options: argparse.Namespace,
     *,
     progress: Callable[[Step, Refused], None] = lambda *_: None,
+    entered: Callable[[Stage], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Result:
     """Search; the result may say that nothing better was found."""
     settings = settings_of(options)
     resume = _journal(options.resume, settings) if options.resume else None
-    return search(task, settings, resume=resume, progress=progress, stop=stop)
+    return search(task, settings, resume=resume, progress=progress, entered=entered, stop=stop)
 
 
 def check(task: Task, options: argparse.Namespace, program: str | None = None) -> CheckView:

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from optiml_magic.devices.maps import Map, mapped
 from optiml_magic.model.build import Build
 from optiml_magic.model.condition import Conditions
 from optiml_magic.model.counters import KernelCounters
@@ -44,6 +45,9 @@ class Buffer:
     ``array`` is the initial content of an input or in-out buffer; of an output only its shape and
     dtype are used. ``expected`` is what the oracle wants it to hold afterwards, in the precision of
     the oracle (None for inputs, and where nothing is to be compared).
+
+    With a ``map`` the content is what that makes of ``array``. With a ``digest``, which is that of
+    the content, a device may take ``array`` from another case of its own that holds the same one.
     """
 
     name: str
@@ -51,6 +55,16 @@ class Buffer:
     array: Array
     expected: Array | None = None
     tolerance: Tolerance | None = None
+    map: Map | None = None
+    digest: int | None = None
+
+    @property
+    def content(self) -> Array:
+        """What it holds first, in host memory."""
+        if self.map is None:
+            return self.array
+        content: Array = mapped(self.map, self.array)
+        return content
 
 
 @dataclass(frozen=True)
@@ -178,7 +192,10 @@ class Device(Protocol):
         """As a user writes it: ``emulated:h200``."""
 
     def put(self, case: Case) -> None:
-        """Make a case resident; replaces the one of the same key."""
+        """Make a case resident; replaces the one of the same key.
+
+        Raises MachineError where it does not fit, or where a buffer has not the digest it should.
+        """
 
     def execute(self, build: Build, job: Job) -> Execution:
         """Run a build on a resident case and compare; faults are values."""

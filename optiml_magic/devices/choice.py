@@ -16,7 +16,7 @@ from optiml_magic.devices.driver import advice, driver_release
 from optiml_magic.errors import MachineError, UsageError
 
 _FIX = "devices: auto, cuda, cuda:INDEX, emulated, emulated:CHIP"
-# A card is asked in a process of its own: the parent must never hold a CUDA context.
+# A card is asked in a process of its own: most commands need no CUDA context in the parent.
 _ASK = """
 import json, cupy
 p = cupy.cuda.runtime.getDeviceProperties({index})

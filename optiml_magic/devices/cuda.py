@@ -7,7 +7,7 @@ parent replaces the host.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -30,7 +30,7 @@ from optiml_magic.devices.clock import Clock, TimedRun
 from optiml_magic.devices.compare import compare, same_bits, unlikely
 from optiml_magic.devices.driver import advice, driver_release
 from optiml_magic.devices.faults import fault_of
-from optiml_magic.devices.memory import Memory, broken_guards, guarded, places, raw, stored
+from optiml_magic.devices.memory import Memory, broken_guards, content, guarded, places, raw, stored
 from optiml_magic.devices.module import CudaModule
 from optiml_magic.devices.power import draw
 from optiml_magic.devices.telemetry import Telemetry
@@ -152,7 +152,7 @@ class CudaDevice:
             for b in case.buffers:
                 memory = memories[b.name] = allocated(b.array.shape, b.array.dtype)
                 if b.role != "output":
-                    memory.array.set(np.ascontiguousarray(stored(b.array)))
+                    memory.array.set(np.ascontiguousarray(stored(b.content)))
                 elif b.name in fills:
                     memory.array.set(stored(np.full_like(b.array, float(fills[b.name]))))
             for wanted in job.plan.scratch:
@@ -217,7 +217,7 @@ class CudaDevice:
         module = self._load(build)
         module.fill(_contents(job.plan, memories))
         own = {**memories, **self._scratch(job)}
-        starts = self._starts(case, job.plan)
+        starts = self._starts(case, memories, job.plan)
         run = TimedRun(module, job.plan, case, starts, [own])
         self._synchronize()
         count = self._clock.launches(run)
@@ -227,15 +227,16 @@ class CudaDevice:
         self._synchronize()
         return run
 
-    def _starts(self, case: Case, plan: LaunchPlan) -> dict[str, Any]:
+    def _starts(
+        self, case: Case, memories: Mapping[str, Memory], plan: LaunchPlan
+    ) -> dict[str, Any]:
         """What in-out buffers and filled outputs hold before each launch."""
-        fills, found = dict(plan.fills), {}
-        for buffer in case.buffers:
-            if buffer.role == "inout":
-                found[buffer.name] = self._cp.asarray(stored(buffer.array))
-            elif buffer.role == "output" and buffer.name in fills:
-                filled = np.full_like(buffer.array, float(fills[buffer.name]))
-                found[buffer.name] = self._cp.asarray(stored(filled))
+        fills = dict(plan.fills)
+        found = {b.name: memories[b.name].initial for b in case.buffers if b.role == "inout"}
+        for b in case.buffers:
+            if b.role == "output" and b.name in fills:
+                filled = np.full_like(b.array, float(fills[b.name]))
+                found[b.name] = self._cp.asarray(stored(filled))
         return found
 
     def _after(self, run: TimedRun) -> Execution:
@@ -280,12 +281,21 @@ class CudaDevice:
         cp = self._cp
         memory = guarded(self._cp, buffer.array.nbytes, buffer.array.dtype, buffer.array.shape)
         if buffer.role != "output":
-            memory.array[...] = cp.asarray(stored(buffer.array))
+            lying = next(self._lying(buffer.array), None) if buffer.digest is not None else None
+            memory.initial = content(cp, buffer, lying)
+            memory.array[...] = memory.initial
         if buffer.role == "input":
-            memory.pristine = memory.array.copy()
+            memory.pristine = memory.initial
         if buffer.expected is not None:
             memory.hidden = self._answers.hide(stored(buffer.expected))
         return memory
+
+    def _lying(self, array: Array) -> Iterator[Any]:
+        """Where this very array lies on the card, unchanged."""
+        for case, memories in self._cases.values():
+            for buffer in case.buffers:
+                if buffer.array is array and buffer.map is None and buffer.role != "output":
+                    yield memories[buffer.name].initial
 
     def _load(self, build: Build) -> CudaModule:
         module = self._modules.get(build.digest)
@@ -304,7 +314,7 @@ class CudaDevice:
         for at, buffer in enumerate(case.buffers):
             array = memories[buffer.name].array
             if buffer.role == "inout":
-                array[...] = cp.asarray(stored(buffer.array))
+                array[...] = memories[buffer.name].initial
             elif buffer.role == "output" and buffer.name in fills:
                 one = np.full(1, float(fills[buffer.name]), buffer.array.dtype)
                 array[...] = cp.asarray(stored(one))[0]

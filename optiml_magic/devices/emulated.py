@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optiml_magic import chips, emulator
-from optiml_magic.devices.base import Array, Case, Execution, Fault, Job
+from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job
 from optiml_magic.devices.compare import compare, poison_like, same_bits
-from optiml_magic.errors import InternalError
+from optiml_magic.devices.maps import digest
+from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.hazard import Hazard
@@ -58,6 +59,7 @@ class EmulatedDevice:
 
     def put(self, case: Case) -> None:
         memory = emulator.Memory()
+        case = replace(case, buffers=tuple(map(_filled, case.buffers)))
         resident = _Resident(case, memory, {}, {})
         for buffer in case.buffers:
             address = memory.allocate(
@@ -161,6 +163,16 @@ class EmulatedDevice:
                 del self._modules[next(iter(self._modules))]
             self._modules[key] = module
         return module
+
+
+def _filled(buffer: Buffer) -> Buffer:
+    """The buffer with its content as its array."""
+    buffer = replace(buffer, array=buffer.content, map=None)
+    if buffer.digest is not None and digest(buffer.array) != buffer.digest:
+        raise MachineError(
+            f"the content of `{buffer.name}` is not what it should be", fix="run it again"
+        )
+    return buffer
 
 
 def _prepare(resident: _Resident, job: Job) -> dict[str, Array]:

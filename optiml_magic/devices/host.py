@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -65,12 +66,13 @@ def open_device(name: str, objects: str = "") -> Device:
 class _DeviceHost:
     def __init__(self, device: Device) -> None:
         self._device = device
+        self._cases: dict[str, Case] = {}  # as they were put
         self._printed = Printed()
         self._starved = False
 
     def answer(self, message: object) -> tuple[object, bytes]:
         try:
-            answer, blob = _answered(self._device, message)
+            answer, blob = self._answered(message)
         except MemoryError:
             self._starved = True
             free = f"{available_memory() >> 20} MB are free"
@@ -85,16 +87,21 @@ class _DeviceHost:
         if self._starved:  # what a failed allocation left half done is not known
             raise MachineError("memory ran out here", fix="start another host")
         self._device.close()
+        self._cases.clear()
         self._printed.take()
         limit_memory()
 
+    def _answered(self, message: object) -> tuple[object, bytes]:
+        if isinstance(message, wire.Put):
+            case, shared = _case(message, self._cases)
+            self._device.put(case)
+            self._cases[case.key] = case
+            _forget(shared)
+            return wire.Done(), b""
+        return _answered(self._device, message)
+
 
 def _answered(device: Device, message: object) -> tuple[object, bytes]:
-    if isinstance(message, wire.Put):
-        case, shared = _case(message)
-        device.put(case)
-        _forget(shared)
-        return wire.Done(), b""
     if isinstance(message, wire.Execute):
         return device.execute(message.build, message.job), b""
     if isinstance(message, wire.Time):
@@ -114,7 +121,7 @@ def _time(device: Device, message: wire.Time) -> object:
     return timed if isinstance(timed, Fault) else wire.Timings(timed)
 
 
-def _case(put: wire.Put) -> tuple[Case, mmap.mmap | None]:
+def _case(put: wire.Put, known: Mapping[str, Case]) -> tuple[Case, mmap.mmap | None]:
     path = Path(put.path)
     with path.open("rb") as file:
         empty = path.stat().st_size == 0
@@ -126,17 +133,25 @@ def _case(put: wire.Put) -> tuple[Case, mmap.mmap | None]:
         count = int(np.prod(shape, dtype=np.int64))
         return np.frombuffer(shared or b"", read(dtype), count, offset).reshape(shape)
 
+    def initial(header: wire.BufferHeader) -> Array:
+        if header.held is None:
+            return array(header.dtype, header.shape, header.offset)
+        key, name = header.held
+        return next(b.array for b in known[key].buffers if b.name == name)
+
     case = Case(
         put.key,
         tuple(
             Buffer(
                 name=b.name,
                 role=b.role,
-                array=array(b.dtype, b.shape, b.offset),
+                array=initial(b),
                 expected=array(b.expected_dtype, b.shape, b.expected_offset)
                 if b.expected_offset >= 0
                 else None,
                 tolerance=b.tolerance,
+                map=b.map,
+                digest=b.digest,
             )
             for b in put.buffers
         ),

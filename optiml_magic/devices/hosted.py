@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import BinaryIO, cast
 
@@ -58,6 +58,7 @@ class HostedDevice:
         self.restarts = 0
         self._seconds = seconds
         self._cases: dict[str, Case] = {}
+        self._held: dict[str, Case] = {}  # those that this host has
         self._child: Child | None = None
         self._loaded: dict[str, int] = {}  # bytes by digest, in this host
 
@@ -68,8 +69,21 @@ class HostedDevice:
 
     def put(self, case: Case) -> None:
         self._cases[case.key] = case
-        if self._child is not None:
+        if self._child is None or self._held.get(case.key) is case:
+            return
+        try:
             self._put(self._child, case)
+        except MachineError:
+            if all(buffer.digest is None for buffer in case.buffers):
+                raise
+            # A kernel may have damaged the array that this one is made of: a new host has it whole.
+            self._kill()
+            try:
+                self._running()
+            except MachineError:
+                del self._cases[case.key]
+                self._kill()
+                raise
 
     def execute(self, build: Build, job: Job) -> Execution:
         self._make_room([build])
@@ -145,6 +159,7 @@ class HostedDevice:
         child, self._child = self._child, None
         loaded = sum(self._loaded.values())
         self._loaded.clear()
+        self._held.clear()
         if child is None:
             return
         if self._lasts and loaded <= _LOADED_BYTES:
@@ -174,7 +189,8 @@ class HostedDevice:
     def _put(self, child: Child, case: Case) -> None:
         try:
             with _shared_file() as file:
-                answer, _ = child.ask(_write(case, file), max(self._seconds, _PUT_SECONDS))
+                request = _write(case, file, self._held)
+                answer, _ = child.ask(request, max(self._seconds, _PUT_SECONDS))
         except (TimeoutError, EOFError) as lost:
             raise MachineError(
                 "the device host did not take the inputs", fix="run it again"
@@ -185,6 +201,7 @@ class HostedDevice:
             ) from full
         if isinstance(answer, Fault):
             raise MachineError(f"the inputs: {answer.message}", fix="make the inputs smaller")
+        self._held[case.key] = case
 
     def _kill(self) -> str:
         """End the child; returns the last line that it printed."""
@@ -193,6 +210,7 @@ class HostedDevice:
         last = self._child.kill()
         self._child = None
         self._loaded.clear()
+        self._held.clear()
         self.restarts += 1
         return last
 
@@ -225,7 +243,9 @@ def _path(file: BinaryIO) -> str:
     return name if hasattr(os, "memfd_create") else str(file.name)
 
 
-def _write(case: Case, file: BinaryIO) -> wire.Put:
+def _write(case: Case, file: BinaryIO, known: Mapping[str, Case]) -> wire.Put:
+    """The case in a file, without the arrays that ``known`` ones hold already."""
+
     def put(array: Array | None) -> int:
         if array is None:
             return -1
@@ -234,9 +254,24 @@ def _write(case: Case, file: BinaryIO) -> wire.Put:
         file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         return offset
 
-    headers = [_header(b, put(_initial(b)), put(b.expected)) for b in case.buffers]
+    headers = []
+    for buffer in case.buffers:
+        held = _held(buffer, known)
+        offset = -1 if held else put(_initial(buffer))
+        headers.append(replace(_header(buffer, offset, put(buffer.expected)), held=held))
     file.flush()
     return wire.Put(case.key, _path(file), tuple(headers))
+
+
+def _held(buffer: Buffer, known: Mapping[str, Case]) -> tuple[str, str] | None:
+    """The case and the buffer of it that hold this very array."""
+    if buffer.digest is None or buffer.role == "output":
+        return None
+    for key, case in known.items():
+        for other in case.buffers:
+            if other.array is buffer.array and other.role != "output":
+                return key, other.name
+    return None
 
 
 def _initial(buffer: Buffer) -> Array | None:
@@ -254,4 +289,6 @@ def _header(buffer: Buffer, offset: int, expected_offset: int) -> wire.BufferHea
         expected_dtype="" if expected is None else spelled(expected.dtype),
         expected_offset=expected_offset,
         tolerance=buffer.tolerance,
+        map=buffer.map,
+        digest=buffer.digest,
     )

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.devices.answers import Hidden
-from optiml_magic.devices.base import Array
+from optiml_magic.devices.base import Array, Buffer
+from optiml_magic.devices.maps import digest, mapped
 from optiml_magic.devices.module import Place
+from optiml_magic.errors import MachineError
 from optiml_magic.model.dtypes import BFLOAT16, DType
 
 _GUARD = 512  # bytes of canary on each side of a buffer; keeps CuPy's alignment
@@ -20,6 +22,8 @@ _GUARD = 512  # bytes of canary on each side of a buffer; keeps CuPy's alignment
 class Memory:
     """A buffer between two canaries; ``pristine`` is what an input must still hold afterwards.
 
+    ``initial`` is what it holds before a launch, None of an output.
+
     ``array`` holds ``dtype`` as a type that CuPy knows: see ``stored``.
     """
 
@@ -27,6 +31,7 @@ class Memory:
     canary: Any  # None: there are no guards
     array: Any
     dtype: DType
+    initial: Any = None
     pristine: Any = None
     hidden: Hidden | None = None  # what an output should hold
 
@@ -43,6 +48,19 @@ def guarded(cupy: Any, nbytes: int, dtype: DType, shape: tuple[int, ...]) -> Mem
     like = stored(np.empty(1, dtype))
     array = whole[_GUARD : _GUARD + nbytes].view(like.dtype).reshape(shape + like.shape[1:])
     return Memory(whole, canary, array, dtype)
+
+
+def content(cupy: Any, buffer: Buffer, lying: Any | None) -> Any:
+    """What a buffer holds first, on the card; ``lying`` is its array, where that lies there."""
+    array = cupy.array(stored(buffer.array)) if lying is None else lying
+    if buffer.map is not None:
+        array = mapped(buffer.map, array, xp=cupy, dtype=buffer.array.dtype)
+    if buffer.digest is not None and digest(array, cupy) != buffer.digest:
+        raise MachineError(
+            f"the content of `{buffer.name}` on the card is not what it should be",
+            fix="run it again",
+        )
+    return array
 
 
 def broken_guards(cupy: Any, memories: Mapping[str, Memory]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from optiml_magic.devices.base import (
     Timing,
     Tolerance,
 )
+from optiml_magic.devices.maps import Map
 from optiml_magic.model.build import Build
 
 
@@ -21,7 +22,8 @@ from optiml_magic.model.build import Build
 class BufferHeader:
     """A buffer whose bytes lie in the shared file: offsets in bytes, -1 where there is nothing.
 
-    The dtypes are as ``model.dtypes`` spells them.
+    The dtypes are as ``model.dtypes`` spells them. ``held`` names a case and a buffer of it whose
+    array this is: those bytes are with the host already.
     """
 
     name: str
@@ -32,6 +34,9 @@ class BufferHeader:
     expected_dtype: str
     expected_offset: int
     tolerance: Tolerance | None
+    map: Map | None = None
+    digest: int | None = None
+    held: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

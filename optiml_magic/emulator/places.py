@@ -53,7 +53,7 @@ def miss(areas: Sequence[Area], address: int, *, window: str = "") -> str:
     where = f"offset {address}" if window else f"address {address:#x}"
     within = f"{window} memory" if window else ""
     if not window and address < 4096:
-        return f"{where} is no array's: a null pointer, or an index from one"
+        return f"{where} is in no array: a null pointer, or an index from one"
     if not areas:
         return f"{where} lies in no {within or 'allocation'}: there is none"
     nearest = min(areas, key=lambda a: _gap(a, address))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.search.loop import Batches
 
 
 class Engine(Protocol):
     """Decides where and when the stages run; what they find does not depend on it."""
 
     @property
-    def batch(self) -> int:
-        """How many candidates it takes at a time."""
+    def batches(self) -> Batches:
+        """How it wants to be asked."""
 
-    def __call__(self, candidates: Sequence[Candidate]) -> Sequence[Evaluation]:
-        """Their evaluations, in order."""
+    def __call__(self, candidates: Sequence[Candidate]) -> Callable[[], Sequence[Evaluation]]:
+        """Begin; the result waits for their evaluations, in order."""

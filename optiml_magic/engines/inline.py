@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.search.loop import ONE, Batches
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Inline:
     """The engine of a device that is this machine's CPU: nothing would be faster beside it."""
 
     evaluator: Evaluator
-    batch: int = 1
+    batches: Batches = ONE
 
-    def __call__(self, candidates: Sequence[Candidate]) -> Sequence[Evaluation]:
-        return self.evaluator(candidates)
+    def __call__(self, candidates: Sequence[Candidate]) -> Callable[[], Sequence[Evaluation]]:
+        return self.evaluator.begin(candidates)

@@ -7,7 +7,7 @@ to the first failure; counters and diagnosis follow for the whole batch.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from optiml_magic.compilers.pool import Request
@@ -51,7 +51,7 @@ class Evaluator:
         self._diagnosis = Diagnosis(problem, tools.chip, tools.findings, tools.roofs, hit_rates)
         self._context = Context.of(problem, tools, exact=exact, thorough=thorough)
         self._seen: dict[str, Evaluation] = {}
-        self._runs: dict[int, tuple[Build, Job]] = {}  # of this batch, as they were measured
+        self._runs: dict[int, tuple[Build, Job]] = {}  # what was measured, until it is understood
         self._best = float("inf")  # seconds of the fastest that may win
         self._best_general = float("inf")  # of those that take all sizes of the input kernel
         self._inspections: dict[str, Inspection] = {}  # by identity
@@ -69,15 +69,29 @@ class Evaluator:
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[Evaluation]:
         """Verify and time each, count what passed in one go, then say what it all means."""
-        self._runs.clear()
+        return self.begin(candidates)()
+
+    def begin(self, candidates: Sequence[Candidate]) -> Callable[[], list[Evaluation]]:
+        """Do what needs the device; the result has the evaluations.
+
+        Others may begin before it is asked for; what was begun first is to be asked for first.
+        """
         for candidate in candidates:
             self._expect(candidate)
         first = any(candidate.number == 0 for candidate in candidates)
         self._tools.levels.warm(first=first, also=tuple(self._promised))
         evaluations = [self._timed(candidate) for candidate in candidates]
-        evaluations = self._counted(candidates, evaluations)
-        with self._tools.timings.stage("measure"):
-            return [self._understood(c, e) for c, e in zip(candidates, evaluations, strict=True)]
+        counted = self._counted(candidates, evaluations)
+
+        def understood() -> list[Evaluation]:
+            with self._tools.timings.stage("count"):
+                found = counted()
+            for note in self._tools.levels.notes:
+                self._note(note)
+            with self._tools.timings.stage("measure"):
+                return [self._understood(c, e) for c, e in zip(candidates, found, strict=True)]
+
+        return understood
 
     def request(self, candidate: Candidate) -> Request | None:
         """What the compiler will be asked for it; None where it does not get so far."""
@@ -232,18 +246,15 @@ class Evaluator:
 
     def _counted(
         self, candidates: Sequence[Candidate], evaluations: list[Evaluation]
-    ) -> list[Evaluation]:
+    ) -> Callable[[], list[Evaluation]]:
         """The counters of those that somebody may build on, or whose promise is to be tested."""
         promising = {c.number for c in candidates if c.proposal.hypothesis is not None}
         near = {e.candidate for e in evaluations if self._in_reach(e)}
-        levels, also = self._tools.levels, tuple(self._promised)
+        also = tuple(self._promised)
         with self._tools.timings.stage("count"):
-            completed = levels.completed(
+            return self._tools.levels.begin(
                 evaluations, self._runs, counted=promising | near, also=also
             )
-        for note in levels.notes:
-            self._note(note)
-        return completed
 
     def _in_reach(self, evaluation: Evaluation) -> bool:
         measured = evaluation.measurement
@@ -252,7 +263,9 @@ class Evaluator:
     def _understood(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
         """Diagnosed; a duplicate has all evidence of the earlier one, of this batch or not."""
         if evaluation.duplicate_of is None:
-            diagnosed = self._diagnosis(candidate, evaluation, self._runs.get(candidate.number))
+            diagnosed = self._diagnosis(
+                candidate, evaluation, self._runs.pop(candidate.number, None)
+            )
             if evaluation.identity:
                 self._seen[evaluation.identity] = diagnosed
             return diagnosed

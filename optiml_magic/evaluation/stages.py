@@ -43,7 +43,9 @@ class Context:
     def of(cls, problem: Problem, tools: Tools, *, exact: bool, thorough: bool) -> Context:
         """Before anything was evaluated; the inputs are put on the device."""
         witness = tools.inspector if thorough else None
-        scrutiny = Scrutiny(problem, tools.device, tools.chip, tools.instructions, witness)
+        scrutiny = Scrutiny(
+            problem, tools.device, tools.chip, tools.instructions, witness, tools.trial_seconds
+        )
         preparation = Preparation(
             problem, tools.compiler, tools.options, tools.chip, scrutiny.trials, tools.timings
         )

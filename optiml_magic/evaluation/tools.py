@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -37,3 +38,4 @@ class Tools:
     inspector: Inspector | None = None  # of hazards, where somebody can look for them
     extent: Extent = "winners"
     timings: Timings = field(default_factory=Timings)
+    trial_seconds: float = math.inf  # for each of the things that ``Trials`` lists

@@ -125,7 +125,7 @@ class BlockSizes:
         try:
             limit = parse_expression(bounds).evaluate(constants(self.unit.syntax))
         except SourceError:
-            raise self.error("its launch bounds are no number") from None
+            raise self.error("its launch bounds are not a number") from None
         return min(limit, _MAX_THREADS)
 
     def stride(self, form: Polynomial, block: list[str]) -> str:

@@ -192,7 +192,7 @@ def _shown(url: str | None) -> str:
         host, port, parts = None, None, urlsplit("")
     if parts.scheme not in ("http", "https") or not host:
         raise UsageError(
-            "the base URL of the language model is no URL",
+            "the base URL of the language model is not a URL",
             fix="write it like http://localhost:8000/v1",
         )
     if parts.username or parts.password:

@@ -108,7 +108,9 @@ class OptimlMagics(Magics):
         view = live_view(subject, self.shell, display, mode=options.view)
         search = watched(
             view,
-            lambda progress, stop: verbs.optimize(task, options, progress=progress, stop=stop),
+            lambda progress, stop: verbs.optimize(
+                task, options, progress=progress, entered=view.enter, stop=stop
+            ),
             in_place=options.background,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from optiml_magic.problem.problem import Instance, Problem, prepare
+from optiml_magic.problem.instances import Instance
+from optiml_magic.problem.problem import Problem, prepare
 
 __all__ = ["Instance", "Problem", "prepare"]

@@ -12,120 +12,46 @@ show an absolute value, large ones a product in too few bits, equal ones a count
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from optiml_magic.devices.base import Array
+from optiml_magic.devices.maps import Map, changes, mapped
 from optiml_magic.model.dtypes import kind
 
-Scale = Callable[[Array, np.random.Generator], Array]
+Maps = Mapping[str, Map]  # by the names of arrays
 
-
-def times(factor: float) -> Scale:
-    """That many times the values."""
-
-    def scaled(array: Any, rng: np.random.Generator) -> Array:
-        del rng
-        with np.errstate(over="ignore"):
-            product: Array = (array * array.dtype.type(factor)).astype(array.dtype)
-        return product
-
-    return scaled
-
-
-def _below_zero(array: Any, rng: np.random.Generator) -> Array:
-    if array.dtype.kind == "c":
-        same: Array = array
-        return same
-    return times(-1e4)(np.abs(array), rng)
-
-
-def _magnitudes(array: Any, rng: np.random.Generator) -> Array:
-    factors = 10.0 ** rng.uniform(-4.0, 0.0, array.shape)
-    small: Array = (array * factors.astype(array.dtype)).astype(array.dtype)
-    return small
-
-
-def _mixed(array: Array, rng: np.random.Generator) -> Array:
-    if array.size and bool(np.all(array == array.reshape(-1)[0])):
-        return rng.uniform(-1.0, 1.0, array.shape).astype(array.dtype)
-    signs = rng.choice(np.array([-1.0, 1.0]), array.shape)
-    mixed: Array = (array * signs.astype(array.dtype)).astype(array.dtype)
-    return mixed
-
-
-SCALES: Mapping[str, Scale] = {
-    "inputs x 3": times(3.0),
-    "inputs x 0.01": times(0.01),
-    "inputs negated": times(-1.0),
-    "inputs of mixed signs": _mixed,
-    "inputs of mixed magnitudes": _magnitudes,
-    "inputs x 100": times(100.0),
-    "inputs x 10000": times(1e4),
-    "inputs x 10000, all negative": _below_zero,
+SCALES: Mapping[str, Map] = {
+    "inputs x 3": Map("times", 3.0),
+    "inputs x 0.01": Map("times", 0.01),
+    "inputs negated": Map("times", -1.0),
+    "inputs of mixed signs": Map("signs"),
+    "inputs of mixed magnitudes": Map("magnitudes"),
+    "inputs x 100": Map("times", 100.0),
+    "inputs x 10000": Map("times", 1e4),
+    "inputs x 10000, all negative": Map("below", 1e4, "f"),
 }
 
-
-def _third(array: Any, rng: np.random.Generator) -> Array:
-    found: Array = np.where(rng.random(array.shape) < 1 / 3, array.dtype.type(0), array)
-    return found
-
-
-def _steps(array: Any, rng: np.random.Generator) -> Array:
-    """Multiples of half of the largest, so that many are equal."""
-    del rng
-    if array.dtype.kind == "c":
-        same: Array = array
-        return same
-    half = float(np.abs(array.astype(np.float64)).max()) / 2 or 1.0
-    few: Array = (np.round(array.astype(np.float64) / half) * half).astype(array.dtype)
-    return few
-
-
-SPARSE: Mapping[str, Scale] = {
-    "a third of the inputs 0": _third,
-    "inputs of few values": _steps,
+SPARSE: Mapping[str, Map] = {
+    "a third of the inputs 0": Map("thirds"),
+    "inputs of few values": Map("steps", kinds="f"),
 }
 
-_LARGE = 1 << 17  # whose square needs more than 32 bits, while an index of it is still affordable
-
-
-def _signed(array: Any, rng: np.random.Generator) -> Array:
-    if array.dtype.kind == "u":
-        same: Array = array
-        return same
-    mixed: Array = (array * rng.choice(np.array([-1, 1], array.dtype), array.shape)).astype(
-        array.dtype
-    )
-    return mixed
-
-
-def _large(array: Any, rng: np.random.Generator) -> Array:
-    high = min(_LARGE, int(np.iinfo(array.dtype).max) // 2)
-    low = 0 if array.dtype.kind == "u" else -high
-    found: Array = rng.integers(low, high, array.shape).astype(array.dtype)
-    return found
-
-
-def _alike(array: Any, rng: np.random.Generator) -> Array:
-    return np.full_like(array, rng.choice(array.reshape(-1)))
-
-
-INTEGERS: Mapping[str, Scale] = {
-    "integers of both signs": _signed,
-    "large integers": _large,
-    "integers all alike": _alike,
+INTEGERS: Mapping[str, Map] = {
+    "integers of both signs": Map("signs", kinds="iu"),
+    "large integers": Map("large", kinds="iu"),
+    "integers all alike": Map("alike", kinds="iu"),
 }
 
 # One that is written into the kernel as a constant stays.
 SCALARS = "float scalars x 0.7"
 FACTOR = 0.7
 # Where the inputs are small, a small one is no longer lost beside them.
-SCALARS_TOO: Mapping[str, tuple[float, float]] = {
-    "inputs x 0.01, float scalars x 0.7": (0.01, FACTOR),
-    "float scalars x 1000": (1.0, 1000.0),
+SCALARS_TOO: Mapping[str, tuple[Map | None, float]] = {
+    "inputs x 0.01, float scalars x 0.7": (Map("times", 0.01), FACTOR),
+    "float scalars x 1000": (None, 1000.0),
 }
 
 
@@ -150,36 +76,19 @@ def _is_float(value: Any) -> bool:
 def _scalar(value: Any, factor: float) -> Any:
     if not isinstance(value, np.generic) or isinstance(value, float):
         return type(value)(factor * value)
-    return _changed(np.array([value]), times(factor), np.random.default_rng(0), "fc")[0]
+    return mapped(Map("times", factor), np.array([value]))[0]
 
 
-def scaled(
-    values: Mapping[str, Any], names: Collection[str], scale: Scale, kinds: str = "fc"
-) -> dict[str, Any]:
-    """The values with the arrays among ``names`` changed that are of such a kind; floats if unsaid.
-
-    Of structs, their fields of that kind.
-    """
-    rng = np.random.default_rng(len(names))
+def maps(values: Mapping[str, Any], names: Collection[str], change: Map) -> dict[str, Map]:
+    """The map for each array among ``names`` that has numbers of its kinds; of structs, fields."""
+    arrays = [n for n, v in values.items() if n in names and isinstance(v, np.ndarray) and v.size]
     return {
-        name: _changed(value, scale, rng, kinds)
-        if name in names and isinstance(value, np.ndarray)
-        else value
-        for name, value in values.items()
+        name: replace(change, seed=at)
+        for at, name in enumerate(arrays)
+        if changes(change, values[name].dtype)
     }
 
 
-def has_arrays(values: Mapping[str, Any], names: Collection[str], kinds: str = "fc") -> bool:
-    """Whether there is anything among ``names`` to be scaled."""
-    arrays = (v for n, v in values.items() if n in names and isinstance(v, np.ndarray))
-    return any(kind(a.dtype) in kinds or a.dtype.names is not None for a in arrays)
-
-
-def _changed(array: Array, scale: Scale, rng: np.random.Generator, kinds: str) -> Array:
-    if array.dtype.names is not None:
-        structs: Any = array.copy()
-        for name in array.dtype.names:
-            structs[name] = _changed(structs[name], scale, rng, kinds)
-        fresh: Array = structs
-        return fresh
-    return scale(array, rng) if kind(array.dtype) in kinds and array.size else array
+def scaled(values: Mapping[str, Any], of: Maps) -> dict[str, Any]:
+    """The values with each array changed that has a map."""
+    return {n: mapped(of[n], v) if n in of else v for n, v in values.items()}

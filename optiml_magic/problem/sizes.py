@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from optiml_magic.model.task import Task
 from optiml_magic.problem import inputs
-from optiml_magic.problem.problem import Problem, with_sizes
+from optiml_magic.source.program import Program
 
 Sizes = Mapping[str, int]
 _SMALL = (1, 2, 3, 31, 32, 33, 61)
@@ -34,24 +35,30 @@ _SEED = 1000  # of the first set of inputs; those of the given sizes count from 
 
 @dataclass(frozen=True)
 class Sizing:
-    """The sizes of a task that can be changed, as given."""
+    """The sizes of a task that can be changed.
 
-    problem: Problem
+    ``own`` are those of its inputs ``first``, ``given`` the largest that it is verified at.
+    """
+
+    task: Task
+    program: Program
+    first: Mapping[str, Any]
+    own: Sizes
     given: Sizes
 
     def draw(self, sizes: Sizes, seed: int) -> dict[str, Any]:
         """Every value by name at these sizes; whatever the task's own code raises."""
-        task = self.problem.task
-        if _is_sized(task):
-            values = inputs.draw(replace(task, sizes={**task.sizes, **sizes}), seed)
+        if _is_sized(self.task):
+            chosen = replace(self.task, sizes={**self.task.sizes, **sizes})
+            values = inputs.draw(chosen, seed)
         else:
             values = self._resized(sizes, seed)
-        return with_sizes(self.problem.program, values)
+        return with_sizes(self.program, values)
 
     def _resized(self, sizes: Sizes, seed: int) -> dict[str, Any]:
-        first, rng = self.problem.instances[0].values, np.random.default_rng(seed)
-        extents = {self.given[name]: size for name, size in sizes.items()}
-        derived = {directive.name for directive in self.problem.program.sizes}
+        first, rng = self.first, np.random.default_rng(seed)
+        extents = {self.own[name]: size for name, size in sizes.items()}
+        derived = {directive.name for directive in self.program.sizes}
         values: dict[str, Any] = {}
         for name, value in first.items():
             if isinstance(value, np.ndarray) and value.ndim:
@@ -64,26 +71,45 @@ class Sizing:
         return values
 
 
-def sizing(problem: Problem) -> Sizing | None:
-    """The sizes that can be changed, or None."""
-    task, first = problem.task, problem.instances[0].values
+def with_sizes(program: Program, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, with scalars that a ``size`` directive derives from an array's shape."""
+    shapes = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
+    integers = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
+    derived = {
+        directive.name: directive.expression.evaluate(integers, shapes)
+        for directive in program.sizes
+        if directive.name not in values
+    }
+    return {**values, **derived}
+
+
+def sizing(
+    task: Task,
+    program: Program,
+    scalars: Sequence[str],
+    first: Mapping[str, Any],
+    verified: Sizes = MappingProxyType({}),
+) -> Sizing | None:
+    """The sizes that can be changed, or None; ``verified`` are smaller ones that it is verified at.
+
+    ``first`` are the task's own inputs, ``scalars`` the parameters of the kernel that are none.
+    """
     if _is_sized(task):
-        chosen = {**task.sizes, **task.verify_sizes}
-        given = {n: int(v) for n, v in chosen.items() if isinstance(v, (int, np.integer))}
-        return Sizing(problem, given) if given else None
+        own = {n: int(v) for n, v in task.sizes.items() if isinstance(v, (int, np.integer))}
+        return Sizing(task, program, first, own, {**own, **verified}) if own else None
     extents = {e for v in first.values() if isinstance(v, np.ndarray) for e in v.shape}
-    derived = {directive.name for directive in problem.program.sizes}
+    derived = {directive.name for directive in program.sizes}
     integers = {
         name: int(first[name])
-        for name in problem.interface.scalars
+        for name in scalars
         if isinstance(first.get(name), (int, np.integer)) and not isinstance(first[name], bool)
     }
-    scalars = {name: value for name, value in integers.items() if value in extents} or {
+    found = {name: value for name, value in integers.items() if value in extents} or {
         name: value for name, value in integers.items() if value > 1 and name not in derived
     }
     # Scalars of one value move together: a square stays a square.
-    given = {name: value for value, name in {v: n for n, v in reversed(scalars.items())}.items()}
-    return Sizing(problem, given) if given else None
+    own = {name: value for value, name in {v: n for n, v in reversed(found.items())}.items()}
+    return Sizing(task, program, first, own, {**own, **verified}) if own else None
 
 
 def small(given: Sizes) -> Iterator[tuple[dict[str, int], int]]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -36,11 +37,12 @@ def tolerance(
     atol: float | None = None,
     narrow_oracle: bool = False,
     terms: int = 1,
+    scale: float | None = None,
 ) -> Tolerance:
     """The tolerance for an output of ``dtype``; a task's own ``rtol`` and ``atol`` win.
 
     ``terms`` is how many numbers may have been added up to one element. Each number of a struct has
-    its own.
+    its own. ``scale`` is that of ``expected``, where it was computed before.
     """
     if dtype.names is not None:
         fields = tuple(
@@ -65,13 +67,21 @@ def tolerance(
     relative = relative if rtol is None else rtol
     if atol is not None:
         return Tolerance(relative, atol)
-    with np.errstate(invalid="ignore"):
-        finite = np.abs(expected[np.isfinite(expected) & (expected != 0)])
-    scale = float(np.median(finite)) if finite.size else 0.0
+    scale = scale_of(expected) if scale is None else scale
     # What underflows in a float is 0 in one kernel and not in another.
     wide = np.finfo(np.float64 if size == 8 else np.float32)
     least = float(wide.smallest_normal) if size >= 4 else 0.0
     return Tolerance(relative, max(relative * scale, least))
+
+
+def scale_of(expected: Any, xp: Any = np) -> float:
+    """The median magnitude of the numbers of an array that are finite and not 0; 0.0 without any.
+
+    ``xp`` is the library of the array.
+    """
+    with np.errstate(invalid="ignore"):
+        finite = xp.abs(expected[xp.isfinite(expected) & (expected != 0)])
+    return float(xp.median(finite)) if finite.size else 0.0
 
 
 def terms(inputs: Iterable[Array], output: Array) -> int:

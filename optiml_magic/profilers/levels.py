@@ -75,26 +75,32 @@ class Levels:
         if self._counters is not None:
             self._counters.close()
 
-    def completed(
+    def begin(
         self,
         evaluations: Sequence[Evaluation],
         runs: Mapping[int, tuple[Build, Job]],
         *,
         counted: Collection[int],
         also: Sequence[str] = (),
-    ) -> list[Evaluation]:
-        """Evaluations with the measurements of those in ``runs``, by number, completed.
+    ) -> Callable[[], list[Evaluation]]:
+        """Count now; the result has the evaluations, the measurements of ``runs`` completed.
 
-        ncu is asked of those that are to be ``counted``; ``also`` are metrics that every one of
-        them is counted by, however briefly.
+        ``runs`` are by number. ncu is asked of those that are to be ``counted``; ``also`` are
+        metrics that every one of them is counted by, however briefly.
         """
         measured = {e.candidate: e.measurement for e in evaluations}
         known = {n: Measured(*runs[n], m) for n, m in measured.items() if n in runs and m}
         depth: Depth = self._depth if 0 in known else "brief"
         these = [number in counted for number in known]
-        completed = self._completed(list(known.values()), depth, also, these)
-        found = dict(zip(known, completed, strict=True))
-        return [replace(e, measurement=found.get(e.candidate, e.measurement)) for e in evaluations]
+        pending = self._begun(list(known.values()), depth, also, these)
+
+        def completed() -> list[Evaluation]:
+            found = dict(zip(known, pending(), strict=True))
+            return [
+                replace(e, measurement=found.get(e.candidate, e.measurement)) for e in evaluations
+            ]
+
+        return completed
 
     def complete(
         self,
@@ -107,42 +113,34 @@ class Levels:
 
         Without a ``depth`` as closely as the input kernel.
         """
-        return self._completed(runs, depth or self._depth, also, [True] * len(runs))
+        return self._begun(runs, depth or self._depth, also, [True] * len(runs))()
 
-    def _completed(
+    def _begun(
         self,
         runs: Sequence[Measured],
         depth: Depth,
         also: Sequence[str],
         counted: Sequence[bool],
-    ) -> list[Measurement]:
-        found = self._own(runs, depth, also, counted)
-        return [
-            self._added(replace(run, measurement=m)) for run, m in zip(runs, found, strict=True)
-        ]
+    ) -> Callable[[], list[Measurement]]:
+        near = [(run.build, run.job) for run, one in zip(runs, counted, strict=True) if one]
+        counting: Callable[[], tuple[Counted, ...] | Refused] = tuple
+        if self._counters is not None and near:
+            counting = self._counters.begin(near, depth=depth, also=also)
 
-    def _own(
-        self,
-        runs: Sequence[Measured],
-        depth: Depth,
-        also: Sequence[str],
-        counted: Sequence[bool],
-    ) -> list[Measurement]:
-        found = [self._with_code(run) for run in runs]
-        if self._emulated:
-            return [replace(m, missing=(*m.missing, *_EMULATED)) for m in found]
-        found = [self._with_energy(run, m) for run, m in zip(runs, found, strict=True)]
-        found = [replace(m, missing=(*m.missing, _NOT_EMULATED)) for m in found]
-        wanted = [at for at, one in enumerate(counted) if one]
-        some = self._with_counters(
-            [runs[at] for at in wanted], [found[at] for at in wanted], depth, also
-        )
-        for at, measured in zip(wanted, some, strict=True):
-            found[at] = measured
-        return [
-            m if one else replace(m, missing=(*m.missing, _OUT_OF_REACH))
-            for m, one in zip(found, counted, strict=True)
-        ]
+        def completed() -> list[Measurement]:
+            found = [self._with_code(run) for run in runs]
+            if self._emulated:
+                found = [replace(m, missing=(*m.missing, *_EMULATED)) for m in found]
+            else:
+                found = [self._with_energy(run, m) for run, m in zip(runs, found, strict=True)]
+                found = [replace(m, missing=(*m.missing, _NOT_EMULATED)) for m in found]
+                if self._counters is not None:
+                    found = self._with_counters(found, counted, counting())
+            return [
+                self._added(replace(run, measurement=m)) for run, m in zip(runs, found, strict=True)
+            ]
+
+        return completed
 
     def _with_code(self, run: Measured) -> Measurement:
         measured = run.measurement
@@ -164,23 +162,22 @@ class Levels:
 
     def _with_counters(
         self,
-        runs: Sequence[Measured],
-        found: list[Measurement],
-        depth: Depth,
-        also: Sequence[str],
+        found: Sequence[Measurement],
+        counted: Sequence[bool],
+        answer: tuple[Counted, ...] | Refused,
     ) -> list[Measurement]:
-        if self._counters is None or not runs:
-            return found
-        jobs = [(run.build, run.job) for run in runs]
-        counted = self._counters.count(jobs, depth=depth, also=also)
-        if isinstance(counted, Refused):
-            self._refused[f"no hardware counters: {counted.reason}"] = None
-            refused = Missing("counters", counted.reason)
+        if isinstance(answer, Refused):
+            self._refused[f"no hardware counters: {answer.reason}"] = None
+            refused = Missing("counters", answer.reason)
             return [replace(m, missing=(*m.missing, refused)) for m in found]
-        for one in counted:
+        for one in answer:
             lost = (m.reason for m in one.missing if m.name == "lines")
             self._refused.update(dict.fromkeys(lost))
-        return [_with(m, one) for m, one in zip(found, counted, strict=True)]
+        those = iter(answer)
+        return [
+            _with(m, next(those)) if one else replace(m, missing=(*m.missing, _OUT_OF_REACH))
+            for m, one in zip(found, counted, strict=True)
+        ]
 
 
 def _with(measured: Measurement, counted: Counted) -> Measurement:

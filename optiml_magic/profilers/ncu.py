@@ -8,11 +8,10 @@ its name as a check. ncu's durations are never used: it replays kernels and chan
 
 from __future__ import annotations
 
-import csv
 import re
 import shutil
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -31,10 +30,8 @@ from optiml_magic.model.vocabulary import (
 from optiml_magic.profilers import lines
 from optiml_magic.profilers.code import Code, Disassemble
 from optiml_magic.profilers.ncu_process import NcuProcess
-from optiml_magic.profilers.report import LaunchReport, Unreadable, load
+from optiml_magic.profilers.report import LaunchReport, Unreadable, from_csv, load
 
-_SECONDS = 180.0
-_KERNEL = "Kernel Name"
 _GIVEN = ("launch__", "sm__maximum_warps_")  # in every report, and not to be asked for
 _SECTION = ("--section", "SourceCounters")
 _RULES = ("--set", "detailed")
@@ -126,6 +123,7 @@ class NcuCounters:
         self._disassemble = disassemble
         self._manners = _MANNERS.setdefault(device, _Manners())
         self._waiting: NcuProcess | None = None
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="optiml-ncu")
 
     def warm(self, *, depth: Depth = "brief", also: Sequence[str] = ()) -> None:
         """Let ncu start now: what is counted next, at that depth, need not wait for it."""
@@ -156,14 +154,44 @@ class NcuCounters:
 
         Of ``also``, metrics besides, those are asked for that the vocabulary knows as ncu's.
         """
+        return self.begin(runs, depth=depth, also=also)()
+
+    def begin(
+        self,
+        runs: Sequence[tuple[Build, Job]],
+        *,
+        depth: Depth = "brief",
+        also: Sequence[str] = (),
+    ) -> Callable[[], tuple[Counted, ...] | Refused]:
+        """Run them now; the result has what ``count`` returns.
+
+        ncu writes its report as it ends, which takes longer than the runs and needs no card: that
+        and reading it is done in a thread meanwhile.
+        """
         tool = shutil.which("ncu")
         if tool is None:
-            return Refused("ncu is not on the PATH; install Nsight Compute")
+            return lambda: Refused("ncu is not on the PATH; install Nsight Compute")
         asked = self._asked(depth, also)
-        counted = self._counted(tool, runs, asked, ())
-        if depth != "rules" or isinstance(counted, Refused):
+        process = self._process(tool, asked.arguments)
+        failure = self._run(process, runs)
+        ending = self._threads.submit(self._ended, process, failure, tool, runs, asked)
+
+        def counted() -> tuple[Counted, ...] | Refused:
+            found = ending.result() or self._counted(tool, runs, asked, ())
+            return found if depth != "rules" else self._with_rules(found, tool, runs, asked)
+
+        return counted
+
+    def _with_rules(
+        self,
+        counted: tuple[Counted, ...] | Refused,
+        tool: str,
+        runs: Sequence[tuple[Build, Job]],
+        asked: _Asked,
+    ) -> tuple[Counted, ...] | Refused:
+        """In a process of its own: with so many passes the counters of the L1 are off by 1 %."""
+        if isinstance(counted, Refused):
             return counted
-        # In a process of its own: with so many passes the counters of the L1 are off by 1 %.
         with_rules = self._counted(tool, runs, replace(asked, by_line=()), _RULES)
         if isinstance(with_rules, Refused):
             lost = Missing("rules", with_rules.reason)
@@ -183,14 +211,28 @@ class NcuCounters:
     ) -> tuple[Counted, ...] | Refused:
         while True:
             process = self._process(tool, [*asked.arguments, *sections])
-            try:
-                failure = self._run(process, runs)
-                if not failure and process.report.exists():
-                    return self._read(tool, process.report, runs, asked)
-                if not self._learned(process.log, asked):
-                    return Refused(advice(failure, process.log))
-            finally:
-                process.close()
+            found = self._ended(process, self._run(process, runs), tool, runs, asked)
+            if found is not None:
+                return found
+
+    def _ended(
+        self,
+        process: NcuProcess,
+        failure: str,
+        tool: str,
+        runs: Sequence[tuple[Build, Job]],
+        asked: _Asked,
+    ) -> tuple[Counted, ...] | Refused | None:
+        """What the process wrote at its end; None where it should be asked in another way."""
+        try:
+            process.host.close(seconds=60.0)
+            if not failure and process.report.exists():
+                return self._read(tool, process.report, runs, asked)
+            if self._learned(process.log, asked):
+                return None
+            return Refused(advice(failure, process.log))
+        finally:
+            process.close()
 
     def _process(self, tool: str, arguments: Sequence[str]) -> NcuProcess:
         """The one that waits, if it was started for just this; a new one else."""
@@ -212,8 +254,6 @@ class NcuCounters:
                     return execution.fault.message
         except MachineError as lost:  # ncu went before the host was there
             return lost.message
-        finally:
-            host.close(seconds=60.0)  # what was counted is written then
         return ""
 
     def _learned(self, log: Path, asked: _Asked) -> bool:
@@ -234,7 +274,7 @@ class NcuCounters:
         lost: tuple[Missing, ...] = ()
         if isinstance(launches, Unreadable):
             lost = (Missing(_BY_LINE, f"no figures by line, and no rules: {launches.reason}"),)
-            launches = _from_csv(tool, report, asked.collected)
+            launches = from_csv(tool, report, asked.collected)
         wanted = sum(len(job.plan.launches) for _, job in runs)
         if len(launches) != wanted:
             return Refused(f"ncu saw {len(launches)} launches where {wanted} were made")
@@ -335,32 +375,6 @@ def _is_of(seen: str, lowered: str, build: Build) -> bool:
     """Whether ncu's launch is that kernel's; where it only knows demangled names, by its base."""
     base = next((n for n, low in build.names.items() if low == lowered), lowered)
     return seen == lowered or base.split("<")[0].split("::")[-1] in seen
-
-
-def _from_csv(tool: str, report: Path, names: Sequence[str]) -> tuple[LaunchReport, ...]:
-    """One a kernel launch, as ncu prints them; the row of units comes first and is left out."""
-    # Without base units ncu prints bytes as Kbyte or Mbyte, whichever makes the number short.
-    units = ["--print-units", "base"]
-    command = [tool, "--import", str(report), "--csv", "--page", "raw", *units]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)  # noqa: S603
-    text = done.stdout.splitlines()
-    start = next((at for at, line in enumerate(text) if line.startswith('"ID"')), len(text))
-    rows = list(csv.DictReader(text[start:]))
-    found = []
-    for row in rows[1:]:
-        known = {name: _number(row.get(name)) for name in names}
-        values = {name: value for name, value in known.items() if value is not None}
-        found.append(LaunchReport(row[_KERNEL], values))
-    return tuple(found)
-
-
-def _number(text: str | None) -> float | None:
-    """A figure of ncu's CSV; None for an empty field, ``nan`` or ``n/a``."""
-    try:
-        value = float((text or "").replace(",", ""))
-    except ValueError:
-        return None
-    return value if value == value else None  # noqa: PLR0124  # NaN is not itself
 
 
 def advice(failure: str, log: Path) -> str:

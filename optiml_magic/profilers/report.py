@@ -7,6 +7,7 @@ Source: Nsight Compute, "Python Report Interface". The module comes with the too
 from __future__ import annotations
 
 import contextlib
+import csv
 import importlib
 import importlib.util
 import math
@@ -27,6 +28,7 @@ from optiml_magic.model.vocabulary import line_counters
 _LINK = re.compile(r"@(?:url|sass|source|section):(?:[^:@]*:)*?([^:@]+)(?::[^@]*)?@")
 _SOURCE_LINK = re.compile(r"@source:([^:@]*):(\d+):")
 _SECONDS = 120.0
+_KERNEL = "Kernel Name"
 Kind = Literal["optimization", "warning", "ok", "error", "none"]
 Scope = Literal["global", "local", "unknown"]
 
@@ -243,3 +245,29 @@ def _factor(percent: float) -> float | None:
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
+
+
+def from_csv(tool: str, report: Path, names: Sequence[str]) -> tuple[LaunchReport, ...]:
+    """One a kernel launch, as ncu prints them; the row of units comes first and is left out."""
+    # Without base units ncu prints bytes as Kbyte or Mbyte, whichever makes the number short.
+    units = ["--print-units", "base"]
+    command = [tool, "--import", str(report), "--csv", "--page", "raw", *units]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)  # noqa: S603
+    text = done.stdout.splitlines()
+    start = next((at for at, line in enumerate(text) if line.startswith('"ID"')), len(text))
+    rows = list(csv.DictReader(text[start:]))
+    found = []
+    for row in rows[1:]:
+        known = {name: _number(row.get(name)) for name in names}
+        values = {name: value for name, value in known.items() if value is not None}
+        found.append(LaunchReport(row[_KERNEL], values))
+    return tuple(found)
+
+
+def _number(text: str | None) -> float | None:
+    """A figure of ncu's CSV; None for an empty field, ``nan`` or ``n/a``."""
+    try:
+        value = float((text or "").replace(",", ""))
+    except ValueError:
+        return None
+    return value if value == value else None  # noqa: PLR0124  # NaN is not itself

@@ -25,7 +25,7 @@ from optiml_magic.model.space import Point, Space
 from optiml_magic.model.view import View
 from optiml_magic.proposers.spaces import space_of
 from optiml_magic.replay.recording import Recording
-from optiml_magic.search.loop import Budget, run
+from optiml_magic.search.loop import Batches, Budget, at_once, run
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.search import TreeSearch
 from optiml_magic.source.program import parse_program
@@ -129,7 +129,7 @@ class Pool:
         root = Proposal(self.root.text, "the input kernel", "user", prior=1.0)
         made = POLICIES[policy]()
         tree = TreeSearch(root, self.expand, self.spaces, policy=made, seed=seed)
-        return run(tree, self.evaluator(), Budget(budget), batch=batch)
+        return run(tree, at_once(self.evaluator()), Budget(budget), batches=Batches(batch))
 
     def expand(self, view: View, count: int) -> Ideas:
         """The ideas that were tried on the structure of a step, best prior first."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,7 +15,9 @@ from optiml_magic.timings import Timings
 
 _RECENT = 8  # evaluations that say what the next one takes; ours
 
-Evaluate = Callable[[Sequence[Candidate]], Sequence[Evaluation]]
+Collect = Callable[[], Sequence[Evaluation]]
+Begin = Callable[[Sequence[Candidate]], Collect]
+"""Begins to evaluate candidates; the result waits for what became of them, in their order."""
 Progress = Callable[[Step, Refused], None]
 """Called with each step, and with what the proposers would not do so far."""
 
@@ -63,56 +67,92 @@ class Budget:
         return min(left, max(1, int(seconds / each))) if each else left
 
 
+@dataclass(frozen=True)
+class Batches:
+    """How many candidates are begun together, and batches begun before an earlier one is told."""
+
+    size: int = 1
+    ahead: int = 0
+
+
+ONE = Batches()
+
+
 def run(
     search: Search,
-    evaluate: Evaluate,
+    begin: Begin,
     budget: Budget,
     *,
-    batch: int = 1,
+    batches: Batches = ONE,
     progress: Progress = lambda *_: None,
     stop: Callable[[], bool] = lambda: False,
     timings: Timings | None = None,
 ) -> Trajectory:
     """The trajectory of one search. Ctrl-C ends it like a stop: what was evaluated is kept.
 
-    The budget's seconds are those of ``timings``, which may have begun before.
+    The order of asking and telling does not depend on how long anything takes. The budget's seconds
+    are those of ``timings``, which may have begun before.
 
     The first step is the input kernel; if it fails, the search ends there, since there is nothing
     to compare with.
     """
     timings = timings or Timings()
     steps: list[Step] = []
+    flying: deque[tuple[list[Candidate], Collect]] = deque()
+
+    def told() -> None:
+        candidates, collect = flying.popleft()
+        evaluations = collect()
+        search.tell(evaluations)
+        for step in map(Step, candidates, evaluations):
+            steps.append(step)
+            progress(step, search.refused)
+
     why = ""
     try:
-        while not why:
-            room = budget.room(steps, timings.elapsed)
-            if room < 1:
-                why = f"{budget.seconds:g} s spent"
-                break
-            with timings.stage("propose"):
-                candidates = search.ask(min(batch, room))
-            if not candidates:
+        while not why or flying:
+            while not why and len(flying) <= batches.ahead:
+                asked = sum(len(candidates) for candidates, _ in flying)
+                room = budget.room(steps, timings.elapsed) - asked
+                if room < 1:
+                    break
+                with timings.stage("propose"):
+                    candidates = search.ask(min(batches.size, room))
+                if not candidates:
+                    break
+                flying.append((candidates, begin(candidates)))
+            if flying:
+                told()
+                why = why or _ended(steps, budget, timings, stop)
+            elif not why:
                 why = "nothing left to try"
-                break
-            evaluations = evaluate(candidates)
-            search.tell(evaluations)
-            told = list(map(Step, candidates, evaluations))
-            steps += told
-            for step in told:
-                progress(step, search.refused)
-            why = _ended(steps, budget, stop)
     except KeyboardInterrupt:
+        with contextlib.suppress(KeyboardInterrupt):
+            while flying:
+                told()  # what was begun is nearly done
         if not steps:
             raise
         why = "interrupted"
     return Trajectory(tuple(steps), why).told(search.refused)
 
 
-def _ended(steps: list[Step], budget: Budget, stop: Callable[[], bool]) -> str:
+def at_once(evaluate: Callable[[Sequence[Candidate]], Sequence[Evaluation]]) -> Begin:
+    """What evaluates in one go, as what begins and has the result."""
+
+    def begin(candidates: Sequence[Candidate]) -> Collect:
+        evaluations = evaluate(candidates)
+        return lambda: evaluations
+
+    return begin
+
+
+def _ended(steps: list[Step], budget: Budget, timings: Timings, stop: Callable[[], bool]) -> str:
     if not steps[0].evaluation.verdict.passed:
         return "the input kernel failed"
     if stop():
         return "stopped"
     if len(steps) >= budget.evaluations:
         return f"budget of {budget.evaluations} evaluations spent"
+    if budget.room(steps, timings.elapsed) < 1:
+        return f"{budget.seconds:g} s spent"
     return ""

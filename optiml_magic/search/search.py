@@ -127,6 +127,8 @@ class TreeSearch:
         self.lowest = reward if first else min(self.lowest, reward)
         if first or reward > self.highest:
             self.highest, self.best, self.stalled = reward, node, 0
+            if node.parent is not None and node.step is step:
+                node.parent.gains += 1
 
     def editable(self, node: Node) -> bool:
         """Whether a node may have an idea left."""

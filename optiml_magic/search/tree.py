@@ -31,7 +31,7 @@ class Node:
     that nothing was made of yet, best first; ``later`` those that another node planned with the
     same edits in another order; ``heard`` the keys of all. ``ground`` is the step that they are
     edits of: the best of the node when the proposers were asked. ``spent``: they have no more.
-    ``gains`` counts the children that were better than that step from the first; ``opened`` are
+    ``gains`` counts the children that were the best of the run when they came; ``opened`` are
     those that passed and may have something to try, at them or below.
     """
 
@@ -128,6 +128,4 @@ class Node:
             self.closed = True
         elif first and self.parent is not None:
             self.parent.opened.append(self)
-            ground = self.parent.ground
-            self.parent.gains += ground is not None and reward > ground.evaluation.reward
         return better

@@ -5,12 +5,16 @@ A test subclasses the suite and gives the fixture that the suite asks for.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from optiml_magic.chips import chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.devices.base import Buffer, Case, Device, Job, Tolerance, is_emulated
+from optiml_magic.devices.maps import Kind, Map, digest, mapped
+from optiml_magic.errors import MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import (
     Argument,
@@ -28,6 +32,7 @@ __global__ void axpy(const float* x, float* out, float a, int n) {
 }
 """
 _N = 1000
+_KINDS: tuple[Kind, ...] = ("times", "signs", "magnitudes", "thirds", "steps")
 
 
 class DeviceContract:
@@ -88,6 +93,40 @@ class DeviceContract:
         device.execute(build, self.job(build, poison=2))
         second = device.read("one", "out")[7]
         assert first.tobytes() != second.tobytes()
+
+    def changed(self, case: Case, change: Map, key: str) -> Case:
+        """The same arrays, the input changed, with the answer to that."""
+        x, out = case.buffers
+        content = mapped(change, x.array)
+        wanted = 2.0 * content.astype(np.float64) + 1.0
+        return Case(
+            key,
+            (replace(x, map=change, digest=digest(content)), replace(out, expected=wanted)),
+        )
+
+    def test_an_input_is_a_map_of_one_that_is_there(self, device: Device) -> None:
+        build, case = self.build(), self.case()
+        device.put(case)
+        assert device.execute(build, self.job(build)).checks[0].passed
+        for kind in _KINDS:
+            change = Map(kind, 0.01, seed=5)
+            device.put(self.changed(case, change, "other"))
+            assert device.execute(build, self.job(build, "other")).checks[0].passed
+            assert np.array_equal(device.read("other", "x"), mapped(change, case.buffers[0].array))
+        assert device.execute(build, self.job(build)).checks[0].passed
+
+    def test_an_input_that_is_not_what_it_should_be_is_refused(self, device: Device) -> None:
+        build, case = self.build(), self.case()
+        device.put(case)
+        device.execute(build, self.job(build))
+        x, out = self.changed(case, Map("times", 3.0), "other").buffers
+        refused = False
+        try:
+            device.put(Case("other", (replace(x, digest=1), out)))
+        except MachineError:
+            refused = True
+        assert refused
+        assert device.execute(build, self.job(build)).checks[0].passed
 
     def test_a_written_input_is_seen_and_mended_for_the_next_run(self, device: Device) -> None:
         good = self.build()

@@ -9,7 +9,7 @@ from optiml_magic.errors import KernelFailed, OracleError
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.problem import Instance
 from optiml_magic.verifiers.compiled import Compiled
-from optiml_magic.verifiers.trials import same_bits
+from optiml_magic.verifiers.readback import same_bits
 from optiml_magic.verifiers.verify import fresh_poison, judge
 
 _ORDERS: tuple[Order, ...] = ("forward", "reverse")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from optiml_magic.chips import Chip
 from optiml_magic.devices.base import Device
 from optiml_magic.model.measurement import Measurement
@@ -23,8 +25,11 @@ class Scrutiny:
         chip: Chip,
         instructions: int,
         inspector: Inspector | None = None,
+        seconds: float = math.inf,
     ) -> None:
-        self.trials = Trials(problem, device, instructions, inspector)
+        """``seconds`` are those of ``Trials``."""
+        self._problem = problem
+        self.trials = Trials(problem, device, instructions, inspector, seconds)
         self._physics: Physics | None = Physics(problem, chip)
         self._passed: dict[str, Verdict] = {}  # by identity
 
@@ -33,12 +38,15 @@ class Scrutiny:
 
         Returns what there is to be told of it.
         """
-        self.trials.learn(root)
+        timed = measured.source == "events"
+        self.trials.learn(root, measured.seconds if timed else 0.0)
+        references = self._problem.references
+        told = (*self.trials.notes, *([references.note] if references and references.note else []))
         impossible = self._physics.shortfall(measured) if self._physics else ""
         if not impossible:
-            return (self.trials.note,)
+            return told
         self._physics = None
-        return (self.trials.note, f"memory limits are not applied: {impossible}")
+        return (*told, f"memory limits are not applied: {impossible}")
 
     def verdict(
         self, program: Compiled, identity: str, first: Instance, measured: Measurement

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.summary import Summary
+from optiml_magic.timings import Stage
 from optiml_magic.widgets.plain import DisplayLine, PlainView, TerminalLine
 from optiml_magic.widgets.subject import Subject
 
@@ -41,6 +42,9 @@ class LiveView(Protocol):
 
     def __call__(self, step: Step, refused: Refused) -> None:
         """One more step, and all that was refused so far; from any thread."""
+
+    def enter(self, stage: Stage) -> None:
+        """A stage begins; from any thread."""
 
     def stopped(self) -> bool:
         """Whether the user asked the view to stop the search."""

@@ -13,8 +13,17 @@ from optiml_magic.model.refusal import Refused
 from optiml_magic.printable import printable
 from optiml_magic.reports.quantities import number_of, ratio
 from optiml_magic.reports.summary import Summary
+from optiml_magic.timings import DOING, Stage
 from optiml_magic.widgets.frame import Board, Json
 from optiml_magic.widgets.subject import Subject
+
+_REST = 0.5  # seconds between two stages that are written: they change many times a second
+
+
+def paced(evaluations: int, elapsed: float, limit: float) -> str:
+    """Evaluations a minute and what is left of the seconds, as far as either is known."""
+    rate = f", {60 * evaluations / elapsed:.0f} a minute" if evaluations > 1 else ""
+    return rate + (f", {max(0.0, limit - elapsed):.0f} s left" if limit else "")
 
 
 class Line(Protocol):
@@ -36,6 +45,8 @@ class PlainView:
         self._line = line
         self._board = Board(subject)
         self._began = time.monotonic()
+        self._written = 0.0  # when a stage was last written
+        self._text = "the input kernel"
         self._shown = False
         self._last: tuple[str, object | None] | None = None
 
@@ -46,6 +57,15 @@ class PlainView:
             self._began = time.monotonic()
             self._line.write(f"evaluating the input kernel ({self.why})")
 
+    def enter(self, stage: Stage) -> None:
+        """Name the stage beside what stands there, with the rate and the time that is left."""
+        now = time.monotonic()
+        if now - self._written < _REST:
+            return
+        self._written = now
+        pace = paced(self._board.count, now - self._began, self._subject.seconds)
+        self._line.write(f"{self._text}: {DOING[stage]}{pace}")
+
     def __enter__(self) -> Self:
         self.show()
         return self
@@ -54,7 +74,8 @@ class PlainView:
         self._board.add(step, refused)
         frame = self._board.frame()
         best, title = _best(frame.best), step.candidate.proposal.title
-        self._line.write(f"{frame.evaluations} of {self._subject.budget}{best}: {title}")
+        self._text = f"{frame.evaluations} of {self._subject.budget}{best}"
+        self._line.write(f"{self._text}: {title}")
 
     def stopped(self) -> bool:
         """Never: nobody can press anything here."""

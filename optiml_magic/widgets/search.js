@@ -3,7 +3,7 @@
 
 const TRAITS = [
   "task", "device", "reason", "budget", "seconds", "hint", "state", "stopping", "ended", "elapsed",
-  "evaluations", "best", "program", "diff", "findings", "refused", "verdicts", "steps",
+  "doing", "evaluations", "best", "program", "diff", "findings", "refused", "verdicts", "steps",
 ];
 const TABS = { tree: "Tree", program: "Best kernel", diff: "Diff", findings: "Findings" };
 const STATES = { running: "running", stopped: "stopped", done: "done", failed: "failed" };
@@ -100,7 +100,9 @@ function drawBar(head, get) {
   head.bar.setAttribute("aria-valuenow", String(done));
   const most = limit ? ` of at most ${duration(limit)}` : "";
   const after = get("ended") ? `; ${get("ended")}` : most;
-  write(head.count, `${done} of ${budget} evaluations in ${duration(get("elapsed"))}${after}`);
+  const rate = done > 1 ? `, ${Math.round(60 * done / get("elapsed"))} a minute` : "";
+  const now = get("doing") ? `; ${get("doing")}${rate}` : "";
+  write(head.count, `${done} of ${budget} evaluations in ${duration(get("elapsed"))}${after}${now}`);
 }
 
 function drawBest(target, get) {

@@ -14,6 +14,7 @@ import traitlets as t
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import NOTHING, Refused
 from optiml_magic.reports.markup import element
+from optiml_magic.timings import DOING, Stage
 from optiml_magic.widgets.frame import Board, Frame
 from optiml_magic.widgets.pace import Pace
 from optiml_magic.widgets.subject import Subject
@@ -43,6 +44,7 @@ class SearchView(anywidget.AnyWidget):
     stopping = t.Bool(False).tag(sync=True)  # the button was heard
     ended = t.Unicode().tag(sync=True)
     elapsed = t.Float(0.0).tag(sync=True)
+    doing = t.Unicode().tag(sync=True)  # the stage that runs now
     evaluations = t.Int(0).tag(sync=True)
     best = t.Dict().tag(sync=True)
     program = t.Unicode().tag(sync=True)
@@ -58,6 +60,7 @@ class SearchView(anywidget.AnyWidget):
         self._board = Board(subject)
         self._drawn = 0
         self._began = time.monotonic()
+        self._doing = ""
         self._pace = Pace(self._draw)
         super().__init__(
             task=subject.task,
@@ -81,12 +84,16 @@ class SearchView(anywidget.AnyWidget):
             self._board.add(step, refused)
         self._pace.ask()
 
+    def enter(self, stage: Stage) -> None:
+        """A stage begins; it is drawn with the next frame."""
+        self._doing = DOING[stage]
+
     def finish(self, state: Ending, ended: str) -> None:
         """The last frame: how the search ended and why. The view then stays as it is."""
         self._pace.close()
         with self._lock, self.hold_sync():
             self._show(self._board.frame())
-            self.state, self.ended = state, ended
+            self.state, self.ended, self.doing = state, ended, ""
 
     def _heard(self, _: Any, content: Any, __: Any) -> None:
         if isinstance(content, dict) and content.get("kind") == "stop":
@@ -100,6 +107,7 @@ class SearchView(anywidget.AnyWidget):
             if count != self._drawn:
                 self._show(self._board.frame())
             self.elapsed = round(time.monotonic() - self._began, 1)
+            self.doing = self._doing
         return _REST + count / _ROWS_PER_SECOND
 
     def _show(self, frame: Frame) -> None:

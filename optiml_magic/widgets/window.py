@@ -10,6 +10,7 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.quantities import number_of
 from optiml_magic.reports.summary import Summary
+from optiml_magic.timings import Stage
 from optiml_magic.widgets.plain import Text
 from optiml_magic.widgets.search import Ending, SearchView
 from optiml_magic.widgets.subject import Subject
@@ -53,6 +54,10 @@ class Window:
 
     def __call__(self, step: Step, refused: Refused) -> None:
         self.view.update(step, refused)
+
+    def enter(self, stage: Stage) -> None:
+        """A stage begins."""
+        self.view.enter(stage)
 
     def stopped(self) -> bool:
         """Whether the Stop button was pressed."""

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from optiml_magic.devices import wire
 from optiml_magic.devices.base import Device
 from optiml_magic.devices.emulated import EmulatedDevice
 from optiml_magic.devices.hosted import HostedDevice
+from optiml_magic.devices.maps import Map
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.testing.contracts import DeviceContract
 
@@ -39,6 +41,24 @@ class TestHostedDevice(DeviceContract):
         fault = device.execute(build, self.job(build)).fault
         assert fault is None or fault.outcome is Outcome.CRASHED
         assert device.execute(build, self.job(build)).checks[0].passed
+
+    def test_an_array_is_sent_once(
+        self, device: HostedDevice, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        case = self.case()
+        device.put(case)
+        device.execute(self.build(), self.job(self.build()))
+        assert device._child is not None
+        sent: list[wire.Put] = []
+        ask = device._child.ask
+        monkeypatch.setattr(
+            device._child, "ask", lambda put, limit: (sent.append(put), ask(put, limit))[1]
+        )
+        other = self.changed(case, Map("times", 3.0), "other")
+        device.put(other)
+        device.put(other)
+        (put,) = sent
+        assert [(b.held, b.offset) for b in put.buffers] == [(("one", "x"), -1), (None, -1)]
 
     def test_a_hang_is_a_timeout_and_costs_one_host(self) -> None:
         device = HostedDevice("emulated:h200", seconds=1.5)

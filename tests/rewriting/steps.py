@@ -13,11 +13,12 @@ from types import FunctionType
 from typing import Any
 
 from optiml_magic.kernels import primitives
-from optiml_magic.kernels.primitives import combine, dispatched, places
+from optiml_magic.kernels.primitives import combine, cooperating, dispatched, places, selections
 from optiml_magic.kernels.primitives.base import Kernel, primitive
+from optiml_magic.proposers.rewrites import REWRITES
 
-#: What makes text inside of other steps, and is no step by itself.
-_PARTS = (places.placed, combine.combined)
+#: What other steps are made with, and is no step by itself.
+_PARTS = (places.placed, combine.combined, selections.selected, cooperating.cooperation)
 #: What gives a made program another launch, behind its last step.
 _LAST = dispatched.dispatched
 _OURS = "optiml_magic."
@@ -72,27 +73,32 @@ class Notes:
 
 @contextmanager
 def noted() -> Iterator[Notes]:
-    """The steps that rules do meanwhile, in whatever module they are known."""
+    """The steps that rules do meanwhile, in whatever module or rule they are known."""
     notes = Notes()
     wrapped = {
         function: _wrapped(name, function, notes)
         for name, own in functions().items()
         for function in own
     }
-    homes = [
-        (module, name, value)
+    homes: list[tuple[Any, str, Any, Any]] = [
+        (module, name, value, wrapped[value])
         for home, module in sys.modules.items()
         if home.startswith(_OURS)
         for name, value in vars(module).items()
         if isinstance(value, FunctionType) and value in wrapped
     ]
+    homes += [
+        (kind, "before", own, tuple(wrapped.get(step, step) for step in own))
+        for kind in map(type, REWRITES)
+        if (own := vars(kind).get("before"))
+    ]
     try:
-        for module, name, function in homes:
-            setattr(module, name, wrapped[function])
+        for home, name, _, noting in homes:
+            setattr(home, name, noting)
         yield notes
     finally:
-        for module, name, function in homes:
-            setattr(module, name, function)
+        for home, name, own, _ in homes:
+            setattr(home, name, own)
 
 
 def _wrapped(name: str, function: Callable[..., Any], notes: Notes) -> Callable[..., Any]:

@@ -82,6 +82,31 @@ def test_names_follow_a_form_that_changes_them() -> None:
     Stand(one).run()
 
 
+@pytest.mark.parametrize(
+    "forms",
+    [
+        ("ldg_loads", "load_helpers"),
+        ("output_references", "named_loads"),
+        ("name_references", "const_names", "casts", "static_casts"),
+        ("index_helpers",),
+    ],
+)
+def test_a_form_of_a_form_compiles(forms: tuple[str, ...]) -> None:
+    """An address is no load, a reference no copy, and a local may have the name of a helper."""
+    arrays = {"a": Array("f4", ("n", "n")), "out": Array("f4", ("n",), "zeros")}
+    body = "float at = a[i * n + 0]; int k = n; k += 1; if (i < n) out[i] = at * k;"
+    text = (
+        "#pragma optiml launch k grid(1) block(64)\n"
+        "__global__ void k(const float* a, float* out, int n) {\n"
+        f"    int i = min(threadIdx.x, n - 1);\n    {body}\n}}\n"
+    )
+    one = Made("forms", text, arrays, {"n": 64}, {"n": 64})
+    for form in forms:
+        one = spelled(one, [f.name for f in FORMS].index(form))
+    assert one.forms[:1] == forms[:1]  # a later one may find nothing left
+    Stand(one).run()
+
+
 TILED = """\
 #pragma optiml launch k grid(cdiv(n, 32)) block(32)
 __global__ void k(const float* a, float* out, int n) {

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from optiml_magic.kernels.primitives import lanes
 from optiml_magic.kernels.primitives.base import Kernel, kernels
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.evaluation import Evaluation, Step
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.model.view import View
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
@@ -50,6 +55,19 @@ def steps(rule, text: str) -> tuple[str, ...]:
         return notes.since(before)
 
 
+def of_rule(rule, text: str) -> tuple[str, ...]:
+    """The steps of the first idea, those that come before the sites among them."""
+    root = Step(
+        Candidate(0, None, Proposal(text, "", "")), Evaluation(0, "", Verdict(Outcome.PASSED, ""))
+    )
+    with noted() as notes:
+        ideas = rule.propose(parse_program(text), View(root, root))
+        idea = next(i for i in ideas if not isinstance(i, Refusal))
+        before = len(notes.steps)
+        assert isinstance(idea.make(), str)
+        return notes.since(before)
+
+
 def test_steps_and_their_parts_are_named_once_in_their_order() -> None:
     assert steps(RowToLanes(), ROWS) == ("counted", "vectors", "places", "combine", "lanes")
 
@@ -58,14 +76,31 @@ def test_what_was_done_while_sites_were_looked_for_counts() -> None:
     assert steps(BlockedProduct(), PRODUCT) == ("counted", "places", "blocked")
 
 
+def test_what_came_before_the_sites_counts() -> None:
+    text = ROWS.replace("float s = 0.0f;", "float sum = 0.0f;\n    float& s = sum;")
+    text = text.replace("block(32)", "block(8, 4)")
+    place = "blockIdx.x * 32 + threadIdx.y * 8 + threadIdx.x"
+    text = text.replace("blockIdx.x * blockDim.x + threadIdx.x", place)
+    assert of_rule(RowToLanes(), text)[:2] == ("shaped", "direct")
+
+
+def test_what_is_selected_counts() -> None:
+    text = ROWS.replace("int j = 0;", "int j = 0, at = 0;").replace("= s;", "= at;")
+    better = "if (a[row * cols + j] > s) { s = a[row * cols + j]; at = j; }"
+    assert "selections" in of_rule(RowToLanes(), text.replace("s += a[row * cols + j];", better))
+
+
 def test_nothing_is_left_behind() -> None:
-    share = lanes.share
+    share, before = lanes.share, RowToLanes.before
     with noted() as notes:
         assert lanes.share is not share
+        assert RowToLanes.before != before
     assert lanes.share is share
+    assert RowToLanes.before is before
     assert notes.since(0) == ()
 
 
 def test_every_primitive_is_known() -> None:
     assert {"counted", "lanes", "places", "combine", "blocked", "staged"} <= set(PRIMITIVES)
+    assert {"selections", "cooperating"} <= set(PRIMITIVES)
     assert "base" not in PRIMITIVES

@@ -235,9 +235,17 @@ def _same(one: Array, other: Array, *, exact: bool) -> Any:
         return (bits[0] == bits[1]) | np.isclose(other, one, rtol=_RTOL, atol=_ATOL)
 
 
-def tried(made: Made, rng: Random, *, each: int = 2, rules: Collection[str] = NAMES) -> Trial:
-    """Apply at most ``each`` ideas of every rule, then those of two rules to one of the results.
+def tried(
+    made: Made,
+    rng: Random,
+    *,
+    each: int = 2,
+    rules: Collection[str] = NAMES,
+    wanted: Collection[str] = (),
+) -> Trial:
+    """Apply at most ``each`` ideas of every rule, then those of a few rules to one of the results.
 
+    Where rules or primitives are ``wanted``, what is made without them is not run.
     Raises IllMadeError where the program itself does not run cleanly.
     """
     stand = Stand(made)
@@ -247,7 +255,7 @@ def tried(made: Made, rng: Random, *, each: int = 2, rules: Collection[str] = NA
     applied: list[Application] = []
     sound: list[Offer] = []
     for offer in first:
-        if offer.text not in seen:
+        if offer.text not in seen and _uses(offer, wanted):
             seen.add(offer.text)
             applied.append(stand.applied(offer, stand.text))
             sound += [offer] if applied[-1].sound else []
@@ -257,12 +265,16 @@ def tried(made: Made, rng: Random, *, each: int = 2, rules: Collection[str] = NA
         second, more = _chosen(stand, parent.text, rng, 1, few)
         refused += more
         for offer in second:
-            if offer.text not in seen:
+            if offer.text not in seen and _uses(offer, wanted):
                 seen.add(offer.text)
                 found = stand.applied(offer, parent.text, rounded=parent.rounds)
                 applied.append(replace(found, again=True))
     silent = tuple(name for name in NAMES if name in rules and name not in told)
     return Trial(made, tuple(applied), tuple(refused), silent)
+
+
+def _uses(offer: Offer, wanted: Collection[str]) -> bool:
+    return not wanted or not {offer.rule, *offer.steps}.isdisjoint(wanted)
 
 
 def _chosen(

@@ -82,6 +82,16 @@ WORST: tuple[Made, ...] = (
         ),
         sizes={"rows": 70, "cols": 37},
     ),
+    # Lanes step over an end that is not said as an order.
+    *(
+        _rows(
+            f"ends_where_{name}",
+            f"    float s = 0.0f;\n    for (int j = 0; {test}; ++j) {{\n"
+            "        if (j % 2 == 0) s += a[row * cols + j];\n    }\n"
+            "    out[row] = s;\n",
+        )
+        for name, test in (("equal", "!(j == cols)"), ("nothing_is_left", "cols - j"))
+    ),
     # What is put before the store must come after what is put behind the loop.
     _rows(
         "store_on_the_line_of_the_loop",

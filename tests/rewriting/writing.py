@@ -176,18 +176,26 @@ def program(
     above: str = "",
     directives: str = "",
 ) -> str:
-    """A kernel whose threads each do ``body`` for one place of all axes, and its launch."""
+    """A kernel whose threads each do ``body`` for one place of all axes, and its launch.
+
+    Two axes may be numbered as one, which the kernel takes apart; the threads of a block of one
+    axis may be numbered by hand along two, and the other way round.
+    """
+    if len(over) == 2 and rng.choice([0, 0, 0, 0, 1]):
+        over, found = _as_one(rng, *rng.choice([over, over[::-1]]))
+        body = f"{found}\n{body}"
     grid = ", ".join(_cover(rng, axis) for axis in over)
-    block = ", ".join(str(axis.width) for axis in over)
+    block, places = ", ".join(str(axis.width) for axis in over), _places(rng, over)
     striding = len(over) == 1 and "return" not in body and rng.choice([0, 0, 0, 0, 0, 1])
     if striding:
         grid = "2"
+    elif len(over) < 3 and rng.choice([0] * 9 + [1]):
+        block, places = _by_hand(rng, over)
     launch = f"#pragma optiml launch {name} grid({grid}) block({block})\n"
     lines: list[str] = []
     kind = rng.choice(["int", "int", "int", "const int", "unsigned int", "unsigned"])
     if striding:
-        (axis,) = over
-        place = rng.choice(_PLACES).format(axis.letter, axis.width)
+        (axis,), (place,) = over, places
         step = rng.choice(["blockDim.x * gridDim.x", "gridDim.x * blockDim.x"])
         lines += [
             f"for (int {axis.name} = {place}; {axis.name} < {axis.extent}; {axis.name} += {step}) {{",
@@ -195,14 +203,36 @@ def program(
             "}",
         ]
     else:
-        for axis in over:
-            place = rng.choice(_PLACES).format(axis.letter, axis.width)
-            lines.append(f"{kind} {axis.name} = {place};")
+        lines += [f"{kind} {a.name} = {place};" for a, place in zip(over, places, strict=True)]
         lines += _guarded(rng, over, body)
     return (
         f"{above}{directives}{launch}__global__ void {name}({parameters}) {{\n"
         f"{indented(chr(10).join(lines))}\n}}\n"
     )
+
+
+def _places(rng: Random, over: Sequence[Axis]) -> list[str]:
+    return [rng.choice(_PLACES).format(axis.letter, axis.width) for axis in over]
+
+
+def _by_hand(rng: Random, over: Sequence[Axis]) -> tuple[str, list[str]]:
+    """Another shape of the same blocks, and the places of their threads."""
+    if len(over) == 1:
+        count, wide = over[0].width, rng.choice([8, 16])
+        thread = rng.choice([f"threadIdx.y * {wide} + threadIdx.x", "threadIdx.x + blockDim.x * threadIdx.y"])  # fmt: skip
+        first = rng.choice([f"blockIdx.x * {count}", "blockIdx.x * (blockDim.x * blockDim.y)"])
+        return f"{wide}, {count // wide}", [rng.choice([f"{first} + {thread}", f"{first} + ({thread})"])]  # fmt: skip
+    wide, high = (axis.width for axis in over)
+    places = [f"blockIdx.x * {wide} + threadIdx.x % {wide}", f"blockIdx.y * {high} + threadIdx.x / {wide}"]  # fmt: skip
+    return str(wide * high), places
+
+
+def _as_one(rng: Random, inner: Axis, outer: Axis) -> tuple[tuple[Axis], str]:
+    """One axis for every pair of two, and the lines that find the two again."""
+    count = rng.choice(["{0} * {1}", "{1} * {0}"]).format(inner.extent, outer.extent)
+    rest = rng.choice(["t % {1}", "t % {1}", "t - {0} * {1}"]).format(outer.name, inner.extent)
+    found = f"int {outer.name} = t / {inner.extent};\nint {inner.name} = {rest};"
+    return (Axis("t", count, "x", inner.width * outer.width),), found
 
 
 def _cover(rng: Random, axis: Axis) -> str:

@@ -42,7 +42,9 @@ def with_calls(text: str, name: str, prelude: str) -> str | None:
 
     def step(syntax: Syntax) -> list[Edit]:
         for node, row, length, rest in sums_of_products(syntax):
-            if all(is_integer(n, types(function_of(node))) or "at(" in src(n) for n in (row, rest)):
+            if all(
+                is_integer(n, types(function_of(node))) or f"{name}(" in src(n) for n in (row, rest)
+            ):
                 called = f"{name}({src(bare(row))}, {src(rest)}, {src(length)})"
                 return [replace(node, called)]
         return []

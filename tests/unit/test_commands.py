@@ -100,7 +100,7 @@ def test_settings_come_from_the_flag_then_the_environment_then_the_default(
     assert resolve().budget == 7
     assert resolve({"budget": 9, "seed": None}).budget == 9
     monkeypatch.setenv("OPTIML_BUDGET", "lots")
-    with pytest.raises(UsageError, match="OPTIML_BUDGET='lots' is no int"):
+    with pytest.raises(UsageError, match="OPTIML_BUDGET='lots' is not an int"):
         resolve()
 
 

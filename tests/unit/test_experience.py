@@ -23,6 +23,7 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
 from optiml_magic.reports import experience as report
+from optiml_magic.search.loop import at_once
 
 HERE = Setting("events", "hopper")
 
@@ -53,9 +54,9 @@ def run(experience: Experience, name: str = "a run", numbers: range = range(4)) 
     found = Ideas(tuple(Idea.of(candidate(n).proposal) for n in range(1, 6)))
     root = Step(candidate(0), STEPS[0])
     assert recorder.expand(lambda *_: found)(View(root, root, ()), 8) == found
-    evaluate = recorder.evaluate(lambda asked: [STEPS[c.number] for c in asked])
+    begin = recorder.evaluate(at_once(lambda asked: [STEPS[c.number] for c in asked]))
     for number in numbers:
-        evaluate([candidate(number)])
+        begin([candidate(number)])()
 
 
 def tallies(path: Path) -> tuple[Tally, ...]:
@@ -160,7 +161,7 @@ def broken(path: Path) -> Iterator[tuple[str, str]]:
     path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path)) as other, other:
         other.execute("CREATE TABLE theirs (a)")
-    yield "foreign", "is no experience"
+    yield "foreign", "is not an experience file"
     path.unlink(missing_ok=True)
     with closing(Experience(path)) as experience:
         run(experience)

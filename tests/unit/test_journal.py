@@ -14,10 +14,11 @@ from optiml_magic.model.evaluation import Trajectory
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
-from optiml_magic.search.loop import Budget, run
+from optiml_magic.search.loop import Batches, Budget, at_once, run
 from optiml_magic.search.search import TreeSearch
 from tests.unit.search import toy
 
+EVALUATE = at_once(toy.evaluate)
 HEADER = RunHeader(
     SCHEMA,
     "r",
@@ -44,8 +45,9 @@ def search(journal: Journal, evaluated: list[int], batch: int = 1) -> Trajectory
         return toy.evaluate(candidates)
 
     mcts = TreeSearch(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand, toy.expand))
-    evaluate = journal.remember_evaluate(counting)
-    trajectory = run(mcts, evaluate, Budget(evaluations=20), batch=batch)
+    begin = journal.remember_evaluate(at_once(counting))
+    batches = Batches(batch)
+    trajectory = run(mcts, begin, Budget(evaluations=20), batches=batches)
     journal.close()
     return trajectory
 
@@ -93,8 +95,8 @@ def test_what_is_replayed_is_told(tmp_path: Path) -> None:
     heard: list[int] = []
     journal = Journal.resume(path, HEADER)
     mcts = TreeSearch(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand, toy.expand))
-    evaluate = journal.remember_evaluate(toy.evaluate, lambda c, _: heard.append(c.number))
-    run(mcts, evaluate, Budget(evaluations=5))
+    begin = journal.remember_evaluate(EVALUATE, lambda c, _: heard.append(c.number))
+    run(mcts, begin, Budget(evaluations=5))
     journal.close()
     assert heard == [0, 1, 2, 3, 4]
 
@@ -120,8 +122,8 @@ class Flips:
 
 def flipped(journal: Journal, flips: Flips, again: Flips, evaluations: int) -> Trajectory:
     mcts = TreeSearch(toy.proposal("010000"), journal.remember_expand(flips, again))
-    evaluate = journal.remember_evaluate(toy.evaluate)
-    trajectory = run(mcts, evaluate, Budget(evaluations=evaluations))
+    begin = journal.remember_evaluate(EVALUATE)
+    trajectory = run(mcts, begin, Budget(evaluations=evaluations))
     journal.close()
     return trajectory
 
@@ -149,7 +151,7 @@ def test_an_idea_that_its_rule_no_longer_has_is_refused(tmp_path: Path) -> None:
 
     journal = Journal.resume(path, HEADER)
     mcts = TreeSearch(toy.proposal("010000"), journal.remember_expand(nothing, nothing))
-    trajectory = run(mcts, journal.remember_evaluate(toy.evaluate), Budget(evaluations=9))
+    trajectory = run(mcts, journal.remember_evaluate(EVALUATE), Budget(evaluations=9))
     journal.close()
     assert len(trajectory.steps) == 2
     assert Refusal("toy", "it no longer has this idea") in trajectory.root.refused

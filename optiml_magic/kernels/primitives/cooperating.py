@@ -89,7 +89,7 @@ class _Proof(Roles):
         self.effects.straightforward(alone=False)
         own_text_only(kernel)
         if kernel.block[1:] != (1, 1) or self.width < 2 or self.width & (self.width - 1):
-            raise NotLegal("the threads of a block are no power of two in a line")
+            raise NotLegal("the threads of a block are not a power of two along one axis")
         if WARPS.search(code(kernel.unit, kernel.function.span)):
             raise NotLegal("it may tell which threads are one warp")
         for name in sorted(kernel.reading.calls):

@@ -88,7 +88,7 @@ def cut(kernel: Kernel, extents: Mapping[str, int]) -> Kernel:
     """The kernel in blocks with these extents along some axes."""
     for axis, extent in extents.items():
         if not freedom(kernel, axis).allows(extent, _extent(kernel, axis)):
-            raise NotLegal(f"{extent} threads along {axis} are no part of a block's")
+            raise NotLegal(f"{extent} threads along {axis} are not certain to do the same")
     old = {axis: _extent(kernel, axis) for axis in extents}
     if kernel.function.launch_bounds and math.prod(extents.values()) > math.prod(old.values()):
         raise NotLegal("its launch bounds say how many threads a block has")

@@ -41,7 +41,7 @@ class Digits:
         self.kernel = kernel
         self.symbols = kernel.reading.symbols
         if None in kernel.block:
-            raise NotLegal("the extents of its block are no numbers")
+            raise NotLegal("the extents of its block are not numbers")
         self.widths = {a: w for a, w in zip(_AXES, kernel.block, strict=True) if w is not None}
         self.axes: dict[str, tuple[Digit, ...]] = {}
         for at, axis in enumerate(_AXES):

@@ -1,23 +1,44 @@
-"""Locals by their own names, where references stood for them: ``float& s = sum;``.
+"""What names stand for, in their place: locals for references to them, ``float& s = sum;``.
 
-What a primitive asks of a local, it asks of one variable then.
+What a primitive asks of a local, it asks of one variable then. And an index in the grid is one sum
+of what the hardware says, where locals held parts of it: ``int tx = threadIdx.x;``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
 from optiml_magic.kernels.editing import Node, edited
-from optiml_magic.kernels.expressions import Lambda, Name, Unread, every
+from optiml_magic.kernels.expressions import (
+    Binary,
+    Cast,
+    Expr,
+    Lambda,
+    Literal,
+    Name,
+    Unread,
+    builtin,
+    every,
+)
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.tree import Declare, Function, Variable, Verbatim, expressions, walk
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.places import axis_of, bare, tops
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Function,
+    Variable,
+    Verbatim,
+    expressions,
+    walk,
+)
 
 
 @primitive
 def direct(kernel: Kernel) -> Kernel:
     """The kernel without its references to locals and parameters; there must be some."""
     function = kernel.function
-    for statement in walk(function.body):
-        if isinstance(statement, Verbatim):
-            raise NotLegal(f"{statement.reason} is not read", statement.line)
+    _all_read(function)
     meant: dict[Variable, Variable] = {}
     swaps: dict[Node, Node | None] = {}
     for statement in walk(function.body):
@@ -55,3 +76,88 @@ def _everywhere(function: Function, other: Variable, local: Variable) -> bool:
     )
     hidden = any(isinstance(part, Name) and part.variable is other for part in unread)
     return [v.name for v in declared].count(local.name) == 1 and not hidden
+
+
+@primitive
+def in_full(kernel: Kernel) -> Kernel:
+    """The kernel whose indices in the grid are sums without locals; there must be such locals."""
+    body = kernel.function.body
+    _all_read(kernel.function)
+    held = _held(kernel)
+    swaps: dict[Node, Node | None] = {}
+    for top in tops(body):
+        _spell(kernel, top, held, swaps)
+    if not swaps:
+        raise NotLegal("no local holds a part of an index")
+    declared = [s for s in _lines(body) if all(_differs(kernel, v, held) for v in s.variables)]
+    told = {v for top in tops(edited(body, swaps)) for v in _mentioned(top)}
+    while idle := [s for s in declared if s not in swaps and told.isdisjoint(s.variables)]:
+        swaps |= dict.fromkeys(idle)
+        told = {v for top in tops(edited(body, swaps)) for v in _mentioned(top)}
+    return kernel.rewritten(edited(body, swaps), tidy=False)
+
+
+def _all_read(function: Function) -> None:
+    for statement in walk(function.body):
+        if isinstance(statement, Verbatim):
+            raise NotLegal(f"{statement.reason} is not read", statement.line)
+
+
+def _held(kernel: Kernel) -> frozenset[Variable]:
+    """The locals that hold all along what the hardware says, or a product of it."""
+    lasting = Effects(kernel).lasting
+    return frozenset(v for v in lasting if v.value is not None and _is_part(v.value, lasting))
+
+
+def _is_part(expr: Expr, lasting: Collection[Variable]) -> bool:
+    match bare(expr):
+        case Binary(op="*", left=left, right=right):
+            return _is_part(left, lasting) and _is_part(right, lasting)
+        case Name(variable=Variable(value=value) as held) if held in lasting and value is not None:
+            return _is_part(value, lasting)
+        case Literal(value=int()):
+            return True
+    return bool(builtin(bare(expr)))
+
+
+def _lines(body: Block) -> Iterator[Declare]:
+    """The declarations that are statements of blocks, not of the heads of loops."""
+    for block in walk(body):
+        if isinstance(block, Block):
+            yield from (s for s in block.body if isinstance(s, Declare))
+
+
+def _differs(kernel: Kernel, variable: Variable, held: Collection[Variable]) -> bool:
+    """Whether it is a held one that is no constant: those may stand where no expression does."""
+    value = variable.value if variable in held else None
+    return value is not None and any(builtin(e) for e in every(_spelled(kernel, value, held)))
+
+
+def _spell(
+    kernel: Kernel, expr: Expr, held: Collection[Variable], swaps: dict[Node, Node | None]
+) -> None:
+    """Exchange the sums that are an index in the grid once locals are spelled out."""
+    if isinstance(expr, Binary) and expr.op == "+" and not axis_of(kernel, expr):
+        new = _spelled(kernel, expr, held)
+        if new is not expr and axis_of(kernel, new):
+            swaps[expr] = new
+            return
+    for part in expr.parts:
+        _spell(kernel, part, held, swaps)
+
+
+def _spelled(kernel: Kernel, expr: Expr, held: Collection[Variable]) -> Expr:
+    """The expression with what the locals hold in their place, converted as they were."""
+    swaps: dict[Node, Node] = {}
+    for part in every(expr):
+        match part:
+            case Name(variable=Variable(value=value) as local) if local in held:
+                kind = kernel.reading.types.get(part)
+                if kind is None or not kind.integral or kind.size not in (4, 8) or value is None:
+                    return expr
+                swaps[part] = Cast(None, kind.name, _spelled(kernel, value, held))
+    return edited(expr, swaps) if swaps else expr
+
+
+def _mentioned(expr: Expr) -> Iterator[Variable]:
+    return (e.variable for e in every(expr) if isinstance(e, Name) and e.variable is not None)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from optiml_magic.kernels.changes import Change, changes
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, every
+from optiml_magic.kernels.expressions import Assign, Binary, Call, Expr, Name, Unary, every
 from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.loops import test_of
 from optiml_magic.kernels.polynomial import Polynomial
@@ -198,8 +198,28 @@ def is_counted(axis: Axis, effects: Effects) -> bool:
         return False
     if loop.update is None or loop.test is None or test_of(loop)[0] is not loop.test:
         return False
+    if not _ordered(loop.test, variable):
+        return False
     moving = {p.variable for p in every(loop.update) if isinstance(p, Name)}
     return moving <= {variable} and variable not in effects.changed(loop.body)
+
+
+def _ordered(test: Expr, variable: Variable) -> bool:
+    """Whether a test says which of two is less, or that the variable itself is not another one.
+
+    It holds so for a greater stride as well, or is easily made to; any other is written anew.
+    """
+    denied = False
+    while isinstance(test, Unary) and test.op == "!":
+        test, denied = test.operand, True
+    if not isinstance(test, Binary) or test.op not in ("<", "<=", ">", ">=", "!="):
+        return False
+    if test.op != "!=":
+        return True
+    for own, other in ((test.left, test.right), (test.right, test.left)):
+        if isinstance(own, Name) and own.variable is variable and variable not in names([other]):
+            return not denied
+    return False
 
 
 def is_simple(axis: Axis, effects: Effects) -> bool:

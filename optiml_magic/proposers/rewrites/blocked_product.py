@@ -10,6 +10,7 @@ from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.blocked import Tile, block_outputs
 from optiml_magic.kernels.primitives.counted import as_counted
+from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.shaped import planar
@@ -35,7 +36,7 @@ class BlockedProduct(KernelRule):
     """Products of matrices and their kin: distances, correlations, Gram matrices."""
 
     name = "blocked_product"
-    before = (planar,)
+    before = (planar, in_full)
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
         "caches once for each of its uses. A block that brings tiles of both into shared memory, "

@@ -9,7 +9,7 @@ from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.counted import all_counted
-from optiml_magic.kernels.primitives.direct import direct
+from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.rows import rows
@@ -33,7 +33,7 @@ class RowToLanes(KernelRule):
     """Loops over consecutive elements whose rows lie apart from thread to thread."""
 
     name = "row_to_lanes"
-    before = (linear, planar, direct, branched)
+    before = (linear, planar, in_full, direct, branched)
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
         "a row apart, a sector for each. Lanes that share a row read neighbouring elements, "

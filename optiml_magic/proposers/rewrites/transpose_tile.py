@@ -7,6 +7,7 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.digits import Digit, over
+from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.transposed import Tile, turn
@@ -24,7 +25,7 @@ class TransposeTile(KernelRule):
     """Transposes, permuted copies and maps between such layouts."""
 
     name = "transpose_tile"
-    before = (linear, planar)
+    before = (linear, planar, in_full)
     teaches = (
         "Neighbouring elements of what is loaded were not neighbours in what is stored, so one of "
         "the two sides touched a sector for each lane. A block that loads a tile along one side "

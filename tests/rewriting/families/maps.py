@@ -165,11 +165,14 @@ def plane(rng: Random) -> Made:
 
 def flattened(rng: Random) -> Made:
     """One axis over a plane: rows and columns are its quotient and rest."""
-    at = rng.choice(["i", "i", flat(rng, "row", "cols", "col"), flat(rng, "col", "rows", "row")])
+    across, along = flat(rng, "col", "rows", "row"), flat(rng, "row", "cols", "col")
+    at = rng.choice(["i", along, along, across, across])
     bias = rng.choice(["bias[col]", "bias[row]"])
-    source = rng.choice(["a[i]", "a[i]", f"a[{flat(rng, 'col', 'rows', 'row')}]"])
+    source = f"a[{rng.choice(['i', along, along, across, across])}]"
+    slow, fast, count = rng.choice([("row", "col", "cols"), ("col", "row", "rows")])
+    rest = rng.choice(["% {1}", "% {1}", "- {0} * {1}"]).format(slow, count)
     body = (
-        f"int row = i / cols;\nint col = i {rng.choice(['% cols', '- row * cols'])};\n"
+        f"int {slow} = i / {count};\nint {fast} = i {rest};\n"
         f"out[{at}] = {value(rng, [source, bias])};"
     )
     text = program(

@@ -92,9 +92,10 @@ def _step(rng: Random, element: str) -> tuple[str, str, str]:
 
 
 def extreme(rng: Random) -> Made:
-    """The least or the greatest of a row, which begins with its first element."""
+    """The least or the greatest of a row, or both or its place, which begin with the first."""
     element, shape = _layout(rng)
     first = re.sub(r"\bj\b", "0", element)
+    declared, ends = f"float m = {first};", ["m", "m", "m - x[0]"]
     step = rng.choice([
         f"m = fmaxf(m, {element});",
         f"m = fminf({element}, m);",
@@ -103,7 +104,20 @@ def extreme(rng: Random) -> Made:
         f"float v = {element};\nif (v > m) m = v;",
     ])  # fmt: skip
     head = rng.choice(["int j = 1; j < cols; ++j", "int j = 1; j < cols; j++", "int j = 1; j <= cols - 1; j += 1"])  # fmt: skip
-    body = f"float m = {first};\nfor ({head}) {{\n{step}\n}}\nout[row] = {rng.choice(['m', 'm', 'm - x[0]'])};"  # fmt: skip
+    kind = rng.randrange(4)
+    if kind == 2:
+        step += "\n" + rng.choice(
+            [f"o = fminf(o, {element});", f"if (o > {element}) o = {element};"]
+        )
+        declared, ends = f"{declared}\nfloat o = {first};", ["m - o", "m + o * x[0]"]
+    if kind == 3:
+        sign = rng.choice(["<", ">"])
+        taken = [f"m = {element};", f"spot = {rng.choice(['j', 'j', 'j + 1'])};"]
+        rng.shuffle(taken)
+        step = "\n".join([f"if ({element} {sign} m) {{", *taken, "}"])
+        declared += f"\nint spot = {rng.choice(['0', '0', '-1'])};"
+        ends = ["spot", "m + spot"]
+    body = f"{declared}\nfor ({head}) {{\n{step}\n}}\nout[row] = {rng.choice(ends)};"
     return _made(rng, "row_extreme", body, shape)
 
 
@@ -263,7 +277,7 @@ def place(rng: Random) -> Made:
     along = {"spot": rng.choice(["j", "j", "j", "j * 2 + 1", "cols - j"])}
     if rng.choice([0, 0, 1]):
         along["with"] = rng.choice(["x[j]", "(float)j"])
-    kind = rng.randrange(6)
+    kind = rng.randrange(7)
     if kind < 3:
         taken = [f"best = {value};", *(f"{name} = {found};" for name, found in along.items())]
         rng.shuffle(taken)
@@ -272,7 +286,7 @@ def place(rng: Random) -> Made:
         targets = {"best": value, **along}
         lines = [f"const bool more = {test};"]
         lines += [f"{name} = more ? {found} : {name};" for name, found in targets.items()]
-    elif kind == 4:
+    elif kind in (4, 5):
         lines = [f"{name} = {test} ? {found} : {name};" for name, found in along.items()]
         lines += [f"best = {test} ? {value} : best;"]
     else:  # of what comes before the comparison it is another one

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.twins.tree import before, changed, edited, functions, names, parse, src, walk
+from tests.twins.tree import (
+    before,
+    changed,
+    edited,
+    field,
+    functions,
+    names,
+    parse,
+    src,
+    walk,
+    words,
+)
 
 
 def apply(text: str) -> str | None:
@@ -12,6 +23,10 @@ def apply(text: str) -> str | None:
         for node in walk(function):
             if node.type in ("assignment_expression", "update_expression", "pointer_expression"):
                 moving |= changed(node)
+            elif node.type == "init_declarator" and (
+                field(node, "declarator").type == "reference_declarator"
+            ):
+                moving |= words(field(node, "value"))
         for name in names(function):
             node, parent = name.declaration, name.declaration.parent
             if node.type != "declaration" or name.kind != "scalar" or name.constant:

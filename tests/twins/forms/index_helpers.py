@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tests.twins.indices import with_calls
-
-_AT = "__device__ __forceinline__ int at(int i, int j, int ld) { return i * ld + j; }\n"
+from tests.twins.tree import fresh, parse
 
 
 def apply(text: str) -> str | None:
-    return with_calls(text, "at", _AT)
+    name = fresh("at", parse(text))
+    head = f"__device__ __forceinline__ int {name}(int i, int j, int ld)"
+    return with_calls(text, name, f"{head} {{ return i * ld + j; }}\n")

@@ -24,7 +24,9 @@ __device__ __forceinline__ E load(const E* from, int place) {
 
 def _step(syntax: Syntax) -> list[Edit]:
     for node in walk(syntax.root):
-        if node.type != "subscript_expression":
+        if node.type != "subscript_expression" or node.parent is None:
+            continue
+        if node.parent.type in ("pointer_expression", "field_expression"):
             continue
         array = types(function_of(node)).get(src(field(node, "argument")))
         if array is not None and array.kind == "pointer" and array.constant:

@@ -49,6 +49,8 @@ def _step(syntax: Syntax) -> list[Edit]:
             continue
         if statement.parent.type != "compound_statement" or _decides(statement):
             continue
+        if contains(statement, "reference_declarator"):
+            continue
         name = fresh(f"{array.name}_read", syntax)
         return [before(statement, f"{array.type} {name} = {src(node)};\n"), replace(node, name)]
     return []

@@ -11,6 +11,7 @@ def apply(text: str) -> str | None:
         known = types(function)
         for name in names(function):
             value = name.declarator.child_by_field_name("value")
-            if name.type == "int" and value is not None and is_integer(value, known):
+            plain = name.type == "int" and name.kind == "scalar"
+            if plain and value is not None and is_integer(value, known):
                 made += [before(value, "static_cast<int>("), after(value, ")")]
     return edited(text, made)

@@ -133,6 +133,12 @@ class Card:
             def use(self) -> None:
                 pass
 
+            def __enter__(self) -> None:
+                pass
+
+            def __exit__(self, *_: object) -> None:
+                pass
+
             def synchronize(self) -> None:
                 pass
 
@@ -156,7 +162,7 @@ class Card:
         cupy.__dict__.update(
             __getattr__=lambda name: getattr(np, name),
             bincount=lambda *a, **k: made(np.bincount(*a, **k)),
-            ndarray=ndarray, asarray=made, empty=lambda *a: made(np.empty(*a)), RawModule=RawModule,
+            array=lambda *a, **k: made(np.array(*a, **k)), ndarray=ndarray, asarray=made, empty=lambda *a: made(np.empty(*a)), RawModule=RawModule,
             random=np.random, get_default_memory_pool=Pool,
             cuda=types.SimpleNamespace(
                 Device=Device, Stream=Stream, Event=Event, MemoryPool=Pool,

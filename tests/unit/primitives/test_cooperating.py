@@ -115,7 +115,7 @@ def test_blocks_that_share_a_sum() -> None:
         "gridDim.x)", "gridDim.x"
     )
     assert end_of(ALL, after, LINE, {"n": 500}, {"n": 5}) == "same"
-    assert "256 threads along x are no part" in refused(cut(kernel_of(ALL), {"x": 256}))
+    assert "256 threads along x are not certain" in refused(cut(kernel_of(ALL), {"x": 256}))
     assert not cooperation(kernel_of(ALL)).rounds
     assert cooperation(kernel_of(ALL.replace("int* ", "float* ").replace("int part", "float part").replace("int sum", "float sum"))).rounds  # fmt: skip
 
@@ -165,8 +165,8 @@ LOOP = "for (int i = t; i < w; i += 64) sum += a[row * w + i];"
         ("    __syncthreads();\n    for", "    __syncwarp();\n    for", "threads of a warp wait"),
         ("float part", "volatile float part", "which threads are one warp"),
         ("float part", "double part", "rounded on the way"),
-        ("block(64)", "block(48)", "no power of two"),
-        ("block(64)", "block(64, 1, 2)", "no power of two"),
+        ("block(64)", "block(48)", "not a power of two"),
+        ("block(64)", "block(64, 1, 2)", "not a power of two"),
     ],
 )  # fmt: skip
 def test_refused(old: str, new: str, reason: str) -> None:

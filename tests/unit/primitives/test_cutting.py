@@ -86,9 +86,9 @@ __global__ void s(const float* a, float* o, int h, int w) {
     [
         (SAXPY.replace("i < n", "i < n && threadIdx.x < 50"), "where in its block it stands along x, line 4"),
         (SAXPY.replace("o[i]", "o[i + blockIdx.x]"), "where in its block it stands along x, line 4"),
-        (SAXPY.replace("if (i < n) ", ""), "256 threads along x are no part"),
+        (SAXPY.replace("if (i < n) ", ""), "256 threads along x are not certain"),
         (SAXPY.replace("o[i] = k * x[i]", "o[i] = k;\n    k = x[i]"), "256 threads along x"),
-        (STRIDE, "256 threads along x are no part"),
+        (STRIDE, "256 threads along x are not certain"),
         (SAXPY.replace("    if", "    __shared__ float s[64];\n    s[threadIdx.x] = k;\n    if"), "where in its block it stands, line 3"),
         (SAXPY.replace("    if", "    __syncthreads();\n    if"), "where in its block it stands, line 3"),
         (SAXPY.replace("    if", '    printf("");\n    if'), "`printf` tells"),
@@ -104,7 +104,7 @@ def test_lanes_that_work_together_stay_together() -> None:
     text = SAXPY.replace("    if", "    k += __shfl_xor_sync(~0u, k, 1);\n    if")
     after = written(cut(kernel_of(text), {"x": 128}))
     assert end_of(text, after, LINE, {"n": 300}, {"n": 5}, k=0.5) == "same"
-    assert "16 threads along x are no part" in refused(cut(kernel_of(text), {"x": 16}))
+    assert "16 threads along x are not certain" in refused(cut(kernel_of(text), {"x": 16}))
     group = SAXPY.replace("    if", "    k += cg::this_thread_block().thread_rank();\n    if")
     found = cut(
         kernel_of("#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n" + group),
@@ -117,7 +117,7 @@ def test_arguments_by_place() -> None:
     text = SAXPY.replace("block(64)", "block(64) args(k, x, o, n)")
     assert "cdiv(n, 128)" in written(cut(kernel_of(text), {"x": 128}))
     text = SAXPY.replace("block(64)", "block(64) args(k, x, o, m)")
-    assert "no part of a block's" in refused(cut(kernel_of(text), {"x": 128}))
+    assert "128 threads along x are not certain" in refused(cut(kernel_of(text), {"x": 128}))
 
 
 def test_tuned_names_are_refused_where_an_extent_would_be_wrong() -> None:

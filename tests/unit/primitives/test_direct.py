@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.counted import all_counted
-from optiml_magic.kernels.primitives.direct import direct
+from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.rows import rows
@@ -43,6 +43,56 @@ for (int c = 0; c < n; ++c) u += a[r * n + c]; out[r] = t;"""
 )
 def test_a_reference_that_is_more_than_a_name_stays(body: str) -> None:
     assert refused(direct(kernel(ROWS % body)))[0] == "no reference stands for a local"
+
+
+def placed(lets: str, index: str, value: str = "a[r]") -> str:
+    """A kernel that says where its thread is by locals."""
+    whole = f"{lets}\n    int r = {index};"
+    text = ROWS % f"out[r] = {value};"
+    return text.replace("int r = blockIdx.x * blockDim.x + threadIdx.x;", whole)
+
+
+@pytest.mark.parametrize(
+    ("lets", "index", "spelled"),
+    [
+        ("int t = threadIdx.x;", "blockIdx.x * 256 + t", "blockIdx.x * 256 + (int)threadIdx.x"),
+        (
+            "const unsigned t = threadIdx.x, b = blockIdx.x;",
+            "t + b * blockDim.x",
+            "(unsigned)threadIdx.x + (unsigned)blockIdx.x * blockDim.x",
+        ),
+        (
+            "int n = blockDim.x;\n    int first = blockIdx.x * n;",
+            "first + threadIdx.x",
+            "(int)(blockIdx.x * (int)blockDim.x) + threadIdx.x",
+        ),
+    ],
+)
+def test_an_index_is_spelled_out(lets: str, index: str, spelled: str) -> None:
+    found = applied(in_full(kernel(placed(lets, index)))).program.text
+    assert f"h) {{\n    int r = {spelled};" in found
+
+
+@pytest.mark.parametrize(
+    "lets",
+    [
+        "int t = threadIdx.x; t = t + 0;",
+        "unsigned char t = threadIdx.x;",  # it does not hold them all
+        "int t = threadIdx.y;",
+        "int t = w;",
+    ],
+)
+def test_what_is_no_part_of_an_index_stays(lets: str) -> None:
+    found = in_full(kernel(placed(lets, "blockIdx.x * blockDim.x + t")))
+    assert refused(found)[0] == "no local holds a part of an index"
+
+
+def test_a_local_that_is_asked_for_otherwise_stays() -> None:
+    text = placed("int t = threadIdx.x;", "blockIdx.x * blockDim.x + t", "a[r] + t")
+    found = applied(in_full(kernel(text))).program.text
+    assert "int t = threadIdx.x;" in found
+    assert "+ (int)threadIdx.x;" in found
+    assert "a[r] + t;" in found
 
 
 def test_loads_of_functions_are_loads_of_the_loop() -> None:

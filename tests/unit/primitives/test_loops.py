@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.kernels.primitives.counted import counted
+from optiml_magic.kernels.primitives.counted import all_counted, counted
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.vectors import vectorise
 
@@ -34,6 +34,20 @@ def test_every_spelling_is_counted_by_its_rounds(name: str) -> None:
     by = load.index.coefficient(axis.name)
     assert by is not None
     assert by.value == (-1 if name == "backwards" else 1)
+
+
+@pytest.mark.parametrize("test", ["!(c == w)", "w - c", "c + 1 != w + 1", "!!(c != w)"])
+def test_an_end_that_is_no_order_is_counted(test: str) -> None:
+    loop = f"for (int c = 0; {test}; ++c) s += a[r * w + c];"
+    found = applied(all_counted(kernel(ROWS % f"float s = 0; {loop} out[r] = s;"), (0,)))
+    assert "for (int k_2 = 0; k_2 < w; ++k_2)" in found.program.text
+
+
+@pytest.mark.parametrize("test", ["!(c >= w)", "c != w", "w != c", "w > c"])
+def test_an_end_that_a_greater_stride_meets_stays(test: str) -> None:
+    loop = f"for (int c = 0; {test}; ++c) s += a[r * w + c];"
+    found = applied(all_counted(kernel(ROWS % f"float s = 0; {loop} out[r] = s;"), (0,)))
+    assert loop in found.program.text
 
 
 def test_what_moved_is_where_it_was_after_the_loop() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from optiml_magic.model.task import Task
 from optiml_magic.problem import prepare
-from optiml_magic.problem.sizes import around, large, near, sizing, small
+from optiml_magic.problem.sizes import around, large, near, small
 from optiml_magic.testing.kernels import known_task
 
 HEAD = "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
@@ -16,7 +16,7 @@ X = np.random.default_rng(0).uniform(1, 2, 256).astype(np.float32)
 
 
 def test_a_function_of_sizes_is_called_with_others() -> None:
-    found = sizing(prepare(known_task("matmul_naive", m=64, n=64, k=64), seeds=1))
+    found = prepare(known_task("matmul_naive", m=64, n=64, k=64), seeds=1).sizing
     assert found is not None
     assert found.given == {"m": 64, "n": 64, "k": 64}
     values = found.draw({"m": 3, "n": 5, "k": 7}, 1)
@@ -26,7 +26,7 @@ def test_a_function_of_sizes_is_called_with_others() -> None:
 
 def test_plain_arrays_follow_the_scalar_that_is_their_extent() -> None:
     task = Task(COPY, reference=lambda x: x, inputs={"x": X, "n": 256})
-    found = sizing(prepare(task, seeds=1))
+    found = prepare(task, seeds=1).sizing
     assert found is not None
     values = found.draw({"n": 31}, 1)
     assert (values["x"].shape, values["n"]) == ((31,), 31)
@@ -36,21 +36,21 @@ def test_plain_arrays_follow_the_scalar_that_is_their_extent() -> None:
 
 def test_a_size_directive_follows_by_itself() -> None:
     text = "#pragma optiml size n = shape(x, 0)\n" + COPY
-    found = sizing(prepare(Task(text, reference=lambda x: x, inputs={"x": X}), seeds=1))
+    found = prepare(Task(text, reference=lambda x: x, inputs={"x": X}), seeds=1).sizing
     assert found is not None
     assert found.draw({"n": 33}, 1)["n"] == 33
 
 
 def test_a_function_without_sizes_is_resized_like_plain_arrays() -> None:
     task = Task(COPY, reference=lambda x: x, inputs=lambda _: {"x": X, "n": 256})
-    found = sizing(prepare(task, seeds=1))
+    found = prepare(task, seeds=1).sizing
     assert found is not None
     assert found.draw({"n": 31}, 1)["x"].shape == (31,)
 
 
 def test_where_no_extent_is_a_scalar_the_integers_are_the_sizes() -> None:
     inputs = {"x": X, "n": 100}
-    found = sizing(prepare(Task(COPY, reference=lambda x: x, inputs=inputs), seeds=1))
+    found = prepare(Task(COPY, reference=lambda x: x, inputs=inputs), seeds=1).sizing
     assert found is not None
     values = found.draw({"n": 31}, 1)
     assert (values["x"].shape, values["n"]) == ((256,), 31)
@@ -58,7 +58,7 @@ def test_where_no_extent_is_a_scalar_the_integers_are_the_sizes() -> None:
 
 def test_without_integers_there_are_no_other_sizes() -> None:
     text = COPY.replace(", int n", "").replace("cdiv(n, 64)", "4")
-    assert sizing(prepare(Task(text, reference=lambda x: x, inputs={"x": X}), seeds=1)) is None
+    assert prepare(Task(text, reference=lambda x: x, inputs={"x": X}), seeds=1).sizing is None
 
 
 @pytest.mark.parametrize("given", [1, 2, 30, 1000])

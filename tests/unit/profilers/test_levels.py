@@ -146,7 +146,7 @@ def test_the_input_kernel_is_looked_at_closely_and_candidates_briefly(
     verdict = Verdict(Outcome.PASSED, "")
     evaluation = Evaluation(number, "", verdict, measurement=TIMED)
     levels = Levels(emulated=False, counters=NcuCounters("emulated:a100", CASES))
-    (found,) = levels.completed([evaluation], {number: (BUILD, JOB)}, counted={number})
+    (found,) = levels.begin([evaluation], {number: (BUILD, JOB)}, counted={number})()
     assert found.measurement is not None
     assert "nothing works here" in found.measurement.why("dram__bytes.sum")
     asked = (tmp_path / "asked").read_text().splitlines()[0]
@@ -164,7 +164,7 @@ def test_candidates_are_counted_by_what_they_promise(
     promised = ("smsp__inst_executed_pipe_fp64.sum", "launch__grid_size", "no_such_metric.sum")
     evaluation = Evaluation(1, "", Verdict(Outcome.PASSED, ""), measurement=TIMED)
     levels = Levels(emulated=False, counters=NcuCounters("emulated:a100", CASES))
-    levels.completed([evaluation], {1: (BUILD, JOB)}, counted={1}, also=promised)
+    levels.begin([evaluation], {1: (BUILD, JOB)}, counted={1}, also=promised)()
     asked = (tmp_path / "asked").read_text().splitlines()[0]
     metrics = set(asked.split("--metrics ")[1].split()[0].split(","))
     assert promised[0] in metrics
@@ -288,3 +288,11 @@ def test_without_a_driver_nothing_is_to_be_done(
 ) -> None:
     monkeypatch.setattr(permission, "_DRIVER", tmp_path)
     assert permission.permission(emulated=True).well
+
+
+def test_of_what_is_far_behind_ncu_is_not_asked() -> None:
+    evaluation = Evaluation(1, "", Verdict(Outcome.PASSED, ""), measurement=TIMED)
+    levels = Levels(emulated=False, counters=NcuCounters("emulated:h200", CASES))
+    (found,) = levels.begin([evaluation], {1: (BUILD, JOB)}, counted=())()
+    assert found.measurement is not None
+    assert "well behind the best" in found.measurement.why("dram__bytes.sum")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
-from optiml_magic.search.loop import Budget, run
+from optiml_magic.search.loop import Budget
 from optiml_magic.search.policies.puct import Puct
 from optiml_magic.search.search import TreeSearch
 from tests.unit.search import toy
@@ -40,7 +40,7 @@ class Proposer:
 
 def test_texts_are_made_for_what_is_tried_alone() -> None:
     proposer = Proposer()
-    trajectory = run(
+    trajectory = toy.run(
         TreeSearch(ROOT, proposer, policy=Puct(worse=2.0)), toy.evaluate, Budget(evaluations=4)
     )
     assert len(proposer.made) == len(trajectory.steps) - 1 == 3
@@ -48,7 +48,7 @@ def test_texts_are_made_for_what_is_tried_alone() -> None:
 
 def test_a_late_refusal_costs_no_evaluation_and_is_told_of_its_step() -> None:
     proposer = Proposer(0, 2)
-    trajectory = run(
+    trajectory = toy.run(
         TreeSearch(ROOT, proposer, policy=Puct(worse=2.0)), toy.evaluate, Budget(evaluations=3)
     )
     assert [step.candidate.proposal.title for step in trajectory.steps[1:]] == ["flip 1", "flip 3"]
@@ -61,7 +61,7 @@ def test_a_late_refusal_costs_no_evaluation_and_is_told_of_its_step() -> None:
 
 def test_proposers_that_are_asked_again_see_what_was_refused() -> None:
     proposer = Proposer(0, 1, 2, 3)
-    trajectory = run(
+    trajectory = toy.run(
         TreeSearch(ROOT, proposer, policy=Puct(worse=2.0)), toy.evaluate, Budget(evaluations=9)
     )
     assert trajectory.stopped == "nothing left to try"
@@ -81,7 +81,7 @@ def test_an_idea_is_known_by_its_key_and_a_text_is_evaluated_once() -> None:
         same = [Idea("same", "toy", lambda: "1000", key) for key in ("a", "b")]
         return Ideas((*same, Idea("new", "toy", lambda: f"01{tried:02b}", f"new {tried // 2}")))
 
-    trajectory = run(TreeSearch(ROOT, expand), toy.evaluate, Budget(evaluations=4))
+    trajectory = toy.run(TreeSearch(ROOT, expand), toy.evaluate, Budget(evaluations=4))
     texts = [step.candidate.text for step in trajectory.steps]
     assert texts.count("1000") == 1
     assert len(set(texts)) == len(texts)
@@ -90,7 +90,7 @@ def test_an_idea_is_known_by_its_key_and_a_text_is_evaluated_once() -> None:
 def test_orders_of_the_same_edits_wait_until_the_rest_is_done() -> None:
     proposer = Proposer()
     mcts = TreeSearch(ROOT, proposer, policy=Puct(worse=2.0))
-    trajectory = run(mcts, toy.evaluate, Budget(evaluations=100))
+    trajectory = toy.run(mcts, toy.evaluate, Budget(evaluations=100))
     # Of the 16 subsets 15 are reached: 1111 is above the traps 11?0, and nothing else is lost.
     assert len({step.candidate.text for step in trajectory.steps}) == len(trajectory.steps) == 16
     assert mcts.exhausted

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.evaluation import Evaluation, Trajectory
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
+from optiml_magic.search import loop
 
 BITS = 6
 
@@ -50,3 +52,17 @@ def evaluation(candidate: Candidate) -> Evaluation:
 
 def evaluate(candidates: Sequence[Candidate]) -> list[Evaluation]:
     return [evaluation(candidate) for candidate in candidates]
+
+
+def run(
+    search: loop.Search,
+    evaluate: Callable[[Sequence[Candidate]], Sequence[Evaluation]],
+    budget: loop.Budget,
+    *,
+    batch: int = 1,
+    ahead: int = 0,
+    **options: Any,
+) -> Trajectory:
+    """A search whose candidates are evaluated when they are begun."""
+    batches = loop.Batches(batch, ahead)
+    return loop.run(search, loop.at_once(evaluate), budget, batches=batches, **options)

@@ -14,7 +14,7 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.refusal import NOTHING, Refused
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.reports.summary import Summary
-from optiml_magic.search.loop import Budget, run
+from optiml_magic.search.loop import Budget
 from optiml_magic.search.search import TreeSearch
 from optiml_magic.widgets.subject import Subject
 from tests.unit.search import toy
@@ -82,7 +82,7 @@ def search(
     evaluations: int = 40,
 ) -> Outcomes:
     """A real search over toy texts that takes ``pause`` seconds for each evaluation."""
-    trajectory = run(
+    trajectory = toy.run(
         TreeSearch(toy.proposal("0" * toy.BITS), toy.expand),
         partial(_evaluate, progress, pause),
         Budget(evaluations),

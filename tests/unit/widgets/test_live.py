@@ -9,7 +9,7 @@ import pytest
 from optiml_magic.model.refusal import NOTHING
 from optiml_magic.widgets import live, plain
 from optiml_magic.widgets.live import live_view, watched
-from optiml_magic.widgets.plain import DisplayLine, PlainView, TerminalLine
+from optiml_magic.widgets.plain import DisplayLine, PlainView, TerminalLine, paced
 from optiml_magic.widgets.subject import Subject
 from tests.unit.widgets.steps import SUBJECT, Outcomes, search, some, summary
 
@@ -171,6 +171,20 @@ def test_the_line_of_a_cell_is_updated_and_ends_as_a_summary() -> None:
     assert lines[2] == "2 of 24, best 2x estimated: map threads along rows"
     assert lines[-1].startswith("5 evaluations in ")
     assert lines[-1].endswith("budget of 5 evaluations spent")
+
+
+def test_a_stage_is_named_beside_the_rate_and_what_is_left() -> None:
+    displayed = Displayed()
+    view = PlainView(Subject("t", "d", "r", 24, 300.0), DisplayLine(displayed), "because")
+    with view:
+        view.enter("prepare")
+        view.enter("compile")  # too soon after the other to be written
+        lines = [repr(thing) for thing in displayed.shown]
+        assert lines[-1].startswith("the input kernel: preparing, ")
+        assert lines[-1].endswith(" s left")
+        assert len(lines) == 2
+    assert paced(1, 2.0, 0.0) == ""
+    assert paced(9, 6.0, 60.0) == ", 90 a minute, 54 s left"
 
 
 def test_the_line_of_a_terminal_is_gone_at_the_end(

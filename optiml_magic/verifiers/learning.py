@@ -1,0 +1,92 @@
+"""Which further conditions a task can be asked at: those that its input kernel gets right."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from optiml_magic.devices.base import Device, Job
+from optiml_magic.errors import UsageError
+from optiml_magic.model.launch import LaunchPlan
+from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.problem import Instance, Problem
+from optiml_magic.verifiers import oracle
+from optiml_magic.verifiers.compiled import Compiled
+from optiml_magic.verifiers.conditions import Condition
+from optiml_magic.verifiers.verify import fresh_poison, judge, verify
+
+_SMALL = 1 << 28  # thread instructions of a launch at a small size
+_WILD = 1 << 24  # where an integer may make a loop of any length
+FINAL = "final"  # the key that the large cases share, one at a time
+
+
+class Learner:
+    """Tries the input kernel of one problem on one device; it is ``root``, set before."""
+
+    def __init__(self, problem: Problem, device: Device, instructions: int) -> None:
+        self._problem = problem
+        self._device = device
+        self._instructions = instructions
+        self._hung = False  # the input kernel did not come back: no more is asked of it
+        self.root: Compiled | None = None
+
+    def learned(self, condition: Condition, key: str) -> Instance | None:
+        """The set of inputs with its answer, if the input kernel has that answer as well."""
+        root = self.root
+        assert root is not None
+        small = _WILD if len(condition.orders) > 1 else _SMALL
+        budget = self._instructions if key == FINAL else min(self._instructions, small)
+        if self._hung:
+            return None
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # of a reference outside of its domain
+            try:
+                instance = self._problem.instance(
+                    condition.draw(), condition.name, key, condition.maps
+                )
+                planned = root.plan(instance)
+            except Exception:  # noqa: BLE001  # the task's own code: it does not know such inputs
+                return None
+        self._device.put(instance.case)
+        if self._problem.task.reference is None:
+            return self._answered(root, condition, instance, planned, budget)
+        verdict = verify(self._device, root.build, [(instance, planned)], instructions=budget)
+        self._hung = verdict.outcome in (Outcome.TIMEOUT, Outcome.CRASHED)
+        return instance if verdict.passed and self._in_order(condition, instance, planned) else None
+
+    def _in_order(self, condition: Condition, instance: Instance, planned: LaunchPlan) -> bool:
+        """Whether the input kernel is right in the further orders of its blocks as well."""
+        assert self.root is not None
+        for order in condition.orders[1:]:
+            job = Job(instance.case.key, planned, fresh_poison(), False, _WILD, order)
+            found = self._device.execute(self.root.build, job)
+            if not judge(found, instance.condition).passed:
+                return False
+        return True
+
+    def _answered(
+        self,
+        root: Compiled,
+        condition: Condition,
+        instance: Instance,
+        planned: LaunchPlan,
+        budget: int,
+    ) -> Instance | None:
+        task = self._problem.task
+        try:
+            found = oracle.answered(
+                self._device,
+                root.build,
+                [(instance, planned)],
+                instructions=budget,
+                rtol=task.rtol,
+                atol=task.atol,
+            )
+        except UsageError:
+            return None
+        if isinstance(found, Verdict):
+            self._hung = found.outcome in (Outcome.TIMEOUT, Outcome.CRASHED)
+            return None
+        self._device.put(found[0].case)
+        return found[0] if self._in_order(condition, found[0], planned) else None

@@ -1,0 +1,117 @@
+"""Inputs at both sides of what the dispatches of a program ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from optiml_magic.errors import BindingError
+from optiml_magic.model.launch import LaunchPlan
+from optiml_magic.problem import Instance, Problem, sizes
+from optiml_magic.source.directives import LaunchDirective
+from optiml_magic.verifiers.branches import compared, dispatches, own, unreached
+from optiml_magic.verifiers.compiled import Compiled, planned
+from optiml_magic.verifiers.conditions import Condition, Conditions
+from optiml_magic.verifiers.purse import Purse
+
+Learned = Callable[[Condition, str], Instance | None]
+_FLOOR = 4  # sets of inputs that are tried however long it takes
+
+
+class Sides:
+    """The sides of one problem, each learned once; ``learned`` asks the input kernel."""
+
+    def __init__(
+        self, problem: Problem, conditions: Conditions, learned: Learned, seconds: float
+    ) -> None:
+        """``seconds`` may be spent on one program; what is left out then is told."""
+        self._problem = problem
+        self._conditions = conditions
+        self._learned = learned
+        self._seconds = seconds
+        self._found: dict[str, Instance | None] = {}  # by sizes
+        self._drawn: dict[str, tuple[dict[str, Any], dict[str, tuple[int, ...]]]] = {}
+
+    def clear(self) -> None:
+        """Forget what another input kernel got right."""
+        self._found.clear()
+
+    def of(
+        self, root: Compiled, program: Compiled, verified: Sequence[Instance]
+    ) -> tuple[list[tuple[Instance, LaunchPlan]], tuple[str, ...]]:
+        """The launches on inputs at both sides of what its dispatches ask, and notes on those.
+
+        ``root`` is the input kernel, ``verified`` are inputs that it is verified on anyway. Raises
+        BindingError where no inputs reach a launch, which then nobody can verify, unless it is the
+        input kernel's own.
+        """
+        sizing, purse = self._conditions.sizing, Purse(self._seconds)
+        if not dispatches(program.program):
+            return [], ()
+        given = {} if sizing is None else sizing.given
+        numbers = compared(program.program) if given else ()
+        around = list(sizes.around(given, numbers))
+        tried: list[Instance | None] = []
+        for at, chosen in enumerate(around):
+            if at >= _FLOOR and not purse.affords:
+                break
+            tried.append(self._side(*chosen))
+            purse.paid()
+        found, _ = planned(program, [instance for instance in tried if instance])
+        ran = [program.ran(i) for i in (*verified, *(i for i, _ in found))]
+        missing = unreached(program.program, ran)
+        for chosen in sizes.near(given, numbers) if given else ():
+            if not missing or not purse.affords:
+                break
+            if not self._leads_to(program, missing, *chosen):
+                continue
+            purse.paid()
+            instance = self._side(*chosen)
+            more, _ = planned(program, [instance] if instance else [])
+            found += more
+            ran += [program.ran(i) for i, _ in more]
+            missing = unreached(program.program, ran)
+        fewer = f"sides of its dispatches: {len(tried)} of {len(around)} sets of inputs, for time"
+        notes = (fewer,) if len(tried) < len(around) else ()
+        if not missing:
+            return found, notes
+        task = self._problem.task
+        same = program.program, program.build, root.program, root.build, task.defines
+        if not own(missing, *same):
+            raise BindingError(
+                "no sizes that were tried run this launch, so it could not be verified",
+                fix="ask for less in its condition, or let the input kernel's own launch be it",
+                line=missing[0].line,
+            )
+        names = " and ".join(f"the launch on line {launch.line}" for launch in missing)
+        own_launch = f"{names} ran at no sizes that were tried; it is the input kernel's own"
+        return found, (*notes, own_launch)
+
+    def _side(self, chosen: sizes.Sizes, seed: int) -> Instance | None:
+        name = sizes.spelled(chosen)
+        if name not in self._found:
+            condition = self._conditions.side(chosen, seed)
+            self._found[name] = self._learned(condition, f"side-{len(self._found)}")
+        return self._found[name]
+
+    def _leads_to(
+        self,
+        program: Compiled,
+        missing: Sequence[LaunchDirective],
+        chosen: sizes.Sizes,
+        seed: int,
+    ) -> bool:
+        """Whether one of these launches would run at these sizes."""
+        condition = self._conditions.side(chosen, seed)
+        try:
+            if condition.name not in self._drawn:
+                values = condition.draw()
+                shapes = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
+                scalars = {n: v for n, v in values.items() if n not in shapes}
+                self._drawn[condition.name] = scalars, shapes
+            ran = program.running(*self._drawn[condition.name])
+        except Exception:  # noqa: BLE001  # the task's own code: it does not know such inputs
+            return False
+        return not {x.start for x in missing}.isdisjoint(x.start for x in ran)
