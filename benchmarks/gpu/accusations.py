@@ -74,7 +74,7 @@ def main(folder: Path, asked: str, *, show_only: bool) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     record = folder / "accusations.jsonl"
     rows = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
-    done = {(row["kernel"], row["twin"]) for row in rows}
+    done = {(seen["kernel"], seen["twin"]) for seen in rows}
     todo = [
         (n, t) for n in NAMES for t in (True, False) if (n, t) not in done and (n, t) not in HANGS
     ]

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from optiml_magic.devices.base import Array
+from optiml_magic.devices.noise import noise
 from optiml_magic.model.dtypes import DType
 
 T = TypeVar("T")
@@ -58,6 +59,4 @@ class Answers:
         return found
 
     def _noise(self, key: int, nbytes: int) -> Any:
-        cp = self._cp
-        words = cp.random.default_rng(key).integers(0, 2**32, -(-nbytes // 4), dtype=cp.uint32)
-        return words.view(cp.uint8)[:nbytes]
+        return noise(self._cp, key, nbytes)

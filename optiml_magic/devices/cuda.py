@@ -32,6 +32,7 @@ from optiml_magic.devices.driver import advice, driver_release
 from optiml_magic.devices.faults import fault_of
 from optiml_magic.devices.memory import Memory, broken_guards, content, guarded, places, raw, stored
 from optiml_magic.devices.module import CudaModule
+from optiml_magic.devices.noise import noise
 from optiml_magic.devices.power import draw
 from optiml_magic.devices.telemetry import Telemetry
 from optiml_magic.errors import InternalError, MachineError
@@ -90,8 +91,8 @@ class CudaDevice:
         poison = {
             b.name: self._poison(memories[b.name], 0) for b in case.buffers if b.role != "input"
         }
-        for name, noise in poison.items():
-            raw(memories[name].array)[...] = raw(noise)
+        for name, bits in poison.items():
+            raw(memories[name].array)[...] = raw(bits)
         broken_guards(self._cp, memories)
         self._mended(memories)
         self._checks(case, memories, poison, memories)
@@ -324,12 +325,10 @@ class CudaDevice:
         return poisons
 
     def _poison(self, memory: Memory, seed: int) -> Any:
-        cp, like = self._cp, memory.array
-        rng = cp.random.default_rng(seed)
-        noise = rng.integers(0, 2**32, -(-like.nbytes // 4), dtype=cp.uint32).view(cp.uint8)
-        noise = noise[: like.nbytes]
-        unlikely(noise, memory.dtype)
-        return noise.view(like.dtype).reshape(like.shape)
+        like = memory.array
+        poison = noise(self._cp, seed, like.nbytes)
+        unlikely(poison, memory.dtype)
+        return poison.view(like.dtype).reshape(like.shape)
 
     def _scratch(self, job: Job) -> dict[str, Memory]:
         made = {}

@@ -251,10 +251,12 @@ class Evaluator:
         promising = {c.number for c in candidates if c.proposal.hypothesis is not None}
         near = {e.candidate for e in evaluations if self._in_reach(e)}
         also = tuple(self._promised)
+        levels = self._tools.levels
         with self._tools.timings.stage("count"):
-            return self._tools.levels.begin(
-                evaluations, self._runs, counted=promising | near, also=also
-            )
+            counted = levels.begin(evaluations, self._runs, counted=promising | near, also=also)
+        if not self._thorough:  # then others will follow
+            levels.warm(first=False, also=also)
+        return counted
 
     def _in_reach(self, evaluation: Evaluation) -> bool:
         measured = evaluation.measurement

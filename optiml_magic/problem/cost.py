@@ -22,7 +22,7 @@ _FEW = 1 << 13  # elements of the inputs up to which nothing is worth being fore
 _SHARES = (64, 16, 4)  # of each size
 _STEEPEST = 2.5  # the power of a size with which the time may grow, before two are known
 _MARGIN = 0.25  # on that power, afterwards
-SLOW = 0.1  # seconds of NumPy from which on a card is tried
+SLOW = 1.0  # seconds of NumPy from which on a card is tried: CuPy takes some to load and compile
 _HOURS = 7200.0
 _SEED = 900  # of inputs that are drawn to see what they cost
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from optiml_magic.model.task import Task
 from optiml_magic.problem.libraries import Home, homes, in_numpy
 
 Values = Mapping[str, Any]
+_FLOAT = 4  # bytes
 
 
 def at_border(task: Task) -> tuple[Task, dict[str, Home]]:
@@ -25,11 +27,11 @@ def at_border(task: Task) -> tuple[Task, dict[str, Home]]:
     return task, homes(given)
 
 
-def draw(task: Task, seed: int) -> dict[str, Any]:
+def draw(task: Task, seed: int, outputs: Collection[str] = ()) -> dict[str, Any]:
     """The inputs by name for one seed; seed 0 gives plain arrays as the user gave them.
 
-    Fresh arrays keep dtype, shape, the range of their values, and sortedness; permutations stay
-    permutations; scalars stay.
+    Of ``outputs`` nobody reads what they hold. Fresh arrays keep dtype, shape, the range of their
+    values, and sortedness; permutations stay permutations; scalars stay.
     """
     if callable(task.inputs):
         return in_numpy(_called(task, seed))
@@ -38,9 +40,13 @@ def draw(task: Task, seed: int) -> dict[str, Any]:
         return values
     rng = np.random.default_rng(seed)
     return {
-        name: like(value, rng) if isinstance(value, np.ndarray) and value.ndim else value
+        name: like(value, rng) if _is_drawn(value) and name not in outputs else value
         for name, value in values.items()
     }
+
+
+def _is_drawn(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim > 0
 
 
 def like(array: Array, rng: np.random.Generator, shape: tuple[int, ...] | None = None) -> Array:
@@ -95,10 +101,26 @@ def _fresh(array: Array, rng: np.random.Generator, shape: tuple[int, ...]) -> Ar
         return fresh
     if letter in "iu":
         return rng.integers(array.min(), array.max(), shape, dtype=dtype.type, endpoint=True)
-    finite = array[np.isfinite(array)].astype(np.float64)
-    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
-    share = rng.random(shape)  # a mean of the two ends, since high - low may overflow
-    return np.clip(low * (1 - share) + high * share, low, high).astype(dtype)
+    low, high = _range(array)
+    width = high - low
+    if not np.isfinite(width):  # a mean of the two ends, since their difference overflows
+        share = rng.random(shape)
+        return np.clip(low * (1 - share) + high * share, low, high).astype(dtype)
+    # In place, and for floats in their own precision: arrays of 100 MB are drawn here.
+    fresh = rng.random(shape, np.float32 if dtype.itemsize <= _FLOAT else np.float64)
+    fresh *= width
+    fresh += low
+    drawn = fresh.astype(dtype, copy=False)
+    return np.clip(drawn, dtype.type(low), dtype.type(high), out=drawn)
+
+
+def _range(array: Array) -> tuple[float, float]:
+    """The least and the largest finite value."""
+    low, high = float(array.min()), float(array.max())
+    if not (math.isfinite(low) and math.isfinite(high)):
+        finite = array[np.isfinite(array)]
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    return low, high
 
 
 def _is_permutation(array: Array) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -106,7 +106,8 @@ def prepare(task: Task, *, seeds: int, seconds: float = math.inf, device: str = 
         instances.append(maker.unverified(values, sizing))
         at = f"verified at {sizes.spelled(smaller)} and below"
         notes.append(f"{at}; at the sizes of the task it was only measured{why}")
-    drawn = partial(_drawn, task, program, sizing, values, smaller)
+    unread = [buffer.name for buffer in found.named("output")]
+    drawn = partial(_drawn, task, program, sizing, values, smaller, unread)
     verified = _verified(maker, drawn, range(len(instances), len(instances) + seeds), seconds)
     if len(verified) < seeds and references is not None:
         takes = f"the reference takes {references.seconds:.2g} s"
@@ -165,11 +166,14 @@ def _drawn(
     sizing: sizes.Sizing | None,
     own: Mapping[str, Any],
     smaller: sizes.Sizes,
+    unread: Collection[str],
     seed: int,
 ) -> Mapping[str, Any]:
     """The inputs for a seed; ``own`` are those of seed 0 at the sizes of the task."""
     if not smaller:
-        return sizes.with_sizes(program, inputs.draw(task, seed)) if seed else own
+        if not seed:
+            return own
+        return sizes.with_sizes(program, inputs.draw(task, seed, unread))
     assert sizing is not None
     return sizing.draw(smaller, seed)
 

@@ -140,7 +140,7 @@ class NcuCounters:
     def close(self) -> None:
         """End a process that waits."""
         if self._waiting is not None:
-            self._waiting.close()
+            self._waiting.close(seconds=0.0)  # it has nothing to write
             self._waiting = None
 
     def count(
@@ -240,7 +240,7 @@ class NcuCounters:
         if waiting is not None and waiting.arguments == tuple(arguments):
             return waiting
         if waiting is not None:
-            waiting.close()
+            waiting.close(seconds=0.0)
         return NcuProcess(self._device, tool, arguments)
 
     def _run(self, process: NcuProcess, runs: Sequence[tuple[Build, Job]]) -> str:

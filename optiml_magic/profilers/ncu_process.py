@@ -30,7 +30,7 @@ class NcuProcess:
         """Let it start beside whatever is done now: that takes longer than a batch of counts."""
         self.host.start()
 
-    def close(self) -> None:
-        """End it and remove its files."""
-        self.host.close(seconds=60.0)
+    def close(self, *, seconds: float = 60.0) -> None:
+        """End it, by force after so many seconds, and remove its files."""
+        self.host.close(seconds=seconds)
         self._folder.cleanup()

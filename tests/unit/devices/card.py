@@ -163,7 +163,10 @@ class Card:
             __getattr__=lambda name: getattr(np, name),
             bincount=lambda *a, **k: made(np.bincount(*a, **k)),
             array=lambda *a, **k: made(np.array(*a, **k)), ndarray=ndarray, asarray=made, empty=lambda *a: made(np.empty(*a)), RawModule=RawModule,
-            random=np.random, get_default_memory_pool=Pool,
+            random=types.SimpleNamespace(
+                Generator=np.random.Generator, Philox4x3210=np.random.Philox
+            ),
+            get_default_memory_pool=Pool,
             cuda=types.SimpleNamespace(
                 Device=Device, Stream=Stream, Event=Event, MemoryPool=Pool,
                 using_allocator=using_allocator,
