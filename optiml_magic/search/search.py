@@ -22,7 +22,7 @@ from optiml_magic.search.policies.base import Arm, Policy, Tune
 from optiml_magic.search.policies.puct import Puct
 from optiml_magic.search.prefix import Prefix
 from optiml_magic.search.tree import Node
-from optiml_magic.tuning.hamming import Hamming
+from optiml_magic.tuning.gaussian import Gaussian
 
 Expand = Callable[[View, int], Ideas]
 """Ideas for a step, best first; if none of them becomes a new text there are no more."""
@@ -141,7 +141,7 @@ class TreeSearch:
             node.tunable = space is not None
             if space is not None:
                 node.space, node.at = space, space.present
-                node.tuner = Hamming(space, node.starts, seed=self._seed)
+                node.tuner = Gaussian(space, node.starts, seed=self._seed)
                 node.tuner.tell(space.present, node.step.evaluation.reward)
         return node.tunable
 
