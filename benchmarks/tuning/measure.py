@@ -344,11 +344,13 @@ def _referred(subject: Subject, **given: Any) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("what", nargs="*", choices=["compile", "time", "dry"], default=[])
+    parser.add_argument("what", nargs="*", help="compile, time or dry; the first two unless said")
     parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 2))
     given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
     what = given.what or ["compile", "time"]
+    if not {*what} <= {"compile", "time", "dry"}:
+        parser.error(f"{what} are not among compile, time, dry")
+    given.folder.mkdir(parents=True, exist_ok=True)
     if "dry" in what:
         dry(given.folder)
     if "compile" in what:
