@@ -16,6 +16,7 @@ from optiml_magic.chips import DEFAULT_CHIP, chip
 from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.options import options_of
 from optiml_magic.devices.choice import Choice, choose
+from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.engines.base import Engine
 from optiml_magic.engines.inline import Inline
 from optiml_magic.engines.pool import Pool
@@ -46,7 +47,7 @@ from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, Progress, run
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.search import TreeSearch
-from optiml_magic.session import Session, compiler_of, session
+from optiml_magic.session import Session, compiler_of, hosted_device, session
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
 from optiml_magic.timings import Stage, Timings
@@ -78,6 +79,20 @@ def prepared(task: Task, settings: Settings) -> Problem:
         raise
 
 
+def _prepared_beside(
+    task: Task, settings: Settings, timings: Timings
+) -> tuple[Problem, HostedDevice]:
+    """The task made concrete, while the host of the device starts."""
+    device = hosted_device(settings)
+    device.start()
+    try:
+        with timings.stage("prepare"):
+            return prepared(task, settings), device
+    except BaseException:
+        device.close()
+        raise
+
+
 def optimize(
     task: Task,
     settings: Settings,
@@ -92,12 +107,12 @@ def optimize(
     ``entered`` is called with each stage as it begins. The settings' seconds bound all of it.
     """
     timings = Timings(entered)
-    with timings.stage("prepare"):
-        problem = prepared(task, settings)
+    problem, device = _prepared_beside(task, settings, timings)
     cases = [instance.case for instance in problem.instances]
     chosen = choose_model(settings.llm, settings.llm_url)
+    asked: dict[str, Any] = {"timings": timings, "device": device}
     with (
-        session(settings, cases, task=task, extent="winners", timings=timings) as members,
+        session(settings, cases, task=task, extent="winners", **asked) as members,
         language_model(chosen, settings) as model,
         _experience(settings) as experience,
     ):
@@ -194,12 +209,12 @@ def evaluate_once(
     ``counters`` ncu is not asked, nor is the machine code read: the verdict comes sooner.
     """
     timings = Timings(entered)
-    with timings.stage("prepare"):
-        problem = prepared(task, settings)
+    problem, device = _prepared_beside(task, settings, timings)
     cases = [instance.case for instance in problem.instances]
     extent: Extent = "all" if hazards else "oracle"
-    asked: dict[str, Any] = {"machine": counters, "counters": counters, "timings": timings}
-    with session(settings, cases, task=task, extent=extent, **asked) as members:
+    counted = cases if counters else ()
+    asked: dict[str, Any] = {"machine": counters, "timings": timings, "device": device}
+    with session(settings, counted, task=task, extent=extent, **asked) as members:
         evaluator = Evaluator(problem, members.tools, thorough=True, exact=settings.exact)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (evaluation,) = evaluator([root])
