@@ -11,14 +11,16 @@ if TYPE_CHECKING:
 
     from optiml_magic.optimize import optimize
     from optiml_magic.result import Result
+    from optiml_magic.searching import Search
     from optiml_magic.settings import Settings
 
 __version__ = "0.1.0"
-__all__ = ["Result", "Settings", "Task", "load_ipython_extension", "optimize"]
+__all__ = ["Result", "Search", "Settings", "Task", "load_ipython_extension", "optimize"]
 
 _LAZY = {
     "optimize": "optiml_magic.optimize",
     "Result": "optiml_magic.result",
+    "Search": "optiml_magic.searching",
     "Settings": "optiml_magic.settings",
 }
 

@@ -18,7 +18,7 @@ from optiml_magic import exports
 from optiml_magic.commands import doctor, parsers, tasks, verbs
 from optiml_magic.errors import KernelFailed, OptimlError, UsageError
 from optiml_magic.model.task import Task
-from optiml_magic.reports import annotation_html, contract, experience, html
+from optiml_magic.reports import annotation_html, contract, experience, html, text, tree
 from optiml_magic.reports.markup import document
 from optiml_magic.reports.summary import Summary
 from optiml_magic.testing.kernels import DEMO, known_task
@@ -164,6 +164,16 @@ def _doctor(options: argparse.Namespace) -> int:
     return 0 if all(fact.well for fact in facts) else 1
 
 
+def _replay(options: argparse.Namespace) -> int:
+    summary = verbs.replay(options).result.summary
+    _print("\n".join([text.render(summary), "", "tree:", *(f"  {x}" for x in tree.lines(summary))]))
+    _write_json(options, [contract.optimized(summary)])
+    if options.html:
+        Path(options.html).write_text(html.page([summary], "optiml replay"), encoding="utf-8")
+        _print(f"report: {options.html}")
+    return 0 if summary.root.evaluation.verdict.passed else 1
+
+
 def _experience(options: argparse.Namespace) -> int:
     view = verbs.experience(options)
     _print(repr(view))
@@ -189,6 +199,7 @@ _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "annotate": _annotate,
     "run": _run,
     "demo": _demo,
+    "replay": _replay,
     "experience": _experience,
     "doctor": _doctor,
 }

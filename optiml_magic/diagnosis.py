@@ -19,6 +19,7 @@ from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.roofline import Roofs
 from optiml_magic.problem import Problem
+from optiml_magic.problem.cost import SLOW
 from optiml_magic.problem.facts import FactFinder
 from optiml_magic.profilers.roofline import stand
 from optiml_magic.profilers.work import LeastWork
@@ -39,8 +40,11 @@ class Diagnosis:
         first = problem.instances[0]
         self.facts: dict[int, Facts | None] = {}  # of the programs so far, by candidate
         self._finder = FactFinder(problem, chip)
-        # What computes with arrays of CuPy or torch cannot be followed.
-        task = replace(problem.task, reference=None) if problem.homes else problem.task
+        # What computes with arrays of CuPy or torch cannot be followed, and to follow what is slow
+        # takes as long again.
+        slow = problem.references is not None and problem.references.seconds > SLOW
+        traced = not (problem.homes or slow)
+        task = problem.task if traced else replace(problem.task, reference=None)
         self._work = LeastWork(task, first.values, first.case.buffers)
         self._roofs = roofs
         self._chip = chip

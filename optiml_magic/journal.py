@@ -2,14 +2,17 @@
 
 The first line says what run it is, and what earlier runs had taught when it began; an ``expansion``
 line keeps what the proposers said of a node, a ``made`` line the text that an idea became, an
-``evaluated`` line what became of a candidate. To resume is to run the same search again with this
-memory: what stands in the journal is not asked, made or evaluated a second time, so only what was
-in flight at the end is repeated. Texts, digests and figures only; never pickles.
+``evaluated`` line what became of a candidate, an ``ended`` line how the search ended and what its
+finalists came to. A run that is resumed may have several of the last. To resume is to run the same
+search again with this memory: what stands in the journal is not asked, made or evaluated a second
+time, so only what was in flight at the end is repeated. Texts, digests and figures only; never
+pickles.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +25,15 @@ from typing import BinaryIO
 from optiml_magic.errors import UsageError
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.codec import from_json, to_json
-from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.evaluation import Evaluation, Trajectory
 from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.idea import Idea, Ideas, Make
+from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.verdict import Verdict
 from optiml_magic.model.view import View
 
-SCHEMA = 5
+SCHEMA = 6
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,17 @@ class RunHeader:
 
 
 @dataclass(frozen=True)
+class About:
+    """What a report says of a run beside its steps, known when it began."""
+
+    device_reason: str = ""
+    oracle: str = ""
+    launch: str = ""
+    notes: tuple[str, ...] = ()
+    model: str = ""
+
+
+@dataclass(frozen=True)
 class Noted:
     """An idea as it was given; the text of its proposal is "" where it was still to be made."""
 
@@ -92,25 +108,42 @@ class Made:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """An evaluation with the digest of the text that it belongs to."""
+    """A candidate and what became of it."""
 
-    digest: str
+    candidate: Candidate
     evaluation: Evaluation
 
 
 @dataclass(frozen=True)
-class _Line:
+class Ended:
+    """How a run ended; ``settled`` has what the finalists came to, by number, 0 among them."""
+
+    stopped: str
+    notes: tuple[str, ...]
+    settled: dict[int, Measurement | Verdict]
+    timings: dict[str, float]  # seconds by stage, together those of the command
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: one of these is there, and of a first line the first three."""
+
     header: RunHeader | None = None
     hit_rates: HitRates | None = None
+    about: About | None = None
     expansion: Expansion | None = None
     made: Made | None = None
     evaluated: Evaluated | None = None
+    ended: Ended | None = None
+
+
+NOT_TOLD = About()
 
 
 class Journal:
     """An open journal: remembers what it read, appends what is new."""
 
-    def __init__(self, path: Path, file: BinaryIO, lines: Sequence[_Line]) -> None:
+    def __init__(self, path: Path, file: BinaryIO, lines: Sequence[Line]) -> None:
         self.path = path
         self._file = file
         self.run = next((x.header.run for x in lines if x.header), "")
@@ -118,7 +151,7 @@ class Journal:
         self._expansions = {(e.candidate, e.call): e for e in (x.expansion for x in lines) if e}
         self._made = {(m.candidate, m.key): m.made for m in (x.made for x in lines) if m}
         self._evaluations = {
-            (e.evaluation.candidate, e.digest): e.evaluation
+            (e.candidate.number, e.candidate.digest): e.evaluation
             for e in (x.evaluated for x in lines)
             if e
         }
@@ -131,6 +164,7 @@ class Journal:
         path: Path,
         header: RunHeader,
         hit_rates: HitRates = NO_EXPERIENCE,
+        about: About = NOT_TOLD,
     ) -> Journal:
         """A new journal at ``path``; UsageError where one exists already."""
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -141,7 +175,7 @@ class Journal:
                 f"{path} exists already", fix="resume it, or name another journal"
             ) from None
         _lock(file, path)
-        first = _Line(header=header, hit_rates=hit_rates)
+        first = Line(header, hit_rates, about)
         journal = cls(path, file, (first,))
         journal._append(first)
         return journal
@@ -153,9 +187,7 @@ class Journal:
             file = undo.enter_context(_opened(path))
             _lock(file, path)  # before it is read: the other run may be writing
             lines, good = _read(path)
-            if not lines or lines[0].header is None:
-                raise UsageError(f"{path} is not a journal", fix="name a journal of an earlier run")
-            differing = lines[0].header.differences(header)
+            differing = _headed(lines, path).differences(header)
             if differing:
                 raise UsageError(
                     f"{path.name} is of another run: {', '.join(differing)} differ",
@@ -188,7 +220,7 @@ class Journal:
             if known is None:
                 found = expand(view, count)
                 noted = tuple(map(_noted, found.ideas))
-                self._append(_Line(expansion=Expansion(number, call, noted, found.refused)))
+                self._append(Line(expansion=Expansion(number, call, noted, found.refused)))
                 ideas = tuple(self._lasting(number, idea) for idea in found.ideas)
                 return Ideas(ideas, found.refused)
             makes = cache(lambda: {i.key: i.make for i in again(view, count).ideas})
@@ -207,7 +239,7 @@ class Journal:
         known = self._made.get((number, key))
         if known is None:
             known = self._made[number, key] = make()
-            self._append(_Line(made=Made(number, key, known)))
+            self._append(Line(made=Made(number, key, known)))
         return known
 
     def remember_evaluate(
@@ -232,7 +264,7 @@ class Journal:
 
             def collected() -> Sequence[Evaluation]:
                 for candidate, evaluation in zip(fresh, begun(), strict=True):
-                    self._append(_Line(evaluated=Evaluated(candidate.digest, evaluation)))
+                    self.record(candidate, evaluation)
                     known[candidate.number] = evaluation
                 return [known[candidate.number] for candidate in candidates]
 
@@ -240,8 +272,24 @@ class Journal:
 
         return remembered
 
-    def _append(self, line: _Line) -> None:
-        self._file.write(to_json(_Line, line).encode() + b"\n")
+    def record(self, candidate: Candidate, evaluation: Evaluation) -> None:
+        """Write down what became of a candidate."""
+        self._append(Line(evaluated=Evaluated(candidate, evaluation)))
+
+    def end(
+        self, trajectory: Trajectory, notes: tuple[str, ...], timings: Mapping[str, float]
+    ) -> None:
+        """Write down how the run ended, and what the finalists of its trajectory came to."""
+        again = {0, *trajectory.finalists} if trajectory.finalists else set()
+        settled: dict[int, Measurement | Verdict] = {}
+        for step in trajectory.steps:
+            verdict, measurement = step.evaluation.verdict, step.evaluation.measurement
+            if step.candidate.number in again and measurement is not None:
+                settled[step.candidate.number] = measurement if verdict.passed else verdict
+        self._append(Line(ended=Ended(trajectory.stopped, notes, settled, dict(timings))))
+
+    def _append(self, line: Line) -> None:
+        self._file.write(to_json(Line, line).encode() + b"\n")
         with contextlib.suppress(OSError):  # not every file system can
             os.fsync(self._file.fileno())
 
@@ -295,22 +343,37 @@ def _lock(file: BinaryIO, path: Path) -> None:
 def read_header(path: Path) -> RunHeader:
     """The first line of a journal; UsageError if it is none."""
     lines, _ = _read(path)
+    return _headed(lines, path)
+
+
+def read_lines(path: Path) -> tuple[RunHeader, Sequence[Line]]:
+    """A journal that another run may still be writing; UsageError if it is none.
+
+    A last line that was cut short is left out.
+    """
+    lines, _ = _read(path)
+    return _headed(lines, path), lines
+
+
+def _headed(lines: Sequence[Line], path: Path) -> RunHeader:
     if not lines or lines[0].header is None:
         raise UsageError(f"{path} is not a journal", fix="name a journal of an earlier run")
     return lines[0].header
 
 
-def _read(path: Path) -> tuple[list[_Line], int]:
+def _read(path: Path) -> tuple[list[Line], int]:
     """The whole lines of a journal and the offset behind the last good one."""
     try:
         raw = path.read_bytes()
     except OSError as cause:
         raise UsageError(f"no journal at {path}", fix="name a journal of an earlier run") from cause
-    lines: list[_Line] = []
+    lines: list[Line] = []
     good = 0
     while (end := raw.find(b"\n", good)) >= 0:
+        if not lines:
+            _require_schema(raw[:end], path)
         try:
-            lines.append(from_json(_Line, raw[good:end]))
+            lines.append(from_json(Line, raw[good:end]))
         except ValueError:
             if lines:
                 raise UsageError(
@@ -320,3 +383,18 @@ def _read(path: Path) -> tuple[list[_Line], int]:
             break
         good = end + 1
     return lines, good
+
+
+def _require_schema(first: bytes, path: Path) -> None:
+    """UsageError for the journal of a release that wrote other lines; anything else passes."""
+    try:
+        schema = json.loads(first)["header"]["schema"]
+    except (ValueError, KeyError, TypeError):
+        return
+    if schema != SCHEMA:
+        release = "an earlier" if isinstance(schema, int) and schema < SCHEMA else "a later"
+        raise UsageError(
+            f"{release} release of optiml-magic wrote {path.name}: its lines are of schema "
+            f"{schema}, and this release reads {SCHEMA}",
+            fix="read it with that release, or run the search again",
+        )

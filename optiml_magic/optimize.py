@@ -16,6 +16,7 @@ from optiml_magic.chips import DEFAULT_CHIP, chip
 from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.options import options_of
 from optiml_magic.devices.choice import Choice, choose
+from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.engines.base import Engine
 from optiml_magic.engines.inline import Inline
 from optiml_magic.engines.pool import Pool
@@ -24,7 +25,7 @@ from optiml_magic.evaluation import Evaluator, Extent
 from optiml_magic.experience import Experience, Recorder, Setting
 from optiml_magic.exports import Exportable
 from optiml_magic.inprocess import InProcess, library_of
-from optiml_magic.journal import SCHEMA, Journal, RunHeader
+from optiml_magic.journal import SCHEMA, About, Journal, RunHeader
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
@@ -46,7 +47,7 @@ from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, Progress, run
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.search import TreeSearch
-from optiml_magic.session import Session, compiler_of, session
+from optiml_magic.session import Session, compiler_of, hosted_device, session
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
 from optiml_magic.timings import Stage, Timings
@@ -78,6 +79,20 @@ def prepared(task: Task, settings: Settings) -> Problem:
         raise
 
 
+def _prepared_beside(
+    task: Task, settings: Settings, timings: Timings
+) -> tuple[Problem, HostedDevice]:
+    """The task made concrete, while the host of the device starts."""
+    device = hosted_device(settings)
+    device.start()
+    try:
+        with timings.stage("prepare"):
+            return prepared(task, settings), device
+    except BaseException:
+        device.close()
+        raise
+
+
 def optimize(
     task: Task,
     settings: Settings,
@@ -92,23 +107,27 @@ def optimize(
     ``entered`` is called with each stage as it begins. The settings' seconds bound all of it.
     """
     timings = Timings(entered)
-    with timings.stage("prepare"):
-        problem = prepared(task, settings)
+    problem, device = _prepared_beside(task, settings, timings)
     cases = [instance.case for instance in problem.instances]
     chosen = choose_model(settings.llm, settings.llm_url)
+    asked: dict[str, Any] = {"timings": timings, "device": device}
     with (
-        session(settings, cases, task=task, extent="winners", timings=timings) as members,
+        session(settings, cases, task=task, extent="winners", **asked) as members,
         language_model(chosen, settings) as model,
         _experience(settings) as experience,
     ):
         rules = RuleProposer((*REWRITES, *members.plugins.rules), exact=settings.exact)
         proposers: tuple[Proposer, ...] = (rules, *([model] if model else []))
         batches = (Inline if members.choice.is_emulated else Pool).batches
-        header = _header(problem, members, settings, proposers, batches.size)
+        header = header_of(problem, members, settings, proposers, batches.size)
         path = resume or settings.runs / f"{header.run}.jsonl"
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
         learned = HitRates(experience.tallies(setting))
-        journal = Journal.resume(path, header) if resume else Journal.create(path, header, learned)
+        known = (*problem.notes, *members.plugins.notes)
+        about = About(members.choice.reason, problem.oracle, problem.launch, known, chosen.reason)
+        journal = (
+            Journal.resume(path, header) if resume else Journal.create(path, header, learned, about)
+        )
         try:
             with timings.stage("prepare"):
                 evaluator = Evaluator(
@@ -137,19 +156,21 @@ def optimize(
                 timings=timings,
             )
             trajectory = recorder.settle(_settled(trajectory, evaluator))
+            said = (*evaluator.notes, *notes_of(model), *experience.notes)
+            spent = timings.seconds()
+            journal.end(trajectory, (*known, *said), spent)
         finally:
             journal.close()
-    said = (*notes_of(model), *experience.notes)
     summary = Summary(
         task=problem.name,
         device=members.choice.name,
         device_reason=members.choice.reason,
         oracle=problem.oracle,
         launch=problem.launch,
-        notes=(*problem.notes, *evaluator.notes, *members.plugins.notes, *said),
+        notes=(*known, *said),
         trajectory=trajectory,
-        wall_seconds=timings.elapsed,
-        timings=timings.seconds(),
+        wall_seconds=sum(spent.values()),
+        timings=spent,
         journal=path,
         model=chosen.reason,
         exact=settings.exact,
@@ -188,12 +209,12 @@ def evaluate_once(
     ``counters`` ncu is not asked, nor is the machine code read: the verdict comes sooner.
     """
     timings = Timings(entered)
-    with timings.stage("prepare"):
-        problem = prepared(task, settings)
+    problem, device = _prepared_beside(task, settings, timings)
     cases = [instance.case for instance in problem.instances]
     extent: Extent = "all" if hazards else "oracle"
-    asked: dict[str, Any] = {"machine": counters, "counters": counters, "timings": timings}
-    with session(settings, cases, task=task, extent=extent, **asked) as members:
+    counted = cases if counters else ()
+    asked: dict[str, Any] = {"machine": counters, "timings": timings, "device": device}
+    with session(settings, counted, task=task, extent=extent, **asked) as members:
         evaluator = Evaluator(problem, members.tools, thorough=True, exact=settings.exact)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (evaluation,) = evaluator([root])
@@ -296,13 +317,14 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     return trajectory.settled(evaluator.settle([step.candidate for step in fast]))
 
 
-def _header(
+def header_of(
     problem: Problem,
     members: Session,
     settings: Settings,
     proposers: Sequence[Proposer],
     batch: int,
 ) -> RunHeader:
+    """What the first line of the journal says of a new run."""
     reference = problem.task.reference
     return RunHeader(
         schema=SCHEMA,

@@ -5,6 +5,7 @@ With ``optimize.py`` the composition: the only two places that name concrete mem
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -45,6 +46,7 @@ from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
 from optiml_magic.verifiers.sanitizer import SanitizerInspector
 
 _COMPILERS = max(1, min(4, (os.cpu_count() or 2) - 1))  # beside a card; ours
+_LOOKING = 3.0  # seconds for hazards of a finalist, at least; ours
 _DRIVER = Path("/proc/driver/nvidia/version")
 
 
@@ -65,14 +67,14 @@ def session(
     *,
     task: Task | None = None,
     machine: bool = False,
-    counters: bool = True,
     extent: Extent = "oracle",
     timings: Timings | None = None,
+    device: HostedDevice | None = None,
 ) -> Iterator[Session]:
     """Compiler, device host and tools for the length of one command.
 
-    ncu counts on ``cases``, unless no ``counters`` are wanted; programs are compiled with what
-    ``task`` and the settings ask for.
+    ncu counts on ``cases``; programs are compiled with what ``task`` and the settings ask for.
+    ``device`` is one that was started before; it is closed here, however this ends.
     ``machine``: emulated counts are weighted by the machine code too; half a second a new build.
     The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, which takes
     seconds: there the finalists are inspected in the place of all who would win.
@@ -80,40 +82,44 @@ def session(
     options = options_of(task or Task(""), settings)
     choice = choose(settings.device)
     plugins = load()
-    children = ExitStack()
-
-    def another() -> CachedCompiler:
-        hosted = children.enter_context(closing(compiler_of(settings, options)))
-        return CachedCompiler(hosted, settings.compiled)
-
-    compiler = CompilerPool(another(), another, 1 if choice.is_emulated else _COMPILERS)
-    if not choice.is_emulated:
-        require_release(compiler.version, compiler.major, choice.driver)
-    device = HostedDevice(choice.name, seconds=settings.run_seconds)
-    if cases:
-        device.start()  # while the compiler's host does
     emulated = choice.is_emulated
-    profiler: Profiler = (
-        EmulatedProfiler(
-            device,
-            choice.chip,
-            sample=settings.count_instructions,
-            disassemble=RememberedCode(settings.disassembled) if machine else None,
+    with ExitStack() as children:
+        device = device or hosted_device(settings)
+        children.callback(device.close)
+
+        compilers = children.enter_context(ExitStack())  # they are closed after their pool
+
+        def another() -> CachedCompiler:
+            hosted = compilers.enter_context(closing(compiler_of(settings, options)))
+            return CachedCompiler(hosted, settings.compiled)
+
+        compiler = CompilerPool(another(), another, 1 if emulated else _COMPILERS)
+        children.callback(compiler.close)
+        if not emulated:
+            require_release(compiler.version, compiler.major, choice.driver)
+        if cases:
+            device.start()  # while the compiler's host does
+        profiler: Profiler = (
+            EmulatedProfiler(
+                device,
+                choice.chip,
+                sample=settings.count_instructions,
+                disassemble=RememberedCode(settings.disassembled) if machine else None,
+            )
+            if emulated
+            else EventsProfiler(device, choice.chip)
         )
-        if emulated
-        else EventsProfiler(device, choice.chip)
-    )
-    inspector: Inspector | None = DeviceInspector(device) if emulated else None
-    if not emulated and extent != "oracle":
-        inspector = SecondOpinion(
-            SanitizerInspector(choice.name, cases),
-            EmulatedInspector(f"emulated:{choice.chip.name}", cases),
-        )
-        extent = "finalists" if extent == "winners" else extent
-    levels = _levels_of(
-        choice, cases if counters else (), device, settings, plugins, machine=machine
-    )
-    try:
+        inspector: Inspector | None = DeviceInspector(device) if emulated else None
+        looking = math.inf
+        if not emulated and extent != "oracle":
+            inspector = SecondOpinion(
+                SanitizerInspector(choice.name),
+                EmulatedInspector(f"emulated:{choice.chip.name}"),
+            )
+            if extent == "winners":
+                extent, looking = "finalists", max(_LOOKING, settings.seconds / 10)
+        levels = _levels_of(choice, cases, device, settings, plugins, machine=machine)
+        children.callback(levels.close)
         tools = Tools(
             compiler=compiler,
             options=options,
@@ -126,15 +132,16 @@ def session(
             roofs=roofs_of(choice, compiler, device, settings),
             inspector=inspector,
             extent=extent,
+            inspect_seconds=looking,
             timings=timings or Timings(),
             trial_seconds=settings.for_trials,
         )
         yield Session(tools, choice, plugins, compiler)
-    finally:
-        levels.close()
-        compiler.close()
-        children.close()
-        device.close()
+
+
+def hosted_device(settings: Settings) -> HostedDevice:
+    """The device that the settings name; its host is not started yet."""
+    return HostedDevice(choose(settings.device).name, seconds=settings.run_seconds)
 
 
 def compiler_of(settings: Settings, options: CompileOptions) -> HostedCompiler:

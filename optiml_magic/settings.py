@@ -42,6 +42,9 @@ class Settings:
     home: Path = Path("~/.cache/optiml")  # OPTIML_HOME
     cache: str = ""  # OPTIML_CACHE: another folder for what is only kept to save time
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "home", Path(self.home).expanduser())
+
     @property
     def for_trials(self) -> float:
         """Seconds for wanted answers, for learning other inputs, and for trying a winner on them.
@@ -112,7 +115,7 @@ def resolve(flags: dict[str, Any] | None = None) -> Settings:
             raise UsageError(f"{name} is {value!r}", fix=f"it must be {', '.join(allowed)}")
     if settings.nvcc_args and settings.compiler != "nvcc":
         raise UsageError("--nvcc-args is for nvcc alone", fix="add --compiler nvcc")
-    return Settings(**{**settings.__dict__, "home": Path(settings.home).expanduser()})
+    return settings
 
 
 def _converted(name: str, raw: str, kind: type) -> Any:

@@ -70,8 +70,7 @@ def together(name: str, device: str, texts: list[str]) -> list[float | None]:
 
     task = known_task(name)
     problem = prepare(task, seeds=1)
-    cases = [instance.case for instance in problem.instances]
-    with session(resolve({"device": device}), cases, task=task, counters=False) as members:
+    with session(resolve({"device": device}), task=task) as members:
         evaluator = Evaluator(problem, members.tools)
         programs = [problem.program.text, *texts]
         candidates = [

@@ -107,8 +107,7 @@ def main(folder: Path, device: str, elements: int) -> None:
         return found
 
     problem = step("prepare", lambda: prepared(task, settings))
-    cases = [instance.case for instance in problem.instances]
-    with session(settings, cases, task=task, counters=False) as members:
+    with session(settings, task=task) as members:
         evaluator = Evaluator(problem, members.tools, thorough=True)
 
         def evaluate(number: int, block: int) -> Any:

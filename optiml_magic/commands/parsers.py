@@ -20,6 +20,7 @@ HELP = """\
 %%optiml header     keep shared device code for #include; %optiml header lists it
 %optiml  best       the best program of the last optimize
 %optiml  export     write it to FILE.cu or FILE.py, which stand alone
+%optiml  replay     a past search from its journal, without a device or a key
 %optiml  experience what earlier runs learned: which findings and rules paid off
 %optiml  doctor     what this machine can do, and what is missing
 %optiml  help       this page; COMMAND -h tells the options of a command
@@ -29,6 +30,7 @@ HELP = """\
 _SUFFIXES = ", ".join(f"{form.suffix} for {form.form}" for form in FORMATS)
 
 
+_REPLAY = "show a past search, or how another policy would have gone over it"
 _EXPERIENCE = "which tools, actions and rules paid off in earlier runs"
 
 
@@ -80,9 +82,7 @@ def cell_parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "--background", action="store_true", help="return a handle at once"
             )
-            command.add_argument(
-                "--view", choices=("auto", "widget", "text"), default="auto", help="how to watch"
-            )
+            _watching(command)
     header = verbs.add_parser("header", help="shared device code for later cells")
     header.add_argument("name", nargs="?", help="what an #include calls it")
     best = verbs.add_parser("best", help="the best program of the last optimize")
@@ -92,6 +92,9 @@ def cell_parser() -> argparse.ArgumentParser:
     export.add_argument("name", nargs="?", help="of the result of this name, else of the last")
     export.add_argument("file", help=f"its suffix names the format: {_SUFFIXES}")
     export.add_argument("--force", action="store_true", help="replace the file if it is there")
+    again = verbs.add_parser("replay", help=_REPLAY, description=_REPLAY)
+    _replaying(again)
+    _watching(again)
     verbs.add_parser("experience", help=_EXPERIENCE, description=_EXPERIENCE)
     verbs.add_parser("doctor", help="what this machine can do")
     verbs.add_parser("help", help="all commands")
@@ -134,6 +137,10 @@ def line_parser() -> argparse.ArgumentParser:
     demo.add_argument("--json", metavar="OUT", help="write the outcomes to this file")
     _running(demo)
     _searching(demo)
+    again = verbs.add_parser("replay", help=_REPLAY, description=_REPLAY)
+    _replaying(again)
+    again.add_argument("--html", metavar="OUT", help="write a report to this file")
+    again.add_argument("--json", metavar="OUT", help="write the outcome to this file")
     learned = verbs.add_parser("experience", help=_EXPERIENCE, description=_EXPERIENCE)
     learned.add_argument("--html", metavar="OUT", help="write the tables to this file")
     learned.add_argument("--json", metavar="OUT", help="write them to this file")
@@ -211,6 +218,23 @@ def _searching(command: argparse.ArgumentParser) -> None:
         help="keep every bit of the outputs: no edit that changes the arithmetic",
     )  # fmt: skip
     command.add_argument("--resume", metavar="JOURNAL", help="go on with this run")
+
+
+def _replaying(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "runs", metavar="RUN", nargs="+", help="the name of a run, or the path of its journal"
+    )
+    command.add_argument(
+        "--policy", help="search again with this policy over all that these runs evaluated"
+    )
+    command.add_argument("--budget", type=whole_number, help="evaluations of that search (24)")
+    command.add_argument("--seed", type=int, help="of that search (0)")
+
+
+def _watching(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--view", choices=("auto", "widget", "text"), default="auto", help="how to watch"
+    )
 
 
 def _binding(command: argparse.ArgumentParser) -> None:

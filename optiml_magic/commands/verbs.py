@@ -19,6 +19,8 @@ from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.optimize import evaluate_once, run_once
 from optiml_magic.optimize import optimize as search
+from optiml_magic.replay.past import Replayed, replayed, searched
+from optiml_magic.replay.recording import Recording
 from optiml_magic.result import Result
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.timings import Stage
@@ -71,6 +73,26 @@ def run(task: Task, options: argparse.Namespace, program: str | None = None) -> 
     outputs = run_once(task, settings_of(options), program=program)
     values = tuple(outputs.values())
     return values[0] if len(values) == 1 else values
+
+
+def replay(options: argparse.Namespace) -> Replayed:
+    """A past search as it was; with a policy, how it would have gone over what was evaluated."""
+    settings = settings_of(options)
+    recordings = [Recording.read(_journal(name, settings)) for name in options.runs]
+    if options.policy is not None:
+        return searched(recordings, settings)
+    given = [name for name in ("budget", "seed") if getattr(options, name) is not None]
+    if given:
+        raise UsageError(
+            f"--{given[0]} is of a search, and this one is over",
+            fix="name a --policy to search again over what was evaluated",
+        )
+    if len(recordings) > 1:
+        raise UsageError(
+            f"{len(recordings)} runs given",
+            fix="replay one at a time, or name a --policy to search over all of them",
+        )
+    return replayed(recordings[0])
 
 
 def experience(options: argparse.Namespace) -> ExperienceView:

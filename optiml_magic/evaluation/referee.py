@@ -311,12 +311,20 @@ class Evaluator:
         inspector = self._tools.inspector
         if inspector is None or not finalists:
             return {}
-        inspections = stages.inspect([*finalists.values()], self._context)
+        programs = [*finalists.values()]
+        seconds = max(self._seconds_of(one) for one in programs)
+        inspections = stages.inspect(programs, self._context, seconds)
+        smaller = {
+            instance.condition
+            for one in programs
+            if (instance := self._context.inspected(one, seconds)[0]) is not one.verified[0][0]
+        }
+        where = f" at {', '.join(sorted(smaller))}, since it is slow" if smaller else ""
         reasons = {i.unchecked for i in inspections if i.unchecked}
         self._note(
             f"hazards of the finalists: not all were looked for; {'; '.join(sorted(reasons))}"
             if reasons
-            else f"hazards of the finalists: {inspector.name} looked for them"
+            else f"hazards of the finalists: {inspector.name} looked for them{where}"
         )
         verdicts = {
             number: inspected(stages.passed(), replace(inspection, unchecked=""))
@@ -326,6 +334,10 @@ class Evaluator:
             for note in verdict.notes:
                 self._note(f"candidate {number}: {note}")
         return {number: verdict for number, verdict in verdicts.items() if not verdict.passed}
+
+    def _seconds_of(self, prepared: Prepared) -> float:
+        measured = self._seen[prepared.identity].measurement
+        return measured.seconds if measured else 0.0
 
     def _last(self, number: int, found: Measurement | Execution) -> Measurement | Verdict:
         if isinstance(found, Execution):

@@ -37,5 +37,6 @@ class Tools:
     roofs: Callable[[], Roofs]  # of the chip; the first call may measure them
     inspector: Inspector | None = None  # of hazards, where somebody can look for them
     extent: Extent = "winners"
+    inspect_seconds: float = math.inf  # that looking for hazards of one program may take
     timings: Timings = field(default_factory=Timings)
     trial_seconds: float = math.inf  # for each of the things that ``Trials`` lists

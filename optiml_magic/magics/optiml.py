@@ -53,6 +53,8 @@ class OptimlMagics(Magics):
         if options.verb == "export":
             path = self._result(options.name).export(options.file, overwrite=options.force)
             return print(f"written: {path}")  # noqa: T201
+        if options.verb == "replay":
+            return self._replay(options)
         if options.verb == "experience":
             return verbs.experience(options)
         if options.verb == "doctor":
@@ -122,6 +124,19 @@ class OptimlMagics(Magics):
             view.show()
             return Handle(run, name=name)
         return run(lambda *_: None, lambda: False)
+
+    def _replay(self, options: Any) -> Result:
+        """The live view of a search that is over, left as it ended; and its result."""
+        past = verbs.replay(options)
+        summary = past.result.summary
+        subject = Subject(
+            summary.task, summary.device, summary.device_reason, len(summary.trajectory.steps)
+        )
+        with live_view(subject, self.shell, display, mode=options.view, keep=True) as view:
+            for step, refused in past.steps:
+                view(step, refused)
+            view.finish(summary)
+        return past.result
 
     def _result(self, name: str | None) -> Result:
         found = self._namespace.get(name) if name else self._last

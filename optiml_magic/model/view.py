@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -27,7 +27,7 @@ class View:
     tried: tuple[Step, ...] = ()
     path: tuple[Step, ...] = ()
     best: Step | None = None
-    failed: tuple[Step, ...] = ()
+    failed: Sequence[Step] = ()
     find_facts: Callable[[], Facts | None] = field(default=_unknown, repr=False, compare=False)
 
     @cached_property

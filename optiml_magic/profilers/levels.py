@@ -26,6 +26,8 @@ _NOT_EMULATED = Missing("emulated", "the card runs the machine code itself; noth
 _OUT_OF_REACH = Missing("counters", "it is well behind the best, so ncu was not asked")
 _NOT_ASKED = Missing("energy", "nobody asked for it: --energy")
 
+_WARM = 2  # processes of ncu that start for what comes next; ours
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -68,7 +70,8 @@ class Levels:
     def warm(self, *, first: bool, also: Sequence[str] = ()) -> None:
         """What comes next will be completed: the input kernel, if it is the ``first``."""
         if self._counters is not None:
-            self._counters.warm(depth=self._depth if first else "brief", also=also)
+            depth, count = (self._depth, 1) if first else ("brief", _WARM)
+            self._counters.warm(depth=depth, also=also, count=count)
 
     def close(self) -> None:
         """End what waits."""

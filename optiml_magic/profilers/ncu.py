@@ -122,26 +122,28 @@ class NcuCounters:
         self._brief = tuple(brief)
         self._disassemble = disassemble
         self._manners = _MANNERS.setdefault(device, _Manners())
-        self._waiting: NcuProcess | None = None
+        self._waiting: list[NcuProcess] = []  # all with the same arguments
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="optiml-ncu")
 
-    def warm(self, *, depth: Depth = "brief", also: Sequence[str] = ()) -> None:
-        """Let ncu start now: what is counted next, at that depth, need not wait for it."""
+    def warm(self, *, depth: Depth = "brief", also: Sequence[str] = (), count: int = 1) -> None:
+        """Let ncu start now, ``count`` times: what is counted next, at that depth, need not wait.
+
+        A start takes longer than a small batch, so one alone is not there in time.
+        """
         tool = shutil.which("ncu")
         if tool is None:
             return
-        asked = self._asked(depth, also)
-        if self._waiting is not None and self._waiting.arguments == tuple(asked.arguments):
-            return
-        self.close()
-        self._waiting = NcuProcess(self._device, tool, asked.arguments)
-        self._waiting.start()
+        arguments = self._asked(depth, also).arguments
+        if self._waiting and self._waiting[0].arguments != tuple(arguments):
+            self.close()
+        while len(self._waiting) < count:
+            self._waiting.append(NcuProcess(self._device, tool, arguments))
+            self._waiting[-1].start()
 
     def close(self) -> None:
-        """End a process that waits."""
-        if self._waiting is not None:
-            self._waiting.close(seconds=0.0)  # it has nothing to write
-            self._waiting = None
+        """End what waits; it has nothing to write."""
+        while self._waiting:
+            self._waiting.pop().close(seconds=0.0)
 
     def count(
         self,
@@ -235,12 +237,10 @@ class NcuCounters:
             process.close()
 
     def _process(self, tool: str, arguments: Sequence[str]) -> NcuProcess:
-        """The one that waits, if it was started for just this; a new one else."""
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None and waiting.arguments == tuple(arguments):
-            return waiting
-        if waiting is not None:
-            waiting.close(seconds=0.0)
+        """The one that waits longest, if it was started for just this; a new one else."""
+        if self._waiting and self._waiting[0].arguments == tuple(arguments):
+            return self._waiting.pop(0)
+        self.close()
         return NcuProcess(self._device, tool, arguments)
 
     def _run(self, process: NcuProcess, runs: Sequence[tuple[Build, Job]]) -> str:

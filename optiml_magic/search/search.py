@@ -20,8 +20,9 @@ from optiml_magic.model.space import Point, Space
 from optiml_magic.model.view import View
 from optiml_magic.search.policies.base import Arm, Policy, Tune
 from optiml_magic.search.policies.puct import Puct
+from optiml_magic.search.prefix import Prefix
 from optiml_magic.search.tree import Node
-from optiml_magic.tuning.hamming import Hamming
+from optiml_magic.tuning.gaussian import Gaussian
 
 Expand = Callable[[View, int], Ideas]
 """Ideas for a step, best first; if none of them becomes a new text there are no more."""
@@ -61,6 +62,7 @@ class TreeSearch:
         self.best: Node | None = None
         self.stalled = 0  # evaluations since the best was found
         self.lowest = self.highest = 0.0  # rewards of what passed
+        self.fruitless: Node | None = None  # its arm came to nothing just now: all else stands
         self._count = 1
         self._texts = {root.text}
         self._planned: set[frozenset[str]] = {frozenset()}
@@ -69,13 +71,14 @@ class TreeSearch:
         self._paid: deque[tuple[Node, Idea]] = deque()
         self._paid_last = False
         self._failed: list[Step] = []
-        self._ranked: list[tuple[float, int, Node]] = []  # a heap, the best first
+        self._ranked: list[tuple[float, int, Node]] = []  # a heap of those with arms, best first
+        self._waiting: list[tuple[float, int, Node]] = []  # a heap of those with ideas for later
         self._asked_root = False
 
     @property
     def exhausted(self) -> bool:
         """Nothing is left to try: every node is closed, and no idea waits."""
-        return self.root.closed and not any(node.later for node in self.nodes)
+        return self.root.closed and not any(node.later for _, _, node in self._waiting)
 
     @property
     def refused(self) -> Refused:
@@ -96,8 +99,8 @@ class TreeSearch:
         return asked
 
     def tell(self, evaluations: Sequence[Evaluation]) -> None:
-        """Report candidates that ``ask`` handed out, in any order."""
-        for evaluation in evaluations:
+        """Report candidates that ``ask`` handed out; the order within one call does not matter."""
+        for evaluation in sorted(evaluations, key=lambda evaluation: evaluation.candidate):
             node, candidate, point = self._flying.pop(evaluation.candidate)
             step = Step(candidate, evaluation)
             better = node.finish(step)
@@ -107,7 +110,10 @@ class TreeSearch:
                 node.tunable = True  # it may go on from there
             if better:
                 node.at = point or node.at
-                heapq.heappush(self._ranked, (-node.value, candidate.number, node))
+                if node.later:
+                    self._push(self._waiting, node)
+            if better or point is not None:
+                self._push(self._ranked, node)
             if not passed:
                 self._failed.append(step)
             self._rank(node, step)
@@ -121,6 +127,8 @@ class TreeSearch:
         self.lowest = reward if first else min(self.lowest, reward)
         if first or reward > self.highest:
             self.highest, self.best, self.stalled = reward, node, 0
+            if node.parent is not None and node.step is step:
+                node.parent.gains += 1
 
     def editable(self, node: Node) -> bool:
         """Whether a node may have an idea left."""
@@ -133,31 +141,39 @@ class TreeSearch:
             node.tunable = space is not None
             if space is not None:
                 node.space, node.at = space, space.present
-                node.tuner = Hamming(space, node.starts, seed=self._seed)
+                node.tuner = Gaussian(space, node.starts, seed=self._seed)
                 node.tuner.tell(space.present, node.step.evaluation.reward)
         return node.tunable
 
     def other_than(self, path: set[Node]) -> Node | None:
         """The best node with an arm of its own that is not on the path."""
-        aside, found = [], None
+        aside: list[tuple[float, int, Node]] = []
+        found = None
         while self._ranked and found is None:
             entry = heapq.heappop(self._ranked)
             node = entry[-1]
-            if -entry[0] < node.value or node.closed:
-                continue  # it stands there again with its better value, or not at all
+            stale = -entry[0] < node.value or (aside and aside[-1] == entry)
+            if stale or node.closed or not (self.editable(node) or self.tunable(node)):
+                continue  # it comes back with a better value, a point or an idea that waited
             aside.append(entry)
-            if node not in path and (self.editable(node) or self.tunable(node)):
+            if node not in path:
                 found = node
         for entry in aside:
             heapq.heappush(self._ranked, entry)
         return found
 
+    def _push(self, heap: list[tuple[float, int, Node]], node: Node) -> None:
+        if node.best is not None:
+            heapq.heappush(heap, (-node.value, node.candidate.number, node))
+
     def _next(self) -> Candidate | None:
         """What was paid for and what the policy wants, in turn."""
         found = None if self._paid_last else self._bought()
         self._paid_last = found is not None
+        self.fruitless = None
         while found is None:
             arm = self._policy.choose(self)
+            self.fruitless = arm.node if arm is not None else None
             if arm is not None:
                 found = self._tried(arm) or self._bought()
             elif (found := self._bought()) is None and (self._flying or not self._reopened()):
@@ -198,6 +214,8 @@ class TreeSearch:
         assert node.ground is not None
         answer = self._expand(self._view(node, node.ground), _PROPOSALS)
         node.take(answer, self._planned)
+        if node.later:
+            self._push(self._waiting, node)
         for idea in [idea for idea in node.untried if idea.paid]:
             node.untried.remove(idea)
             self._paid.append((node, idea))
@@ -250,14 +268,16 @@ class TreeSearch:
 
     def _reopened(self) -> bool:
         """Whether a closed tree goes on with ideas that waited: those of the best node first."""
-        waiting = [node for node in self.nodes if node.later]
-        if not waiting:
-            return False
-        best = max(waiting, key=lambda node: node.value)
-        best.untried, best.later = best.later, deque()
-        for node in best.path():
-            node.closed = False
-        return True
+        while self._waiting:
+            value, _, best = heapq.heappop(self._waiting)
+            if not best.later or -value < best.value:
+                continue  # reopened already, or it stands there again with its better value
+            best.untried, best.later = best.later, deque()
+            best.reopen()
+            for node in best.path():
+                self._push(self._ranked, node)
+            return True
+        return False
 
     def _view(self, node: Node, step: Step) -> View:
         root = self.root.step
@@ -269,5 +289,5 @@ class TreeSearch:
             tried=tuple(child.step for child in node.children if child.step),
             path=tuple(n.best for n in node.path() if n.best)[::-1],
             best=self.best.best if self.best else None,
-            failed=tuple(self._failed),
+            failed=Prefix(self._failed),
         )

@@ -20,16 +20,19 @@ from optiml_magic.tuning.base import Tuner
 NOTHING = float("-inf")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Node:
     """One structure: a program as an idea made it, and its other points.
 
     ``visits`` counts finished evaluations below and at this node, ``pending`` those in flight,
     ``failures`` those of them that did not pass; ``value_sum`` and ``value_max`` are over the
-    rewards of the others. ``edits`` are the keys of the ideas that led here. ``untried`` are ideas
+    rewards of the others; ``value`` is the reward of the best of its points: what the structure is
+    worth. ``edits`` are the keys of the ideas that led here. ``untried`` are ideas
     that nothing was made of yet, best first; ``later`` those that another node planned with the
     same edits in another order; ``heard`` the keys of all. ``ground`` is the step that they are
     edits of: the best of the node when the proposers were asked. ``spent``: they have no more.
+    ``gains`` counts the children that were the best of the run when they came; ``opened`` are
+    those that passed and may have something to try, at them or below.
     """
 
     candidate: Candidate
@@ -38,6 +41,7 @@ class Node:
     edits: frozenset[str] = frozenset()
     starts: Sequence[Point] = ()
     children: list[Node] = field(default_factory=list)
+    opened: list[Node] = field(default_factory=list)
     untried: deque[Idea] = field(default_factory=deque)
     later: deque[Idea] = field(default_factory=deque)
     heard: set[str] = field(default_factory=set)
@@ -50,18 +54,15 @@ class Node:
     at: Point = field(default_factory=dict)  # the best one's
     tunable: bool = True
     points: int = 0
+    gains: int = 0
     visits: int = 0
     pending: int = 0
     failures: int = 0
+    value: float = NOTHING
     value_sum: float = 0.0
     value_max: float = NOTHING
     spent: bool = False
     closed: bool = False
-
-    @property
-    def value(self) -> float:
-        """The reward of the best of its points: what the structure is worth."""
-        return self.best.evaluation.reward if self.best else NOTHING
 
     def path(self) -> Iterator[Node]:
         """This node and its ancestors up to the root."""
@@ -70,9 +71,19 @@ class Node:
             yield node
             node = node.parent
 
-    def open_children(self) -> list[Node]:
-        """Those that passed and may still have something to try, at them or below."""
-        return [child for child in self.children if child.best and not child.closed]
+    def close(self) -> None:
+        """Nothing is left to try here and below."""
+        if not self.closed:
+            self.closed = True
+            if self.parent is not None and self in self.parent.opened:
+                self.parent.opened.remove(self)
+
+    def reopen(self) -> None:
+        """Something is, on the whole path."""
+        for node in self.path():
+            node.closed = False
+            if node.parent is not None and node not in node.parent.opened:
+                node.parent.opened.append(node)
 
     def take(self, answer: Ideas, planned: set[frozenset[str]]) -> None:
         """Keep what a proposer's answer has that is new here; ``planned`` are the edits of all.
@@ -97,19 +108,24 @@ class Node:
     def finish(self, step: Step) -> bool:
         """Give an evaluation of this node to every node of the path; whether it is its best."""
         evaluation = step.evaluation
-        useful = evaluation.verdict.passed and evaluation.duplicate_of is None
-        if self.step is None:
+        passed, reward = evaluation.verdict.passed, evaluation.reward
+        useful = passed and evaluation.duplicate_of is None
+        first = self.step is None
+        if first:
             self.step = step
-        better = useful and evaluation.reward > self.value
+        better = useful and reward > self.value
         if better:
-            self.best = step
+            self.best, self.value = step, reward
         for node in self.path():
             node.pending -= 1
             node.visits += 1
-            if evaluation.verdict.passed:
-                node.value_sum += evaluation.reward
-                node.value_max = max(node.value_max, evaluation.reward)
+            if passed:
+                node.value_sum += reward
+                node.value_max = max(node.value_max, reward)
             else:
                 node.failures += 1
-        self.closed = self.best is None
+        if self.best is None:
+            self.closed = True
+        elif first and self.parent is not None:
+            self.parent.opened.append(self)
         return better

@@ -34,6 +34,10 @@ class SecondOpinion:
         self._second = second
         self.name = first.name
 
+    def put(self, case: Case) -> None:
+        self._first.put(case)
+        self._second.put(case)
+
     def writer(self, build: Build, job: Job, check: OutputCheck) -> Writer | None:
         return self._first.writer(build, job, check)
 
@@ -67,10 +71,13 @@ class SecondOpinion:
 class EmulatedInspector:
     """The emulated device's own checks, on a host that lasts for one inspection."""
 
-    def __init__(self, device: str, cases: Sequence[Case], *, seconds: float = 60.0) -> None:
+    def __init__(self, device: str, *, seconds: float = 60.0) -> None:
         self.name = device
-        self._cases = {case.key: case.without_answers() for case in cases}
+        self._cases: dict[str, Case] = {}
         self._seconds = seconds
+
+    def put(self, case: Case) -> None:
+        self._cases[case.key] = case.without_answers()
 
     def writer(self, build: Build, job: Job, check: OutputCheck) -> Writer | None:
         """Nobody is named: this device did not run the wrong program."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from optiml_magic.devices.base import Device, Job
+from optiml_magic.devices.base import Case, Device, Job
 from optiml_magic.model.build import Build
 from optiml_magic.model.hazard import Hazard, HazardKind
 from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict, Writer
@@ -42,6 +42,9 @@ class Inspector(Protocol):
     def name(self) -> str:
         """Who looks."""
 
+    def put(self, case: Case) -> None:
+        """A set of inputs that runs may be on."""
+
     def inspect(self, runs: Sequence[tuple[Build, Job]]) -> list[Inspection]:
         """What was found in each run."""
 
@@ -55,6 +58,9 @@ class DeviceInspector:
     def __init__(self, device: Device) -> None:
         self._device = device
         self.name = device.name
+
+    def put(self, case: Case) -> None:
+        """It lies there: whoever verifies put it there."""
 
     def inspect(self, runs: Sequence[tuple[Build, Job]]) -> list[Inspection]:
         return [self._inspection(build, job) for build, job in runs]

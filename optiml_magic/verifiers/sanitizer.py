@@ -53,14 +53,17 @@ _END = re.compile(
 
 
 class SanitizerInspector:
-    """Runs jobs under each tool, within ``seconds``. ``cases`` are put on the hosts it wraps."""
+    """Runs jobs under each tool, within ``seconds``."""
 
     name = "compute-sanitizer"
 
-    def __init__(self, device: str, cases: Sequence[Case], *, seconds: float = 120.0) -> None:
+    def __init__(self, device: str, *, seconds: float = 120.0) -> None:
         self._device = device
-        self._cases = {case.key: case.without_answers() for case in cases}
+        self._cases: dict[str, Case] = {}
         self._seconds = seconds
+
+    def put(self, case: Case) -> None:
+        self._cases[case.key] = case.without_answers()
 
     def writer(self, build: Build, job: Job, check: OutputCheck) -> None:
         """No tool tells."""

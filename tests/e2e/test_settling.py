@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optiml_magic.devices.base import Fault, Job, Sampling, Timing
+from optiml_magic.devices.base import Case, Fault, Job, Sampling, Timing
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate, Proposal
@@ -179,6 +179,9 @@ def test_where_a_finalist_faults_the_race_is_still_rejected(
 def test_where_nobody_can_look_the_run_says_so(evaluator, trajectory, monkeypatch):
     class Blind:
         name = "nobody"
+
+        def put(self, case: Case) -> None:
+            """It looks at nothing."""
 
         def inspect(self, runs: Sequence[tuple[Build, Job]]) -> list[Inspection]:
             return [Inspection((), "there is no tool")] * len(runs)

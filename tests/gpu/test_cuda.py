@@ -151,7 +151,8 @@ def test_compute_sanitizer_sees_what_the_emulator_sees(name: str, kind: str) -> 
             example.text, example.kernels, choice.chip, CompileOptions()
         )
         assert isinstance(build, Build)
-        inspector = SanitizerInspector(choice.name, [example.case()])
+        inspector = SanitizerInspector(choice.name)
+        inspector.put(example.case())
         (inspection,) = inspector.inspect([(build, example.job(build, checks=True))])
         assert not inspection.unchecked
         found.append({h.kind: h.lines for h in inspection.hazards})

@@ -19,8 +19,8 @@ class Greedy:
     tuning: float = 0.35
 
     def choose(self, tree: TreeSearch) -> Arm | None:
-        ranked = sorted((n for n in tree.nodes if n.best), key=lambda n: -n.value)
-        return next((arm for node in ranked if (arm := self.of(tree, node))), None)
+        best = tree.other_than(set())
+        return self.of(tree, best) if best else None
 
     def of(self, tree: TreeSearch, node: Node) -> Arm | None:
         """The next arm of one node."""

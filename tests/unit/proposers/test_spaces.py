@@ -7,7 +7,7 @@ from optiml_magic.model.evaluation import Evaluation, Step
 from optiml_magic.model.space import Point, Space
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.proposers.spaces import space_of
-from optiml_magic.tuning.hamming import Hamming
+from optiml_magic.tuning.gaussian import Gaussian
 
 SAXPY = """\
 #pragma optiml launch s grid(cdiv(n, B)) block(B)
@@ -28,7 +28,7 @@ def space(text: str) -> Space | None:
 def asked(text: str, count: int = 99) -> list[Point]:
     found = space(text)
     assert found is not None
-    tuner = Hamming(found)
+    tuner = Gaussian(found)
     tuner.tell(found.present, 0.0)
     points = [tuner.ask() for _ in range(count)]
     return [point for point in points if point is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import statistics
 from collections.abc import Callable, Sequence
@@ -9,6 +10,8 @@ from functools import partial
 
 import pytest
 
+from benchmarks.search import toys
+from benchmarks.search.landscapes import LANDSCAPES
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation, Step
 from optiml_magic.model.idea import Idea, Ideas
@@ -19,6 +22,7 @@ from optiml_magic.search.loop import Budget
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.policies.puct import Puct
 from optiml_magic.search.search import TreeSearch
+from tests.present import examples
 from tests.unit.search import toy
 
 EDITS = "abcdefgh"
@@ -49,12 +53,6 @@ class Problem:
         paired = self.bonus * all(e in edits for e in self.pair)
         return sum(self.gain[e] for e in edits) + paired - 0.02 * abs(number - best)
 
-    @property
-    def best(self) -> float:
-        return sum(g for e, g in self.gain.items() if g > 0 and e not in self.pair) + (
-            self.bonus + sum(self.gain[e] for e in self.pair)
-        )
-
     def expand(self, view: View, count: int) -> Ideas:
         del count
         text = view.step.candidate.text
@@ -82,17 +80,6 @@ class Problem:
         ]  # fmt: skip
 
 
-def reached(policy: str, seed: int, budget: int, share: float) -> int:
-    """How many evaluations it took to find so much of the best reward; the budget if it did not."""
-    problem = Problem(seed)
-    tree = TreeSearch(
-        toy.proposal("0"), problem.expand, problem.spaces, policy=POLICIES[policy](), seed=seed
-    )
-    steps = toy.run(tree, problem.evaluate, Budget(evaluations=budget)).steps
-    enough = (i for i, s in enumerate(steps) if s.evaluation.reward >= share * problem.best)
-    return next(enough, budget)
-
-
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_is_deterministic_and_asks_for_no_text_twice(policy: str) -> None:
     def texts() -> list[str]:
@@ -108,12 +95,17 @@ def test_every_policy_is_deterministic_and_asks_for_no_text_twice(policy: str) -
 
 
 def test_tree_search_needs_fewer_evaluations_than_greedy_and_random() -> None:
+    """The record, and a sample of what it was made from."""
+    means = json.loads(toys.RECORD.read_text())["mean"]
+    assert means["mcts"] < min(means["greedy"], means["random"])
+    seeds = range(examples(8, 50))
     needed = {
-        policy: statistics.mean(reached(policy, seed, 150, 0.9) for seed in range(100, 130))
-        for policy in ("mcts", "greedy", "random")
+        name: statistics.mean(
+            toys.needed(LANDSCAPES["plateau"], seed, POLICIES[name]()) for seed in seeds
+        )
+        for name in ("mcts", "greedy", "random")
     }
-    assert needed["mcts"] < needed["greedy"], needed
-    assert needed["mcts"] < needed["random"], needed
+    assert needed["mcts"] < min(needed["greedy"], needed["random"]), needed
 
 
 def test_a_structure_is_judged_by_its_tuned_best() -> None:

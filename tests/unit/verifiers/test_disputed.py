@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from optiml_magic.chips import chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
-from optiml_magic.devices.base import Job
+from optiml_magic.devices.base import Case, Job
 from optiml_magic.model.build import Build
 from optiml_magic.model.hazard import Hazard, HazardKind
 from optiml_magic.model.launch import LaunchPlan
@@ -37,6 +37,9 @@ class Accuser:
         self.name = "an accuser"
         self.asked: list[int] = []
         self._found = Inspection(hazards, unchecked)
+
+    def put(self, case: Case) -> None:
+        """It looks at nothing."""
 
     def inspect(self, runs: Sequence[tuple[Build, Job]]) -> list[Inspection]:
         self.asked.append(len(runs))
@@ -65,7 +68,8 @@ def test_what_the_emulated_device_does_not_confirm_is_told_and_rejects_nobody():
         runs.append((built, example.job(built, checks=True)))
     (missing,) = parse(REPORT)
     assert (missing.kind, missing.lines, missing.severity) == ("missed_phase", (27,), "error")
-    second = EmulatedInspector("emulated:h200", [pair[0].case()])
+    second = EmulatedInspector("emulated:h200")
+    second.put(pair[0].case())
     right, wrong = SecondOpinion(Accuser(missing), second).inspect(runs)
     passed = Verdict(Outcome.PASSED, "")
     verdict = inspected(passed, right)

@@ -66,7 +66,8 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> Processes:
 
 
 def inspect(*builds: str, seconds: float = 120.0) -> list[sanitizer.Inspection]:
-    inspector = SanitizerInspector("cuda:0", [Case("one", ())], seconds=seconds)
+    inspector = SanitizerInspector("cuda:0", seconds=seconds)
+    inspector.put(Case("one", ()))
     job = Job("one", LaunchPlan(()), 0, True, 0)
     return inspector.inspect([(Build("", b"", {}, {}, (), (), name), job) for name in builds])
 

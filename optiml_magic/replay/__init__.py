@@ -1,0 +1,1 @@
+"""Searches of the past from their journals: as they were, or as another policy would have gone."""
