@@ -156,7 +156,8 @@ def optimize(
                 timings=timings,
             )
             trajectory = recorder.settle(_elsewhere(_settled(trajectory, evaluator), evaluator))
-            said = (*evaluator.notes, *notes_of(model), *experience.notes)
+            late = (note for note in members.plugins.notes if note not in known)
+            said = (*evaluator.notes, *late, *notes_of(model), *experience.notes)
             spent = timings.seconds()
             journal.end(trajectory, (*known, *said), spent)
         finally:
