@@ -155,8 +155,9 @@ def optimize(
                 stop=stop,
                 timings=timings,
             )
-            trajectory = recorder.settle(_settled(trajectory, evaluator))
-            said = (*evaluator.notes, *notes_of(model), *experience.notes)
+            trajectory = recorder.settle(_elsewhere(_settled(trajectory, evaluator), evaluator))
+            late = (note for note in members.plugins.notes if note not in known)
+            said = (*evaluator.notes, *late, *notes_of(model), *experience.notes)
             spent = timings.seconds()
             journal.end(trajectory, (*known, *said), spent)
         finally:
@@ -296,6 +297,17 @@ class _Calls:
         options = options_of(self._problem.task, self._settings)
         hosted = self._opened.enter_context(closing(compiler_of(self._settings, options)))
         return InProcess(self._problem, CachedCompiler(hosted, self._settings.compiled), options)
+
+
+def _elsewhere(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
+    """The winner is timed at another size too; one that is wrong there has not won."""
+    root = trajectory.root
+    while (best := trajectory.best) is not root:
+        verdict = evaluator.elsewhere(root.candidate, best.candidate)
+        if verdict is None:
+            break
+        trajectory = trajectory.rejected(best, verdict)
+    return trajectory
 
 
 def _kept(settings: Settings, members: Session) -> float:

@@ -15,6 +15,7 @@ from optiml_magic.devices.base import Execution, Fault, Job
 from optiml_magic.diagnosis import Diagnosis
 from optiml_magic.errors import KernelFailed
 from optiml_magic.evaluation import stages
+from optiml_magic.evaluation.elsewhere import elsewhere
 from optiml_magic.evaluation.stages import AFTER, Context
 from optiml_magic.evaluation.tools import Tools
 from optiml_magic.model.build import Build
@@ -108,6 +109,26 @@ class Evaluator:
             return {}
         with self._tools.timings.stage("settle"):
             return self._settled(candidates)
+
+    def elsewhere(self, root: Candidate, winner: Candidate) -> Verdict | None:
+        """Note what the winner gains at half the sizes; the verdict where it is wrong there.
+
+        The last that is asked: the profiler's baseline is another afterwards.
+        """
+        with self._tools.timings.stage("settle"):
+            programs = [stages.prepare(one.text, self._context) for one in (root, winner)]
+            before, after = programs
+            if isinstance(before, Verdict) or isinstance(after, Verdict):
+                return None
+            for note in self._tools.profiler.notes:
+                self._note(note)
+            found = elsewhere(before, after, self._context)
+            self._tools.profiler.begin()
+        if isinstance(found, Verdict):
+            return found
+        if found:
+            self._note(found)
+        return None
 
     def facts(self, candidate: Candidate) -> Facts | None:
         """What is known of a candidate once it is bound; None where it cannot be. Found once."""

@@ -117,6 +117,13 @@ class Trajectory:
         finalists = tuple(number for number in found if number)
         return replace(self, steps=steps, finalists=finalists)
 
+    def rejected(self, step: Step, verdict: Verdict) -> Trajectory:
+        """With a verdict in the place of a step's; the other finalists, or else all, may win."""
+        number = step.candidate.number
+        passed = (s.candidate.number for s in self.steps[1:] if s.evaluation.verdict.passed)
+        steps = tuple(_settled(s, verdict) if s is step else s for s in self.steps)
+        return replace(self, steps=steps, finalists=self.finalists or (number, *passed))
+
     def told(self, refused: Refused) -> Trajectory:
         """With what was refused on each step so far."""
         steps = (

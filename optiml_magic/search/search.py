@@ -127,7 +127,9 @@ class TreeSearch:
         self.lowest = reward if first else min(self.lowest, reward)
         if first or reward > self.highest:
             self.highest, self.best, self.stalled = reward, node, 0
-            if node.parent is not None and node.step is step:
+            if node.step is not step:
+                node.tuned += 1
+            elif node.parent is not None:
                 node.parent.gains += 1
 
     def editable(self, node: Node) -> bool:

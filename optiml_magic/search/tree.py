@@ -31,7 +31,8 @@ class Node:
     that nothing was made of yet, best first; ``later`` those that another node planned with the
     same edits in another order; ``heard`` the keys of all. ``ground`` is the step that they are
     edits of: the best of the node when the proposers were asked. ``spent``: they have no more.
-    ``gains`` counts the children that were the best of the run when they came; ``opened`` are
+    ``gains`` counts the children that were the best of the run when they came, ``tuned`` its own
+    points of which that is true; ``opened`` are
     those that passed and may have something to try, at them or below.
     """
 
@@ -55,6 +56,7 @@ class Node:
     tunable: bool = True
     points: int = 0
     gains: int = 0
+    tuned: int = 0
     visits: int = 0
     pending: int = 0
     failures: int = 0

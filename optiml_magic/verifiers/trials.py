@@ -33,6 +33,7 @@ from optiml_magic.verifiers.sides import Sides
 from optiml_magic.verifiers.verify import verify
 
 _SHOWN = 3  # sizes that a note names
+_HALF_SEED = 2000  # of the inputs at half the sizes
 
 
 class Trials:
@@ -141,6 +142,17 @@ class Trials:
     def plans(self, program: Compiled) -> tuple[list[tuple[Instance, LaunchPlan]], int]:
         """The launches on every small set of inputs, and how many the program's `require` skips."""
         return planned(program, self.small)
+
+    def elsewhere(self) -> Instance | None:
+        """A set of inputs at half the sizes, where the input kernel is right there as well."""
+        sizing = self._conditions.sizing
+        slow = self._reference_seconds > self._seconds / 4
+        if sizing is None or self._learner.root is None or slow:
+            return None
+        half = {name: max(1, size // 2) for name, size in sizing.given.items()}
+        if half == dict(sizing.given):
+            return None
+        return self._learner.learned(self._conditions.side(half, _HALF_SEED), FINAL)
 
     def sides(
         self, program: Compiled, verified: Sequence[Instance]

@@ -23,7 +23,7 @@ def saying(*programs: tuple[str, str]):  # type: ignore[no-untyped-def]
 
 def test_a_models_program_competes_under_the_same_verification(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-the-test")
-    task = known_task("transpose_naive", rows=128, cols=128)
+    task = known_task("transpose_naive", rows=512, cols=512)
     wrong = task.text.replace("= a[", "= 2 * a[")
     tiled = known_task("transpose_tiled").text
     answers = [
@@ -33,7 +33,7 @@ def test_a_models_program_competes_under_the_same_verification(monkeypatch) -> N
     ]
     with serving(*answers) as endpoint:
         endpoint.models = ["toy"]
-        settings = resolve({"llm_url": endpoint.url, "budget": 18})
+        settings = resolve({"llm_url": endpoint.url, "budget": 14})
         result = optimize(task, settings)
         asked = "".join(json.dumps(body) for body in endpoint.bodies)
     steps = {s.candidate.proposal.title: s for s in result.trajectory.steps}

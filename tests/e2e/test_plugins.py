@@ -102,7 +102,7 @@ class TestExampleProfiler(ProfilerContract):
         monkeypatch.syspath_prepend(str(site))
         import optiml_restrict  # type: ignore[import-not-found]
 
-        monkeypatch.setattr("optiml_magic.optimize.load", Plugins)
+        monkeypatch.setattr("optiml_magic.session.load", Plugins)
         return optiml_restrict.ReadOnlyLoads()
 
 

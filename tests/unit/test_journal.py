@@ -14,7 +14,7 @@ from optiml_magic.model.evaluation import Trajectory
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
-from optiml_magic.search.loop import Batches, Budget, at_once, run
+from optiml_magic.search.loop import ONE, Batches, Budget, at_once, run
 from optiml_magic.search.search import TreeSearch
 from tests.unit.search import toy
 
@@ -39,32 +39,35 @@ HEADER = RunHeader(
 )
 
 
-def search(journal: Journal, evaluated: list[int], batch: int = 1) -> Trajectory:
+def search(journal: Journal, evaluated: list[int], batches: Batches = ONE) -> Trajectory:
     def counting(candidates):  # type: ignore[no-untyped-def]
         evaluated.extend(c.number for c in candidates)
         return toy.evaluate(candidates)
 
     mcts = TreeSearch(toy.proposal("0" * toy.BITS), journal.remember_expand(toy.expand, toy.expand))
     begin = journal.remember_evaluate(at_once(counting))
-    batches = Batches(batch)
     trajectory = run(mcts, begin, Budget(evaluations=20), batches=batches)
     journal.close()
     return trajectory
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Trajectory]:
+@pytest.fixture(scope="module", params=[ONE, Batches(3), Batches(3, 1)], ids=str)
+def whole(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[bytes, Trajectory, Batches]:
     path = tmp_path_factory.mktemp("journal") / "run.jsonl"
-    trajectory = search(Journal.create(path, HEADER), [])
-    return path.read_bytes(), trajectory
+    trajectory = search(Journal.create(path, HEADER), [], request.param)
+    return path.read_bytes(), trajectory, request.param
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_kill_at_any_byte_resumes_to_the_same_run(
-    whole: tuple[bytes, Trajectory], tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+    whole: tuple[bytes, Trajectory, Batches],
+    tmp_path_factory: pytest.TempPathFactory,
+    data: st.DataObject,
 ) -> None:
-    raw, trajectory = whole
+    raw, trajectory, batches = whole
     cut = data.draw(st.integers(raw.index(b"\n") + 1, len(raw)))
     path = tmp_path_factory.mktemp("cut") / "run.jsonl"
     path.write_bytes(raw[:cut])
@@ -73,7 +76,7 @@ def test_a_kill_at_any_byte_resumes_to_the_same_run(
                    if line.endswith(b"\n"))  # fmt: skip
     evaluated: list[int] = []
     journal = Journal.resume(path, HEADER)
-    resumed = search(journal, evaluated)
+    resumed = search(journal, evaluated, batches)
     assert resumed == trajectory
     assert journal.replayed == complete
     assert len(evaluated) == len(trajectory.steps) - complete

@@ -9,6 +9,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.cutting import freedom, tuned
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.points import shapes
+from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -24,7 +25,7 @@ class BlockSize(KernelRule):
     """``block(256)`` becomes ``block(BLOCK)`` with ``BLOCK`` tuned."""
 
     name = "block_size"
-    before = (in_full,)
+    before = (planar, linear, in_full)
     teaches = (
         "The block's shape decides how many warps fit a multiprocessor and how much each block "
         "reuses; which is best depends on the chip, so it is measured."

@@ -7,9 +7,10 @@ Rosin 2011 and Silver et al. 2017. Ours: a prior P is the chance that an edit pa
 normalised, so that a node with many poor ideas is not explored for their number; Q is a blend of
 the mean and the best reward below an arm, since one best kernel is looked for and not the best
 average, scaled to [0, 1] by the rewards of the run; failures and what is in flight count as the
-lowest of them; an idea that was never tried is worth the best of the run by the chance P, and else
-the program that it is an edit of (first-play urgency), where P falls with each edit of the same
-program that was tried and gained nothing; numbers are an arm of their own node.
+lowest of them; an idea that was never tried is worth more than the best of the run by the chance P,
+and else the program that it is an edit of (first-play urgency), where P falls with each edit of the
+same program that was tried and gained nothing; numbers are an arm of their own node, whose chance
+falls likewise with each point.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 class Puct:
     """The constants are ours, chosen on drawn problems and pools of real kernels (docs/search.md).
 
-    Q is by ``average`` the mean, else the best reward. ``unasked`` is the prior of a node whose
+    What is tried may gain ``headroom`` beyond the best, in the scale of the run: so that an untried
+    recipe comes before the last numbers of the best program. Q is by ``average`` the mean, else the
+    best reward. ``unasked`` is the prior of a node whose
     proposers were not asked yet, ``tuning`` that of its numbers; the edits of a node are trusted as
     if ``strength`` of them had been tried and gained already. After ``patience`` evaluations
     without a gain every other one goes to the best node that is not on the path of the best. A
@@ -38,7 +41,8 @@ class Puct:
     1/16 is twice as slow.
     """
 
-    exploration: float = 0.2
+    headroom: float = 0.35
+    exploration: float = 0.1
     average: float = 0.5
     unasked: float = 0.2
     tuning: float = 0.1
@@ -74,16 +78,17 @@ class Puct:
         zero, scale = (0.0, 1 / width) if width > 0 else (0.5, 0.0)
         spread = self.exploration * math.sqrt(node.visits + node.pending + 1)
         known = zero + (node.value - lowest) * scale
-        average, most = self.average, 1 - self.average
+        average, most, ceiling = self.average, 1 - self.average, 1 + self.headroom
         highest = NOTHING
         best: list[Arm | Node] = []
         if tree.editable(node) and node.value + self.worse >= above:
             prior = node.untried[0].prior if node.untried else self.unasked
             kept = (self.strength + node.gains) / (self.strength + len(node.children))
             chance = prior * kept
-            highest, best = known + chance * (1 - known) + spread * chance, [Edit(node)]
+            highest, best = known + chance * (ceiling - known) + spread * chance, [Edit(node)]
         if node.tunable and tree.tunable(node):
-            score = known + spread * self.tuning / (1 + node.points)
+            chance = self.tuning * (self.strength + node.tuned) / (self.strength + node.points)
+            score = known + chance * (ceiling - known) + spread * chance
             if score > highest:
                 highest, best = score, [Tune(node)]
             elif score == highest:

@@ -215,7 +215,7 @@ def test_settings_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = resolve()
     assert (settings.std, settings.fast_math, settings.compiler) == ("c++20", False, "nvcc")
     monkeypatch.setenv("OPTIML_FAST_MATH", "perhaps")
-    with pytest.raises(UsageError, match="no bool"):
+    with pytest.raises(UsageError, match="is not a bool"):
         resolve()
 
 

@@ -146,7 +146,7 @@ def test_launch_bounds_are_honoured_or_refused():
     text = "__global__ void __launch_bounds__({}) k(float* o, int n) " + body
     assert infer(text.replace("{}", "128", 1)) == "k grid(cdiv(n, 128)) block(128)"
     assert infer("#define T 512\n" + text.replace("{}", "T", 1)).endswith("block(256)")
-    with pytest.raises(SourceError, match="launch bounds are no number"):
+    with pytest.raises(SourceError, match="launch bounds are not a number"):
         infer(text.replace("{}", "Q", 1))
     with pytest.raises(SourceError, match="a block of 256 is beyond its 128 threads"):
         infer(text.replace("{}", "128", 1).replace("blockDim.x", "256"))

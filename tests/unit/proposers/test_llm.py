@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optiml_magic.errors import MachineError
-from optiml_magic.journal import Journal, RunHeader
+from optiml_magic.journal import SCHEMA, Journal, RunHeader
 from optiml_magic.llms.base import LlmFailure, Reply, Request
 from optiml_magic.llms.openai import OpenAILLM
 from optiml_magic.llms.scripted import ScriptedLLM
@@ -324,7 +324,7 @@ def test_a_later_visit_draws_another_sample_and_the_same_visit_the_same() -> Non
 
 def test_a_resumed_run_asks_nothing_again(tmp_path: Path) -> None:
     header = RunHeader(
-        1,
+        SCHEMA,
         "r",
         "t",
         SCALE,
