@@ -12,6 +12,7 @@ import contextlib
 import math
 import sqlite3
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -223,6 +224,20 @@ class Recorder:
         return trajectory
 
 
+def _write_ahead(database: sqlite3.Connection) -> None:
+    """Several may write in turn. To change the mode, SQLite does not wait for others by itself."""
+    until = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL").fetchone()
+        except sqlite3.OperationalError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
 def _connected(path: Path) -> sqlite3.Connection:
     """The file, made where it is missing. Raises _Foreign where it is another program's."""
     database = sqlite3.connect(path, timeout=_BUSY_SECONDS)
@@ -230,7 +245,7 @@ def _connected(path: Path) -> sqlite3.Connection:
         with database:
             database.execute("BEGIN IMMEDIATE")
             _made_ours(database)
-        database.execute("PRAGMA journal_mode = WAL").fetchone()
+        _write_ahead(database)
         database.execute("PRAGMA synchronous = NORMAL")
     except BaseException:
         database.close()

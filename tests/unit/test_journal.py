@@ -51,7 +51,7 @@ def search(journal: Journal, evaluated: list[int], batches: Batches = ONE) -> Tr
     return trajectory
 
 
-@pytest.fixture(scope="module", params=[ONE, Batches(3), Batches(3, 1)], ids=str)
+@pytest.fixture(scope="module", params=[ONE, Batches(3, 1)], ids=str)
 def whole(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[bytes, Trajectory, Batches]:

@@ -14,7 +14,7 @@ from optiml_magic.journal import Journal, read_lines
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.search import TreeSearch
-from tests.present import examples
+from tests.present import examples, sampled
 from tests.unit.test_journal import HEADER
 
 BUDGET = 24
@@ -80,7 +80,7 @@ def flown(
 
 
 @settings(max_examples=examples(6, 400))
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", sampled(POLICIES, every=3))
 @given(
     name=st.sampled_from(sorted(LANDSCAPES)),
     capacity=st.integers(1, 6),
