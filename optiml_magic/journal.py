@@ -340,12 +340,6 @@ def _lock(file: BinaryIO, path: Path) -> None:
         pass  # a file system without locks
 
 
-def read_header(path: Path) -> RunHeader:
-    """The first line of a journal; UsageError if it is none."""
-    lines, _ = _read(path)
-    return _headed(lines, path)
-
-
 def read_lines(path: Path) -> tuple[RunHeader, Sequence[Line]]:
     """A journal that another run may still be writing; UsageError if it is none.
 

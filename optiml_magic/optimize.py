@@ -6,7 +6,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -123,8 +123,8 @@ def optimize(
         path = resume or settings.runs / f"{header.run}.jsonl"
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
         learned = HitRates(experience.tallies(setting))
-        known = (*problem.notes, *members.plugins.notes)
-        about = About(members.choice.reason, problem.oracle, problem.launch, known, chosen.reason)
+        about = about_of(problem, members, chosen.reason)
+        known = about.notes
         journal = (
             Journal.resume(path, header) if resume else Journal.create(path, header, learned, about)
         )
@@ -192,7 +192,6 @@ class Checked:
     choice: Choice
     evaluation: Evaluation
     notes: tuple[str, ...] = ()
-    timings: Mapping[str, float] = field(default_factory=dict)  # seconds by stage
 
 
 def evaluate_once(
@@ -202,14 +201,13 @@ def evaluate_once(
     program: str | None = None,
     hazards: bool = False,
     counters: bool = True,
-    entered: Callable[[Stage], None] = lambda _: None,
 ) -> Checked:
     """Compile, verify and measure the task's kernel, or ``program`` in its place.
 
     With ``hazards`` they are looked for, whatever the outcome and however long it takes. Without
     ``counters`` ncu is not asked, nor is the machine code read: the verdict comes sooner.
     """
-    timings = Timings(entered)
+    timings = Timings()
     problem, device = _prepared_beside(task, settings, timings)
     cases = [instance.case for instance in problem.instances]
     extent: Extent = "all" if hazards else "oracle"
@@ -225,7 +223,7 @@ def evaluate_once(
             (evaluation,) = evaluator([other])
     notes = dict.fromkeys((*problem.notes, *evaluator.notes, *evaluation.verdict.notes))
     notes |= dict.fromkeys(members.plugins.notes)
-    return Checked(problem, members.choice, evaluation, tuple(notes), timings.seconds())
+    return Checked(problem, members.choice, evaluation, tuple(notes))
 
 
 def run_once(task: Task, settings: Settings, *, program: str | None = None) -> dict[str, Any]:
@@ -327,6 +325,12 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     if not fast:
         return trajectory
     return trajectory.settled(evaluator.settle([step.candidate for step in fast]))
+
+
+def about_of(problem: Problem, members: Session, model: str) -> About:
+    """What a report says of a run beside its steps; ``model`` says why it was taken."""
+    notes = (*problem.notes, *members.plugins.notes)
+    return About(members.choice.reason, problem.oracle, problem.launch, notes, model)
 
 
 def header_of(

@@ -12,7 +12,7 @@ from typing import Self
 from optiml_magic import rewards
 from optiml_magic.errors import UsageError
 from optiml_magic.evaluation import Evaluator
-from optiml_magic.journal import About, Journal
+from optiml_magic.journal import Journal
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
@@ -20,7 +20,7 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
-from optiml_magic.optimize import header_of, kernel, prepared
+from optiml_magic.optimize import about_of, header_of, kernel, prepared
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import informed, mixed
 from optiml_magic.proposers.model import language_model
@@ -76,13 +76,7 @@ class Search:
             header = header_of(problem, members, settings, proposers, batch=1)
             if policy is not None:
                 header = replace(header, policy=type(policy).__name__)
-            self._about = About(
-                members.choice.reason,
-                problem.oracle,
-                problem.launch,
-                (*problem.notes, *members.plugins.notes),
-                chosen.reason,
-            )
+            self._about = about_of(problem, members, chosen.reason)
             path = settings.runs / f"{header.run}.jsonl"
             self._journal = Journal.create(path, header, about=self._about)
             opened.callback(self._journal.close)
@@ -129,10 +123,10 @@ class Search:
         """What somebody else's clock said of a candidate that is right, without counters.
 
         A ratio of two such times may be off by the factor ``ratio_error``; a gain below it does not
-        count. Raises UsageError for what is no time, and where the input kernel was timed here.
+        count. Raises UsageError for what is not a time, and where the input kernel was timed here.
         """
         if not (math.isfinite(seconds) and seconds > 0):
-            raise UsageError(f"{seconds} is no time", fix="give the seconds of one run")
+            raise UsageError(f"{seconds} is not a time", fix="give the seconds of one run")
         if candidate.number == 0:
             self._ours = False
         if self._ours:

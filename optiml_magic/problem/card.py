@@ -70,7 +70,7 @@ class Card:
         try:
             with self._working():
                 found = self._asked(reference, values, maps, outputs)
-        except Exception as cause:  # noqa: BLE001  # any failure means that a card is not to its taste
+        except Exception as cause:  # noqa: BLE001  # whatever it is, the reference does not run on a card
             told = str(cause).partition("\n")[0][:200]
             return Refusal(f"{type(cause).__name__}: {told}")
         return found

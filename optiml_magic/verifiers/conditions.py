@@ -54,7 +54,7 @@ _NAMES_FIRST = (
 class Condition:
     """One set of inputs: what ``draw`` gives, its arrays changed by ``maps``.
 
-    Without ``maps``, they are no arrays that a device has already.
+    Without ``maps``, they are not arrays that a device already has.
     ``place`` is where it stands among others of its kind, however they were ordered. The input
     kernel must be right with its blocks in all of ``orders``.
     """

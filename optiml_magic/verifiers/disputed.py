@@ -20,7 +20,7 @@ from optiml_magic.verifiers.hazards import DeviceInspector, Inspection, Inspecto
 
 DISPUTED: dict[HazardKind, str] = {
     # Compute Sanitizer, release notes of 2025.4: "synccheck would report false positives when using
-    # cp.arrive.async without .noinc", as cuda::pipeline does; mended for code that a compiler of
+    # cp.arrive.async without .noinc", as cuda::pipeline does; fixed for code that a compiler of
     # CUDA 13.1 or later has made.
     "missed_phase": "synccheck counts copies that report to an mbarrier as arrivals",
 }

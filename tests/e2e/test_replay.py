@@ -238,7 +238,7 @@ def test_what_is_told_must_have_been_asked_and_clocks_are_not_mixed(home: Path) 
             _ = search.result
         (root,) = search.ask(4)
         assert search.ask() == []
-        with pytest.raises(UsageError, match="no time"):
+        with pytest.raises(UsageError, match="not a time"):
             search.timed(root, 0.0)
         evaluation = search.timed(root, 1e-5)
         search.tell(evaluation)

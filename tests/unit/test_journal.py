@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from optiml_magic.errors import UsageError
-from optiml_magic.journal import SCHEMA, Journal, RunHeader, read_header
+from optiml_magic.journal import SCHEMA, Journal, RunHeader, read_lines
 from optiml_magic.model.evaluation import Trajectory
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
@@ -182,7 +182,7 @@ def test_a_journal_is_never_overwritten(tmp_path: Path) -> None:
 def test_anything_else_is_no_journal(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(content)
-    for look in (read_header, partial(Journal.resume, header=HEADER)):
+    for look in (read_lines, partial(Journal.resume, header=HEADER)):
         with pytest.raises(UsageError, match="not a journal"):
             look(path)
 
