@@ -59,7 +59,9 @@ class Budget:
         left = self.evaluations - len(steps)
         if not steps or self.seconds == float("inf"):
             return left
-        recent = [step.evaluation.seconds_spent for step in steps[1:][-_RECENT:]] or [0.0]
+        recent = [
+            step.evaluation.seconds_spent for step in steps[max(1, len(steps) - _RECENT) :]
+        ] or [0.0]
         seconds = self.seconds - self.kept - elapsed
         if seconds <= 0 or max(recent) > seconds + self.seconds / 12:
             return 0

@@ -206,7 +206,9 @@ class TreeSearch:
     def _idea(self, node: Node) -> Candidate | None:
         """A child of the first idea of a node that becomes one."""
         while node.untried:
-            made = self._made(node, node.untried.popleft())
+            idea, *others = node.untried
+            node.untried = tuple(others)
+            made = self._made(node, idea)
             if made is not None:
                 return made
         return None
@@ -218,9 +220,8 @@ class TreeSearch:
         node.take(answer, self._planned)
         if node.later:
             self._push(self._waiting, node)
-        for idea in [idea for idea in node.untried if idea.paid]:
-            node.untried.remove(idea)
-            self._paid.append((node, idea))
+        self._paid += ((node, idea) for idea in node.untried if idea.paid)
+        node.untried = tuple(idea for idea in node.untried if not idea.paid)
         self._tell_refused(node)
 
     def _made(self, node: Node, idea: Idea) -> Candidate | None:
@@ -236,7 +237,7 @@ class TreeSearch:
         candidate = self._numbered(node.ground.candidate, idea.proposal(made))
         edits = node.edits | {idea.key}
         child = Node(candidate, node, idea.prior, edits, idea.starts)
-        node.children.append(child)
+        node.children += (child,)
         self.nodes.append(child)
         return self._sent(child, candidate, None)
 
@@ -274,7 +275,7 @@ class TreeSearch:
             value, _, best = heapq.heappop(self._waiting)
             if not best.later or -value < best.value:
                 continue  # reopened already, or it stands there again with its better value
-            best.untried, best.later = best.later, deque()
+            best.untried, best.later = best.later, ()
             best.reopen()
             for node in best.path():
                 self._push(self._ranked, node)

@@ -6,9 +6,9 @@ point of a node's space. Both count as one visit of the node and of all above it
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Step
@@ -18,6 +18,21 @@ from optiml_magic.model.space import Point, Space
 from optiml_magic.tuning.base import Tuner
 
 NOTHING = float("-inf")
+
+
+class Lead(NamedTuple):
+    """The child of a node that a policy goes on from, and how far ahead of all else it is.
+
+    With ``scale``, what rewards were compared by, its rivals among the children and arms were worth
+    ``second`` at most where exploring had the weight ``spread``; each more of that weight adds
+    ``steepest`` at most. It holds until something but the child changes (Node.begin and others).
+    """
+
+    child: Node
+    scale: tuple[float, ...]
+    spread: float
+    second: float
+    steepest: float
 
 
 @dataclass(eq=False, slots=True)
@@ -41,11 +56,11 @@ class Node:
     prior: float = 1.0
     edits: frozenset[str] = frozenset()
     starts: Sequence[Point] = ()
-    children: list[Node] = field(default_factory=list)
-    opened: list[Node] = field(default_factory=list)
-    untried: deque[Idea] = field(default_factory=deque)
-    later: deque[Idea] = field(default_factory=deque)
-    heard: set[str] = field(default_factory=set)
+    children: tuple[Node, ...] = ()  # tuples, since most nodes have none: a tree may be large
+    opened: tuple[Node, ...] = ()
+    untried: tuple[Idea, ...] = ()
+    later: tuple[Idea, ...] = ()
+    heard: frozenset[str] = frozenset()
     refused: dict[Refusal, None] = field(default_factory=dict)
     step: Step | None = None
     best: Step | None = None
@@ -65,6 +80,7 @@ class Node:
     value_max: float = NOTHING
     spent: bool = False
     closed: bool = False
+    lead: Lead | None = None
 
     def path(self) -> Iterator[Node]:
         """This node and its ancestors up to the root."""
@@ -77,15 +93,19 @@ class Node:
         """Nothing is left to try here and below."""
         if not self.closed:
             self.closed = True
-            if self.parent is not None and self in self.parent.opened:
-                self.parent.opened.remove(self)
+            above = self.parent
+            if above is not None:
+                above.opened = tuple(node for node in above.opened if node is not self)
+                if above.lead is not None and above.lead.child is self:
+                    above.lead = None
 
     def reopen(self) -> None:
         """Something is, on the whole path."""
         for node in self.path():
             node.closed = False
+            node.lead = None
             if node.parent is not None and node not in node.parent.opened:
-                node.parent.opened.append(node)
+                node.parent.opened += (node,)
 
     def take(self, answer: Ideas, planned: set[frozenset[str]]) -> None:
         """Keep what a proposer's answer has that is new here; ``planned`` are the edits of all.
@@ -94,18 +114,25 @@ class Node:
         of few edits before it tried many.
         """
         self.refused |= dict.fromkeys(answer.refused)
+        heard = set(self.heard)
+        untried, later = [*self.untried], [*self.later]
         for idea in answer.ideas:
-            if idea.key in self.heard:
+            if idea.key in heard:
                 continue
-            self.heard.add(idea.key)
+            heard.add(idea.key)
             edits = self.edits | {idea.key}
-            (self.later if edits in planned else self.untried).append(idea)
+            (later if edits in planned else untried).append(idea)
             planned.add(edits)
+        self.untried, self.later, self.heard = tuple(untried), tuple(later), frozenset(heard)
 
     def begin(self) -> None:
         """Count an evaluation as in flight on the whole path."""
+        below = None
         for node in self.path():
             node.pending += 1
+            if node.lead is not None and node.lead.child is not below:
+                node.lead = None
+            below = node
 
     def finish(self, step: Step) -> bool:
         """Give an evaluation of this node to every node of the path; whether it is its best."""
@@ -118,7 +145,11 @@ class Node:
         better = useful and reward > self.value
         if better:
             self.best, self.value = step, reward
+        below = None
         for node in self.path():
+            if node.lead is not None and node.lead.child is not below:
+                node.lead = None
+            below = node
             node.pending -= 1
             node.visits += 1
             if passed:
@@ -129,5 +160,5 @@ class Node:
         if self.best is None:
             self.closed = True
         elif first and self.parent is not None:
-            self.parent.opened.append(self)
+            self.parent.opened += (self,)
         return better

@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from optiml_magic.search.policies.base import Arm, Edit, Tune
-from optiml_magic.search.tree import NOTHING
+from optiml_magic.search.tree import NOTHING, Lead, Node
 
 if TYPE_CHECKING:
     from optiml_magic.search.search import TreeSearch
-    from optiml_magic.search.tree import Node
+
+_ROUNDING = 1e-9  # far more than a sum of such scores is off by
 
 
 @dataclass(frozen=True)
@@ -54,59 +55,93 @@ class Puct:
         node = tree.fruitless or tree.root  # from the root the way would be the same once more
         if node is tree.root and tree.stalled >= self.patience and tree.stalled % 2:
             node = tree.other_than(set(tree.best.path()) if tree.best else set()) or node
-        above = max(one.value for one in node.path())
+        above = max(one.value for one in node.path()) if node.parent else node.value
+        scale = lowest, zero, factor = _scale(tree)
+        exploration, average, most = self.exploration, self.average, 1 - self.average
         while not node.closed:
-            arm = self._best(tree, node, above)
-            if arm is None:
-                if node.pending:
-                    return None
-                node.close()
-                node, above = tree.root, tree.root.value
-            elif isinstance(arm, (Edit, Tune)):
+            lead = node.lead
+            if lead is not None and lead.scale == scale:
+                child = lead.child  # scored as in _best: calls would be most of the time
+                spread = exploration * math.sqrt(node.visits + node.pending + 1)
+                visits = child.visits + child.pending
+                lost = child.failures + child.pending
+                mean = (child.value_sum + lowest * lost) / visits
+                score = (
+                    zero
+                    + (mean * average + child.value_max * most - lowest) * factor
+                    + spread * child.prior / (1 + visits)
+                )
+                more = spread - lead.spread
+                if score > lead.second + (more * lead.steepest if more > 0 else 0.0) + _ROUNDING:
+                    node, above = child, max(above, child.value)
+                    continue
+            arm = self._best(tree, node, above, scale)
+            if isinstance(arm, Node):
+                node, above = arm, max(above, arm.value)
+            elif arm is not None or node.pending:
                 return arm
             else:
-                node = arm
-                above = max(above, node.value)
+                node.close()
+                node, above = tree.root, tree.root.value
         return None
 
-    def _best(self, tree: TreeSearch, node: Node, above: float) -> Arm | Node | None:
+    def _best(
+        self, tree: TreeSearch, node: Node, above: float, measure: tuple[float, float, float]
+    ) -> Arm | Node | None:
         """An arm of the node itself, or the child to go on from; ties are broken at random.
 
         ``above`` is the best value on the path to the node, its own included.
         """
-        lowest, width = tree.lowest, tree.highest - tree.lowest
-        zero, scale = (0.0, 1 / width) if width > 0 else (0.5, 0.0)
+        lowest, zero, scale = measure
         spread = self.exploration * math.sqrt(node.visits + node.pending + 1)
         known = zero + (node.value - lowest) * scale
         average, most, ceiling = self.average, 1 - self.average, 1 + self.headroom
-        highest = NOTHING
+        highest = second = NOTHING
+        steepest = 0.0
         best: list[Arm | Node] = []
         if tree.editable(node) and node.value + self.worse >= above:
             prior = node.untried[0].prior if node.untried else self.unasked
             kept = (self.strength + node.gains) / (self.strength + len(node.children))
-            chance = prior * kept
+            steepest = chance = prior * kept
             highest, best = known + chance * (ceiling - known) + spread * chance, [Edit(node)]
         if node.tunable and tree.tunable(node):
             chance = self.tuning * (self.strength + node.tuned) / (self.strength + node.points)
+            steepest = max(steepest, chance)
             score = known + chance * (ceiling - known) + spread * chance
             if score > highest:
-                highest, best = score, [Tune(node)]
+                second, highest, best = highest, score, [Tune(node)]
             elif score == highest:
                 best.append(Tune(node))
+            else:
+                second = score
         for child in node.opened:  # most of the search's own time: no calls in here
             pending = child.pending
             visits = child.visits + pending
             lost = child.failures + pending
             mean = (child.value_sum + lowest * lost if lost else child.value_sum) / visits
+            slope = child.prior / (1 + visits)
             score = (
                 zero
                 + (mean * average + child.value_max * most - lowest) * scale
                 + spread * child.prior / (1 + visits)
             )
+            if slope > steepest:  # noqa: PLR1730  # a call
+                steepest = slope
             if score > highest:
-                highest, best = score, [child]
+                second, highest, best = highest, score, [child]
             elif score == highest:
                 best.append(child)
-        if len(best) > 1:
-            return tree.rng.choice(best)
-        return best[0] if best else None
+            elif score > second:
+                second = score
+        chosen = best[0] if len(best) == 1 else None
+        if isinstance(chosen, Node):
+            node.lead = Lead(chosen, measure, spread, second, steepest)
+        else:
+            node.lead = None
+        return tree.rng.choice(best) if len(best) > 1 else chosen
+
+
+def _scale(tree: TreeSearch) -> tuple[float, float, float]:
+    """How rewards of the run become values in [0, 1]: the lowest, what it is worth, a factor."""
+    width = tree.highest - tree.lowest
+    return (tree.lowest, 0.0, 1 / width) if width > 0 else (tree.lowest, 0.5, 0.0)
