@@ -40,13 +40,14 @@ def measured(pool: Pool, policy: str, seed: int) -> Row:
     seconds = [
         step.evaluation.measurement.seconds if step.evaluation.measurement else float("inf")
         for step in steps
+        if step.evaluation.duplicate_of is None
     ]
     return {
         "pool": pool.header.task,
         "policy": policy,
         "seed": seed,
         "shares": [round(pool.best.seconds / min(seconds[:budget]), 4) for budget in BUDGETS],
-        "evaluations": len(steps),
+        "evaluations": len(seconds),
         "search_seconds": round(spent, 4),
         "evaluation_seconds": round(sum(step.evaluation.seconds_spent for step in steps), 2),
     }

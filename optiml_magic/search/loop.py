@@ -44,6 +44,8 @@ class Search(Protocol):
 class Budget:
     """When to stop: so many evaluations, the input kernel's included, or so many seconds.
 
+    A program that another way led to before costs a compilation at most, and is not one of the
+    evaluations; so that a search ends that finds nothing else, there may be as many of these again.
     ``kept`` of the seconds are for what comes after the search.
     """
 
@@ -51,12 +53,13 @@ class Budget:
     seconds: float = float("inf")
     kept: float = 0.0
 
-    def room(self, steps: Sequence[Step], elapsed: float) -> int:
-        """How many more there is time for: the next take as long as the last few did.
+    def room(self, steps: Sequence[Step], elapsed: float, *, repeated: int = 0) -> int:
+        """How many more there is time for after ``steps``: the next take as long as the last few.
 
         Where one as slow as the slowest of these would overrun the seconds by a twelfth, none.
+        ``repeated`` counts the programs that had come before, which are not among the steps.
         """
-        left = self.evaluations - len(steps)
+        left = self.evaluations - max(len(steps), repeated)
         if not steps or self.seconds == float("inf"):
             return left
         recent = [
@@ -100,6 +103,7 @@ def run(
     """
     timings = timings or Timings()
     steps: list[Step] = []
+    evaluated: list[Step] = []  # without those that had come before
     flying: deque[tuple[list[Candidate], Collect]] = deque()
 
     def told() -> None:
@@ -108,24 +112,30 @@ def run(
         search.tell(evaluations)
         for step in map(Step, candidates, evaluations):
             steps.append(step)
+            if step.evaluation.duplicate_of is None:
+                evaluated.append(step)
             progress(step, search.refused)
+
+    def room() -> int:
+        repeated = len(steps) - len(evaluated)
+        return budget.room(evaluated, timings.elapsed, repeated=repeated)
 
     why = ""
     try:
         while not why or flying:
             while not why and len(flying) <= batches.ahead:
                 asked = sum(len(candidates) for candidates, _ in flying)
-                room = budget.room(steps, timings.elapsed) - asked
-                if room < 1:
+                wanted = min(batches.size, room() - asked)
+                if wanted < 1:
                     break
                 with timings.stage("propose"):
-                    candidates = search.ask(min(batches.size, room))
+                    candidates = search.ask(wanted)
                 if not candidates:
                     break
                 flying.append((candidates, begin(candidates)))
             if flying:
                 told()
-                why = why or _ended(steps, budget, timings, stop)
+                why = why or ("stopped" if stop() else _ended(steps, evaluated, budget, room))
             elif not why:
                 why = "nothing left to try"
     except KeyboardInterrupt:
@@ -148,13 +158,13 @@ def at_once(evaluate: Callable[[Sequence[Candidate]], Sequence[Evaluation]]) -> 
     return begin
 
 
-def _ended(steps: list[Step], budget: Budget, timings: Timings, stop: Callable[[], bool]) -> str:
+def _ended(
+    steps: list[Step], evaluated: list[Step], budget: Budget, room: Callable[[], int]
+) -> str:
     if not steps[0].evaluation.verdict.passed:
         return "the input kernel failed"
-    if stop():
-        return "stopped"
-    if len(steps) >= budget.evaluations:
+    if len(evaluated) >= budget.evaluations:
         return f"budget of {budget.evaluations} evaluations spent"
-    if budget.room(steps, timings.elapsed) < 1:
-        return f"{budget.seconds:g} s spent"
-    return ""
+    if len(steps) - len(evaluated) >= budget.evaluations:
+        return f"{budget.evaluations} programs had come before"
+    return "" if room() else f"{budget.seconds:g} s spent"

@@ -67,6 +67,7 @@ class TreeSearch:
         self._texts = {root.text}
         self._planned: set[frozenset[str]] = {frozenset()}
         self._flying: dict[int, tuple[Node, Candidate, Point | None]] = {}
+        self._places: dict[int, Node] = {}  # by the number of the candidate
         self._refused: dict[int, tuple[Refusal, ...]] = {}
         self._paid: deque[tuple[Node, Idea]] = deque()
         self._paid_last = False
@@ -103,8 +104,13 @@ class TreeSearch:
         for evaluation in sorted(evaluations, key=lambda evaluation: evaluation.candidate):
             node, candidate, point = self._flying.pop(evaluation.candidate)
             step = Step(candidate, evaluation)
-            better = node.finish(step)
             passed = evaluation.verdict.passed
+            same = evaluation.duplicate_of
+            if same is None:
+                better = node.finish(step)
+            else:
+                better = False
+                node.refer(step, self._places[same])
             if node.tuner is not None and point is not None:
                 node.tuner.tell(point, evaluation.reward if passed else None)
                 node.tunable = True  # it may go on from there
@@ -114,9 +120,10 @@ class TreeSearch:
                     self._push(self._waiting, node)
             if better or point is not None:
                 self._push(self._ranked, node)
-            if not passed:
-                self._failed.append(step)
-            self._rank(node, step)
+            if same is None:
+                if not passed:
+                    self._failed.append(step)
+                self._rank(node, step)
 
     def _rank(self, node: Node, step: Step) -> None:
         self.stalled += 1
@@ -263,6 +270,7 @@ class TreeSearch:
     def _sent(self, node: Node, candidate: Candidate, point: Point | None) -> Candidate:
         node.begin()
         self._flying[candidate.number] = node, candidate, point
+        self._places[candidate.number] = node
         return candidate
 
     def _tell_refused(self, node: Node) -> None:

@@ -1,7 +1,8 @@
 """The tree as data: a node a structure, its numbers left to a tuner of its own.
 
 An evaluation is either a new structure, made by an idea from the best program of a node, or another
-point of a node's space. Both count as one visit of the node and of all above it.
+point of a node's space. Both count as one visit of the node and of all above it. A program that had
+come before by another way (a transposition) is no visit: it stands for the node of the earlier one.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Node:
     that nothing was made of yet, best first; ``later`` those that another node planned with the
     same edits in another order; ``heard`` the keys of all. ``ground`` is the step that they are
     edits of: the best of the node when the proposers were asked. ``spent``: they have no more.
+    ``same`` is the node whose program this one's turned out to be: this one is then a dead end.
     ``gains`` counts the children that were the best of the run when they came, ``tuned`` its own
     points of which that is true; ``opened`` are
     those that passed and may have something to try, at them or below.
@@ -63,6 +65,7 @@ class Node:
     heard: frozenset[str] = frozenset()
     refused: dict[Refusal, None] = field(default_factory=dict)
     step: Step | None = None
+    same: Node | None = None
     best: Step | None = None
     ground: Step | None = None
     tuner: Tuner | None = None
@@ -127,29 +130,20 @@ class Node:
 
     def begin(self) -> None:
         """Count an evaluation as in flight on the whole path."""
-        below = None
-        for node in self.path():
+        for node in self._changed():
             node.pending += 1
-            if node.lead is not None and node.lead.child is not below:
-                node.lead = None
-            below = node
 
     def finish(self, step: Step) -> bool:
         """Give an evaluation of this node to every node of the path; whether it is its best."""
         evaluation = step.evaluation
         passed, reward = evaluation.verdict.passed, evaluation.reward
-        useful = passed and evaluation.duplicate_of is None
         first = self.step is None
         if first:
             self.step = step
-        better = useful and reward > self.value
+        better = passed and reward > self.value
         if better:
             self.best, self.value = step, reward
-        below = None
-        for node in self.path():
-            if node.lead is not None and node.lead.child is not below:
-                node.lead = None
-            below = node
+        for node in self._changed():
             node.pending -= 1
             node.visits += 1
             if passed:
@@ -162,3 +156,22 @@ class Node:
         elif first and self.parent is not None:
             self.parent.opened += (self,)
         return better
+
+    def refer(self, step: Step, same: Node) -> None:
+        """Give an evaluation to this node that is of the program of another, or of this one.
+
+        Nothing is tried below both, and nobody above learns from it.
+        """
+        if self.step is None:
+            self.step, self.same, self.closed = step, same, True
+        for node in self._changed():
+            node.pending -= 1
+
+    def _changed(self) -> Iterator[Node]:
+        """The path, whose leads stay where what changes is below the child that leads alone."""
+        below = None
+        for node in self.path():
+            if node.lead is not None and node.lead.child is not below:
+                node.lead = None
+            below = node
+            yield node

@@ -69,7 +69,7 @@ class Board:
         if self._diff[0] != number:
             self._diff = (number, summary.diff())
         return Frame(
-            evaluations=len(self._steps),
+            evaluations=sum(s.evaluation.duplicate_of is None for s in self._steps),
             best=_best(summary),
             program=summary.winner.candidate.text,
             diff=self._diff[1],

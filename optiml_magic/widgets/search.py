@@ -111,7 +111,7 @@ class SearchView(anywidget.AnyWidget):
         return _REST + count / _ROWS_PER_SECOND
 
     def _show(self, frame: Frame) -> None:
-        self._drawn = frame.evaluations
+        self._drawn = len(frame.steps)
         self.elapsed = round(time.monotonic() - self._began, 1)
         for field in fields(Frame):
             setattr(self, field.name, getattr(frame, field.name))
