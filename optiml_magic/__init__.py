@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from optiml_magic.model.task import Task
@@ -18,7 +22,6 @@ __version__ = "0.1.0"
 __all__ = ["Result", "Search", "Settings", "Task", "load_ipython_extension", "optimize"]
 
 _LAZY = {
-    "optimize": "optiml_magic.optimize",
     "Result": "optiml_magic.result",
     "Search": "optiml_magic.searching",
     "Settings": "optiml_magic.settings",
@@ -35,7 +38,25 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 def __getattr__(name: str) -> Any:
     """Heavy members load on first use, so that importing the package costs nothing."""
     if name in _LAZY:
-        from importlib import import_module
-
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class _Package(ModuleType):
+    """``optimize`` is the function, although a module has this name and is a part of the package.
+
+    The import of a module sets it as an attribute of its package; here that changes nothing.
+    """
+
+    @property
+    def optimize(self) -> Callable[..., Result]:
+        """Search for a faster program."""
+        found: Callable[..., Result] = import_module("optiml_magic.optimize").optimize
+        return found
+
+    @optimize.setter
+    def optimize(self, _: ModuleType) -> None:
+        pass
+
+
+sys.modules[__name__].__class__ = _Package

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
-from optiml_magic import optimize, session
+from optiml_magic import session
 from optiml_magic.chips import chip
 from optiml_magic.commands import doctor
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.devices import choice, driver
 from optiml_magic.devices.choice import Choice
 from optiml_magic.errors import MachineError
+from optiml_magic.optimize import evaluate_once
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
 
@@ -32,10 +35,10 @@ def test_a_card_with_an_older_driver_is_refused_before_anything_is_compiled(
 ) -> None:
     major = NvrtcCompiler().major
     old = Choice("cuda:0", chip("h200"), "as asked", major - 1)
-    for module in (optimize, session):
+    for module in (import_module("optiml_magic.optimize"), session):
         monkeypatch.setattr(module, "choose", lambda _: old)
     with pytest.raises(MachineError, match=f"makes cubins of CUDA {major}") as raised:
-        optimize.evaluate_once(known_task("saxpy", n=10), resolve({"device": "cuda"}))
+        evaluate_once(known_task("saxpy", n=10), resolve({"device": "cuda"}))
     assert "pip install" in raised.value.fix or "driver" in raised.value.fix
 
 
