@@ -46,7 +46,8 @@ from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, Progress, run
 from optiml_magic.search.policies import POLICIES
-from optiml_magic.search.search import TreeSearch
+from optiml_magic.search.policies.base import Policy
+from optiml_magic.search.search import Expand, TreeSearch
 from optiml_magic.session import Session, compiler_of, hosted_device, session
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
@@ -116,8 +117,7 @@ def optimize(
         language_model(chosen, settings) as model,
         _experience(settings) as experience,
     ):
-        rules = RuleProposer((*REWRITES, *members.plugins.rules), exact=settings.exact)
-        proposers: tuple[Proposer, ...] = (rules, *([model] if model else []))
+        proposers = proposers_of(members, settings, model)
         batches = (Inline if members.choice.is_emulated else Pool).batches
         header = header_of(problem, members, settings, proposers, batches.size)
         path = resume or settings.runs / f"{header.run}.jsonl"
@@ -135,16 +135,8 @@ def optimize(
                 )
             engine = _engine(members, evaluator)
             recorder = Recorder(experience, journal.run, setting)
-            root = Proposal(problem.program.text, "the input kernel", "user", prior=1.0)
-            propose = partial(mixed, proposers, hit_rates=journal.hit_rates)
-            expand = recorder.expand(journal.remember_expand(propose, partial(mixed, (rules,))))
-            search = TreeSearch(
-                root,
-                informed(expand, evaluator.facts),
-                partial(space_of, evaluator.facts),
-                policy=POLICIES[settings.policy](),
-                seed=settings.seed,
-            )
+            expand = recorder.expand(remembered(proposers, journal))
+            search = tree_of(problem, evaluator, expand, settings)
             begin = recorder.evaluate(journal.remember_evaluate(engine, evaluator.remember))
             trajectory = run(
                 search,
@@ -162,21 +154,8 @@ def optimize(
             journal.end(trajectory, (*known, *said), spent)
         finally:
             journal.close()
-    summary = Summary(
-        task=problem.name,
-        device=members.choice.name,
-        device_reason=members.choice.reason,
-        oracle=problem.oracle,
-        launch=problem.launch,
-        notes=(*known, *said),
-        trajectory=trajectory,
-        wall_seconds=sum(spent.values()),
-        timings=spent,
-        journal=path,
-        model=chosen.reason,
-        exact=settings.exact,
-    )
-    return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))
+    about = replace(about, notes=(*known, *said))
+    return result_of(problem, settings, about, members.choice.name, trajectory, spent, path)
 
 
 def _experience(settings: Settings) -> closing[Experience]:
@@ -325,6 +304,64 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     if not fast:
         return trajectory
     return trajectory.settled(evaluator.settle([step.candidate for step in fast]))
+
+
+def proposers_of(
+    members: Session, settings: Settings, model: Proposer | None
+) -> tuple[Proposer, ...]:
+    """The rules, and a language model where there is one."""
+    rules = RuleProposer((*REWRITES, *members.plugins.rules), exact=settings.exact)
+    return (rules, *([model] if model else []))
+
+
+def remembered(proposers: Sequence[Proposer], journal: Journal) -> Expand:
+    """What the proposers answer, or answered in the run of the journal; rules are free to ask."""
+    propose = partial(mixed, proposers, hit_rates=journal.hit_rates)
+    return journal.remember_expand(propose, partial(mixed, proposers[:1]))
+
+
+def tree_of(
+    problem: Problem,
+    evaluator: Evaluator,
+    expand: Expand,
+    settings: Settings,
+    policy: Policy | None = None,
+) -> TreeSearch:
+    """The search from the input kernel; ``policy`` overrules that of the settings."""
+    return TreeSearch(
+        Proposal(problem.program.text, "the input kernel", "user", prior=1.0),
+        informed(expand, evaluator.facts),
+        partial(space_of, evaluator.facts),
+        policy=policy or POLICIES[settings.policy](),
+        seed=settings.seed,
+    )
+
+
+def result_of(
+    problem: Problem,
+    settings: Settings,
+    about: About,
+    device: str,
+    trajectory: Trajectory,
+    spent: Mapping[str, float],
+    journal: Path,
+) -> Result:
+    """What a user holds; ``about`` has all notes, ``spent`` the seconds by stage."""
+    summary = Summary(
+        task=problem.name,
+        device=device,
+        device_reason=about.device_reason,
+        oracle=problem.oracle,
+        launch=problem.launch,
+        notes=about.notes,
+        trajectory=trajectory,
+        wall_seconds=sum(spent.values()),
+        timings=dict(spent),
+        journal=journal,
+        model=about.model,
+        exact=settings.exact,
+    )
+    return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))
 
 
 def about_of(problem: Problem, members: Session, model: str) -> About:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -14,26 +13,25 @@ from optiml_magic.errors import UsageError
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.journal import Journal
 from optiml_magic.llms.choice import choose as choose_model
-from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
-from optiml_magic.optimize import about_of, header_of, kernel, prepared
-from optiml_magic.proposers.base import Proposer
-from optiml_magic.proposers.mixture import informed, mixed
+from optiml_magic.optimize import (
+    about_of,
+    header_of,
+    prepared,
+    proposers_of,
+    remembered,
+    result_of,
+    tree_of,
+)
 from optiml_magic.proposers.model import language_model
-from optiml_magic.proposers.rewrites import REWRITES
-from optiml_magic.proposers.rules import RuleProposer
-from optiml_magic.proposers.spaces import space_of
-from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.quantities import number_of
-from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Result
-from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.policies.base import Policy
-from optiml_magic.search.search import TreeSearch
 from optiml_magic.session import session
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.timings import Timings
@@ -71,8 +69,7 @@ class Search:
                 session(settings, cases, task=task, extent="winners", timings=timings)
             )
             model = opened.enter_context(language_model(chosen, settings))
-            rules = RuleProposer((*REWRITES, *members.plugins.rules), exact=settings.exact)
-            proposers: tuple[Proposer, ...] = (rules, *([model] if model else []))
+            proposers = proposers_of(members, settings, model)
             header = header_of(problem, members, settings, proposers, batch=1)
             if policy is not None:
                 header = replace(header, policy=type(policy).__name__)
@@ -81,16 +78,8 @@ class Search:
             self._journal = Journal.create(path, header, about=self._about)
             opened.callback(self._journal.close)
             self._evaluator = Evaluator(problem, members.tools, exact=settings.exact)
-            expand = self._journal.remember_expand(
-                partial(mixed, proposers), partial(mixed, (rules,))
-            )
-            self._tree = TreeSearch(
-                Proposal(problem.program.text, "the input kernel", "user", prior=1.0),
-                informed(expand, self._evaluator.facts),
-                partial(space_of, self._evaluator.facts),
-                policy=policy or POLICIES[settings.policy](),
-                seed=settings.seed,
-            )
+            expand = remembered(proposers, self._journal)
+            self._tree = tree_of(problem, self._evaluator, expand, settings, policy)
             self._open = opened.pop_all()
 
     def ask(self, count: int = 1) -> list[Candidate]:
@@ -191,22 +180,15 @@ class Search:
     @property
     def result(self) -> Result:
         """As ``optimize`` returns it, of what was told so far; finalists are not timed again."""
-        summary = Summary(
-            task=self._problem.name,
-            device=self._members.choice.name,
-            device_reason=self._about.device_reason,
-            oracle=self._problem.oracle,
-            launch=self._problem.launch,
-            notes=self._notes,
-            trajectory=self.trajectory,
-            wall_seconds=self._timings.elapsed,
-            timings=self._timings.seconds(),
-            journal=self._journal.path,
-            model=self._about.model,
-            exact=self._settings.exact,
+        return result_of(
+            self._problem,
+            self._settings,
+            replace(self._about, notes=self._notes),
+            self._members.choice.name,
+            self.trajectory,
+            self._timings.seconds(),
+            self._journal.path,
         )
-        about = provenance(summary)
-        return Result(summary, partial(kernel, self._problem, self._settings, about=about))
 
     def close(self) -> None:
         """Give the device back; the journal gets its end. The result stays."""

@@ -169,9 +169,10 @@ class Node:
 
     def _changed(self) -> Iterator[Node]:
         """The path, whose leads stay where what changes is below the child that leads alone."""
-        below = None
-        for node in self.path():
+        below: Node | None = None
+        node: Node | None = self
+        while node is not None:
             if node.lead is not None and node.lead.child is not below:
                 node.lead = None
-            below = node
             yield node
+            below, node = node, node.parent
