@@ -12,9 +12,9 @@ from optiml_magic.kernels.combining import Meanings
 from optiml_magic.kernels.events import Recorder
 from optiml_magic.kernels.expressions import Expr, Name
 from optiml_magic.kernels.expressions import every as every_part
-from optiml_magic.kernels.layouts import lanes
 from optiml_magic.kernels.operations import Operations
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.structs import lanes
 from optiml_magic.kernels.symbols import (
     UNKNOWN,
     Condition,

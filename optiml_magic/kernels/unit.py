@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from optiml_magic.kernels.expressions import Expr
-from optiml_magic.kernels.layouts import Structs
 from optiml_magic.kernels.lift import Lifter
 from optiml_magic.kernels.literals import number
 from optiml_magic.kernels.parsing import parsed
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.preprocessor.preprocess import Preprocessed, preprocess
+from optiml_magic.kernels.structs import Structs
 from optiml_magic.kernels.symbols import Symbol, Symbols
 from optiml_magic.kernels.tree import Declare, Function, Variable
 from optiml_magic.kernels.types import INT, named
