@@ -33,7 +33,7 @@ from optiml_magic.kernels.primitives.places import axis_of, bare, code, own_text
 from optiml_magic.kernels.primitives.roles import Role, RoleOf, at_line, key_of, merged
 from optiml_magic.kernels.primitives.singles import Singles
 from optiml_magic.kernels.primitives.striding import bound, stride
-from optiml_magic.kernels.primitives.warps import EXTREMES, IDENTITIES, Cooperation
+from optiml_magic.kernels.primitives.warps import EXTREMES, IDENTITIES, Cooperation, followed
 from optiml_magic.kernels.reading import Reduction
 from optiml_magic.kernels.tree import (
     Blank,
@@ -87,7 +87,8 @@ class _Proof(Singles):
             if changing or "__sync" in code(kernel.unit, function.span):
                 raise NotLegal(f"what `{function.name}` does is not looked into", function.line)
         self._all(kernel.function.body)
-        self.all_exchanges()
+        if self.exchanging:
+            followed(kernel, self.exchanging, self.exchanged)
         check_meetings(kernel, self.told, self.each)
         if self.across and self.blocks:
             raise NotLegal("a block tells which one it is")
@@ -184,6 +185,7 @@ class _Proof(Singles):
         role = self.role(value)
         filled = isinstance(target, Index) and self.is_thread(bare(target.index))
         part = role.kind == "part" and not role.apart
+        self.without_exchanges(assign)
         if array is None or assign.op != "=" or not filled or not part:
             raise NotLegal("what its threads do together is not followed", statement.line)
         if self._may_round(array, value):
@@ -354,7 +356,8 @@ class _Proof(Singles):
                 pass
             case other:
                 self.plain(other)
-        for variable in self.effects.changed(loop):
+        head = loop.before.variables if isinstance(loop.before, Declare) else ()
+        for variable in (*head, *self.effects.changed(loop)):
             if self.roles.get(variable, Role("mixed")).kind == "number":
                 del self.roles[variable]
         before: RoleOf = {}

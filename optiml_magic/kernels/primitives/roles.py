@@ -67,7 +67,7 @@ _NONE = Role("number")
 class Roles:
     """A role for each local and each shared array; what has none is alike for any block."""
 
-    def __init__(self, width: int, exchanging: Container[str]) -> None:
+    def __init__(self, width: int, exchanging: frozenset[str]) -> None:
         self.width = width
         self.exchanging = exchanging  # the functions whose lanes exchange values
         self.alone = False  # whether one thread is looked at
@@ -85,8 +85,7 @@ class Roles:
             isinstance(part, Call) and part.callee is not None
         ):
             raise NotLegal("an expression is not read")
-        if isinstance(part, Call) and bare_name(part.function) in self.exchanging:
-            raise NotLegal(f"its lanes exchange values by `{part.function}`")
+        self._exchanges(part)
         name = builtin(part)
         if name in ("threadIdx.x", "blockDim.x"):
             raise NotLegal("a thread tells where in its block it stands")
@@ -102,6 +101,15 @@ class Roles:
                 raise NotLegal(f"which element of `{array.name}` it takes is not followed")
         if isinstance(part, Name) and part.variable is not None:
             self.named(part.variable, parts=parts)
+
+    def without_exchanges(self, expr: Expr) -> None:
+        """Raise NotLegal where lanes exchange values in an expression."""
+        for part in every(expr):
+            self._exchanges(part)
+
+    def _exchanges(self, part: Expr) -> None:
+        if isinstance(part, Call) and bare_name(part.function) in self.exchanging:
+            raise NotLegal(f"its lanes exchange values by `{part.function}`")
 
     def named(self, variable: Variable, *, parts: Container[Variable] | None) -> None:
         role = self.roles.get(variable, _NONE)

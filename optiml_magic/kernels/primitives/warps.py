@@ -7,7 +7,7 @@ or all of them combine these leads. Source: CUDA C++ Programming Guide, "Warp Sh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 
 from optiml_magic.kernels.expressions import Binary, Call, Choice, Expr, Index, Name, Unary, builtin
@@ -55,6 +55,16 @@ class Cooperation:
     rounds: bool = False
 
 
+def followed(kernel: Kernel, functions: Container[str], exchanged: Container[Expr]) -> None:
+    """Raise NotLegal unless these are all the exchanges that a kernel makes by some functions."""
+    for expr in expressions(kernel.function.body):
+        if isinstance(expr, Call) and bare_name(expr.function) in functions:
+            if expr not in exchanged:
+                raise NotLegal(f"its lanes exchange values by `{expr.function}`")
+            if (kernel.block[0] or 0) < 2 * WARP:
+                raise NotLegal("its block is one warp, which need not wait where several must")
+
+
 class Warps(Roles):
     """Roles of a kernel's locals, and what shuffles make of them."""
 
@@ -64,16 +74,9 @@ class Warps(Roles):
         self.found = Cooperation()
         self.first = False  # whether the first warp alone is looked at
         self.exchanged: set[Expr] = set()  # the exchanges that the proof has been through
-        self._constants = constants(kernel.unit.syntax)
-
-    def all_exchanges(self) -> None:
-        """Raise NotLegal where lanes exchange values in a way that was not followed."""
-        for expr in expressions(self.kernel.function.body):
-            if isinstance(expr, Call) and bare_name(expr.function) in self.exchanging:
-                if expr not in self.exchanged:
-                    raise NotLegal(f"its lanes exchange values by `{expr.function}`")
-                if self.width < 2 * WARP:
-                    raise NotLegal("what waits for other warps cannot be told, there is one")
+        hidden = {p.name for p in kernel.function.template}
+        known = constants(kernel.unit.syntax)
+        self._constants = {name: known[name] for name in known.keys() - hidden}
 
     # -- places
 
@@ -192,15 +195,14 @@ class Warps(Roles):
         """Whether a local is given what a function makes of all the lanes of a warp."""
         if not isinstance(value, Call) or bare_name(value.function) not in self.exchanging:
             return False
-        kind = self.kernel.reading.types.get(value.arguments[0]) if value.arguments else None
+        kind = self.kernel.reading.types.get(value.arguments[-1]) if value.arguments else None
         unit = self.kernel.unit
         found = reduced(value, self.number) or helped(unit, value, kind, self.number)
         if found is None:
             return False
         argument, exchange = found
         self.copies(variable, argument)
-        role = self.role(argument)
-        self._does(exchange, variable, kind, role)
+        self._does(exchange, variable, kind, self.role(argument))
         return True
 
     def copies(self, variable: Variable, value: Expr) -> None:
