@@ -75,10 +75,8 @@ class _Proof(Singles):
         if any({*WARPS.findall(code(kernel.unit, f.span))} - {"warpSize"} for f in called):
             raise NotLegal("it may tell which threads are one warp")
         for name in sorted(kernel.reading.calls & (GROUPS | _CONVERTING)):
-            asks = (
-                "asks which threads are one group" if name in GROUPS else "converts its arguments"
-            )
-            raise NotLegal(f"`{name}` {asks}")
+            does = "asks which threads are one group" if name in GROUPS else "converts numbers"
+            raise NotLegal(f"`{name}` {does}")
         for barrier in kernel.reading.barriers:
             if barrier.scope != "block":
                 raise NotLegal("the threads of a warp wait for each other", barrier.line)
@@ -211,10 +209,8 @@ class _Proof(Singles):
         self.first = False
         changed = {v for v in self.roles if self.roles[v] != before.get(v)}
         for variable in changed | self.effects.changed(*statements).keys():
-            if (
-                variable.storage != "shared"
-                and self.roles.get(variable, Role("mixed")).kind != "first"
-            ):
+            role = self.roles.get(variable, Role("mixed"))
+            if variable.storage != "shared" and role.kind != "first":
                 self.roles[variable] = Role("mixed")
 
     def _by_warp(self, statement: Statement) -> None:

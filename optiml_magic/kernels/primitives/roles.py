@@ -21,6 +21,7 @@ from optiml_magic.kernels.expressions import (
     builtin,
     every,
 )
+from optiml_magic.kernels.functions import BLOCK_BARRIERS
 from optiml_magic.kernels.functions import bare as bare_name
 from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.halving import block_of
@@ -86,6 +87,9 @@ class Roles:
         ):
             raise NotLegal("an expression is not read")
         self._exchanges(part)
+        counting = isinstance(part, Call) and bare_name(part.function) in BLOCK_BARRIERS
+        if isinstance(part, Call) and counting and part.arguments:
+            raise NotLegal(f"`{part.function}` counts threads")
         name = builtin(part)
         if name in ("threadIdx.x", "blockDim.x"):
             raise NotLegal("a thread tells where in its block it stands")

@@ -89,6 +89,8 @@ class Singles(Warps):
         of_first = of_first and isinstance(value, Index) and key_of(bare(value.index)) == "0"
         by_all = role == Role("first", "+", across=True) and self.alone
         by_warps = role is not None and role.kind == "lead" and role.op == "+" and not self.alone
+        if role is not None and role.across and found[0].space == "shared":
+            raise NotLegal("what blocks have parts of is added up in one of them", statement.line)
         if of_first or by_all or by_warps:
             kind = self.kernel.reading.types.get(value)
             if kind is None or not alike(kind, element):
@@ -167,10 +169,7 @@ class Singles(Warps):
         """Whether all warps but the first leave."""
         match statement:
             case If(test=test, then=then, other=None, before=None):
-                leaves = [s for s in flat(then) if isinstance(s, Leave)]
-                return (
-                    len(leaves) == len(flat(then)) == 1
-                    and self.other_warps(test)
-                    and (leaves[0].kind == "return")
-                )
+                match flat(then):
+                    case [Leave(kind="return", value=None)]:
+                        return self.other_warps(test)
         return False

@@ -138,6 +138,13 @@ def test_warps_that_share_a_sum() -> None:
         cooperation(kernel_of(floats))
 
 
+def test_what_blocks_share_is_not_added_up_in_one_of_them() -> None:
+    begun = "int part[2], few[1];\n    if (threadIdx.x == 0) few[0] = 0;\n    __syncthreads();"
+    text = ADDED.replace("int part[2];", begun).replace("o + 1", "&few[0]")
+    with pytest.raises(NotLegal, match="added up in one of them"):
+        cooperation(kernel_of(text))
+
+
 def test_a_known_kernel_gets_other_widths() -> None:
     kernel = kernel_of(known_task("row_sum").kernel.read_text())
     (site,) = BlockSize().sites(kernel)
