@@ -19,10 +19,11 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.result import Result
-from optiml_magic.widgets.live import live_view, watched
+from optiml_magic.widgets.live import live_view, stage_line, watched
 from optiml_magic.widgets.subject import Subject
 
 _CELL_VERBS = ("optimize", "check", "profile", "annotate", "run")
+_STAGED = ("check", "profile")  # the line that names the stage is all that they show on the way
 
 
 @magics_class
@@ -73,6 +74,9 @@ class OptimlMagics(Magics):
             task = tasks.from_cell(text, options, self._namespace, headers=self._headers)
             if options.verb == "optimize":
                 return self._optimize(task, options)
+            if options.verb in _STAGED:
+                with stage_line(options.verb, self.shell, display) as line:
+                    return getattr(verbs, options.verb)(task, options, entered=line.enter)
             return getattr(verbs, options.verb)(task, options)
         except OptimlError as error:
             raise error.quoting(text) from None

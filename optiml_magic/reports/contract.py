@@ -55,9 +55,14 @@ def optimized(summary: Summary) -> Json:
     }
 
 
-def checked(task: str, device: str, verdict: Verdict) -> Json:
+def checked(task: str, device: str, verdict: Verdict, timings: Mapping[str, float]) -> Json:
     """The outcome of ``check``: the verdict with its evidence."""
-    return {"task": task, "device": device, "verdict": _plain(Verdict, verdict)}
+    return {
+        "task": task,
+        "device": device,
+        "verdict": _plain(Verdict, verdict),
+        "timings": _rounded(timings),
+    }
 
 
 def profiled(
@@ -66,6 +71,7 @@ def profiled(
     measured: Measurement,
     roofline: RooflineClass | None,
     found: tuple[Finding, ...],
+    timings: Mapping[str, float],
 ) -> Json:
     """The outcome of ``profile``: the measurement and the findings."""
     return {
@@ -74,6 +80,7 @@ def profiled(
         "roofline": roofline,
         "measurement": _plain(Measurement, measured),
         "findings": [_plain(Finding, finding) for finding in found],
+        "timings": _rounded(timings),
     }
 
 
