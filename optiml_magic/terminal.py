@@ -87,7 +87,14 @@ def _optimize_all(options: argparse.Namespace, found: Sequence[Task], title: str
     for task in found:
         settings = verbs.settings_of(options)
         seconds = settings.seconds if settings.seconds < float("inf") else 0.0
-        subject = Subject(tasks.name_of(task), settings.device, "", settings.budget, seconds)
+        subject = Subject(
+            tasks.name_of(task),
+            settings.device,
+            "",
+            settings.budget,
+            seconds,
+            objective=settings.objective,
+        )
         with _quoting(task), PlainView(subject, TerminalLine(), "in a terminal") as view:
             result = verbs.optimize(task, options, progress=view, entered=view.enter)
             view.finish(result.summary)

@@ -26,7 +26,7 @@ from optiml_magic.settings import Settings, resolve
 from optiml_magic.timings import Stage
 
 _SETTINGS = (
-    "device", "llm", "llm_url", "budget", "seconds", "seed", "policy", "verify_seeds",
+    "device", "llm", "llm_url", "budget", "seconds", "seed", "policy", "objective", "verify_seeds",
     "run_seconds", "std", "fast_math", "compiler", "nvcc_args", "experience", "energy", "exact",
 )  # fmt: skip
 

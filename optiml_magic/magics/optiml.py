@@ -108,6 +108,7 @@ class OptimlMagics(Magics):
             settings.budget,
             settings.seconds if settings.seconds < float("inf") else 0.0,
             background=options.background,
+            objective=settings.objective,
         )
         view = live_view(subject, self.shell, display, mode=options.view)
         search = watched(
@@ -134,7 +135,11 @@ class OptimlMagics(Magics):
         past = verbs.replay(options)
         summary = past.result.summary
         subject = Subject(
-            summary.task, summary.device, summary.device_reason, len(summary.trajectory.steps)
+            summary.task,
+            summary.device,
+            summary.device_reason,
+            len(summary.trajectory.steps),
+            objective=summary.trajectory.objective,
         )
         with live_view(subject, self.shell, display, mode=options.view, keep=True) as view:
             for step, refused in past.steps:

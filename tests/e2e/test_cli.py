@@ -131,6 +131,11 @@ def test_profile_writes_measurement_and_findings(folder: Path) -> None:
         (["check", "task.py", "--device", "tpu"], "no device named 'tpu'"),
         (["check", "task.py", "--kernel", "missing.cu"], "there is no file missing.cu"),
         (["optimize", "task.py", "--resume", "missing"], "no journal"),
+        (["optimize", "task.py", "--objective", "cost"], "it must be speed, energy"),
+        (
+            ["optimize", "task.py", "--objective", "energy", "--device", "emulated"],
+            "draws no power",
+        ),
         (["optimize", "task.py", "--export", "best.ptx"], "`.ptx` is not a format of an export"),
         (["optimize", "task.py", "--export", "task.py"], "task.py exists"),
         (["optimize", "two.py", "--export", "best.cu"], "--export takes one program"),
