@@ -1,12 +1,11 @@
-"""The composition: with ``session.py`` the only two places that name concrete members."""
+"""A search or one evaluation, from a task to what a user holds."""
 
 from __future__ import annotations
 
-import uuid
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,18 @@ from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
 from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.options import options_of
+from optiml_magic.composition import about_of, header_of, proposers_of, remembered, tree_of
 from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.engines.base import Engine
 from optiml_magic.engines.inline import Inline
 from optiml_magic.engines.pool import Pool
-from optiml_magic.errors import KernelFailed, SourceError
+from optiml_magic.errors import KernelFailed, SourceError, UsageError
 from optiml_magic.evaluation import Evaluator, Extent
 from optiml_magic.experience import Experience, Recorder, Setting
 from optiml_magic.exports import Exportable
 from optiml_magic.inprocess import InProcess, library_of
-from optiml_magic.journal import SCHEMA, About, Journal, RunHeader
+from optiml_magic.journal import About, Journal
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
@@ -34,20 +34,11 @@ from optiml_magic.model.evaluation import Evaluation, Trajectory
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
 from optiml_magic.problem import Problem, prepare
-from optiml_magic.proposers.base import Proposer
-from optiml_magic.proposers.mixture import informed, mixed
 from optiml_magic.proposers.model import language_model, notes_of
-from optiml_magic.proposers.rewrites import REWRITES
-from optiml_magic.proposers.rules import RuleProposer
-from optiml_magic.proposers.spaces import space_of
-from optiml_magic.provenance import inputs_digest, options_digest, source_digest
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, Progress, run
-from optiml_magic.search.policies import POLICIES
-from optiml_magic.search.policies.base import Policy
-from optiml_magic.search.search import Expand, TreeSearch
 from optiml_magic.session import Session, compiler_of, hosted_device, session
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
@@ -108,6 +99,7 @@ def optimize(
     ``entered`` is called with each stage as it begins. The settings' seconds bound all of it.
     """
     timings = Timings(entered)
+    require_objective(settings)
     problem, device = _prepared_beside(task, settings, timings)
     cases = [instance.case for instance in problem.instances]
     chosen = choose_model(settings.llm, settings.llm_url)
@@ -131,7 +123,11 @@ def optimize(
         try:
             with timings.stage("prepare"):
                 evaluator = Evaluator(
-                    problem, members.tools, hit_rates=journal.hit_rates, exact=settings.exact
+                    problem,
+                    members.tools,
+                    hit_rates=journal.hit_rates,
+                    exact=settings.exact,
+                    objective=settings.objective,
                 )
             engine = _engine(members, evaluator)
             recorder = Recorder(experience, journal.run, setting)
@@ -147,6 +143,7 @@ def optimize(
                 stop=stop,
                 timings=timings,
             )
+            trajectory = replace(trajectory, objective=settings.objective)
             trajectory = recorder.settle(_elsewhere(_settled(trajectory, evaluator), evaluator))
             late = (note for note in members.plugins.notes if note not in known)
             said = (*evaluator.notes, *late, *notes_of(model), *experience.notes)
@@ -156,6 +153,16 @@ def optimize(
             journal.close()
     about = replace(about, notes=(*known, *said))
     return result_of(problem, settings, about, members.choice.name, trajectory, spent, path)
+
+
+def require_objective(settings: Settings) -> None:
+    """UsageError where the device cannot tell what is to be searched for."""
+    device = choose(settings.device)
+    if settings.objective == "energy" and device.is_emulated:
+        raise UsageError(
+            f"{device.name} draws no power, and nothing else says how many joules a run needs",
+            fix="--device cuda where there is a card, or --objective speed",
+        )
 
 
 def _experience(settings: Settings) -> closing[Experience]:
@@ -171,6 +178,7 @@ class Checked:
     choice: Choice
     evaluation: Evaluation
     notes: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)  # seconds by stage
 
 
 def evaluate_once(
@@ -180,13 +188,15 @@ def evaluate_once(
     program: str | None = None,
     hazards: bool = False,
     counters: bool = True,
+    entered: Callable[[Stage], None] = lambda _: None,
 ) -> Checked:
     """Compile, verify and measure the task's kernel, or ``program`` in its place.
 
     With ``hazards`` they are looked for, whatever the outcome and however long it takes. Without
     ``counters`` ncu is not asked, nor is the machine code read: the verdict comes sooner.
+    ``entered`` is called with each stage as it begins.
     """
-    timings = Timings()
+    timings = Timings(entered)
     problem, device = _prepared_beside(task, settings, timings)
     cases = [instance.case for instance in problem.instances]
     extent: Extent = "all" if hazards else "oracle"
@@ -202,7 +212,7 @@ def evaluate_once(
             (evaluation,) = evaluator([other])
     notes = dict.fromkeys((*problem.notes, *evaluator.notes, *evaluation.verdict.notes))
     notes |= dict.fromkeys(members.plugins.notes)
-    return Checked(problem, members.choice, evaluation, tuple(notes))
+    return Checked(problem, members.choice, evaluation, tuple(notes), timings.seconds())
 
 
 def run_once(task: Task, settings: Settings, *, program: str | None = None) -> dict[str, Any]:
@@ -300,41 +310,10 @@ def _engine(members: Session, evaluator: Evaluator) -> Engine:
 
 def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     """Input and finalists timed once more, in turn: the fastest of many is lucky as well."""
-    fast = trajectory.fastest(_FINALISTS)
-    if not fast:
+    leading = trajectory.leading(_FINALISTS)
+    if not leading:
         return trajectory
-    return trajectory.settled(evaluator.settle([step.candidate for step in fast]))
-
-
-def proposers_of(
-    members: Session, settings: Settings, model: Proposer | None
-) -> tuple[Proposer, ...]:
-    """The rules, and a language model where there is one."""
-    rules = RuleProposer((*REWRITES, *members.plugins.rules), exact=settings.exact)
-    return (rules, *([model] if model else []))
-
-
-def remembered(proposers: Sequence[Proposer], journal: Journal) -> Expand:
-    """What the proposers answer, or answered in the run of the journal; rules are free to ask."""
-    propose = partial(mixed, proposers, hit_rates=journal.hit_rates)
-    return journal.remember_expand(propose, partial(mixed, proposers[:1]))
-
-
-def tree_of(
-    problem: Problem,
-    evaluator: Evaluator,
-    expand: Expand,
-    settings: Settings,
-    policy: Policy | None = None,
-) -> TreeSearch:
-    """The search from the input kernel; ``policy`` overrules that of the settings."""
-    return TreeSearch(
-        Proposal(problem.program.text, "the input kernel", "user", prior=1.0),
-        informed(expand, evaluator.facts),
-        partial(space_of, evaluator.facts),
-        policy=policy or POLICIES[settings.policy](),
-        seed=settings.seed,
-    )
+    return trajectory.settled(evaluator.settle([step.candidate for step in leading]))
 
 
 def result_of(
@@ -362,38 +341,3 @@ def result_of(
         exact=settings.exact,
     )
     return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))
-
-
-def about_of(problem: Problem, members: Session, model: str) -> About:
-    """What a report says of a run beside its steps; ``model`` says why it was taken."""
-    notes = (*problem.notes, *members.plugins.notes)
-    return About(members.choice.reason, problem.oracle, problem.launch, notes, model)
-
-
-def header_of(
-    problem: Problem,
-    members: Session,
-    settings: Settings,
-    proposers: Sequence[Proposer],
-    batch: int,
-) -> RunHeader:
-    """What the first line of the journal says of a new run."""
-    reference = problem.task.reference
-    return RunHeader(
-        schema=SCHEMA,
-        run=f"{problem.name}-{uuid.uuid4().hex[:8]}",
-        task=problem.name,
-        program=problem.program.text,
-        inputs_digest=inputs_digest(problem, settings),
-        reference=getattr(reference, "__qualname__", "") if reference else "",
-        reference_digest=source_digest(reference) if reference else "",
-        device=members.choice.name,
-        compiler=members.tools.compiler.version,
-        seed=settings.seed,
-        policy=settings.policy,
-        batch=batch,
-        proposers=tuple(proposer.name for proposer in proposers),
-        plugins=members.plugins.names,
-        exact=settings.exact,
-        options_digest=options_digest(members.tools.options, problem.program.text),
-    )

@@ -71,7 +71,7 @@ class TreeSearch:
         self._refused: dict[int, tuple[Refusal, ...]] = {}
         self._paid: deque[tuple[Node, Idea]] = deque()
         self._paid_last = False
-        self._failed: list[Step] = []
+        self._evaluated: list[Step] = []
         self._ranked: list[tuple[float, int, Node]] = []  # a heap of those with arms, best first
         self._waiting: list[tuple[float, int, Node]] = []  # a heap of those with ideas for later
         self._asked_root = False
@@ -120,9 +120,8 @@ class TreeSearch:
                     self._push(self._waiting, node)
             if better or point is not None:
                 self._push(self._ranked, node)
+            self._evaluated.append(step)
             if same is None:
-                if not passed:
-                    self._failed.append(step)
                 self._rank(node, step)
 
     def _rank(self, node: Node, step: Step) -> None:
@@ -300,5 +299,5 @@ class TreeSearch:
             tried=tuple(child.step for child in node.children if child.step),
             path=tuple(n.best for n in node.path() if n.best)[::-1],
             best=self.best.best if self.best else None,
-            failed=Prefix(self._failed),
+            evaluated=Prefix(self._evaluated),
         )

@@ -238,6 +238,16 @@ def test_energy_is_that_of_one_run() -> None:
     assert "nvml__temperature.max" not in values
 
 
+def test_the_seconds_of_energy_count_as_spent() -> None:
+    drawing = Drawing(Draw(1000, 2.0, 1.9, joules=600.0))
+    levels = Levels(emulated=False, energy=EnergyProfiler(drawing))  # type: ignore[arg-type]
+    evaluation = Evaluation(1, "a", Verdict(Outcome.PASSED, ""), TIMED, seconds_spent=0.5)
+    (found,) = levels.begin([evaluation], {1: (BUILD, JOB)}, counted=())()
+    assert found.seconds_spent == 2.5
+    assert found.measurement is not None
+    assert found.measurement.get("nvml__energy.sum") == 0.6
+
+
 @pytest.mark.parametrize(
     "answer",
     [Draw(10, 2.0, 2.0, refused="no NVML"), Fault(Outcome.TIMEOUT, "no end within 30 s")],
@@ -290,9 +300,9 @@ def test_without_a_driver_nothing_is_to_be_done(
     assert permission.permission(emulated=True).well
 
 
-def test_of_what_is_far_behind_ncu_is_not_asked() -> None:
+def test_of_what_nobody_builds_on_ncu_is_not_asked() -> None:
     evaluation = Evaluation(1, "", Verdict(Outcome.PASSED, ""), measurement=TIMED)
     levels = Levels(emulated=False, counters=NcuCounters("emulated:h200", CASES))
     (found,) = levels.begin([evaluation], {1: (BUILD, JOB)}, counted=())()
     assert found.measurement is not None
-    assert "well behind the best" in found.measurement.why("dram__bytes.sum")
+    assert "nobody will build on it" in found.measurement.why("dram__bytes.sum")
