@@ -167,12 +167,14 @@ class Node:
         for node in self._changed():
             node.pending -= 1
 
-    def _changed(self) -> Iterator[Node]:
+    def _changed(self) -> list[Node]:
         """The path, whose leads stay where what changes is below the child that leads alone."""
+        path: list[Node] = []
         below: Node | None = None
         node: Node | None = self
         while node is not None:
             if node.lead is not None and node.lead.child is not below:
                 node.lead = None
-            yield node
+            path.append(node)
             below, node = node, node.parent
+        return path
