@@ -1,12 +1,12 @@
 """The run's journal: one JSON line a fact, appended and flushed before the search sees it.
 
-The first line says what run it is, and what earlier runs had taught when it began; an ``expansion``
-line keeps what the proposers said of a node, a ``made`` line the text that an idea became, an
-``evaluated`` line what became of a candidate, an ``ended`` line how the search ended and what its
-finalists came to. A run that is resumed may have several of the last. To resume is to run the same
-search again with this memory: what stands in the journal is not asked, made or evaluated a second
-time, so only what was in flight at the end is repeated. Texts, digests and figures only; never
-pickles.
+The first line says what run it is, and how often edits had paid off when it began; a ``known``
+line what earlier runs found on kernels of its kind; an ``expansion`` line keeps what the proposers
+said of a node, a ``made`` line the text that an idea became, an ``evaluated`` line what became of a
+candidate, an ``ended`` line how the search ended and what its finalists came to. A run that is
+resumed may have several of the last. To resume is to run the same search again with this memory:
+what stands in the journal is not asked, made or evaluated a second time, so only what was in flight
+at the end is repeated. Texts, digests and figures only; never pickles.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from optiml_magic.errors import UsageError
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.evaluation import Evaluation, Trajectory
+from optiml_magic.model.experience import NOTHING_KNOWN, Known, Origin
 from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.idea import Idea, Ideas, Make
 from optiml_magic.model.measurement import Measurement
@@ -33,7 +34,7 @@ from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.model.view import View
 
-SCHEMA = 6
+SCHEMA = 7
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,14 @@ class About:
     launch: str = ""
     notes: tuple[str, ...] = ()
     model: str = ""
+    date: str = ""
+    driver: str = ""  # the CUDA release that it knows
+    version: str = ""  # of this package
+
+
+def origin_of(header: RunHeader, about: About) -> Origin:
+    """Where what a run found comes from."""
+    return Origin(header.run, about.date, about.driver, header.compiler, about.version)
 
 
 @dataclass(frozen=True)
@@ -132,6 +141,7 @@ class Line:
     hit_rates: HitRates | None = None
     about: About | None = None
     expansion: Expansion | None = None
+    known: Known | None = None
     made: Made | None = None
     evaluated: Evaluated | None = None
     ended: Ended | None = None
@@ -155,6 +165,7 @@ class Journal:
             for e in (x.evaluated for x in lines)
             if e
         }
+        self._known = next((x.known for x in lines if x.known), None)
         self._calls: dict[int, int] = {}
         self.replayed = 0
 
@@ -228,6 +239,22 @@ class Journal:
             return Ideas(ideas, known.refused)
 
         return remembered
+
+    def remember_known(self, find: Callable[[View], Known]) -> Callable[[View], Known]:
+        """What is known of kernels like the run's: found once, and the same when it is resumed."""
+
+        def remembered(view: View) -> Known:
+            if self._known is None:
+                self._known = find(view)
+                self._append(Line(known=self._known))
+            return self._known
+
+        return remembered
+
+    @property
+    def known(self) -> Known:
+        """What the run knew of kernels like its own; nothing where it did not get so far."""
+        return self._known or NOTHING_KNOWN
 
     def _lasting(self, number: int, idea: Idea) -> Idea:
         """The idea, whose text is written down when it is made and never made again."""

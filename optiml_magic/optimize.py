@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from optiml_magic import __version__
 from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
 from optiml_magic.compilers.cached import CachedCompiler
@@ -22,17 +24,22 @@ from optiml_magic.engines.inline import Inline
 from optiml_magic.engines.pool import Pool
 from optiml_magic.errors import KernelFailed, SourceError
 from optiml_magic.evaluation import Evaluator, Extent
-from optiml_magic.experience import Experience, Recorder, Setting
+from optiml_magic.experience.kinds import kind_of
+from optiml_magic.experience.recall import Past, told
+from optiml_magic.experience.recorder import Recorder
+from optiml_magic.experience.store import Experience, Setting
 from optiml_magic.exports import Exportable
 from optiml_magic.inprocess import InProcess, library_of
-from optiml_magic.journal import SCHEMA, About, Journal, RunHeader
+from optiml_magic.journal import SCHEMA, About, Journal, RunHeader, origin_of
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Trajectory
+from optiml_magic.model.experience import Known
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
+from optiml_magic.model.view import View
 from optiml_magic.problem import Problem, prepare
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import informed, mixed
@@ -136,8 +143,12 @@ def optimize(
             engine = _engine(members, evaluator)
             recorder = Recorder(experience, journal.run, setting)
             root = Proposal(problem.program.text, "the input kernel", "user", prior=1.0)
-            propose = partial(mixed, proposers, hit_rates=journal.hit_rates)
-            expand = recorder.expand(journal.remember_expand(propose, partial(mixed, (rules,))))
+            past = Past(experience, settings, setting.source)
+            find = journal.remember_known(partial(_known, past, evaluator, setting.family))
+            propose = partial(mixed, hit_rates=journal.hit_rates, find_known=find)
+            expand = recorder.expand(
+                journal.remember_expand(partial(propose, proposers), partial(propose, (rules,)))
+            )
             search = TreeSearch(
                 root,
                 informed(expand, evaluator.facts),
@@ -157,7 +168,11 @@ def optimize(
             )
             trajectory = recorder.settle(_elsewhere(_settled(trajectory, evaluator), evaluator))
             late = (note for note in members.plugins.notes if note not in known)
-            said = (*evaluator.notes, *late, *notes_of(model), *experience.notes)
+            origin = origin_of(replace(header, run=journal.run), about)
+            recorder.won(trajectory, journal.known, origin)
+            learned_of = told(journal.known, trajectory)
+            said = (*evaluator.notes, *late, *notes_of(model), *learned_of, *past.notes)
+            said = (*said, *experience.notes)
             spent = timings.seconds()
             journal.end(trajectory, (*known, *said), spent)
         finally:
@@ -180,8 +195,15 @@ def optimize(
 
 
 def _experience(settings: Settings) -> closing[Experience]:
-    """What earlier runs learned, where the user wants it; one of nothing otherwise."""
-    return closing(Experience(settings.experience_file if settings.experience else None))
+    """What earlier runs here learned, where the user wants it; one of nothing otherwise."""
+    path = settings.experience_file if settings.experience == "all" else None
+    return closing(Experience(path))
+
+
+def _known(past: Past, evaluator: Evaluator, family: str, view: View) -> Known:
+    """What is known of kernels like the input kernel."""
+    root = view.root.candidate
+    return past.known(kind_of(parse_program(root.text), evaluator.facts(root), family))
 
 
 @dataclass(frozen=True)
@@ -330,7 +352,16 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
 def about_of(problem: Problem, members: Session, model: str) -> About:
     """What a report says of a run beside its steps; ``model`` says why it was taken."""
     notes = (*problem.notes, *members.plugins.notes)
-    return About(members.choice.reason, problem.oracle, problem.launch, notes, model)
+    return About(
+        members.choice.reason,
+        problem.oracle,
+        problem.launch,
+        notes,
+        model,
+        time.strftime("%Y-%m-%d"),
+        f"CUDA {members.choice.driver}" if members.choice.driver else "",
+        __version__,
+    )
 
 
 def header_of(

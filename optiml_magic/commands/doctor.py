@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from optiml_magic.devices.choice import choose
 from optiml_magic.devices.driver import driver_release, require_release
 from optiml_magic.errors import MachineError, OptimlError
-from optiml_magic.experience import Experience
+from optiml_magic.experience.store import Experience
 from optiml_magic.plugins import load
 from optiml_magic.profilers.permission import permission
 from optiml_magic.settings import Settings
@@ -88,7 +88,7 @@ def _plugins() -> Fact:
 
 
 def _experience(settings: Settings) -> Fact:
-    if not settings.experience:
+    if settings.experience == "none":
         return Fact(True, "experience", "not used, as asked")
     path = settings.experience_file
     if not path.exists():

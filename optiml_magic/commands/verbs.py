@@ -12,7 +12,7 @@ from typing import Any
 from optiml_magic.annotate import annotate as annotation
 from optiml_magic.commands.views import AnnotateView, CheckView, ExperienceView, ProfileView
 from optiml_magic.errors import KernelFailed, UsageError
-from optiml_magic.experience import Experience
+from optiml_magic.experience.store import Experience
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task

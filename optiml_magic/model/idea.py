@@ -44,6 +44,7 @@ class Idea:
     prior: float = 0.5
     answers: str = ""
     arithmetic: tuple[str, ...] = ()
+    move: str = ""
     starts: tuple[Point, ...] = ()
     paid: bool = False
 
@@ -60,6 +61,7 @@ class Idea:
             proposal.prior,
             proposal.answers,
             proposal.arithmetic,
+            proposal.move,
         )
 
     @property
@@ -78,6 +80,7 @@ class Idea:
             self.prior,
             self.answers,
             self.arithmetic,
+            self.move,
         )
 
 

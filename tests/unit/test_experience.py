@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from optiml_magic.experience import SCHEMA, Experience, Recorder, Setting
+from optiml_magic.experience.recorder import Recorder
+from optiml_magic.experience.store import SCHEMA, Experience, Setting
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.hit_rates import Tally
