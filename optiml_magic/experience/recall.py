@@ -35,10 +35,7 @@ def told(of: Known, trajectory: Trajectory) -> tuple[str, ...]:
     if not won:
         return ()
     roofline = trajectory.root.evaluation.roofline or ""
-    _, first = max(
-        ((weight, entry) for weight, entry in of.weighed(roofline) if entry.moves),
-        key=lambda pair: pair[0],
-    )
+    first = next(entry for _, entry in of.weighed(roofline) if entry.moves)
     path, count = first.path, won[first.path]
     rules = ", then ".join(move.split()[0] for move in path)
     kernels = "a kernel" if count == 1 else f"{count} kernels"

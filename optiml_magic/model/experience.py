@@ -7,7 +7,7 @@ kernel does, a move names a rule and a place by its ordinal.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -137,17 +137,27 @@ class Known:
     kind: Kind | None = None
     entries: tuple[Remembered, ...] = ()
 
-    def weighed(self, roofline: str) -> Iterator[tuple[float, Entry]]:
-        """The entries with what each counts, in (0, 1]: near, of much gain, and the user's own."""
+    def weighed(self, roofline: str) -> list[tuple[float, Entry]]:
+        """The entries with what each counts, in (0, 1], the most first.
+
+        Near ones count more, the user's own, and of those of one kind the ones of much gain.
+        """
+        found = []
         for one in self.entries:
-            elsewhere = bool(roofline and one.entry.roofline) and one.entry.roofline != roofline
+            entry = one.entry
+            elsewhere = bool(roofline and entry.roofline) and entry.roofline != roofline
             far = one.distance + _ELSEWHERE * elsewhere
-            share = math.log(one.entry.gain) / self._most if one.entry.moves else 1.0
-            yield (1.0 if one.own else _SHIPPED) * share / (1 + far), one.entry
+            share = math.log(entry.gain) / self._most[entry.kind] if entry.moves else 1.0
+            found.append(((1.0 if one.own else _SHIPPED) * share / (1 + far), entry))
+        return sorted(found, key=lambda pair: -pair[0])
 
     @cached_property
-    def _most(self) -> float:
-        return max(math.log(one.entry.gain) for one in self.entries if one.entry.moves)
+    def _most(self) -> dict[Kind, float]:
+        """The logarithm of the greatest gain on each kind."""
+        most: dict[Kind, float] = {}
+        for entry in (one.entry for one in self.entries):
+            most[entry.kind] = max(most.get(entry.kind, 0.0), math.log(entry.gain))
+        return most
 
 
 NOTHING_KNOWN = Known()

@@ -26,18 +26,23 @@ _OTHER = 0.5  # and one beside which another won; ours
 
 @dataclass
 class _Told:
-    """What entries say of one move: the doubt that they leave, and its numbers, the best first."""
+    """What entries say of one move: the doubt that they leave, and its numbers, the best first.
+
+    ``exact`` are those of kernels of the very same kind, ``near`` those of other sizes.
+    """
 
     doubt: float = 1.0
     lost: float = 0.0
-    points: list[Point] = field(default_factory=list)
+    exact: list[Point] = field(default_factory=list)
+    near: list[Point] = field(default_factory=list)
 
 
 def remembered(ideas: Sequence[Idea], view: View, known: Known) -> list[Idea]:
     """The ideas, those first that went on from here to the best programs for kernels of this kind.
 
-    Their texts begin with the numbers of that time, where these fit. The others lose of their
-    chances, most of all those that brought nothing.
+    Their texts begin with the numbers of kernels of the same sizes, where these fit; those of other
+    sizes come right after the rule's own. The other ideas lose of their chances, most of all those
+    that brought nothing.
     """
     told, sure = _told(view, known)
     offered = {idea.move for idea in ideas}
@@ -53,16 +58,16 @@ def _told(view: View, known: Known) -> tuple[dict[str, _Told], dict[str, float]]
     path = tuple(step.candidate.proposal.move for step in view.path[1:])
     told: dict[str, _Told] = {}
     sure: dict[str, float] = {}
-    entries = sorted(known.weighed(view.root.evaluation.roofline or ""), key=lambda one: -one[0])
-    for weight, entry in entries:
+    for weight, entry in known.weighed(view.root.evaluation.roofline or ""):
         at = len(path)
         if entry.path[:at] == path and len(entry.moves) > at:
             move = entry.moves[at]
             here = told.setdefault(move.name, _Told())
             here.doubt *= 1 - _SURE * weight
             sure[move.name] = max(weight, sure.get(move.name, 0.0))
-            if move.point and move.point not in here.points:
-                here.points.append(move.point)
+            points = here.exact if entry.kind == known.kind else here.near
+            if move.point and move.point not in points:
+                points.append(move.point)
         for vain in entry.vain:
             if vain[:-1] == path:
                 here = told.setdefault(vain[-1], _Told())
@@ -75,15 +80,9 @@ def _weighed(idea: Idea, told: _Told | None, most: float) -> Idea:
         lost = _VAIN * told.lost if told is not None else 0.0
         return replace(idea, prior=idea.prior * (1 - lost) * (1 - _OTHER * most))
     prior = 1 - (1 - idea.prior) * told.doubt
-    if not told.points:
-        return replace(idea, prior=prior)
-    first, *others = told.points
-    return replace(
-        idea,
-        prior=prior,
-        make=partial(_made_at, idea.make, first),
-        starts=(*others, *idea.starts),
-    )
+    starts = (*told.exact[1:], *told.near, *idea.starts)
+    make = partial(_made_at, idea.make, told.exact[0]) if told.exact else idea.make
+    return replace(idea, prior=prior, make=make, starts=starts)
 
 
 def _made_at(make: Make, point: Point) -> str | Refusal:
