@@ -57,6 +57,30 @@ def test_ncu_knows_every_name_of_the_vocabulary() -> None:
 
 
 @needs_ncu
+def test_a_process_that_counted_before_tells_of_its_own_runs_alone() -> None:
+    problem = prepare(known_task("transpose_naive"), seeds=1)
+    settings = resolve({"device": "cuda", "verify_seeds": 1})
+    cases = [instance.case for instance in problem.instances]
+    with session(settings, cases) as members:
+        context = Evaluator(problem, members.tools)._context
+        prepared = stages.prepare(problem.program.text, context)
+        run = (prepared.build, context.job(prepared))
+        counters = NcuCounters(members.choice.name, cases)
+        first = counters.count([run])
+        counters.warm(count=2)
+        assert [process.primed for process in counters._waiting] == [1, 1]
+        second, third = counters.count([run, run]), counters.count([run])
+    assert isinstance(first, tuple)
+    assert isinstance(second, tuple)
+    assert isinstance(third, tuple)
+    assert [len(found) for found in (first, second, third)] == [1, 2, 1]
+    sectors = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+    values = {m.value for one in (*first, *second, *third) for m in one.metrics
+              if m.name == sectors}  # fmt: skip
+    assert len(values) == 1
+
+
+@needs_ncu
 @pytest.mark.parametrize("name", NAMES)
 def test_accesses_by_line_are_those_of_the_emulated_device(name: str) -> None:
     found = {}
