@@ -12,7 +12,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from optiml_magic import __version__
 from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
 from optiml_magic.compilers.cached import CachedCompiler
@@ -30,13 +29,13 @@ from optiml_magic.experience.recorder import Recorder
 from optiml_magic.experience.store import Experience, Setting
 from optiml_magic.exports import Exportable
 from optiml_magic.inprocess import InProcess, library_of
-from optiml_magic.journal import SCHEMA, About, Journal, RunHeader, origin_of
+from optiml_magic.journal import SCHEMA, About, Journal, RunHeader
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Trajectory
-from optiml_magic.model.experience import Known
+from optiml_magic.model.experience import Known, Origin
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
 from optiml_magic.model.view import View
@@ -47,7 +46,12 @@ from optiml_magic.proposers.model import language_model, notes_of
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
 from optiml_magic.proposers.spaces import space_of
-from optiml_magic.provenance import inputs_digest, options_digest, source_digest
+from optiml_magic.provenance import (
+    inputs_digest,
+    options_digest,
+    package_version,
+    source_digest,
+)
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
@@ -130,7 +134,7 @@ def optimize(
         path = resume or settings.runs / f"{header.run}.jsonl"
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
         learned = HitRates(experience.tallies(setting))
-        about = about_of(problem, members, chosen.reason)
+        about = about_of(problem, members, chosen.reason, header.run)
         known = about.notes
         journal = (
             Journal.resume(path, header) if resume else Journal.create(path, header, learned, about)
@@ -168,8 +172,7 @@ def optimize(
             )
             trajectory = recorder.settle(_elsewhere(_settled(trajectory, evaluator), evaluator))
             late = (note for note in members.plugins.notes if note not in known)
-            origin = origin_of(replace(header, run=journal.run), about)
-            recorder.won(trajectory, journal.known, origin)
+            recorder.won(trajectory, journal.known, about.origin)
             learned_of = told(journal.known, trajectory)
             said = (*evaluator.notes, *late, *notes_of(model), *learned_of, *past.notes)
             said = (*said, *experience.notes)
@@ -349,19 +352,13 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     return trajectory.settled(evaluator.settle([step.candidate for step in fast]))
 
 
-def about_of(problem: Problem, members: Session, model: str) -> About:
+def about_of(problem: Problem, members: Session, model: str, run: str) -> About:
     """What a report says of a run beside its steps; ``model`` says why it was taken."""
     notes = (*problem.notes, *members.plugins.notes)
-    return About(
-        members.choice.reason,
-        problem.oracle,
-        problem.launch,
-        notes,
-        model,
-        time.strftime("%Y-%m-%d"),
-        f"CUDA {members.choice.driver}" if members.choice.driver else "",
-        __version__,
-    )
+    driver = f"CUDA {members.choice.driver}" if members.choice.driver else ""
+    compiler = members.tools.compiler.version
+    origin = Origin(run, time.strftime("%Y-%m-%d"), driver, compiler, package_version())
+    return About(members.choice.reason, problem.oracle, problem.launch, notes, model, origin)
 
 
 def header_of(

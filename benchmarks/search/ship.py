@@ -24,7 +24,6 @@ from benchmarks.search.warm import read  # noqa: E402
 from optiml_magic.errors import OptimlError  # noqa: E402
 from optiml_magic.experience import shipped  # noqa: E402
 from optiml_magic.experience.entries import entry_of  # noqa: E402
-from optiml_magic.journal import origin_of  # noqa: E402
 from optiml_magic.model.experience import Entry  # noqa: E402
 from optiml_magic.replay.recording import Recording  # noqa: E402
 from optiml_magic.settings import Settings  # noqa: E402
@@ -47,9 +46,9 @@ def entry(path: Path) -> Entry | None:
     """What the run of a journal found; None where it did not come to that."""
     recording = Recording.read(path)
     known = next((line.known for line in recording.lines if line.known is not None), None)
-    if known is None or known.kind is None:
+    origin = recording.about.origin
+    if known is None or known.kind is None or origin is None:
         return None
-    origin = origin_of(recording.header, recording.about)
     # The run is named after its task, but for what stands behind the last dash.
     nameless = replace(origin, run=origin.run.rpartition("-")[2])
     return entry_of(recording.trajectory, known.kind, nameless)

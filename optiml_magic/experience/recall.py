@@ -46,7 +46,7 @@ def told(of: Known, trajectory: Trajectory) -> tuple[str, ...]:
     if mine == path:
         end = "it won here too"
     elif any(path_of(trajectory, step) == path for step in trajectory.steps):
-        end = "it was tried first, and another was better"
+        end = "it was tried, and another was better"
     else:
         end = "it did not come to that here"
     best = f"{first.gain:.3g}x on {evidence.chip}, {evidence.source}, {evidence.origin.date}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from optiml_magic.experience.entries import entry_of
 from optiml_magic.experience.store import Experience, Setting
@@ -57,11 +58,11 @@ class Recorder:
         parent = self._evaluations[candidate.parent]
         self._experience.apply(self._run, self._setting, candidate, parent, evaluation)
 
-    def won(self, trajectory: Trajectory, known: Known, origin: Origin) -> None:
+    def won(self, trajectory: Trajectory, known: Known, origin: Origin | None) -> None:
         """Remember the path that won, where it is known what kind of kernel this is."""
-        if known.kind is None:
+        if known.kind is None or origin is None:
             return
-        entry = entry_of(trajectory, known.kind, origin)
+        entry = entry_of(trajectory, known.kind, replace(origin, run=self._run))
         if entry is not None:
             self._experience.won(entry)
 

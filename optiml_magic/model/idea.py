@@ -30,8 +30,8 @@ class Idea:
     ``key`` identifies the idea within its parent and is the same each time the proposer is asked:
     the rule, the site and the numbers. ``make`` is deterministic as well, and may be called again.
     ``arithmetic`` says in words what arithmetic the edit changes, such as "the order of additions";
-    empty where every bit of the outputs stays. ``starts`` are other values of the tuned names of
-    its text to begin with; ``paid`` says that it cost money, and is to be tried for that reason.
+    empty where every bit of the outputs stays. ``starts`` are values of the tuned names of its
+    text to begin with; ``paid`` says that it cost money, and is to be tried for that reason.
     The other fields are those of a proposal.
     """
 

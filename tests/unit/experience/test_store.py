@@ -137,7 +137,7 @@ _WRITER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from tests.unit.test_experience import Experience, run
+from tests.unit.experience.test_store import Experience, run
 experience = Experience(Path(sys.argv[2]))
 for number in range(20):
     run(experience, f"{sys.argv[3]} {number}")
@@ -146,7 +146,7 @@ assert experience.notes == (), experience.notes
 
 
 def test_many_processes_write_at_a_time_and_lose_nothing(path: Path) -> None:
-    root = str(Path(__file__).parents[2])
+    root = str(Path(__file__).parents[3])
     writers = [
         subprocess.Popen([sys.executable, "-c", _WRITER, root, str(path), name]) for name in "abc"
     ]
