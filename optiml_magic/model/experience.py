@@ -13,7 +13,7 @@ from functools import cached_property
 
 FARTHEST = 4  # powers of four that a size may differ by; ours
 _ELSEWHERE = 2  # powers of four that another family, class or reduction counts as; ours
-_OTHER_TIMES = 1  # powers of four that times of another source count as; ours
+_ESTIMATED = 1  # powers of four that estimates count as where times are measured; ours
 _SHIPPED = 0.75  # what counts of an entry that the user's own runs did not make; ours
 _MOST = 24  # entries that one run begins with: the nearest; ours
 
@@ -115,6 +115,10 @@ class Entry:
         """Times faster than the input kernel."""
         return self.evidence.input_seconds / self.evidence.best_seconds
 
+    def guessed(self, source: str) -> bool:
+        """Whether it is from estimates, and times of ``source`` are not."""
+        return self.evidence.source == "estimated" != source
+
     @property
     def path(self) -> tuple[str, ...]:
         """The names of the moves."""
@@ -166,13 +170,13 @@ NOTHING_KNOWN = Known()
 def known(kind: Kind | None, source: str, own: Sequence[Entry], shipped: Sequence[Entry]) -> Known:
     """Of all entries those that a kernel of this kind may learn from, the nearest first.
 
-    ``source`` is that of the run's times; what was found by other ones counts less. Of one program
-    and path the best stands for all.
+    ``source`` is that of the run's times: where these are measured, what was found by estimates
+    counts less. Of one program and path the best stands for all.
     """
     if kind is None:
         return NOTHING_KNOWN
     found = [
-        Remembered(entry, distance + _OTHER_TIMES * (entry.evidence.source != source), mine)
+        Remembered(entry, distance + _ESTIMATED * entry.guessed(source), mine)
         for entries, mine in ((own, True), (shipped, False))
         for entry in entries
         if (distance := kind.distance(entry.kind)) is not None

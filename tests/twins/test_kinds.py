@@ -20,7 +20,9 @@ from .running import Runnable, facts
 from .twins import Twin, of
 
 _WORDS = re.compile(r"[A-Za-z_]\w+")
-_OURS = re.compile(r"load|store|atomic|lanes|rounds|next|near|apart|same|anywhere|none|window|barrier")
+_OURS = re.compile(
+    r"load|store|atomic|lanes|rounds|next|near|apart|same|anywhere|none|window|barrier"
+)
 
 
 def kinds(programs: Sequence[Runnable]) -> list[Kind | None]:
@@ -33,8 +35,10 @@ def test_a_twin_is_of_the_kind_of_its_original(original: Original) -> None:
     wanted, *found = kinds([original, *group])
     assert wanted is not None
     same = sum(kind == wanted for kind in found)
-    # Of all 1,900 twins one differs, where a mixture of forms hides a reduction from the reading.
-    assert same >= 0.95 * len(found), [t.name for t, k in zip(group, found, strict=True) if k != wanted]
+    # Of all 1,883 twins three differ, since `? :` or `__ldg` hide a reduction from the reading.
+    assert same >= 0.95 * len(found), [
+        t.name for t, k in zip(group, found, strict=True) if k != wanted
+    ]
 
 
 @settings(max_examples=examples(3, 100), deadline=None)

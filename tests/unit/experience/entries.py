@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from optiml_magic.model.experience import Entry, Evidence, Kind, Move, Nest, Origin
 
+
 def kind(*sizes: int, family: str = "hopper", patterns: tuple[str, ...] = ("load",)) -> Kind:
     first, second, third = sizes or (10, 6, 5)
     return Kind((Nest(patterns, ("+ float32",), 1, (), (first, second, third)),), family)

@@ -44,8 +44,10 @@ def test_the_nearest_entries_count_most_and_the_users_own_more() -> None:
     assert weights[0] == 1.0
     elsewhere = [weight for weight, _ in found.weighed("compute")]
     assert all(less < more for less, more in zip(elsewhere, weights, strict=True))
-    estimated = known(kind(), "estimated", [other], [])
-    assert [weight for weight, _ in estimated.weighed("memory")] == [0.5]
+    guess = entry("d", source="estimated")
+    for source, weight in (("events", 0.5), ("estimated", 1.0)):
+        (one,) = known(kind(), source, [guess], []).weighed("memory")
+        assert one == (weight, guess)
 
 
 def test_of_one_kind_what_gained_most_counts_most() -> None:

@@ -16,7 +16,15 @@ def step(
     tuned: bool = False,
 ) -> Step:  # fmt: skip
     """One that passed in so many seconds; None: it is wrong."""
-    proposer = TUNER if tuned else "user" if parent is None else move.split()[0] if move else "llm"
+    proposer = (
+        TUNER
+        if tuned
+        else "user"
+        if parent is None
+        else move.split(maxsplit=1)[0]
+        if move
+        else "llm"
+    )
     proposal = Proposal(text or f"{KERNEL}// {number}", f"edit {number}", proposer, move=move)
     verdict = Verdict(Outcome.PASSED if seconds else Outcome.WRONG, "")
     time = Measurement("h200", "events", seconds, 1.01, (), (), ()) if seconds else None
