@@ -183,9 +183,7 @@ def _experience(options: argparse.Namespace) -> int:
         )
     if options.html:
         title = "optiml experience"
-        Path(options.html).write_text(
-            document(title, experience.fragment(view.tallies)), encoding="utf-8"
-        )
+        Path(options.html).write_text(document(title, view.fragment()), encoding="utf-8")
     return 0
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.search.ship import entries
 from optiml_magic.cli import main
 from optiml_magic.experience import shipped
 from optiml_magic.experience.entries import path_of
-from optiml_magic.model.codec import from_json
+from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.experience import Entry, Evidence, Kind, Move, Origin
 from optiml_magic.optimize import optimize
 from optiml_magic.reports.summary import Summary
@@ -94,7 +95,14 @@ def test_what_ships_comes_first_in_a_fresh_home_and_cannot_make_a_wrong_program(
     assert any(note.startswith("experience: ") for note in told.notes)
     assert not settings.experience_file.exists()
 
+    assert entries([settings.runs])[0] == []  # estimated times never ship
+    first, second = entries([settings.runs], any_source=True)[0], [alone, told]
+    assert len(first) == 1  # the better of two runs of one program
+    assert first[0].evidence.origin.run in {run.journal.stem[-8:] for run in second if run.journal}
+    assert "transpose" not in to_json(Entry, first[0]).replace("transpose_tile 0", "")
 
+
+@pytest.mark.slow
 def test_a_path_that_won_is_gone_at_once_the_next_time(home: Path) -> None:
     task = known_task("transpose_naive", rows=96, cols=64)
     settings = resolve({"device": "emulated", "llm": "none", "budget": 4})
