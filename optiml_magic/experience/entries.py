@@ -20,14 +20,16 @@ def entry_of(trajectory: Trajectory, kind: Kind, origin: Origin) -> Entry | None
     """What a search found; None where nothing was measured.
 
     The winner is the fastest program that passed and that rules alone made: what a model wrote
-    cannot be made again. It has to be faster than the input kernel by 10 %.
+    cannot be made again. It has to be faster than the input kernel by 10 %, and where finalists
+    were timed once more it is one of them: the fastest of many is lucky as well.
     """
     paths = _Paths(trajectory)
     root = trajectory.root
     before = root.evaluation.measurement
     best, after = root, before
     for step in trajectory.fastest(len(trajectory.steps)):
-        if paths.of(step) is not None:
+        settled = not trajectory.finalists or step.candidate.number in trajectory.finalists
+        if settled and paths.of(step) is not None:
             best, after = step, step.evaluation.measurement
             break
     if before is None or after is None:

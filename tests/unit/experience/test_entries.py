@@ -7,7 +7,7 @@ from optiml_magic.model.evaluation import Step, Trajectory
 from optiml_magic.model.experience import Entry, Move, Origin
 
 from .entries import kind
-from .trajectories import KERNEL, step, trajectory
+from .trajectories import KERNEL, measured, step, trajectory
 
 ORIGIN = Origin("run", "2026-11-22", "CUDA 13", "nvrtc 13.0", "0.1.0")
 TUNED = "#pragma optiml tune {} in {{1, 2, 4}} = {}\n"
@@ -42,6 +42,14 @@ def test_numbers_that_the_author_named_are_nobody_elses() -> None:
 def test_what_a_model_wrote_is_no_path_nor_is_what_stands_on_it() -> None:
     entry = found(step(1, 2.0), step(2, 1.0, "tile 0 copy", 1), step(3, 4.0, "rows 0 warp"))
     assert entry.path == ("rows 0 warp",)
+
+
+def test_only_what_was_timed_once_more_has_won() -> None:
+    run = trajectory(("rows 0 warp", 4.0), ("tile 0 copy", 2.0), ("block_size 0 block", 3.0))
+    again = {0: measured(8.0), 1: measured(4.0), 2: measured(7.9)}
+    entry = entry_of(run.settled(again), kind(), ORIGIN)
+    assert entry is not None
+    assert (entry.path, entry.gain) == (("rows 0 warp",), 2.0)
 
 
 def test_what_gained_less_than_a_tenth_has_not_won() -> None:

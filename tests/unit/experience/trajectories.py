@@ -11,6 +11,10 @@ from optiml_magic.model.verdict import Outcome, Verdict
 KERNEL = "__global__ void k() {}\n"
 
 
+def measured(seconds: float) -> Measurement:
+    return Measurement("h200", "events", seconds, 1.01, (), (), ())
+
+
 def step(
     number: int, seconds: float | None, move: str = "", parent: int | None = 0, *, text: str = "",
     tuned: bool = False,
@@ -27,7 +31,7 @@ def step(
     )
     proposal = Proposal(text or f"{KERNEL}// {number}", f"edit {number}", proposer, move=move)
     verdict = Verdict(Outcome.PASSED if seconds else Outcome.WRONG, "")
-    time = Measurement("h200", "events", seconds, 1.01, (), (), ()) if seconds else None
+    time = measured(seconds) if seconds else None
     evaluation = Evaluation(number, str(number), verdict, time, roofline="memory")
     return Step(Candidate(number, parent, proposal), evaluation)
 
