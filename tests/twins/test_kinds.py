@@ -59,6 +59,7 @@ def test_no_name_reaches_a_kind(original: Original, rng: object) -> None:
 
 
 def test_kernels_that_do_other_things_are_of_other_kinds() -> None:
-    found = [kind.launches for kind in kinds(ORIGINALS) if kind is not None]
-    assert len(found) == len(ORIGINALS)
+    originals = sampled(ORIGINALS, 3)
+    found = [kind.launches for kind in kinds(originals) if kind is not None]
+    assert len(found) == len(originals)
     assert len(set(found)) > 0.75 * len(found)
