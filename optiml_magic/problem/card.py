@@ -19,6 +19,7 @@ from optiml_magic.devices.base import Array, Buffer
 from optiml_magic.devices.compare import compare
 from optiml_magic.devices.maps import digest, has_subnormals, mapped, widened
 from optiml_magic.devices.memory import stored
+from optiml_magic.devices.reductions import quickly_compiled
 from optiml_magic.devices.turns import turn
 from optiml_magic.model.dtypes import kind
 from optiml_magic.model.verdict import OutputCheck
@@ -51,7 +52,7 @@ class Card:
     def _working(self) -> Iterator[Any]:
         """The library, while nobody times on this card; what was used goes back to the driver."""
         cp, index = self._cp, int(self._device.partition(":")[2] or 0)
-        with turn(self._device), cp.cuda.Device(index):
+        with turn(self._device), cp.cuda.Device(index), quickly_compiled(cp):
             try:
                 yield cp
             finally:

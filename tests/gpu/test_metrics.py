@@ -14,6 +14,7 @@ from optiml_magic.evaluation import Evaluator, stages
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.vocabulary import VOCABULARY
 from optiml_magic.optimize import evaluate_once
+from optiml_magic.preparation import Prepared
 from optiml_magic.problem import prepare
 from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.profilers.permission import permission
@@ -41,6 +42,7 @@ def test_ncu_knows_every_name_of_the_vocabulary() -> None:
     with session(settings, cases) as members:
         evaluator = Evaluator(problem, members.tools)
         prepared = stages.prepare(problem.program.text, evaluator._context)
+        assert isinstance(prepared, Prepared)
         (instance, plan) = prepared.plans[0]
         job = Job(instance.case.key, plan, 0, False, 10**10)
         names = tuple(n for n, entry in VOCABULARY.items() if "ncu" in entry.sources)
@@ -64,6 +66,7 @@ def test_a_process_that_counted_before_tells_of_its_own_runs_alone() -> None:
     with session(settings, cases) as members:
         context = Evaluator(problem, members.tools)._context
         prepared = stages.prepare(problem.program.text, context)
+        assert isinstance(prepared, Prepared)
         run = (prepared.build, context.job(prepared))
         counters = NcuCounters(members.choice.name, cases)
         first = counters.count([run])
