@@ -1,13 +1,13 @@
 """What the experience that ships is worth: the same searches without any, and with it.
 
-    python benchmarks/search/columns.py FOLDER [--shipped FILE] [--only TASK ...] [--write]
+    python benchmarks/search/columns.py FOLDER [--shipped FILE] [--only TASK ...] [--write NAME]
 
 FOLDER is one of ``benchmarks/search/warm.py``: its searches are the column without experience. Each
 task is searched again with the entries of FILE, or of the journals in FOLDER, but for those of its
 own program: what helps it comes from other kernels. FOLDER/columns.jsonl gets a line a search; the
 same command goes on with the rest. Told are the evaluations until a program has 95 % of the speed
 of the best of both, and the gain after ten. The record is
-``benchmarks/results/experience-columns.json``.
+``benchmarks/results/experience-columns-NAME.json``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from optiml_magic.errors import OptimlError  # noqa: E402
 from optiml_magic.experience import shipped  # noqa: E402
 from optiml_magic.model.experience import Entry  # noqa: E402
 
-RECORD = ROOT / "benchmarks" / "results" / "experience-columns.json"
+RESULTS = ROOT / "benchmarks" / "results"
 _NEAR, _FEW = 0.95, 10
 _COLUMNS = ("without", "with")
 
@@ -83,7 +83,7 @@ def table(rows: Sequence[Row]) -> dict[str, float]:
     for name in names:
         values = [row[name] for row in told if row[name] is not None]
         if values:
-            mean = statistics.median if name.startswith("eval") else statistics.geometric_mean
+            mean = statistics.mean if name.startswith("eval") else statistics.geometric_mean
             means[name] = round(mean(values), 3)
     print(json.dumps(means))
     return means
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--budget", type=int, default=200, help="evaluations, as in the folder")
     parser.add_argument("--limit", type=float, default=float("inf"), help="seconds of all")
     parser.add_argument("--only", nargs="+", help="tasks whose names begin so")
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--write", metavar="NAME", help="of the record, such as h200")
     options = parser.parse_args(arguments)
     began = time.monotonic()
     first = [row for row in lines(options.folder / ROWS) if "best_so_far" in row]
@@ -129,13 +129,17 @@ def main(arguments: Sequence[str]) -> int:
     if options.write:
         record = {
             "what": "the same searches without experience and with the entries of other programs",
-            "command": " ".join(["python benchmarks/search/columns.py", *arguments]),
+            "command": "python benchmarks/search/columns.py FOLDER",
+            "seconds": options.seconds,
+            "budget": options.budget,
             "date": time.strftime("%Y-%m-%d"),
             "device": sorted({row["device"] for row in first}),
             "means": means,
             "rows": rows,
         }
-        RECORD.write_text(json.dumps(record, indent=1) + "\n")
+        (RESULTS / f"experience-columns-{options.write}.json").write_text(
+            json.dumps(record, indent=1) + "\n"
+        )
     return 0
 
 
