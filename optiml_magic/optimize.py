@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-import uuid
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.engines.base import Engine
 from optiml_magic.engines.inline import Inline
 from optiml_magic.engines.pool import Pool
-from optiml_magic.errors import KernelFailed, SourceError
+from optiml_magic.errors import KernelFailed, SourceError, UsageError
 from optiml_magic.evaluation import Evaluator, Extent
 from optiml_magic.experience.kinds import kind_of
 from optiml_magic.experience.recall import Past, told
@@ -29,13 +27,13 @@ from optiml_magic.experience.recorder import Recorder
 from optiml_magic.experience.store import Experience, Setting
 from optiml_magic.exports import Exportable
 from optiml_magic.inprocess import InProcess, library_of
-from optiml_magic.journal import SCHEMA, About, Journal, RunHeader
+from optiml_magic.journal import Journal
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Trajectory
-from optiml_magic.model.experience import Known, Origin
+from optiml_magic.model.experience import Known
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
 from optiml_magic.model.view import View
@@ -46,19 +44,20 @@ from optiml_magic.proposers.model import language_model, notes_of
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
 from optiml_magic.proposers.spaces import space_of
-from optiml_magic.provenance import (
-    inputs_digest,
-    options_digest,
-    package_version,
-    source_digest,
-)
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, Progress, run
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.search import TreeSearch
-from optiml_magic.session import Session, compiler_of, hosted_device, session
+from optiml_magic.session import (
+    Session,
+    about_of,
+    compiler_of,
+    header_of,
+    hosted_device,
+    session,
+)
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
 from optiml_magic.timings import Stage, Timings
@@ -118,6 +117,7 @@ def optimize(
     ``entered`` is called with each stage as it begins. The settings' seconds bound all of it.
     """
     timings = Timings(entered)
+    require_objective(settings)
     problem, device = _prepared_beside(task, settings, timings)
     cases = [instance.case for instance in problem.instances]
     chosen = choose_model(settings.llm, settings.llm_url)
@@ -142,7 +142,11 @@ def optimize(
         try:
             with timings.stage("prepare"):
                 evaluator = Evaluator(
-                    problem, members.tools, hit_rates=journal.hit_rates, exact=settings.exact
+                    problem,
+                    members.tools,
+                    hit_rates=journal.hit_rates,
+                    exact=settings.exact,
+                    objective=settings.objective,
                 )
             engine = _engine(members, evaluator)
             recorder = Recorder(experience, journal.run, setting)
@@ -170,9 +174,11 @@ def optimize(
                 stop=stop,
                 timings=timings,
             )
+            trajectory = replace(trajectory, objective=settings.objective)
             trajectory = recorder.settle(_elsewhere(_settled(trajectory, evaluator), evaluator))
             late = (note for note in members.plugins.notes if note not in known)
-            recorder.won(trajectory, journal.known, about.origin)
+            if settings.objective == "speed":
+                recorder.won(trajectory, journal.known, about.origin)
             learned_of = told(journal.known, trajectory)
             said = (*evaluator.notes, *late, *notes_of(model), *learned_of, *past.notes)
             said = (*said, *experience.notes)
@@ -197,6 +203,16 @@ def optimize(
     return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))
 
 
+def require_objective(settings: Settings) -> None:
+    """UsageError where the device cannot tell what is to be searched for."""
+    device = choose(settings.device)
+    if settings.objective == "energy" and device.is_emulated:
+        raise UsageError(
+            f"{device.name} draws no power, and nothing else says how many joules a run needs",
+            fix="--device cuda where there is a card, or --objective speed",
+        )
+
+
 def _experience(settings: Settings) -> closing[Experience]:
     """What earlier runs here learned, where the user wants it; one of nothing otherwise."""
     path = settings.experience_file if settings.experience == "all" else None
@@ -217,6 +233,7 @@ class Checked:
     choice: Choice
     evaluation: Evaluation
     notes: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)  # seconds by stage
 
 
 def evaluate_once(
@@ -226,13 +243,15 @@ def evaluate_once(
     program: str | None = None,
     hazards: bool = False,
     counters: bool = True,
+    entered: Callable[[Stage], None] = lambda _: None,
 ) -> Checked:
     """Compile, verify and measure the task's kernel, or ``program`` in its place.
 
     With ``hazards`` they are looked for, whatever the outcome and however long it takes. Without
     ``counters`` ncu is not asked, nor is the machine code read: the verdict comes sooner.
+    ``entered`` is called with each stage as it begins.
     """
-    timings = Timings()
+    timings = Timings(entered)
     problem, device = _prepared_beside(task, settings, timings)
     cases = [instance.case for instance in problem.instances]
     extent: Extent = "all" if hazards else "oracle"
@@ -248,7 +267,7 @@ def evaluate_once(
             (evaluation,) = evaluator([other])
     notes = dict.fromkeys((*problem.notes, *evaluator.notes, *evaluation.verdict.notes))
     notes |= dict.fromkeys(members.plugins.notes)
-    return Checked(problem, members.choice, evaluation, tuple(notes))
+    return Checked(problem, members.choice, evaluation, tuple(notes), timings.seconds())
 
 
 def run_once(task: Task, settings: Settings, *, program: str | None = None) -> dict[str, Any]:
@@ -346,45 +365,7 @@ def _engine(members: Session, evaluator: Evaluator) -> Engine:
 
 def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     """Input and finalists timed once more, in turn: the fastest of many is lucky as well."""
-    fast = trajectory.fastest(_FINALISTS)
-    if not fast:
+    leading = trajectory.leading(_FINALISTS)
+    if not leading:
         return trajectory
-    return trajectory.settled(evaluator.settle([step.candidate for step in fast]))
-
-
-def about_of(problem: Problem, members: Session, model: str, run: str) -> About:
-    """What a report says of a run beside its steps; ``model`` says why it was taken."""
-    notes = (*problem.notes, *members.plugins.notes)
-    driver = f"CUDA {members.choice.driver}" if members.choice.driver else ""
-    compiler = members.tools.compiler.version
-    origin = Origin(run, time.strftime("%Y-%m-%d"), driver, compiler, package_version())
-    return About(members.choice.reason, problem.oracle, problem.launch, notes, model, origin)
-
-
-def header_of(
-    problem: Problem,
-    members: Session,
-    settings: Settings,
-    proposers: Sequence[Proposer],
-    batch: int,
-) -> RunHeader:
-    """What the first line of the journal says of a new run."""
-    reference = problem.task.reference
-    return RunHeader(
-        schema=SCHEMA,
-        run=f"{problem.name}-{uuid.uuid4().hex[:8]}",
-        task=problem.name,
-        program=problem.program.text,
-        inputs_digest=inputs_digest(problem, settings),
-        reference=getattr(reference, "__qualname__", "") if reference else "",
-        reference_digest=source_digest(reference) if reference else "",
-        device=members.choice.name,
-        compiler=members.tools.compiler.version,
-        seed=settings.seed,
-        policy=settings.policy,
-        batch=batch,
-        proposers=tuple(proposer.name for proposer in proposers),
-        plugins=members.plugins.names,
-        exact=settings.exact,
-        options_digest=options_digest(members.tools.options, problem.program.text),
-    )
+    return trajectory.settled(evaluator.settle([step.candidate for step in leading]))

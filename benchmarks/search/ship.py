@@ -47,6 +47,8 @@ def entry(path: Path) -> Entry | None:
     recording = Recording.read(path)
     known = next((line.known for line in recording.lines if line.known is not None), None)
     origin = recording.about.origin
+    if recording.header.objective != "speed":
+        return None
     if known is None or known.kind is None or origin is None:
         return None
     # The run is named after its task, but for what stands behind the last dash.

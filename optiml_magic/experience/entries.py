@@ -27,7 +27,7 @@ def entry_of(trajectory: Trajectory, kind: Kind, origin: Origin) -> Entry | None
     root = trajectory.root
     before = root.evaluation.measurement
     best, after = root, before
-    for step in trajectory.fastest(len(trajectory.steps)):
+    for step in trajectory.leading(len(trajectory.steps)):
         settled = not trajectory.finalists or step.candidate.number in trajectory.finalists
         if settled and paths.of(step) is not None:
             best, after = step, step.evaluation.measurement
