@@ -14,7 +14,7 @@ from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
 from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.options import options_of
-from optiml_magic.composition import about_of, header_of, proposers_of, remembered, tree_of
+from optiml_magic.composition import proposers_of, remembered, tree_of
 from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.engines.base import Engine
@@ -22,7 +22,10 @@ from optiml_magic.engines.inline import Inline
 from optiml_magic.engines.pool import Pool
 from optiml_magic.errors import KernelFailed, SourceError, UsageError
 from optiml_magic.evaluation import Evaluator, Extent
-from optiml_magic.experience import Experience, Recorder, Setting
+from optiml_magic.experience.kinds import kind_of
+from optiml_magic.experience.recall import Past, told
+from optiml_magic.experience.recorder import Recorder
+from optiml_magic.experience.store import Experience, Setting
 from optiml_magic.exports import Exportable
 from optiml_magic.inprocess import InProcess, library_of
 from optiml_magic.journal import About, Journal
@@ -31,15 +34,24 @@ from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Trajectory
+from optiml_magic.model.experience import Known
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
+from optiml_magic.model.view import View
 from optiml_magic.problem import Problem, prepare
 from optiml_magic.proposers.model import language_model, notes_of
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, Progress, run
-from optiml_magic.session import Session, compiler_of, hosted_device, session
+from optiml_magic.session import (
+    Session,
+    about_of,
+    compiler_of,
+    header_of,
+    hosted_device,
+    session,
+)
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
 from optiml_magic.timings import Stage, Timings
@@ -115,7 +127,7 @@ def optimize(
         path = resume or settings.runs / f"{header.run}.jsonl"
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
         learned = HitRates(experience.tallies(setting))
-        about = about_of(problem, members, chosen.reason)
+        about = about_of(problem, members, chosen.reason, header.run)
         known = about.notes
         journal = (
             Journal.resume(path, header) if resume else Journal.create(path, header, learned, about)
@@ -131,7 +143,9 @@ def optimize(
                 )
             engine = _engine(members, evaluator)
             recorder = Recorder(experience, journal.run, setting)
-            expand = recorder.expand(remembered(proposers, journal))
+            past = Past(experience, settings, setting.source)
+            find = journal.remember_known(partial(_known, past, evaluator, setting.family))
+            expand = recorder.expand(remembered(proposers, journal, find))
             search = tree_of(problem, evaluator, expand, settings)
             begin = recorder.evaluate(journal.remember_evaluate(engine, evaluator.remember))
             trajectory = run(
@@ -146,7 +160,11 @@ def optimize(
             trajectory = replace(trajectory, objective=settings.objective)
             trajectory = recorder.settle(_elsewhere(_settled(trajectory, evaluator), evaluator))
             late = (note for note in members.plugins.notes if note not in known)
-            said = (*evaluator.notes, *late, *notes_of(model), *experience.notes)
+            if settings.objective == "speed":
+                recorder.won(trajectory, journal.known, about.origin)
+            learned_of = told(journal.known, trajectory)
+            said = (*evaluator.notes, *late, *notes_of(model), *learned_of, *past.notes)
+            said = (*said, *experience.notes)
             spent = timings.seconds()
             journal.end(trajectory, (*known, *said), spent)
         finally:
@@ -166,8 +184,15 @@ def require_objective(settings: Settings) -> None:
 
 
 def _experience(settings: Settings) -> closing[Experience]:
-    """What earlier runs learned, where the user wants it; one of nothing otherwise."""
-    return closing(Experience(settings.experience_file if settings.experience else None))
+    """What earlier runs here learned, where the user wants it; one of nothing otherwise."""
+    path = settings.experience_file if settings.experience == "all" else None
+    return closing(Experience(path))
+
+
+def _known(past: Past, evaluator: Evaluator, family: str, view: View) -> Known:
+    """What is known of kernels like the input kernel."""
+    root = view.root.candidate
+    return past.known(kind_of(parse_program(root.text), evaluator.facts(root), family))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from optiml_magic import rewards
-from optiml_magic.composition import about_of, header_of, proposers_of, remembered, tree_of
+from optiml_magic.composition import proposers_of, remembered, tree_of
 from optiml_magic.errors import UsageError
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.journal import Journal
@@ -25,7 +25,7 @@ from optiml_magic.proposers.model import language_model
 from optiml_magic.reports.quantities import number_of
 from optiml_magic.result import Result
 from optiml_magic.search.policies.base import Policy
-from optiml_magic.session import session
+from optiml_magic.session import about_of, header_of, session
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.timings import Timings
 
@@ -67,7 +67,7 @@ class Search:
             header = header_of(problem, members, settings, proposers, batch=1)
             if policy is not None:
                 header = replace(header, policy=type(policy).__name__)
-            self._about = about_of(problem, members, chosen.reason)
+            self._about = about_of(problem, members, chosen.reason, header.run)
             path = settings.runs / f"{header.run}.jsonl"
             self._journal = Journal.create(path, header, about=self._about)
             opened.callback(self._journal.close)
