@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SEED = 20261122
-COUNT = 16
+COUNT = 18
 MOST_OF_A_FIELD = 2
 
 
