@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from optiml_magic import exports
+from optiml_magic.bench import report as benching
 from optiml_magic.commands import doctor, parsers, tasks, verbs
 from optiml_magic.errors import KernelFailed, OptimlError, UsageError
 from optiml_magic.model.task import Task
@@ -40,7 +41,9 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _command(words: Sequence[str] | None) -> int:
     try:
-        options = parsers.parse(parsers.line_parser(), sys.argv[1:] if words is None else words)
+        given = sys.argv[1:] if words is None else words
+        options = parsers.parse(parsers.line_parser(), given)
+        options.words = given
         _check_outputs(options)
         return _VERBS[options.verb](options)
     except parsers.HelpShown as help_text:
@@ -164,6 +167,11 @@ def _doctor(options: argparse.Namespace) -> int:
     return 0 if all(fact.well for fact in facts) else 1
 
 
+def _bench(options: argparse.Namespace) -> int:
+    words = " ".join(["optiml", *options.words])
+    return benching.bench(options, verbs.settings_of(options), words, _print)
+
+
 def _replay(options: argparse.Namespace) -> int:
     summary = verbs.replay(options).result.summary
     _print("\n".join([text.render(summary), "", "tree:", *(f"  {x}" for x in tree.lines(summary))]))
@@ -199,6 +207,7 @@ _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "annotate": _annotate,
     "run": _run,
     "demo": _demo,
+    "bench": _bench,
     "replay": _replay,
     "experience": _experience,
     "doctor": _doctor,

@@ -53,7 +53,7 @@ TASKS = (
         checked={"rows": 260, "cols": 68},
         floor=lambda rows, cols: Floor(8 * rows * cols, flops=5 * rows * cols),
         torch=_standardise_torch,
-        libraries={"CuPy": lambda cp, x: (x - x.mean(axis=0)) / x.std(axis=0)},
+        libraries={"CuPy": lambda _, x: (x - x.mean(axis=0)) / x.std(axis=0)},
     ),
     Entry(
         "bias_relu_scale", "chains",
@@ -74,7 +74,7 @@ TASKS = (
         floor=lambda ni, nj, nk, nl: Floor(
             4 * (ni * nk + nk * nj + nj * nl + ni * nl), flops=2 * ni * nj * (nk + nl)
         ),
-        torch=lambda t, a, b, d: a @ b @ d, libraries={"cuBLAS": lambda cp, a, b, d: a @ b @ d},
+        torch=lambda _, a, b, d: a @ b @ d, libraries={"cuBLAS": lambda _, a, b, d: a @ b @ d},
         source=_2MM,
     ),
     Entry(
@@ -83,8 +83,8 @@ TASKS = (
         # Half of the products, since the result is symmetric.
         floor=lambda m, n: Floor(4 * (2 * n * m + m * m), flops=m * (m + 1) * n),
         outputs={"symmat": "f4[m, m]"},
-        torch=lambda t, data: _covariance_peer(data),
-        libraries={"cuBLAS": lambda cp, data: _covariance_peer(data)},
+        torch=lambda _, data: _covariance_peer(data),
+        libraries={"cuBLAS": lambda _, data: _covariance_peer(data)},
         source=_COVAR,
     ),
 )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 from optiml_magic.bench.entry import Entry, Values, uniform
 from optiml_magic.bench.floors import Floor, Gather
 
-_JACCARD = "zjin-lcf/HeCBench jaccard-cuda"
+_JACCARD = "zjin-lcf/HeCBench jaccard-cuda/main.cu"
 
 
 def _starts(rng: np.random.Generator, rows: int, mean: int) -> Any:
@@ -92,7 +92,7 @@ TASKS = (
             4 * tokens * (width + 1), gathers=(Gather(tokens, 4 * width, 4 * words * width),)
         ),
         torch=lambda t, ids, table: t.nn.functional.embedding(ids, table),
-        libraries={"CuPy": lambda cp, ids, table: table[ids]},
+        libraries={"CuPy": lambda _, ids, table: table[ids]},
     ),
     Entry(
         "jaccard", "gathers", jaccard, _graph,

@@ -10,7 +10,7 @@ from optiml_magic.bench.entry import Entry, Values
 from optiml_magic.bench.floors import Floor
 
 _SOBEL = "NVIDIA/cuda-samples Samples/5_Domain_Specific/SobelFilter"
-_ASMOOTH = "zjin-lcf/HeCBench asmooth-cuda"
+_ASMOOTH = "zjin-lcf/HeCBench asmooth-cuda/main.cu"
 
 
 def _bytes(rng: np.random.Generator, *shape: int) -> Any:

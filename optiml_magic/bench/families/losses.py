@@ -48,7 +48,7 @@ TASKS = (
         full={"n": 1 << 25}, small={"n": 1 << 15}, checked={"n": 10_003},
         floor=lambda n: Floor(8 * n + 4, flops=3 * n),
         outputs={"loss": "f4[1]"},
-        torch=lambda t, predictions, targets: (1 - predictions * targets).clamp(min=0)
+        torch=lambda _, predictions, targets: (1 - predictions * targets).clamp(min=0)
         .mean().reshape(1),
         libraries={
             "CUB": lambda cp, predictions, targets: cp.maximum(0, 1 - predictions * targets)

@@ -62,7 +62,7 @@ def _kmeans_torch(t: Any, feature: Any, clusters: Any) -> Any:
 TASKS = (
     Entry(
         "gravity", "pairs", gravity, _bodies,
-        full={"n": 32768}, small={"n": 512}, checked={"n": 260},
+        full={"n": 16384}, small={"n": 512}, checked={"n": 260},
         floor=lambda n: Floor(28 * n, flops=18 * n * n, special=n * n),
         outputs={"acceleration": "f4[n, 3]"},
         torch=_gravity_torch,

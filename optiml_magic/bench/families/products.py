@@ -56,7 +56,7 @@ TASKS = (
         full={"m": 4096, "n": 4096, "k": 4096}, small={"m": 96, "n": 96, "k": 96},
         checked={"m": 68, "n": 52, "k": 84},
         floor=lambda m, n, k: Floor(4 * (m * k + k * n + m * n), flops=2 * m * n * k),
-        torch=lambda t, a, b: a @ b, libraries={"cuBLAS": lambda cp, a, b: a @ b},
+        torch=lambda _, a, b: a @ b, libraries={"cuBLAS": lambda _, a, b: a @ b},
     ),
     Entry(
         "linear_relu", "products", linear_relu, _layer,
@@ -88,15 +88,15 @@ TASKS = (
             flops=2 * s["nr"] * s["nq"] * s["np"] ** 2,
         ),
         outputs={"sum": "f4[nr, nq, np]"},
-        torch=lambda t, a, c4: a @ c4, libraries={"cuBLAS": lambda cp, a, c4: a @ c4},
+        torch=lambda _, a, c4: a @ c4, libraries={"cuBLAS": lambda _, a, c4: a @ c4},
         source=_DOITGEN,
     ),
     Entry(
         "eliminate", "products", _eliminated, _system,
         full={"size": 8192, "t": 0}, small={"size": 256, "t": 0}, checked={"size": 132, "t": 3},
         floor=lambda size, t: Floor(8 * (size - t - 1) * (size - t), flops=2 * (size - t - 1) ** 2),
-        torch=lambda t, a, **s: _eliminated(a, s["t"]),
-        libraries={"CuPy": lambda cp, a, t: _eliminated(a, t)},
+        torch=lambda _, a, **s: _eliminated(a, s["t"]),
+        libraries={"CuPy": lambda _, a, t: _eliminated(a, t)},
         source=_GAUSSIAN,
     ),
 )  # fmt: skip

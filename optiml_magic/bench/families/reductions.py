@@ -9,7 +9,7 @@ import numpy as np
 from optiml_magic.bench.entry import Entry, Values, uniform
 from optiml_magic.bench.floors import Floor
 
-_DAMAGE = "zjin-lcf/HeCBench damage-cuda"
+_DAMAGE = "zjin-lcf/HeCBench damage-cuda/main.cu"
 _BIAS = "karpathy/llm.c dev/cuda/matmul_backward_bias.cu"
 _BONDS = 256
 
@@ -57,8 +57,8 @@ TASKS = (
         full={"rows": 65536, "cols": 1024}, small={"rows": 512, "cols": 256},
         checked={"rows": 260, "cols": 132},
         floor=lambda rows, cols: Floor(4 * cols * (rows + 1), flops=rows * cols),
-        torch=lambda t, a: a.mean(dim=0),
-        libraries={"CuPy": lambda cp, a: a.mean(axis=0)},
+        torch=lambda _, a: a.mean(dim=0),
+        libraries={"CuPy": lambda _, a: a.mean(axis=0)},
     ),
     Entry(
         "dot", "reductions", lambda x, y: np.array([x @ y]), _vectors,
@@ -78,8 +78,8 @@ TASKS = (
         "bias_grad", "reductions", lambda dout: dout.sum(axis=0), _gradient,
         full={"N": 16384, "OC": 3072}, small={"N": 1024, "OC": 96}, checked={"N": 516, "OC": 36},
         floor=lambda N, OC: Floor(4 * OC * (N + 1), flops=N * OC),  # noqa: N803
-        torch=lambda t, dout: dout.sum(dim=0),
-        libraries={"CuPy": lambda cp, dout: dout.sum(axis=0)},
+        torch=lambda _, dout: dout.sum(dim=0),
+        libraries={"CuPy": lambda _, dout: dout.sum(axis=0)},
         source=_BIAS,
     ),
 )  # fmt: skip

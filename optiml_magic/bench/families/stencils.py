@@ -64,13 +64,14 @@ TASKS = (
         "heat_2d", "stencils", _cooled, _plane,
         full={"nx": 8192, "ny": 4096}, small={"nx": 256, "ny": 256}, checked={"nx": 132, "ny": 70},
         floor=lambda nx, ny: Floor(8 * nx * ny, flops=6 * nx * ny),
-        torch=lambda t, u, c: _cooled(u, float(c)), libraries={"CuPy": lambda cp, u, c: _cooled(u, c)},
+        torch=lambda _, u, c: _cooled(u, float(c)),
+        libraries={"CuPy": lambda _, u, c: _cooled(u, c)},
     ),
     Entry(
         "laplace_3d", "stencils", _laplace, _room,
         full={"nx": 512, "ny": 256, "nz": 256}, small={"nx": 64, "ny": 32, "nz": 32},
         checked={"nx": 36, "ny": 20, "nz": 13},
         floor=lambda nx, ny, nz: Floor(8 * nx * ny * nz, flops=7 * nx * ny * nz),
-        torch=lambda t, u: _laplace(u), libraries={"CuPy": lambda cp, u: _laplace(u)},
+        torch=lambda _, u: _laplace(u), libraries={"CuPy": lambda _, u: _laplace(u)},
     ),
 )  # fmt: skip

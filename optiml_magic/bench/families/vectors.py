@@ -25,12 +25,12 @@ TASKS = (
         "gemv", "vectors", lambda a, x: a @ x, _along_rows,
         full={"rows": 16384, "cols": 4096}, small={"rows": 512, "cols": 256},
         checked={"rows": 132, "cols": 260}, floor=_floor,
-        torch=lambda t, a, x: t.mv(a, x), libraries={"cuBLAS": lambda cp, a, x: a @ x},
+        torch=lambda t, a, x: t.mv(a, x), libraries={"cuBLAS": lambda _, a, x: a @ x},
     ),
     Entry(
         "gemv_transposed", "vectors", lambda a, x: a.T @ x, _along_columns,
         full={"rows": 16384, "cols": 4096}, small={"rows": 512, "cols": 256},
         checked={"rows": 260, "cols": 132}, floor=_floor,
-        torch=lambda t, a, x: t.mv(a.t(), x), libraries={"cuBLAS": lambda cp, a, x: a.T @ x},
+        torch=lambda t, a, x: t.mv(a.t(), x), libraries={"cuBLAS": lambda _, a, x: a.T @ x},
     ),
 )  # fmt: skip
