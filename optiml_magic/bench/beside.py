@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.bench.entry import Entry
-from optiml_magic.bench.peers import OurKernel, Party, peers, wanted
+from optiml_magic.bench.peers import OurKernel, Party, copied, peers, wanted
 from optiml_magic.bench.row import BEST, INPUT
 from optiml_magic.devices.base import Sampling
 from optiml_magic.devices.rounds import sample, warm
@@ -76,11 +76,6 @@ def _on_card(cp: Any, value: Any) -> Any:
     return cp.asarray(value) if isinstance(value, np.ndarray) and value.ndim else value
 
 
-def _copied(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Each array anew: a kernel may write to those that it is given."""
-    return {n: v.copy() if getattr(v, "ndim", 0) else v for n, v in values.items()}
-
-
 def _checked(
     cp: Any, entry: Entry, parties: Sequence[Party], values: Mapping[str, Any], found: Beside
 ) -> list[Party]:
@@ -88,12 +83,12 @@ def _checked(
     right: list[Party] = []
     expected: tuple[Any, ...] = ()
     try:
-        expected, found.against = wanted(entry, _copied(values))
+        expected, found.against = wanted(entry, copied(values))
     except Exception as problem:  # noqa: BLE001  # whatever a library raises, ours is still timed
         found.failed["double precision"] = _told(problem)
     for party in parties:
         try:
-            outputs = party.ready(_copied(values))()
+            outputs = party.arrays(party.ready(copied(values))())
             cp.cuda.Device().synchronize()
             if not expected:
                 expected, found.against = outputs, "the input kernel"
@@ -162,7 +157,7 @@ def _readied(cp: Any, party: Party, values: Mapping[str, Any], found: Beside) ->
 
 
 def _fresh(cp: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    made = _copied(values)
+    made = copied(values)
     cp.cuda.Device().synchronize()
     return made
 

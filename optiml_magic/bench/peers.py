@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,8 +27,11 @@ class Party(Protocol):
 
     name: str
 
-    def ready(self, values: Mapping[str, Any]) -> Callable[[], tuple[Any, ...]]:
-        """Bound to CuPy arrays and numbers by name; what it returns are its outputs in order."""
+    def ready(self, values: Mapping[str, Any]) -> Callable[[], Any]:
+        """Bound to CuPy arrays and numbers by name; it may have run already."""
+
+    def arrays(self, outputs: Any) -> tuple[Any, ...]:
+        """What a run returned, in the order of the kernel's parameters, as arrays of CuPy's."""
 
     def capture(self, stream: Any, runs: Callable[[], None]) -> Callable[[], None]:
         """What launches ``runs`` as one CUDA graph on a stream of CuPy's. May raise anything."""
@@ -44,19 +47,24 @@ class OurKernel:
     name: str
     kernel: Kernel
 
-    def ready(self, values: Mapping[str, Any]) -> Callable[[], tuple[Any, ...]]:
+    def ready(self, values: Mapping[str, Any]) -> Callable[[], Any]:
         known = {n: v for n, v in values.items() if n in self.kernel.parameters}
-        first = _several(self.kernel(**known))
+        # On copies, since in-out arrays change.
+        first = _several(self.kernel(**copied(known)))
         # Where some are in-out, the others are allocated anew in each call.
         alone = len(first) == len(self.kernel.outputs)
         outputs = dict(zip(self.kernel.outputs, first, strict=True)) if alone else {}
-        return lambda: _several(self.kernel(**known, **outputs))
+        return lambda: self.kernel(**known, **outputs)
+
+    def arrays(self, outputs: Any) -> tuple[Any, ...]:
+        return _several(outputs)
 
     def capture(self, stream: Any, runs: Callable[[], None]) -> Callable[[], None]:
         return _captured_by_cupy(stream, runs)
 
     def on(self, stream: Any) -> AbstractContextManager[Any]:
-        return _cupy_stream(stream)
+        found: AbstractContextManager[Any] = stream
+        return found
 
 
 @dataclass
@@ -66,17 +74,20 @@ class Library:
     name: str
     function: Peer
 
-    def ready(self, values: Mapping[str, Any]) -> Callable[[], tuple[Any, ...]]:
+    def ready(self, values: Mapping[str, Any]) -> Callable[[], Any]:
         import cupy
 
-        run = bound(self.function, cupy, values)
-        return lambda: _several(run())
+        return bound(self.function, cupy, values)
+
+    def arrays(self, outputs: Any) -> tuple[Any, ...]:
+        return _several(outputs)
 
     def capture(self, stream: Any, runs: Callable[[], None]) -> Callable[[], None]:
         return _captured_by_cupy(stream, runs)
 
     def on(self, stream: Any) -> AbstractContextManager[Any]:
-        return _cupy_stream(stream)
+        found: AbstractContextManager[Any] = stream
+        return found
 
 
 @dataclass
@@ -87,13 +98,12 @@ class Torch:
     function: Peer
     compiled: bool = False
 
-    def ready(self, values: Mapping[str, Any]) -> Callable[[], tuple[Any, ...]]:
+    def ready(self, values: Mapping[str, Any]) -> Callable[[], Any]:
         import torch
 
         made = {n: _tensor(torch, v) for n, v in values.items()}
         if not self.compiled:
-            run = bound(self.function, torch, made)
-            return lambda: tuple(map(_array, _several(run())))
+            return bound(self.function, torch, made)
         tensors = {n: v for n, v in made.items() if isinstance(v, torch.Tensor)}
         rest = {n: v for n, v in made.items() if n not in tensors}
 
@@ -104,7 +114,13 @@ class Torch:
         fast = torch.compile(whole, dynamic=False)
         for _ in range(_CALLS):
             fast(*tensors.values())
-        return lambda: tuple(map(_array, _several(fast(*tensors.values()))))
+        return lambda: fast(*tensors.values())
+
+    def arrays(self, outputs: Any) -> tuple[Any, ...]:
+        import cupy
+
+        # Not in a run: the exchange waits for streams, which a capture forbids.
+        return tuple(cupy.from_dlpack(t.detach().contiguous()) for t in _several(outputs))
 
     def capture(self, stream: Any, runs: Callable[[], None]) -> Callable[[], None]:
         import torch
@@ -149,11 +165,13 @@ def peers(entry: Entry) -> tuple[list[Party], dict[str, str]]:
 def wanted(entry: Entry, values: Mapping[str, Any]) -> tuple[tuple[Any, ...], str]:
     """The outputs in double precision by a peer's function, and whose; nothing without one."""
     double = {n: v.astype(np.float64) if _is_floating(v) else v for n, v in values.items()}
+    found: list[Party] = [Library(n, function) for n, function in entry.libraries.items()]
     if entry.torch is not None and "torch" in sys.modules:
-        return Torch("", entry.torch).ready(double)(), "torch in double precision"
-    for name, function in entry.libraries.items():
-        return Library(name, function).ready(double)(), f"{name} in double precision"
-    return (), ""
+        found.insert(0, Torch("torch", entry.torch))
+    if not found:
+        return (), ""
+    outputs = found[0].arrays(found[0].ready(double)())
+    return outputs, f"{found[0].name} in double precision"
 
 
 def bound(function: Peer, library: Any, values: Mapping[str, Any]) -> Callable[[], Any]:
@@ -163,6 +181,11 @@ def bound(function: Peer, library: Any, values: Mapping[str, Any]) -> Callable[[
     names = [p.name for p in parameters][1:]
     taken = {n: v for n, v in values.items() if every or n in names}
     return lambda: function(library, **taken)
+
+
+def copied(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Each array anew: a kernel may write to those that it is given."""
+    return {n: v.copy() if getattr(v, "ndim", 0) else v for n, v in values.items()}
 
 
 def _is_floating(value: Any) -> bool:
@@ -177,13 +200,6 @@ def _tensor(torch: Any, value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     return torch.from_dlpack(value) if hasattr(value, "__dlpack__") else value
-
-
-def _array(tensor: Any) -> Any:
-    """A tensor as an array of CuPy's, without a copy."""
-    import cupy
-
-    return cupy.from_dlpack(tensor.detach().contiguous())
 
 
 def _captured_by_cupy(stream: Any, runs: Callable[[], None]) -> Callable[[], None]:
@@ -205,8 +221,3 @@ def _captured_by_cupy(stream: Any, runs: Callable[[], None]) -> Callable[[], Non
         graph.launch(stream)
 
     return launch
-
-
-def _cupy_stream(stream: Any) -> AbstractContextManager[Any]:
-    found: AbstractContextManager[Any] = stream if stream is not None else nullcontext()
-    return found

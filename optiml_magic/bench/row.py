@@ -102,15 +102,11 @@ class Row:
 def read(path: Path) -> list[Row]:
     """The rows of a file, of each task the last one; none where there is no file.
 
-    A line that a stopped run left unfinished at the end is passed over.
+    A line that a stopped run left unfinished at the end is passed over. Raises UsageError for any
+    other that is no row.
     """
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     found: dict[str, Row] = {}
-    for line in lines:
-        if not line.endswith("\n"):
-            continue
+    for line in _lines(path):
         try:
             row = from_json(Row, line)
         except ValueError as cause:
@@ -122,7 +118,14 @@ def read(path: Path) -> list[Row]:
 
 
 def append(path: Path, row: Row) -> None:
-    """One more line, on the disk when this returns."""
-    whole = not path.exists() or path.read_bytes()[-1:] in (b"", b"\n")
-    with path.open("a", encoding="utf-8") as file:
-        file.write(("" if whole else "\n") + to_json(Row, row) + "\n")
+    """One more line; what a stopped run left unfinished goes."""
+    whole = sum(map(len, _lines(path)))
+    with path.open("ab") as file:
+        file.truncate(whole)
+        file.write(to_json(Row, row).encode() + b"\n")
+
+
+def _lines(path: Path) -> list[bytes]:
+    """The lines that are finished."""
+    found = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    return [line for line in found if line.endswith(b"\n")]

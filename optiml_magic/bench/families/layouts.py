@@ -42,7 +42,7 @@ def permute(**values: Any) -> Any:
 TASKS = (
     Entry(
         "transpose", "layouts", lambda a: a.T, _matrix,
-        full={"rows": 8192, "cols": 4096}, small={"rows": 512, "cols": 512},
+        full={"rows": 8192, "cols": 4096}, small={"rows": 1024, "cols": 1024},
         checked={"rows": 132, "cols": 200},
         floor=lambda rows, cols: Floor(8 * rows * cols),
         torch=lambda _, a: a.t().contiguous(),
@@ -67,7 +67,7 @@ TASKS = (
     Entry(
         "permute", "layouts", permute, _four,
         full={"d1": 64, "d2": 32, "d3": 128, "d4": 128},
-        small={"d1": 8, "d2": 16, "d3": 32, "d4": 32},
+        small={"d1": 16, "d2": 32, "d3": 32, "d4": 32},
         checked={"d1": 3, "d2": 20, "d3": 12, "d4": 36},
         floor=lambda d1, d2, d3, d4: Floor(8 * d1 * d2 * d3 * d4),
         torch=lambda _, **v: v["in"].permute(2, 0, 3, 1).contiguous(),
