@@ -68,6 +68,7 @@ def beside(entry: Entry, result: Result, index: int, *, with_peers: bool) -> Bes
         ready = [one for party in right if (one := _readied(cp, party, values, found))]
         if ready:
             _time(cp, ready, found)
+        cp.cuda.Device().synchronize()  # a fault of anybody's is told here at the latest
         cp.get_default_memory_pool().free_all_blocks()
     return found
 

@@ -36,13 +36,8 @@ def hardware(choice: Choice) -> str:
     found = shutil.which("nvidia-smi")
     if found is None:
         return choice.chip.title
-    card = choice.card[:8] and f"GPU-{_dashed(choice.card)}"
-    command = [
-        found,
-        f"--query-gpu={_QUERY}",
-        "--format=csv,noheader",
-        *(["-i", card] if card else []),
-    ]
+    which = ["-i", f"GPU-{_dashed(choice.card)}"] if choice.card else []
+    command = [found, f"--query-gpu={_QUERY}", "--format=csv,noheader", *which]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     return done.stdout.strip() if done.returncode == 0 else choice.chip.title
 

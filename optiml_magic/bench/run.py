@@ -15,13 +15,14 @@ from optiml_magic.bench.entry import Entry, Size
 from optiml_magic.bench.machine import hardware, versions
 from optiml_magic.bench.row import BEST, INPUT, Row, Setup, append, read
 from optiml_magic.devices.choice import Choice, choose
-from optiml_magic.errors import OptimlError, UsageError
+from optiml_magic.errors import MachineError, OptimlError, UsageError
 from optiml_magic.optimize import optimize
 from optiml_magic.profilers.roofs import published
 from optiml_magic.reports.summary import Summary, step_speedup
 from optiml_magic.settings import Settings
 
 FILE = "suite.jsonl"
+_LOST = "timing in this process failed"
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Suite:
         """Every row of the folder, those of earlier runs included, in the order of the suite.
 
         A task that has a row with figures is not run again. Raises UsageError where the folder
-        holds rows of another device, budget or limit.
+        holds rows of another device, budget or limit, MachineError where the card can be used no
+        more in this process.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / FILE
@@ -48,13 +50,17 @@ class Suite:
             raise UsageError(
                 f"{file} has rows of another device, budget or limit", fix="name another folder"
             )
-        known = {row.task for row in done if not row.error}
-        for entry in self.entries:
-            if entry.name in known:
-                continue
+        failed = {row.task: bool(row.error) for row in done}
+        left = [entry for entry in self.entries if failed.get(entry.name, True)]
+        # One that fails each time must not keep the others from their turn.
+        for entry in sorted(left, key=lambda e: e.name in failed):
             row = self._row(entry, setup, choice)
             append(file, row)
             told(row)
+            if row.error.startswith(_LOST):
+                raise MachineError(
+                    f"{entry.name}: {row.error}", fix="give the command again: it goes on"
+                )
         names = [entry.name for entry in self.entries]
         found = {row.task: row for row in read(file)}
         return [found[name] for name in names if name in found]
@@ -80,7 +86,10 @@ class Suite:
         timed = Beside()
         if not choice.is_emulated:
             index = int(choice.name.partition(":")[2])
-            timed = beside(entry, result, index, with_peers=self.peers)
+            try:
+                timed = beside(entry, result, index, with_peers=self.peers)
+            except Exception as problem:  # noqa: BLE001  # of CuPy, torch or the driver
+                return replace(row, error=f"{_LOST}: {type(problem).__name__}: {problem}"[:300])
         return _filled(row, entry, summary, timed, choice)
 
     def _own(self, choice: Choice) -> Settings:
@@ -115,8 +124,10 @@ def _filled(row: Row, entry: Entry, summary: Summary, timed: Beside, choice: Cho
         recipe=summary.recipe,
         program=summary.winner.candidate.text,
         refused=tuple(
-            f"{refusal.rule}: {refusal.reason}"
-            for refusal in (*summary.root.refused, *summary.winner.refused)
+            dict.fromkeys(
+                f"{refusal.rule}: {refusal.reason}"
+                for refusal in (*summary.root.refused, *summary.winner.refused)
+            )
         ),
         outcomes=summary.verdicts,
         stopped=summary.trajectory.stopped,
