@@ -34,6 +34,7 @@ from optiml_magic.devices.memory import Memory, broken_guards, content, guarded,
 from optiml_magic.devices.module import CudaModule
 from optiml_magic.devices.noise import noise
 from optiml_magic.devices.power import draw
+from optiml_magic.devices.reductions import compile_quickly
 from optiml_magic.devices.telemetry import Telemetry
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
@@ -53,6 +54,7 @@ class CudaDevice:
         except ImportError as cause:
             raise MachineError("CuPy is not installed", fix=advice(driver_release())) from cause
         self._cp = cupy
+        compile_quickly(cupy)
         self.name = f"cuda:{index}"
         try:
             cupy.cuda.Device(index).use()
@@ -88,9 +90,8 @@ class CudaDevice:
         if kinds <= self._rehearsed or all(b.expected is None for b in case.buffers):
             return
         self._rehearsed |= kinds
-        poison = {
-            b.name: self._poison(memories[b.name], 0) for b in case.buffers if b.role != "input"
-        }
+        written = [b.name for b in case.buffers if b.role != "input"]
+        poison = {name: self._poison(memories[name], 0) for name in written}
         for name, bits in poison.items():
             raw(memories[name].array)[...] = raw(bits)
         broken_guards(self._cp, memories)

@@ -24,6 +24,7 @@ from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.facts import Facts
 from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.space import TUNER
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.preparation import Prepared
 from optiml_magic.problem import Problem
@@ -55,6 +56,7 @@ class Evaluator:
         self._runs: dict[int, tuple[Build, Job]] = {}  # what was measured, until it is understood
         self._best = float("inf")  # seconds of the fastest that may win
         self._best_general = float("inf")  # of those that take all sizes of the input kernel
+        self._seconds: dict[int, float] = {}  # by number
         self._inspections: dict[str, Inspection] = {}  # by identity
         self._promised: dict[str, None] = {}  # metrics that edits are to move
         self._notes: dict[str, None] = {}  # each once, in order
@@ -269,8 +271,10 @@ class Evaluator:
         self, candidates: Sequence[Candidate], evaluations: list[Evaluation]
     ) -> Callable[[], list[Evaluation]]:
         """The counters of those that somebody may build on, or whose promise is to be tested."""
-        promising = {c.number for c in candidates if c.proposal.hypothesis is not None}
-        near = {e.candidate for e in evaluations if self._in_reach(e)}
+        pairs = zip(candidates, evaluations, strict=True)
+        promises = {c.number: c.proposal.hypothesis for c in candidates}
+        promising = {n for n, promise in promises.items() if promise and promise.is_counted}
+        near = {c.number for c, e in pairs if self._in_reach(c, e)}
         also = tuple(self._promised)
         levels = self._tools.levels
         with self._tools.timings.stage("count"):
@@ -279,9 +283,15 @@ class Evaluator:
             levels.warm(first=False, also=also)
         return counted
 
-    def _in_reach(self, evaluation: Evaluation) -> bool:
-        measured = evaluation.measurement
-        return measured is not None and measured.seconds <= _REACH * self._best
+    def _in_reach(self, candidate: Candidate, evaluation: Evaluation) -> bool:
+        """Whether it is near the best so far; of other numbers alone, what is better with them."""
+        measured, before = evaluation.measurement, float("inf")
+        if measured is None:
+            return False
+        self._seconds[candidate.number] = measured.seconds
+        if candidate.proposal.proposer == TUNER and candidate.parent is not None:
+            before = self._seconds.get(candidate.parent, before)
+        return measured.seconds <= min(_REACH * self._best, before)
 
     def _understood(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
         """Diagnosed; a duplicate has all evidence of the earlier one, of this batch or not."""
@@ -379,8 +389,9 @@ class Evaluator:
 
     def _expect(self, candidate: Candidate) -> None:
         """A promise can be tested only where its metric is counted, of later ones too."""
-        if candidate.proposal.hypothesis is not None:
-            self._promised[candidate.proposal.hypothesis.metric] = None
+        promise = candidate.proposal.hypothesis
+        if promise is not None and promise.is_counted:
+            self._promised[promise.metric] = None
 
     def _note(self, text: str) -> None:
         self._notes[text] = None

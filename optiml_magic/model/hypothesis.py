@@ -25,6 +25,11 @@ class Hypothesis:
     because: str = ""
     factor: tuple[float, float] = (1.0, 1.0)
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether it takes counters to tell; the time alone is measured anyway."""
+        return self.metric != TIME
+
     def __str__(self) -> str:
         low, high = self.factor
         if high <= 1.0:

@@ -1,7 +1,7 @@
 """References on a card: CuPy in this process, whose context no candidate ever runs in.
 
-They get float64 arrays as NumPy's would be. A card is asked while nobody times on it, and nothing
-of an answer stays there.
+They get float64 arrays as NumPy's would be, and CuPy where they say NumPy. A card is asked while
+nobody times on it, and nothing of an answer stays there.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from optiml_magic.devices.base import Array, Buffer
 from optiml_magic.devices.compare import compare
 from optiml_magic.devices.maps import digest, has_subnormals, mapped, widened
 from optiml_magic.devices.memory import stored
+from optiml_magic.devices.reductions import quickly_compiled
 from optiml_magic.devices.turns import turn
 from optiml_magic.model.dtypes import kind
 from optiml_magic.model.verdict import OutputCheck
+from optiml_magic.problem.rebound import rebound
 from optiml_magic.problem.reference import Answer, arguments, named
 from optiml_magic.problem.scales import Maps
 from optiml_magic.problem.tolerance import scale_of
@@ -50,7 +52,7 @@ class Card:
     def _working(self) -> Iterator[Any]:
         """The library, while nobody times on this card; what was used goes back to the driver."""
         cp, index = self._cp, int(self._device.partition(":")[2] or 0)
-        with turn(self._device), cp.cuda.Device(index):
+        with turn(self._device), cp.cuda.Device(index), quickly_compiled(cp):
             try:
                 yield cp
             finally:
@@ -119,9 +121,8 @@ class Card:
             del array
         cp.cuda.Device().synchronize()
         began = time.monotonic()
-        found = named(
-            reference(**arguments(reference, {**values, **wide})), outputs, lambda given: given
-        )
+        call, given = rebound(reference, cp), arguments(reference, {**values, **wide})
+        found = named(call(**given), outputs, lambda value: value)
         cp.cuda.Device().synchronize()
         seconds = time.monotonic() - began
         for name, array in found.items():

@@ -22,7 +22,8 @@ _FEW = 1 << 13  # elements of the inputs up to which nothing is worth being fore
 _SHARES = (64, 16, 4)  # of each size
 _STEEPEST = 2.5  # the power of a size with which the time may grow, before two are known
 _MARGIN = 0.25  # on that power, afterwards
-SLOW = 1.0  # seconds of NumPy from which on a card is tried: CuPy takes some to load and compile
+SLOW = 1.0  # seconds of a call, from which on nothing is asked of a reference that can be left out
+_FASTER = 0.25  # seconds of NumPy from which on a card is tried: a search asks some sixty times
 _HOURS = 7200.0
 _SEED = 900  # of inputs that are drawn to see what they cost
 
@@ -39,7 +40,7 @@ def affordable(
     if sizing is None or few:
         return {}, ""
     whole = _foreseen(references, sizing, seconds)
-    if whole.seconds > SLOW and whole.largest and references.may_use_card:
+    if whole.seconds > _FASTER and whole.largest and references.may_use_card:
         references.try_card(whole.largest[1], spelled(whole.largest[0]))
         if references.is_on_card:
             whole = _foreseen(references, sizing, seconds)

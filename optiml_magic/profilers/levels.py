@@ -23,7 +23,7 @@ _EMULATED = (
     Missing("energy", "an emulated device draws no power"),
 )
 _NOT_EMULATED = Missing("emulated", "the card runs the machine code itself; nothing is emulated")
-_OUT_OF_REACH = Missing("counters", "it is well behind the best, so ncu was not asked")
+_OUT_OF_REACH = Missing("counters", "nobody will build on it, so ncu was not asked")
 _NOT_ASKED = Missing("energy", "nobody asked for it: --energy")
 
 _WARM = 2  # processes of ncu that start for what comes next; ours

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Literal
 
 from optiml_magic.devices.base import Case, Job
-from optiml_magic.errors import MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.measurement import Metric, Missing, RuleResult
@@ -123,7 +122,9 @@ class NcuCounters:
         self._disassemble = disassemble
         self._manners = _MANNERS.setdefault(device, _Manners())
         self._waiting: list[NcuProcess] = []  # all with the same arguments
+        self._known: tuple[Build, Job] | None = None  # a run that ended well
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="optiml-ncu")
+        self._priming = ThreadPoolExecutor(thread_name_prefix="optiml-ncu-first")
 
     def warm(self, *, depth: Depth = "brief", also: Sequence[str] = (), count: int = 1) -> None:
         """Let ncu start now, ``count`` times: what is counted next, at that depth, need not wait.
@@ -137,8 +138,11 @@ class NcuCounters:
         if self._waiting and self._waiting[0].arguments != tuple(arguments):
             self.close()
         while len(self._waiting) < count:
-            self._waiting.append(NcuProcess(self._device, tool, arguments))
-            self._waiting[-1].start()
+            self._waiting.append(process := NcuProcess(self._device, tool, arguments))
+            process.start()
+            if self._known is not None:
+                build, job = self._known
+                process.prime(self._priming, self._cases[job.case], build, job)
 
     def close(self) -> None:
         """End what waits; it has nothing to write."""
@@ -229,7 +233,7 @@ class NcuCounters:
         try:
             process.host.close(seconds=60.0)
             if not failure and process.report.exists():
-                return self._read(tool, process.report, runs, asked)
+                return self._read(tool, process, runs, asked)
             if self._learned(process.log, asked):
                 return None
             return Refused(advice(failure, process.log))
@@ -244,17 +248,12 @@ class NcuCounters:
         return NcuProcess(self._device, tool, arguments)
 
     def _run(self, process: NcuProcess, runs: Sequence[tuple[Build, Job]]) -> str:
-        host = process.host
-        try:
-            for key in dict.fromkeys(job.case for _, job in runs):
-                host.put(self._cases[key])
-            for build, job in runs:
-                execution = host.execute(build, replace(job, count=True))
-                if execution.fault is not None:
-                    return execution.fault.message
-        except MachineError as lost:  # ncu went before the host was there
-            return lost.message
-        return ""
+        failure = process.run(
+            [self._cases[key] for key in dict.fromkeys(job.case for _, job in runs)], runs
+        )
+        if not failure:
+            self._known = runs[0]
+        return failure
 
     def _learned(self, log: Path, asked: _Asked) -> bool:
         """Whether ncu refused metrics by name, or might give those by line as a section only."""
@@ -268,13 +267,14 @@ class NcuCounters:
         return bool(refused)
 
     def _read(
-        self, tool: str, report: Path, runs: Sequence[tuple[Build, Job]], asked: _Asked
+        self, tool: str, process: NcuProcess, runs: Sequence[tuple[Build, Job]], asked: _Asked
     ) -> tuple[Counted, ...] | Refused:
-        launches = load(report, tool, asked.collected)
+        launches = load(process.report, tool, asked.collected)
         lost: tuple[Missing, ...] = ()
         if isinstance(launches, Unreadable):
             lost = (Missing(_BY_LINE, f"no figures by line, and no rules: {launches.reason}"),)
-            launches = from_csv(tool, report, asked.collected)
+            launches = from_csv(tool, process.report, asked.collected)
+        launches = launches[process.primed :]
         wanted = sum(len(job.plan.launches) for _, job in runs)
         if len(launches) != wanted:
             return Refused(f"ncu saw {len(launches)} launches where {wanted} were made")

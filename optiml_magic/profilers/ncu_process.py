@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
+from optiml_magic.devices.base import Case, Job
 from optiml_magic.devices.hosted import HostedDevice
+from optiml_magic.devices.turns import turn
+from optiml_magic.errors import MachineError
+from optiml_magic.model.build import Build
 
 SECONDS = 180.0  # of one request to a host that ncu wraps
 
 
 class NcuProcess:
-    """One process of ncu around a device host, with the files that it writes."""
+    """One process of ncu around a device host, with the files that it writes.
+
+    ``primed`` launches come first in its report, and are nobody's.
+    """
 
     def __init__(self, device: str, tool: str, arguments: Sequence[str]) -> None:
         self.arguments = tuple(arguments)
+        self.primed = 0
+        self._device = device
+        self._priming: Future[str] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="optiml-ncu-")
         self.report = Path(self._folder.name, "report.ncu-rep")
         self.log = Path(self._folder.name, "ncu.log")
@@ -29,6 +41,40 @@ class NcuProcess:
     def start(self) -> None:
         """Let it start beside whatever is done now: that takes longer than a batch of counts."""
         self.host.start()
+
+    def prime(self, threads: ThreadPoolExecutor, case: Case, build: Build, job: Job) -> None:
+        """Count a known run once it has started: the first costs as much as three more.
+
+        That is done in a thread, while nobody times on the card.
+        """
+
+        def primed() -> str:
+            try:
+                self.host.put(case)
+                with turn(self._device):
+                    execution = self.host.execute(build, replace(job, count=True))
+            except MachineError as lost:
+                return lost.message
+            return execution.fault.message if execution.fault is not None else ""
+
+        self.primed = len(job.plan.launches)
+        self._priming = threads.submit(primed)
+
+    def run(self, cases: Sequence[Case], runs: Sequence[tuple[Build, Job]]) -> str:
+        """Count them; why that failed, or nothing."""
+        failure = self._priming.result() if self._priming is not None else ""
+        if failure:
+            return failure
+        try:
+            for case in cases:
+                self.host.put(case)
+            for build, job in runs:
+                execution = self.host.execute(build, replace(job, count=True))
+                if execution.fault is not None:
+                    return execution.fault.message
+        except MachineError as lost:  # ncu went before the host was there
+            return lost.message
+        return ""
 
     def close(self, *, seconds: float = 60.0) -> None:
         """End it, by force after so many seconds, and remove its files."""

@@ -14,6 +14,7 @@ from optiml_magic.evaluation import Evaluator, stages
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.vocabulary import VOCABULARY
 from optiml_magic.optimize import evaluate_once
+from optiml_magic.preparation import Prepared
 from optiml_magic.problem import prepare
 from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.profilers.permission import permission
@@ -41,6 +42,7 @@ def test_ncu_knows_every_name_of_the_vocabulary() -> None:
     with session(settings, cases) as members:
         evaluator = Evaluator(problem, members.tools)
         prepared = stages.prepare(problem.program.text, evaluator._context)
+        assert isinstance(prepared, Prepared)
         (instance, plan) = prepared.plans[0]
         job = Job(instance.case.key, plan, 0, False, 10**10)
         names = tuple(n for n, entry in VOCABULARY.items() if "ncu" in entry.sources)
@@ -54,6 +56,31 @@ def test_ncu_knows_every_name_of_the_vocabulary() -> None:
     assert all(VOCABULARY[name].combine == "mean" for name in empty), empty
     assert not [m for m in found[0].missing if m.name == "lines"]
     assert not counters._manners.by_section  # it takes those by line by their names
+
+
+@needs_ncu
+def test_a_process_that_counted_before_tells_of_its_own_runs_alone() -> None:
+    problem = prepare(known_task("transpose_naive"), seeds=1)
+    settings = resolve({"device": "cuda", "verify_seeds": 1})
+    cases = [instance.case for instance in problem.instances]
+    with session(settings, cases) as members:
+        context = Evaluator(problem, members.tools)._context
+        prepared = stages.prepare(problem.program.text, context)
+        assert isinstance(prepared, Prepared)
+        run = (prepared.build, context.job(prepared))
+        counters = NcuCounters(members.choice.name, cases)
+        first = counters.count([run])
+        counters.warm(count=2)
+        assert [process.primed for process in counters._waiting] == [1, 1]
+        second, third = counters.count([run, run]), counters.count([run])
+    assert isinstance(first, tuple)
+    assert isinstance(second, tuple)
+    assert isinstance(third, tuple)
+    assert [len(found) for found in (first, second, third)] == [1, 2, 1]
+    sectors = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+    values = {m.value for one in (*first, *second, *third) for m in one.metrics
+              if m.name == sectors}  # fmt: skip
+    assert len(values) == 1
 
 
 @needs_ncu

@@ -51,6 +51,24 @@ def test_a_map_makes_the_same_bits_on_the_card(kind: Kind, dtype: Any) -> None:
     assert digest(there, cupy) == digest(here)
 
 
+def test_the_users_cupy_reduces_afterwards_as_before() -> None:
+    import cupy
+    from cupy._core import _accelerator
+
+    before = _accelerator.get_reduction_accelerators()
+    within: list[Any] = []
+
+    def reference(x: Any) -> Any:
+        within.append(_accelerator.get_reduction_accelerators())
+        return cupy.abs(x)
+
+    card = cupy_on("cuda:0")
+    assert card is not None
+    assert isinstance(card.ask(reference, {"x": np.ones(8)}, {}, ["out"]), Answer)
+    assert within == [[]]
+    assert _accelerator.get_reduction_accelerators() == before
+
+
 @pytest.mark.parametrize("kind", ["signs", "large", "alike"])
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8, np.uint32])
 def test_so_it_does_of_integers(kind: Kind, dtype: Any) -> None:

@@ -29,7 +29,7 @@ from optiml_magic.source.expressions import Expression, parse_expression
 
 _ONE = Polynomial.constant(1)
 _SHARED = 48 * 1024  # bytes of a block that needs no leave
-_TILES, _DEEP, _OWN = (16, 32, 64, 128), (8, 16, 32), (4, 8)
+_TILES, _DEEP, _OWN = (16, 32, 64, 128), (8, 16, 32), (2, 4, 8)
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ class _Blocking:
         self.row, self.column, self.m, self.n = (
             fresh(name) for name in ("tile_row", "tile_col", "own_row", "own_col")
         )
+        self.runs = {own: fresh(f"RUN_{own[-1]}") for own in (self.tm, self.tn)}
         self.from_, self.half, self.deep = fresh("tile_from"), fresh("half"), fresh("deep")
         self.at = fresh("at")
         self.names = {
@@ -99,6 +100,7 @@ class _Blocking:
 
     def _opening(self) -> str:
         made = [
+            *(f"constexpr int {run} = {own} < 4 ? {own} : 4;" for own, run in self.runs.items()),
             f"const int {self.row} = blockIdx.y * {self.bm};",
             f"const int {self.column} = blockIdx.x * {self.bn};",
         ]
@@ -183,7 +185,7 @@ class _Blocking:
         for operand in self.parts.operands:
             whole, own, _, thread = self._side(operand)
             tile, _, now = self.names[operand]
-            index = f"{self.at} / 4 * ({whole} / ({own} / 4)) + ({thread}) * 4 + {self.at} % 4"
+            index = self._owned(self.at, whole, own, thread)
             owns.append(
                 f"{operand.kind} {now}[{own}];\n#pragma unroll\n"
                 f"for (int {self.at} = 0; {self.at} < {own}; ++{self.at}) "
@@ -204,6 +206,11 @@ for (int {self.deep} = 0; {self.deep} < {self.bk}; ++{self.deep}) {{
 if ({more}) {self.put}({self.half} ^ 1);
 __syncthreads();
 }}"""
+
+    def _owned(self, at: str, whole: str, each: str, thread: str) -> str:
+        """Where in a tile the outputs of a thread lie: in runs, which are one load each."""
+        run = self.runs[each]
+        return f"{at} / {run} * ({whole} / ({each} / {run})) + ({thread}) * {run} + {at} % {run}"
 
     def _each(self, inside: str) -> str:
         return (
@@ -259,10 +266,8 @@ __syncthreads();
         for name, own, side in ((i, self.m, ROW), (j, self.n, COLUMN)):
             operand = next(o for o in parts.operands if o.side == side)
             whole_tile, each, first, thread = self._side(operand)
-            places_of.append(
-                f"const int {name} = {first} + {own} / 4 * ({whole_tile} / ({each} / 4)) "
-                f"+ ({thread}) * 4 + {own} % 4;"
-            )
+            index = self._owned(own, whole_tile, each, thread)
+            places_of.append(f"const int {name} = {first} + {index};")
         if out.flat is not None:  # beyond a row's end the one index is that of another row
             columns = self._speller({}).factor(out.columns)
             places_of.append(f"if ({j} >= {columns}) continue;")

@@ -21,14 +21,16 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 _MOST_POINTS = 3
-#: Tiles worth a try, and the share of the multiply-add rate that one leaves a full chip: ours.
+#: Tiles worth a try, and the share of the multiply-add rate that one leaves a full chip: ours. Few
+#: outputs a thread are for products that have not enough blocks otherwise.
 _SHAPES = (
     (Tile(128, 128, 16, 8, 8), 1.0),
     (Tile(128, 64, 16, 8, 8), 0.85),
     (Tile(64, 64, 16, 8, 8), 0.75),
     (Tile(64, 64, 16, 4, 4), 0.65),
-    (Tile(32, 64, 16, 4, 4), 0.5),
-    (Tile(32, 32, 16, 4, 4), 0.4),
+    (Tile(32, 64, 32, 4, 4), 0.5),
+    (Tile(32, 32, 16, 2, 2), 0.45),
+    (Tile(32, 32, 32, 2, 2), 0.43),
 )
 
 

@@ -1,0 +1,107 @@
+"""A reference that was written for NumPy, where the names in it stand for another library.
+
+An array that it makes itself (``np.empty``) then lies where its inputs lie. Of SciPy the parts that
+CuPy has under ``cupyx.scipy`` are taken from there.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+
+def rebound(call: Callable[..., Any], library: Any) -> Callable[..., Any]:
+    """The same function with ``library`` where it, or what it calls, says NumPy.
+
+    They are found by the global names and the closures of plain functions of its own package; what
+    has no counterpart stays as it is.
+    """
+    return _Rebinding(library, _package(call)).value(call)  # type: ignore[no-any-return]
+
+
+class _Rebinding:
+    def __init__(self, library: Any, package: str) -> None:
+        self._library = library
+        self._package = package
+        self._made: dict[int, Any] = {}  # also what calls itself
+
+    def value(self, value: Any) -> Any:
+        """What stands in the place of a value that a function can reach."""
+        match value:
+            case ModuleType():
+                return self._module(value)
+            case FunctionType():
+                return self._owned(value) or self._function(value)
+            case MethodType():
+                return MethodType(self.value(value.__func__), value.__self__)
+            case functools.partial():
+                return functools.partial(self.value(value.func), *value.args, **value.keywords)
+            case np.ufunc() | BuiltinFunctionType():
+                return self._owned(value) or value
+        return value
+
+    def _module(self, module: ModuleType) -> Any:
+        first, _, rest = module.__name__.partition(".")
+        if first == "numpy":
+            try:
+                return functools.reduce(getattr, filter(None, rest.split(".")), self._library)
+            except AttributeError:
+                return module
+        if first == "scipy":
+            return _imported(f"cupyx.{module.__name__}") or module
+        return module
+
+    def _owned(self, function: Any) -> Any:
+        """The counterpart of a function of NumPy or SciPy; None for anybody else's."""
+        name = getattr(function, "__name__", "")
+        if getattr(np, name, None) is function:
+            return getattr(self._library, name, function)
+        special = _imported("scipy.special") if isinstance(function, np.ufunc) else None
+        if special is not None and getattr(special, name, None) is function:
+            return getattr(_imported("cupyx.scipy.special"), name, function)
+        return None
+
+    def _function(self, function: FunctionType) -> FunctionType:
+        if id(function) in self._made:
+            return self._made[id(function)]  # type: ignore[no-any-return]
+        if _package(function) != self._package:
+            return function
+        scope = dict(function.__globals__)
+        cells = tuple(CellType() for _ in function.__closure__ or ())
+        made = FunctionType(function.__code__, scope, function.__name__, closure=cells)
+        made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+        self._made[id(function)] = made
+        for name in _names(function.__code__):
+            if name in scope:
+                scope[name] = self.value(scope[name])
+        for cell, old in zip(cells, function.__closure__ or (), strict=True):
+            try:
+                cell.cell_contents = self.value(old.cell_contents)
+            except ValueError:  # it has none yet
+                continue
+        return made
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The names that a function and those within it look up."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _package(call: Callable[..., Any]) -> str:
+    inner = call.func if isinstance(call, functools.partial) else call
+    return str(getattr(inner, "__module__", "")).partition(".")[0]
+
+
+def _imported(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
