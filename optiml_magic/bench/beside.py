@@ -50,8 +50,10 @@ class _Ready:
     sets: int
 
 
-def beside(entry: Entry, result: Result, index: int, *, with_peers: bool) -> Beside:
-    """Time the input kernel, the best and the peers at the full sizes on card ``index``."""
+def beside(
+    entry: Entry, result: Result, sizes: Mapping[str, int], index: int, *, with_peers: bool
+) -> Beside:
+    """Time the input kernel, the best and the peers at these sizes on card ``index``."""
     import cupy as cp
 
     found = Beside()
@@ -60,7 +62,7 @@ def beside(entry: Entry, result: Result, index: int, *, with_peers: bool) -> Bes
         others, missing = peers(entry)
         parties += others
         found.failed.update(missing)
-    drawn = entry.inputs(np.random.default_rng(0), **entry.full)
+    drawn = entry.inputs(np.random.default_rng(0), **sizes)
     with cp.cuda.Device(index):
         values = {n: _on_card(cp, value) for n, value in drawn.items()}
         right = _checked(cp, entry, parties, values, found)

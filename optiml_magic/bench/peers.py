@@ -104,12 +104,13 @@ class Torch:
         made = {n: _tensor(torch, v) for n, v in values.items()}
         if not self.compiled:
             return bound(self.function, torch, made)
-        tensors = {n: v for n, v in made.items() if isinstance(v, torch.Tensor)}
-        rest = {n: v for n, v in made.items() if n not in tensors}
+        known = _taken(self.function, made)
+        tensors = {n: v for n, v in known.items() if isinstance(v, torch.Tensor)}
+        rest = {n: v for n, v in known.items() if n not in tensors}
+        names, function = tuple(tensors), self.function
 
         def whole(*given: Any) -> Any:
-            named = dict(zip(tensors, given, strict=True))
-            return bound(self.function, torch, {**named, **rest})()
+            return function(torch, **dict(zip(names, given, strict=True)), **rest)
 
         fast = torch.compile(whole, dynamic=False)
         for _ in range(_CALLS):
@@ -146,6 +147,11 @@ class Torch:
 
 def peers(entry: Entry) -> tuple[list[Party], dict[str, str]]:
     """The peers of a task that are installed; why others are not there, by name."""
+    from cupy import _core as core
+
+    # CUB in the place of CuPy's own kernels, where it has one.
+    core.set_reduction_accelerators(["cub"])
+    core.set_routine_accelerators(["cub"])
     found: list[Party] = [Library(n, function) for n, function in entry.libraries.items()]
     missing: dict[str, str] = {}
     if entry.torch is not None:
@@ -176,11 +182,15 @@ def wanted(entry: Entry, values: Mapping[str, Any]) -> tuple[tuple[Any, ...], st
 
 def bound(function: Peer, library: Any, values: Mapping[str, Any]) -> Callable[[], Any]:
     """The function on those of the values that it takes."""
+    known = _taken(function, values)
+    return lambda: function(library, **known)
+
+
+def _taken(function: Peer, values: Mapping[str, Any]) -> dict[str, Any]:
     parameters = inspect.signature(function).parameters.values()
     every = any(p.kind is p.VAR_KEYWORD for p in parameters)
     names = [p.name for p in parameters][1:]
-    taken = {n: v for n, v in values.items() if every or n in names}
-    return lambda: function(library, **taken)
+    return {n: v for n, v in values.items() if every or n in names}
 
 
 def copied(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def bench(
     if choice.is_emulated and options.peers:
         say(f"no peers on {choice.name}: they need a card")
     folder = Path(options.out)
-    suite = Suite(entries, settings, folder, options.peers, command)
+    suite = Suite(entries, options.size, settings, folder, options.peers, command)
     rows = suite.run(lambda row: say(_line(row)))
     text = table(rows, entries)
     say("\n" + text)

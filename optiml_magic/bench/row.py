@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from optiml_magic.bench.entry import Part
+from optiml_magic.bench.entry import Part, Size
 from optiml_magic.errors import UsageError
 from optiml_magic.model.codec import from_json, to_json
 
@@ -16,10 +16,11 @@ _GAIN = 1.05  # below, nothing is there of which a share could be reached
 
 @dataclass(frozen=True)
 class Setup:
-    """How a row was made; rows of one folder agree in the first four."""
+    """How a row was made; rows of one folder agree in the first five."""
 
     device: str
     chip: str
+    size: Size
     budget: int  # evaluations, the input kernel's included
     limit: float  # seconds of the search
     hardware: str
@@ -28,9 +29,9 @@ class Setup:
     date: str
 
     @property
-    def key(self) -> tuple[str, str, int, float]:
+    def key(self) -> tuple[str, str, str, int, float]:
         """What the rows of one table have in common."""
-        return self.device, self.chip, self.budget, self.limit
+        return self.device, self.chip, self.size, self.budget, self.limit
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,16 @@ from optiml_magic.reports.summary import Summary, step_speedup
 from optiml_magic.settings import Settings
 
 FILE = "suite.jsonl"
+_COUNTED = 20_000_000  # instructions of a launch that an emulated device counts whole; ours
 _LOST = "timing in this process failed"
 
 
 @dataclass(frozen=True)
 class Suite:
-    """What is run where: ``entries`` into ``folder``, with or without peers."""
+    """What is run where: ``entries`` at a ``size`` into ``folder``, with or without peers."""
 
     entries: Sequence[Entry]
+    size: Size
     settings: Settings
     folder: Path
     peers: bool
@@ -39,7 +41,7 @@ class Suite:
         """Every row of the folder, those of earlier runs included, in the order of the suite.
 
         A task that has a row with figures is not run again. Raises UsageError where the folder
-        holds rows of another device, budget or limit, MachineError where the card can be used no
+        holds rows of another device, size, budget or limit, MachineError where the card can be used no
         more in this process.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -48,7 +50,8 @@ class Suite:
         done = read(file)
         if any(row.setup.key != setup.key for row in done):
             raise UsageError(
-                f"{file} has rows of another device, budget or limit", fix="name another folder"
+                f"{file} has rows of another device, size, budget or limit",
+                fix="name another folder",
             )
         failed = {row.task: bool(row.error) for row in done}
         left = [entry for entry in self.entries if failed.get(entry.name, True)]
@@ -67,16 +70,15 @@ class Suite:
 
     def _setup(self, choice: Choice) -> Setup:
         return Setup(
-            choice.name, choice.chip.name, self.settings.budget, self.settings.seconds,
+            choice.name, choice.chip.name, self.size, self.settings.budget, self.settings.seconds,
             hardware(choice), versions(), self.command, time.strftime("%Y-%m-%d"),
         )  # fmt: skip
 
     def _row(self, entry: Entry, setup: Setup, choice: Choice) -> Row:
-        size: Size = "small" if choice.is_emulated else "full"
-        sizes = dict(entry.sizes(size))
+        sizes = dict(entry.sizes(self.size))
         row = Row(entry.name, entry.family, entry.part, setup, sizes)
         try:
-            result = optimize(entry.task(size), self._own(choice))
+            result = optimize(entry.task(self.size), self._own(choice))
         except OptimlError as error:
             return replace(row, error=str(error).splitlines()[0])
         summary = result.summary
@@ -87,17 +89,21 @@ class Suite:
         if not choice.is_emulated:
             index = int(choice.name.partition(":")[2])
             try:
-                timed = beside(entry, result, index, with_peers=self.peers)
+                timed = beside(entry, result, sizes, index, with_peers=self.peers)
             except Exception as problem:  # noqa: BLE001  # of CuPy, torch or the driver
                 return replace(row, error=f"{_LOST}: {type(problem).__name__}: {problem}"[:300])
         return _filled(row, entry, summary, timed, choice)
 
     def _own(self, choice: Choice) -> Settings:
-        """No model, and nothing learned from task to task; the journals lie in the folder."""
+        """No model, and nothing learned from task to task; the journals lie in the folder.
+
+        An emulated device counts a sample of the blocks of a large grid.
+        """
+        counted = self.settings.count_instructions
         caches = self.settings.cache or str(self.settings.home)
         return replace(
             self.settings, device=choice.name, llm="none", experience=False, home=self.folder,
-            cache=caches,
+            cache=caches, count_instructions=min(_COUNTED, counted),
         )  # fmt: skip
 
 

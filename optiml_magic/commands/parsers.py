@@ -246,6 +246,9 @@ def _benching(command: argparse.ArgumentParser) -> None:
         default="bench",
         help="its rows are kept, and gone on from (bench)",
     )
+    command.add_argument(
+        "--size", choices=("full", "small"), default="full", help="of real work, or small (full)"
+    )
     command.add_argument("--part", choices=("open", "held-out"), help="one part alone")
     command.add_argument(
         "--peers", action=argparse.BooleanOptionalAction, default=True,

@@ -62,7 +62,7 @@ def _several(found: Any) -> tuple[Any, ...]:
 def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     small = replace(GELU, small={"n": 2000})
     settings = resolve({"device": "emulated:h200", "budget": 1, "seconds": 60})
-    suite = Suite([small], settings, tmp_path, peers=True, command="optiml bench gelu")
+    suite = Suite([small], "small", settings, tmp_path, peers=True, command="optiml bench gelu")
     (row,) = suite.run()
     assert (row.source, row.speedup, row.error) == ("estimated", 1.0, "")
     assert row.over_floor > 1.0
@@ -70,7 +70,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert suite.run() == [row]
     assert (tmp_path / FILE).read_bytes() == before
     other = replace(suite, settings=replace(settings, budget=2))
-    with pytest.raises(UsageError, match="rows of another device, budget or limit"):
+    with pytest.raises(UsageError, match="rows of another device, size, budget or limit"):
         other.run()
 
 

@@ -41,7 +41,10 @@ TASKS = (
         floor=lambda n: Floor(n + 1024),
         outputs={"bins": "i4[256]"},
         torch=lambda t, data: t.bincount(data, minlength=256).to(t.int32),
-        libraries={"CUB": lambda cp, data: cp.histogram(data, bins=256, range=(0, 256))[0]},
+        libraries={
+            "CUB": lambda cp, data: cp.histogram(data, bins=256, range=(0, 256))[0],
+            "CuPy": lambda cp, data: cp.bincount(data, minlength=256),
+        },
     ),
     Entry(
         "segment_sums", "histograms", segment_sums, _segments,

@@ -75,7 +75,7 @@ TASKS = (
         floor=lambda n, m, d: Floor(
             4 * (n * d + m * d + n * m), flops=2 * n * m * d, special=n * m
         ),
-        torch=lambda t, p, q: t.cdist(p, q, compute_mode="donot_use_mm_for_euclid_dist"),
+        torch=lambda t, p, q: t.cdist(p, q),
     ),
     Entry(
         "kmeans_assign", "pairs", kmeans_assign, _clusters,

@@ -53,7 +53,7 @@ def _eliminated(a: Any, t: Any) -> Any:
 TASKS = (
     Entry(
         "matmul", "products", lambda a, b: a @ b, _operands,
-        full={"m": 4096, "n": 4096, "k": 4096}, small={"m": 96, "n": 96, "k": 96},
+        full={"m": 4096, "n": 4096, "k": 4096}, small={"m": 256, "n": 256, "k": 128},
         checked={"m": 68, "n": 52, "k": 84},
         floor=lambda m, n, k: Floor(4 * (m * k + k * n + m * n), flops=2 * m * n * k),
         torch=lambda _, a, b: a @ b, libraries={"cuBLAS": lambda _, a, b: a @ b},
@@ -61,7 +61,7 @@ TASKS = (
     Entry(
         "linear_relu", "products", linear_relu, _layer,
         full={"batch": 2048, "features": 4096, "inputs": 1024},
-        small={"batch": 96, "features": 96, "inputs": 96},
+        small={"batch": 256, "features": 256, "inputs": 64},
         checked={"batch": 52, "features": 68, "inputs": 84},
         floor=lambda batch, features, inputs: Floor(
             4 * (batch * inputs + features * inputs + batch * features),

@@ -50,7 +50,10 @@ TASKS = (
         checked={"rows": 132, "cols": 260},
         floor=lambda rows, cols: Floor(4 * rows * (cols + 1), flops=2 * rows * cols, special=rows),
         torch=lambda t, a: t.linalg.vector_norm(a, dim=1),
-        libraries={"CUB": lambda cp, a: cp.sqrt((a * a).sum(axis=1))},
+        libraries={
+            "CUB": lambda cp, a: cp.sqrt((a * a).sum(axis=1)),
+            "CuPy": lambda cp, a: cp.linalg.norm(a, axis=1),
+        },
     ),
     Entry(
         "column_means", "reductions", lambda a: a.mean(axis=0), _matrix,

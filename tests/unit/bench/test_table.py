@@ -11,7 +11,7 @@ from optiml_magic.bench.suite import SUITE
 from optiml_magic.bench.table import geometric_mean, table, totals
 from optiml_magic.errors import UsageError
 
-SETUP = Setup("cuda:0", "h200", 48, 60.0, "a card", {}, "optiml bench", "2026-01-01")
+SETUP = Setup("cuda:0", "h200", "full", 48, 60.0, "a card", {}, "optiml bench", "2026-01-01")
 FAST = Row(
     "gelu", "maps", "open", SETUP, {"n": 1}, source="events",
     seconds={"input": 8.0, "best": 2.0, "torch eager": 4.0, "CuPy": 3.0}, floor=1.0,
