@@ -28,7 +28,7 @@ class Entry:
         reference: in NumPy, of the inputs by name.
         inputs: ``inputs(rng, **sizes)``, arrays and scalars by parameter name.
         full: sizes of real work on a GPU, with a working set well above its L2.
-        small: sizes that an emulated device can be searched at.
+        small: sizes for a quick try, on an emulated device as well.
         checked: sizes that candidates are verified at on a GPU, and that the tests run.
         floor: of the sizes.
         torch: ``torch(torch, **tensors)``, by eager torch and by ``torch.compile``.

@@ -37,6 +37,8 @@ def suite_picture(rows: Sequence[Row]) -> Picture:
         axes.set_ylim(len(drawn) - 0.4, -0.6)
         axes.tick_params(axis="y", length=0)
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.tick_params(axis="x", which="minor", labelbottom=False)
         axes.set_xlabel("times the floor of the task")
         source = drawn[0].source
         axes.set_title(f"The suite on {drawn[0].setup.chip}, {source}")

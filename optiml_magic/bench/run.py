@@ -41,8 +41,8 @@ class Suite:
         """Every row of the folder, those of earlier runs included, in the order of the suite.
 
         A task that has a row with figures is not run again. Raises UsageError where the folder
-        holds rows of another device, size, budget or limit, MachineError where the card can be used no
-        more in this process.
+        holds rows of another device, size, budget or limit, MachineError where the card can be
+        used no more in this process.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / FILE
