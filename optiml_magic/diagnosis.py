@@ -8,6 +8,7 @@ from dataclasses import replace
 from optiml_magic import rewards
 from optiml_magic.chips import Chip
 from optiml_magic.devices.base import Job
+from optiml_magic.errors import UsageError
 from optiml_magic.findings import Subject, Tool, diagnose
 from optiml_magic.hypotheses import assess
 from optiml_magic.model.build import Build
@@ -17,6 +18,7 @@ from optiml_magic.model.facts import Facts
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.objective import ENERGY, Objective, joules_of
 from optiml_magic.model.roofline import Roofs
 from optiml_magic.problem import Problem
 from optiml_magic.problem.cost import SLOW
@@ -36,6 +38,7 @@ class Diagnosis:
         tools: tuple[Tool, ...],
         roofs: Callable[[], Roofs],
         hit_rates: HitRates,
+        objective: Objective = "speed",
     ) -> None:
         first = problem.instances[0]
         self.facts: dict[int, Facts | None] = {}  # of the programs so far, by candidate
@@ -50,6 +53,7 @@ class Diagnosis:
         self._chip = chip
         self._tools = tools
         self._hit_rates = hit_rates
+        self._objective: Objective = objective
         self._measured: dict[int, Measurement | None] = {}  # by candidate
 
     def __call__(
@@ -83,6 +87,10 @@ class Diagnosis:
         facts = self.find(candidate.number, program, job.plan)
         subject = Subject(self._chip, roofs, measured, program, build, job.plan, facts)
         root = self._measured.get(0) or measured
+        if self._objective == "energy" and joules_of(root) is None:
+            raise UsageError(
+                f"there are no joules to go by: {root.why(ENERGY)}", fix="--objective speed"
+            )
         standing = stand(measured, self._work(root), roofs)
         findings = diagnose(self._tools, standing.kind, subject)
         return replace(
@@ -90,7 +98,7 @@ class Diagnosis:
             roofline=standing.kind,
             standing=standing,
             findings=self._hit_rates.ranked(findings, standing.kind),
-            reward=rewards.reward(root, measured),
+            reward=rewards.reward(root, measured, objective=self._objective),
         )
 
     def _tested(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:

@@ -29,6 +29,7 @@ from optiml_magic.model.evaluation import Evaluation, Trajectory
 from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.idea import Idea, Ideas, Make
 from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.objective import Objective
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.model.view import View
@@ -56,6 +57,7 @@ class RunHeader:
     plugins: tuple[str, ...]  # of other packages, with their versions
     exact: bool  # whether every bit of the outputs must stay
     options_digest: str  # of how it is compiled: flags, and the headers that the program reaches
+    objective: Objective = "speed"
 
     def differences(self, other: RunHeader) -> tuple[str, ...]:
         """Names of the fields that differ, the run's own name left out."""

@@ -6,7 +6,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.engines.base import Engine
 from optiml_magic.engines.inline import Inline
 from optiml_magic.engines.pool import Pool
-from optiml_magic.errors import KernelFailed, SourceError
+from optiml_magic.errors import KernelFailed, SourceError, UsageError
 from optiml_magic.evaluation import Evaluator, Extent
 from optiml_magic.experience import Experience, Recorder, Setting
 from optiml_magic.exports import Exportable
@@ -107,6 +107,7 @@ def optimize(
     ``entered`` is called with each stage as it begins. The settings' seconds bound all of it.
     """
     timings = Timings(entered)
+    require_objective(settings)
     problem, device = _prepared_beside(task, settings, timings)
     cases = [instance.case for instance in problem.instances]
     chosen = choose_model(settings.llm, settings.llm_url)
@@ -131,7 +132,11 @@ def optimize(
         try:
             with timings.stage("prepare"):
                 evaluator = Evaluator(
-                    problem, members.tools, hit_rates=journal.hit_rates, exact=settings.exact
+                    problem,
+                    members.tools,
+                    hit_rates=journal.hit_rates,
+                    exact=settings.exact,
+                    objective=settings.objective,
                 )
             engine = _engine(members, evaluator)
             recorder = Recorder(experience, journal.run, setting)
@@ -155,6 +160,7 @@ def optimize(
                 stop=stop,
                 timings=timings,
             )
+            trajectory = replace(trajectory, objective=settings.objective)
             trajectory = recorder.settle(_elsewhere(_settled(trajectory, evaluator), evaluator))
             late = (note for note in members.plugins.notes if note not in known)
             said = (*evaluator.notes, *late, *notes_of(model), *experience.notes)
@@ -179,6 +185,16 @@ def optimize(
     return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))
 
 
+def require_objective(settings: Settings) -> None:
+    """UsageError where the device cannot tell what is to be searched for."""
+    device = choose(settings.device)
+    if settings.objective == "energy" and device.is_emulated:
+        raise UsageError(
+            f"{device.name} draws no power, and nothing else says how many joules a run needs",
+            fix="--device cuda where there is a card, or --objective speed",
+        )
+
+
 def _experience(settings: Settings) -> closing[Experience]:
     """What earlier runs learned, where the user wants it; one of nothing otherwise."""
     return closing(Experience(settings.experience_file if settings.experience else None))
@@ -192,6 +208,7 @@ class Checked:
     choice: Choice
     evaluation: Evaluation
     notes: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)  # seconds by stage
 
 
 def evaluate_once(
@@ -201,13 +218,15 @@ def evaluate_once(
     program: str | None = None,
     hazards: bool = False,
     counters: bool = True,
+    entered: Callable[[Stage], None] = lambda _: None,
 ) -> Checked:
     """Compile, verify and measure the task's kernel, or ``program`` in its place.
 
     With ``hazards`` they are looked for, whatever the outcome and however long it takes. Without
     ``counters`` ncu is not asked, nor is the machine code read: the verdict comes sooner.
+    ``entered`` is called with each stage as it begins.
     """
-    timings = Timings()
+    timings = Timings(entered)
     problem, device = _prepared_beside(task, settings, timings)
     cases = [instance.case for instance in problem.instances]
     extent: Extent = "all" if hazards else "oracle"
@@ -223,7 +242,7 @@ def evaluate_once(
             (evaluation,) = evaluator([other])
     notes = dict.fromkeys((*problem.notes, *evaluator.notes, *evaluation.verdict.notes))
     notes |= dict.fromkeys(members.plugins.notes)
-    return Checked(problem, members.choice, evaluation, tuple(notes))
+    return Checked(problem, members.choice, evaluation, tuple(notes), timings.seconds())
 
 
 def run_once(task: Task, settings: Settings, *, program: str | None = None) -> dict[str, Any]:
@@ -321,10 +340,10 @@ def _engine(members: Session, evaluator: Evaluator) -> Engine:
 
 def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     """Input and finalists timed once more, in turn: the fastest of many is lucky as well."""
-    fast = trajectory.fastest(_FINALISTS)
-    if not fast:
+    leading = trajectory.leading(_FINALISTS)
+    if not leading:
         return trajectory
-    return trajectory.settled(evaluator.settle([step.candidate for step in fast]))
+    return trajectory.settled(evaluator.settle([step.candidate for step in leading]))
 
 
 def about_of(problem: Problem, members: Session, model: str) -> About:
@@ -359,4 +378,5 @@ def header_of(
         plugins=members.plugins.names,
         exact=settings.exact,
         options_digest=options_digest(members.tools.options, problem.program.text),
+        objective=settings.objective,
     )

@@ -7,9 +7,12 @@ OptiML (arXiv 2602.12305) states the three parts; the form and every constant be
     G = sum_j l max(0, (m_j + 1) / (m_j,root + 1) - 1.1)           guardrails
     R = clip((S + 0.15 B - G) / ln 65536, -1, 1)                   a candidate that failed has -1
 
+Of energy the joules of a run stand in the place of t; where a program takes more than 1.05 times as
+long as the input kernel, or its joules are unknown, only as far as the speed-up does not say less.
+
 Twice as fast is always worth a sixteenth: what is 17 times faster than the input kernel stands as
 far above 8.5 times as that above 4.25. The search scales rewards by those of its run.
-The proxies steer the search; the winner is picked by verified time alone.
+The proxies steer the search; the winner is picked by what was measured alone.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import math
 from dataclasses import dataclass, field
 
 from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.objective import SLOWER, Objective, saving_interval
 
 FAILED = -1.0
 _MOST = math.log(65536)  # of a speed-up
@@ -44,7 +48,13 @@ class RewardWeights:
 DEFAULT = RewardWeights()
 
 
-def reward(root: Measurement, measured: Measurement, weights: RewardWeights = DEFAULT) -> float:
+def reward(
+    root: Measurement,
+    measured: Measurement,
+    weights: RewardWeights = DEFAULT,
+    *,
+    objective: Objective = "speed",
+) -> float:
     """The reward of a verified candidate against the input kernel, in [-1, 1].
 
     Every term compares one metric with the same metric of the same source on the same chip; raises
@@ -52,10 +62,20 @@ def reward(root: Measurement, measured: Measurement, weights: RewardWeights = DE
     """
     if (root.source, root.chip) != (measured.source, measured.chip):
         raise ValueError("a reward needs two measurements of one source on one chip")
-    speed = math.log(root.seconds / measured.seconds)
-    objective = speed + weights.beta * _proxies(root, measured, weights)
-    objective -= _guardrails(root, measured, weights)
-    return min(1.0, max(FAILED, objective / _MOST))
+    gain = math.log(root.seconds / measured.seconds)
+    if objective == "energy":
+        gain = _saved(root, measured, gain)
+    total = gain + weights.beta * _proxies(root, measured, weights)
+    total -= _guardrails(root, measured, weights)
+    return min(1.0, max(FAILED, total / _MOST))
+
+
+def _saved(root: Measurement, measured: Measurement, speed: float) -> float:
+    """The logarithm of how many times fewer joules, with that of the speed-up where it counts."""
+    saved = saving_interval(root, measured)
+    if saved is None:
+        return min(speed, 0.0)
+    return math.log(saved[0]) if speed >= -math.log(SLOWER) else min(math.log(saved[0]), speed)
 
 
 def _proxies(root: Measurement, measured: Measurement, weights: RewardWeights) -> float:

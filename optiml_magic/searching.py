@@ -20,7 +20,7 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
-from optiml_magic.optimize import about_of, header_of, kernel, prepared
+from optiml_magic.optimize import about_of, header_of, kernel, prepared, require_objective
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import informed, mixed
 from optiml_magic.proposers.model import language_model
@@ -63,6 +63,7 @@ class Search:
         self._ours: bool | None = None  # whether the input kernel was evaluated here
         self._closed = False
         self._open = ExitStack()
+        require_objective(settings)
         with ExitStack() as opened:
             self._problem = problem = prepared(task, settings)
             cases = [instance.case for instance in problem.instances]
@@ -80,7 +81,9 @@ class Search:
             path = settings.runs / f"{header.run}.jsonl"
             self._journal = Journal.create(path, header, about=self._about)
             opened.callback(self._journal.close)
-            self._evaluator = Evaluator(problem, members.tools, exact=settings.exact)
+            self._evaluator = Evaluator(
+                problem, members.tools, exact=settings.exact, objective=settings.objective
+            )
             expand = self._journal.remember_expand(
                 partial(mixed, proposers), partial(mixed, (rules,))
             )
@@ -129,6 +132,8 @@ class Search:
             raise UsageError(f"{seconds} is not a time", fix="give the seconds of one run")
         if candidate.number == 0:
             self._ours = False
+        if self._settings.objective == "energy":
+            raise UsageError("a time from elsewhere says nothing of joules", fix="search for speed")
         if self._ours:
             raise UsageError(
                 "the input kernel was timed here, and is not compared with times from elsewhere",
@@ -186,7 +191,8 @@ class Search:
         if not self._steps:
             raise UsageError("nothing was told yet", fix="ask, evaluate and tell first")
         steps = tuple(sorted(self._steps, key=lambda step: step.candidate.number != 0))
-        return Trajectory(steps, _STOPPED).told(self.refused)
+        found = Trajectory(steps, _STOPPED, objective=self._settings.objective)
+        return found.told(self.refused)
 
     @property
     def result(self) -> Result:

@@ -165,6 +165,7 @@ def _levels_of(
     device the machine code, which takes half a second a new build.
     """
     emulated = choice.is_emulated
+    draws = settings.energy or settings.objective == "energy"
     disassemble = RememberedCode(settings.disassembled)  # the counters read the same code again
     counters = None
     if not emulated and cases:
@@ -175,7 +176,7 @@ def _levels_of(
         depth="rules" if machine else "lines",
         counters=counters,
         disassemble=disassemble if machine or not emulated else None,
-        energy=EnergyProfiler(device) if settings.energy and not emulated else None,
+        energy=EnergyProfiler(device) if draws and not emulated else None,
         added=partial(_added, device, plugins.profilers),
     )
 

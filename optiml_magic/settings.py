@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from optiml_magic.errors import UsageError
 
@@ -25,6 +25,9 @@ class Settings:
     budget: int = 24  # OPTIML_BUDGET: evaluations, the input kernel's included
     seconds: float = 300.0  # OPTIML_SECONDS: of the whole search
     seed: int = 0  # OPTIML_SEED
+    objective: Literal["speed", "energy"] = (
+        "speed"  # OPTIML_OBJECTIVE: of a search; energy is for GPUs alone
+    )
     policy: str = "mcts"  # OPTIML_POLICY: mcts, greedy, beam, random or best-of-n
     verify_seeds: int = 3  # OPTIML_VERIFY_SEEDS: sets of inputs that each candidate is checked on
     trial_seconds: float = 20.0  # OPTIML_TRIAL_SECONDS: of other inputs, then fewer are tried
@@ -90,6 +93,7 @@ _POSITIVE = (
 _CHOICES = {
     "std": ("c++11", "c++14", "c++17", "c++20"),
     "compiler": ("nvrtc", "nvcc"),
+    "objective": ("speed", "energy"),
     "policy": ("mcts", "greedy", "beam", "random", "best-of-n"),
 }
 _SWITCHES = {"0": False, "1": True, "false": False, "true": True}

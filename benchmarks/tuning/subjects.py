@@ -203,7 +203,10 @@ SUBJECTS = (
         "product", _PRODUCT, {"n": 1024}, {"n": 64},
         {"a": ("in", _square), "b": ("in", _square), "out": ("out", _square)}, _product,
         ("blocked_product",),
-        {"BM": (16, 32, 64, 128, 256), "BN": (16, 32, 64, 128, 256), "TM": (4, 8, 16), "TN": (4, 8)},
+        {
+            "BM": (16, 32, 64, 128, 256), "BN": (16, 32, 64, 128, 256), "TM": (4, 8, 16),
+            "TN": (4, 8),
+        },
     ),
     Subject(
         "turned softmax", _ROWS, {"rows": 4096, "cols": 8192}, {"rows": 96, "cols": 64},

@@ -208,6 +208,9 @@ def _searching(command: argparse.ArgumentParser) -> None:
         "--policy", help="mcts, greedy, beam, random or best-of-n: what is tried next (mcts)"
     )
     command.add_argument(
+        "--objective", help="speed, or energy: the fewest joules among the about fastest (speed)"
+    )
+    command.add_argument(
         "--llm", metavar="MODEL", help="a model beside the rules: its name, none, or auto (auto)"
     )
     command.add_argument("--llm-url", help="its endpoint; the key is OPENAI_API_KEY")

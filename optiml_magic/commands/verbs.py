@@ -26,7 +26,7 @@ from optiml_magic.settings import Settings, resolve
 from optiml_magic.timings import Stage
 
 _SETTINGS = (
-    "device", "llm", "llm_url", "budget", "seconds", "seed", "policy", "verify_seeds",
+    "device", "llm", "llm_url", "budget", "seconds", "seed", "policy", "objective", "verify_seeds",
     "run_seconds", "std", "fast_math", "compiler", "nvcc_args", "experience", "energy", "exact",
 )  # fmt: skip
 
@@ -50,16 +50,31 @@ def optimize(
     return search(task, settings, resume=resume, progress=progress, entered=entered, stop=stop)
 
 
-def check(task: Task, options: argparse.Namespace, program: str | None = None) -> CheckView:
+def check(
+    task: Task,
+    options: argparse.Namespace,
+    program: str | None = None,
+    *,
+    entered: Callable[[Stage], None] = lambda _: None,
+) -> CheckView:
     """Compile, compare with the reference, look for hazards."""
     settings = settings_of(options)
-    checked = evaluate_once(task, settings, program=program, hazards=True, counters=False)
+    checked = evaluate_once(
+        task, settings, program=program, hazards=True, counters=False, entered=entered
+    )
     return CheckView(checked)
 
 
-def profile(task: Task, options: argparse.Namespace, program: str | None = None) -> ProfileView:
+def profile(
+    task: Task,
+    options: argparse.Namespace,
+    program: str | None = None,
+    *,
+    entered: Callable[[Stage], None] = lambda _: None,
+) -> ProfileView:
     """Measure and diagnose."""
-    return ProfileView(evaluate_once(task, settings_of(options), program=program))
+    checked = evaluate_once(task, settings_of(options), program=program, entered=entered)
+    return ProfileView(checked)
 
 
 def annotate(task: Task, options: argparse.Namespace, program: str | None = None) -> AnnotateView:

@@ -24,6 +24,7 @@ from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.facts import Facts
 from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.objective import Objective
 from optiml_magic.model.space import TUNER
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.preparation import Prepared
@@ -48,9 +49,12 @@ class Evaluator:
         thorough: bool = False,
         hit_rates: HitRates = NO_EXPERIENCE,
         exact: bool = False,
+        objective: Objective = "speed",
     ) -> None:
         self._thorough = thorough  # every candidate as if it would win
-        self._diagnosis = Diagnosis(problem, tools.chip, tools.findings, tools.roofs, hit_rates)
+        self._diagnosis = Diagnosis(
+            problem, tools.chip, tools.findings, tools.roofs, hit_rates, objective
+        )
         self._context = Context.of(problem, tools, exact=exact, thorough=thorough)
         self._seen: dict[str, Evaluation] = {}
         self._runs: dict[int, tuple[Build, Job]] = {}  # what was measured, until it is understood
@@ -296,9 +300,8 @@ class Evaluator:
     def _understood(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
         """Diagnosed; a duplicate has all evidence of the earlier one, of this batch or not."""
         if evaluation.duplicate_of is None:
-            diagnosed = self._diagnosis(
-                candidate, evaluation, self._runs.pop(candidate.number, None)
-            )
+            run = self._runs.pop(candidate.number, None)
+            diagnosed = self._diagnosis(candidate, evaluation, run)
             if evaluation.identity:
                 self._seen[evaluation.identity] = diagnosed
             return diagnosed

@@ -19,10 +19,11 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.result import Result
-from optiml_magic.widgets.live import live_view, watched
+from optiml_magic.widgets.live import live_view, stage_line, watched
 from optiml_magic.widgets.subject import Subject
 
 _CELL_VERBS = ("optimize", "check", "profile", "annotate", "run")
+_STAGED = ("check", "profile")  # the line that names the stage is all that they show on the way
 
 
 @magics_class
@@ -73,6 +74,9 @@ class OptimlMagics(Magics):
             task = tasks.from_cell(text, options, self._namespace, headers=self._headers)
             if options.verb == "optimize":
                 return self._optimize(task, options)
+            if options.verb in _STAGED:
+                with stage_line(options.verb, self.shell, display) as line:
+                    return getattr(verbs, options.verb)(task, options, entered=line.enter)
             return getattr(verbs, options.verb)(task, options)
         except OptimlError as error:
             raise error.quoting(text) from None
@@ -104,6 +108,7 @@ class OptimlMagics(Magics):
             settings.budget,
             settings.seconds if settings.seconds < float("inf") else 0.0,
             background=options.background,
+            objective=settings.objective,
         )
         view = live_view(subject, self.shell, display, mode=options.view)
         search = watched(
@@ -130,7 +135,11 @@ class OptimlMagics(Magics):
         past = verbs.replay(options)
         summary = past.result.summary
         subject = Subject(
-            summary.task, summary.device, summary.device_reason, len(summary.trajectory.steps)
+            summary.task,
+            summary.device,
+            summary.device_reason,
+            len(summary.trajectory.steps),
+            objective=summary.trajectory.objective,
         )
         with live_view(subject, self.shell, display, mode=options.view, keep=True) as view:
             for step, refused in past.steps:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.model.build import Resources
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.finding import Finding, RooflineClass
 from optiml_magic.model.hypothesis import HypothesisTest, untested
-from optiml_magic.model.measurement import Measurement, speedup_interval
+from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.objective import SLOWER, Objective, better, joules_of
 from optiml_magic.model.refusal import Refusal, Refused
 from optiml_magic.model.roofline import Standing
 from optiml_magic.model.verdict import Outcome, Verdict
@@ -61,12 +62,13 @@ class Trajectory:
     """Every step of a run in order of evaluation; step 0 is the input kernel.
 
     ``finalists`` are the numbers of the steps that were timed once more at the end; where there are
-    any, only they and the input kernel may win.
+    any, only they and the input kernel may win. ``objective`` says by what one does.
     """
 
     steps: tuple[Step, ...]
     stopped: str  # why the search ended
     finalists: tuple[int, ...] = ()
+    objective: Objective = "speed"
 
     @property
     def root(self) -> Step:
@@ -77,9 +79,9 @@ class Trajectory:
     def best(self) -> Step:
         """The fastest verified step; the input kernel wins ties.
 
-        One that takes fewer sizes than the input kernel wins only where it is significantly faster
-        than the fastest that takes them all: one that is significantly better than the input
-        kernel, or this.
+        Of energy the one of the fewest joules among those about as fast as the fastest. One that
+        takes fewer sizes than the input kernel wins only where it is significantly better than the
+        best that takes them all: one that is significantly better than the input kernel, or this.
         """
         verified = [
             step
@@ -88,15 +90,20 @@ class Trajectory:
             and step.evaluation.measurement
             and (not self.finalists or step.candidate.number in (0, *self.finalists))
         ]
-        best = min(verified, key=_seconds, default=self.root)
-        general = min((s for s in verified if s.general), key=_seconds, default=self.root)
-        rival = general if _significant(self.root, general) else self.root
-        return best if best.general or _significant(rival, best) else general
+        best = next(iter(self._ranked(verified)), self.root)
+        general = next(iter(self._ranked([s for s in verified if s.general])), self.root)
+        rival = general if self.better(self.root, general) else self.root
+        return best if best.general or self.better(rival, best) else general
 
-    def fastest(self, count: int) -> list[Step]:
-        """The fastest verified steps beside the input kernel, each program once.
+    def better(self, before: Step, after: Step) -> bool:
+        """Whether a step is significantly better than another, by the objective."""
+        old, new = before.evaluation.measurement, after.evaluation.measurement
+        return old is not None and new is not None and better(self.objective, old, new)
 
-        The fastest that takes all sizes of the input kernel is among them, as one more if need be.
+    def leading(self, count: int) -> list[Step]:
+        """The best verified steps beside the input kernel, each program once.
+
+        The best that takes all sizes of the input kernel is among them, as one more if need be.
         """
         distinct = [
             step
@@ -105,11 +112,25 @@ class Trajectory:
             and step.evaluation.measurement
             and step.evaluation.duplicate_of is None
         ]
-        ranked = sorted(distinct, key=_seconds)
-        fast = ranked[:count]
-        if not any(step.general for step in fast):
-            fast += [step for step in ranked if step.general][:1]
-        return fast
+        ranked = self._ranked(distinct)
+        first = ranked[:count]
+        if not any(step.general for step in first):
+            first += [step for step in ranked if step.general][:1]
+        return first
+
+    def _ranked(self, steps: Sequence[Step]) -> list[Step]:
+        """The best first: by seconds; of energy those about as fast as the fastest by joules."""
+        ranked = sorted(steps, key=_seconds)
+        if self.objective == "speed" or not ranked:
+            return ranked
+        most = SLOWER * _seconds(ranked[0])
+
+        def rank(step: Step) -> tuple[bool, float]:
+            seconds, joules = _seconds(step), joules_of(step.evaluation.measurement)
+            near = joules is not None and seconds <= most
+            return not near, joules if near and joules is not None else seconds
+
+        return sorted(ranked, key=rank)
 
     def settled(self, found: Mapping[int, Measurement | Verdict]) -> Trajectory:
         """With what the finalists came to in the end, by number; 0 is the input kernel."""
@@ -157,11 +178,6 @@ def _settled(step: Step, found: Measurement | Verdict | None) -> Step:
         conditions=found.conditions,
     )
     return replace(step, evaluation=replace(step.evaluation, measurement=again))
-
-
-def _significant(slow: Step, fast: Step) -> bool:
-    before, after = slow.evaluation.measurement, fast.evaluation.measurement
-    return before is not None and after is not None and speedup_interval(before, after)[1] > 1.0
 
 
 def _seconds(step: Step) -> float:

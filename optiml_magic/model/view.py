@@ -19,7 +19,7 @@ class View:
     """The step to improve, the input kernel, and what was tried from the step already.
 
     ``path`` is the best program of each structure from the input kernel to this one; ``best`` the
-    best of the run; ``failed`` what failed anywhere in it.
+    best of the run; ``evaluated`` all of it so far, as it was told, what failed among it.
     """
 
     step: Step
@@ -27,7 +27,7 @@ class View:
     tried: tuple[Step, ...] = ()
     path: tuple[Step, ...] = ()
     best: Step | None = None
-    failed: Sequence[Step] = ()
+    evaluated: Sequence[Step] = ()
     find_facts: Callable[[], Facts | None] = field(default=_unknown, repr=False, compare=False)
 
     @cached_property

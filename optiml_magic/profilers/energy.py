@@ -18,10 +18,10 @@ class EnergyProfiler:
 
     def __init__(self, device: DrawingDevice, seconds: float = SECONDS) -> None:
         self._device = device
-        self._seconds = max(1.0, seconds)
+        self.seconds = max(1.0, seconds)
 
     def measure(self, build: Build, job: Job) -> tuple[Metric, ...] | Missing:
-        drawn = self._device.draw(build, job, self._seconds)
+        drawn = self._device.draw(build, job, self.seconds)
         if isinstance(drawn, Fault):
             return Missing("energy", f"the loop did not end by itself: {drawn.message}")
         if drawn.joules is None:

@@ -89,7 +89,8 @@ class Levels:
         """Count now; the result has the evaluations, the measurements of ``runs`` completed.
 
         ``runs`` are by number. ncu is asked of those that are to be ``counted``; ``also`` are
-        metrics that every one of them is counted by, however briefly.
+        metrics that every one of them is counted by, however briefly. What it takes to measure
+        energy, which is most of an evaluation, is in their ``seconds_spent``.
         """
         measured = {e.candidate: e.measurement for e in evaluations}
         known = {n: Measured(*runs[n], m) for n, m in measured.items() if n in runs and m}
@@ -99,8 +100,16 @@ class Levels:
 
         def completed() -> list[Evaluation]:
             found = dict(zip(known, pending(), strict=True))
+            drawing = self._energy.seconds if self._energy is not None else 0.0
             return [
-                replace(e, measurement=found.get(e.candidate, e.measurement)) for e in evaluations
+                replace(
+                    e,
+                    measurement=found[e.candidate],
+                    seconds_spent=e.seconds_spent + drawing,
+                )
+                if e.candidate in found
+                else e
+                for e in evaluations
             ]
 
         return completed

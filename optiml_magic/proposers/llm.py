@@ -144,7 +144,7 @@ class LlmProposer:
         seed = self._seed + 1000 * view.step.candidate.number + len(view.tried)
         return Request(
             prompt.system(),
-            question or prompt.user(view, wanted, exact=self._exact),
+            question or prompt.user(view, wanted, exact=self._exact, own=self.name),
             answer.SCHEMA_NAME,
             answer.schema(),
             self._temperature,

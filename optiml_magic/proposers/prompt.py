@@ -21,6 +21,7 @@ from optiml_magic.model.refusal import foremost
 from optiml_magic.model.view import View
 
 _MOST_TRIED = 12  # the latest of them
+_MOST_OWN = 8  # likewise
 _MOST_FINDINGS = 8  # they come most severe first
 _LIMITS = {
     "memory": "memory traffic",
@@ -36,8 +37,11 @@ def system() -> str:
     return "\n".join([text("system"), text("reply")])
 
 
-def user(view: View, count: int, *, exact: bool = False) -> str:
-    """The question about one step; ``exact`` asks for the same bits."""
+def user(view: View, count: int, *, exact: bool = False, own: str = "") -> str:
+    """The question about one step; ``exact`` asks for the same bits.
+
+    ``own`` is the proposer that asks: what became of its ideas anywhere in the run is told too.
+    """
     task = [text("ask").replace("@COUNT@", str(count)), *([text("exact")] if exact else [])]
     sections = [
         ("The program", fenced(view.step.candidate.text)),
@@ -45,6 +49,7 @@ def user(view: View, count: int, *, exact: bool = False) -> str:
         ("Findings", "\n".join(_findings(view.step))),
         ("Metrics for hypotheses", _metrics(view.step)),
         ("Tried on this program already", "\n".join(_tried(view))),
+        ("What became of your other ideas in this search", "\n".join(_own(view, own))),
         ("What the rules refused and why", "\n".join(_refused(view.step))),
         ("The chip", _chip(view.step)),
         ("Your task", "\n".join(task)),
@@ -126,7 +131,21 @@ def _tried(view: View) -> Iterator[str]:
     if earlier > 0:
         yield f"({earlier} earlier ones are left out)"
     for step in view.tried[-_MOST_TRIED:]:
-        yield f"- {step.candidate.proposal.title}: {_outcome(step, view)}"
+        yield f"- {step.candidate.proposal.title}: {_outcome(step, view.step)}"
+
+
+def _own(view: View, proposer: str) -> Iterator[str]:
+    """The latest ideas of a proposer on any program, those told above left out."""
+    told = {step.candidate.number for step in (view.step, *view.tried)}
+    own = [
+        step
+        for step in view.evaluated
+        if step.candidate.proposal.proposer == proposer and step.candidate.number not in told
+    ]
+    if len(own) > _MOST_OWN:
+        yield f"({len(own) - _MOST_OWN} earlier ones are left out)"
+    for step in own[-_MOST_OWN:]:
+        yield f"- {step.candidate.proposal.title}: {_outcome(step, view.root)}"
 
 
 def _refused(step: Step) -> Iterator[str]:
@@ -135,13 +154,14 @@ def _refused(step: Step) -> Iterator[str]:
         yield f"- {refusal.rule}: {refusal.reason}{place}"
 
 
-def _outcome(step: Step, view: View) -> str:
+def _outcome(step: Step, other: Step) -> str:
+    """What became of a step, its time beside that of another."""
     evaluation = step.evaluation
     if evaluation.duplicate_of is not None:
         return "the compiler made the same machine code of it as of an earlier program"
     if not evaluation.verdict.passed or evaluation.measurement is None:
         return _verdict(step)
-    return f"right, {_time(evaluation.measurement)}{_against(step, view.step)}{_tested(step)}"
+    return f"right, {_time(evaluation.measurement)}{_against(step, other)}{_tested(step)}"
 
 
 def _tested(step: Step) -> str:

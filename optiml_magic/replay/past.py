@@ -44,7 +44,7 @@ def searched(recordings: Sequence[Recording], settings: Settings) -> Replayed:
     spent = time.monotonic() - began
     summary = replace(
         first,
-        trajectory=found,
+        trajectory=replace(found, objective=recordings[0].header.objective),
         notes=(told,),
         wall_seconds=spent,
         timings={},

@@ -32,7 +32,7 @@ from optiml_magic.source.program import parse_program
 
 _SAME = (
     "task", "program", "inputs_digest", "reference_digest", "device", "compiler", "exact",
-    "options_digest",
+    "options_digest", "objective",
 )  # fmt: skip
 
 

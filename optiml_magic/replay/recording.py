@@ -53,7 +53,9 @@ class Recording:
         told = list(self.steps())
         ended = self._ended
         found = Trajectory(
-            tuple(step for step, _ in told), ended.stopped if ended else "no end in the journal"
+            tuple(step for step, _ in told),
+            ended.stopped if ended else "no end in the journal",
+            objective=self.header.objective,
         )
         return found.told(told[-1][1]).settled(ended.settled if ended else {})
 

@@ -11,6 +11,7 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.finding import Finding, RooflineClass
 from optiml_magic.model.hypothesis import HypothesisTest
 from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.objective import joules_of
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.reports.annotation import Annotation
 from optiml_magic.reports.summary import Summary
@@ -26,13 +27,16 @@ def optimized(summary: Summary) -> Json:
         "device": summary.device,
         "model": summary.model,
         "source": summary.source,
+        "objective": summary.trajectory.objective,
         "launch": summary.launch,
         "baseline": {
             "seconds": _seconds(root),
+            "joules": joules_of(root.evaluation.measurement),
             "verdict": str(root.evaluation.verdict.outcome),
         },
         "best": {
             "seconds": _seconds(winner),
+            "joules": joules_of(winner.evaluation.measurement),
             "speedup": summary.speedup,
             "interval": list(summary.interval),
             "title": winner.candidate.proposal.title,
@@ -55,9 +59,14 @@ def optimized(summary: Summary) -> Json:
     }
 
 
-def checked(task: str, device: str, verdict: Verdict) -> Json:
+def checked(task: str, device: str, verdict: Verdict, timings: Mapping[str, float]) -> Json:
     """The outcome of ``check``: the verdict with its evidence."""
-    return {"task": task, "device": device, "verdict": _plain(Verdict, verdict)}
+    return {
+        "task": task,
+        "device": device,
+        "verdict": _plain(Verdict, verdict),
+        "timings": _rounded(timings),
+    }
 
 
 def profiled(
@@ -66,6 +75,7 @@ def profiled(
     measured: Measurement,
     roofline: RooflineClass | None,
     found: tuple[Finding, ...],
+    timings: Mapping[str, float],
 ) -> Json:
     """The outcome of ``profile``: the measurement and the findings."""
     return {
@@ -74,6 +84,7 @@ def profiled(
         "roofline": roofline,
         "measurement": _plain(Measurement, measured),
         "findings": [_plain(Finding, finding) for finding in found],
+        "timings": _rounded(timings),
     }
 
 

@@ -14,7 +14,13 @@ from optiml_magic.reports.markup import Markup, document, element
 from optiml_magic.reports.pictures import pictures
 from optiml_magic.reports.quantities import count, ratio, seconds
 from optiml_magic.reports.standing import floor
-from optiml_magic.reports.summary import Summary, changed_arithmetic, promise, step_speedup
+from optiml_magic.reports.summary import (
+    Summary,
+    changed_arithmetic,
+    drawn,
+    promise,
+    step_speedup,
+)  # fmt: skip
 
 _CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
 _CODE = "font-family:monospace;font-size:12px;line-height:1.35;white-space:pre;overflow-x:auto"
@@ -91,6 +97,7 @@ def _facts(summary: Summary) -> Markup:
         *([("model", summary.model)] if summary.model else []),
         ("baseline", _time(summary.root)),
         ("best", f"{_time(summary.winner)}: {summary.recipe}"),
+        *([("energy", joules)] if (joules := drawn(summary)) else []),
         *([("floor", place)] if (place := floor(summary.root, summary.winner)) else []),
         *([("arithmetic", told)] if (told := changed_arithmetic(summary)) else []),
         ("checked by", summary.oracle),

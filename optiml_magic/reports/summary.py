@@ -9,6 +9,7 @@ from pathlib import Path
 
 from optiml_magic.model.evaluation import Step, Trajectory
 from optiml_magic.model.measurement import speedup_interval
+from optiml_magic.model.objective import joules_of, saving_interval
 from optiml_magic.model.refusal import Refusal, foremost
 from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.reports.diff import unified
@@ -40,7 +41,7 @@ class Summary:
     def winner(self) -> Step:
         """The best step where its gain is significant, else the input kernel."""
         best = self.trajectory.best
-        return best if _gain(self.root, best)[1] > 1.0 else self.root
+        return best if self.trajectory.better(self.root, best) else self.root
 
     @property
     def recipe(self) -> str:
@@ -58,6 +59,14 @@ class Summary:
         """Within which the speed-up is claimed to lie."""
         _, low, high = _gain(self.root, self.winner)
         return low, high
+
+    @property
+    def saving(self) -> tuple[float, float, float] | None:
+        """How many times fewer joules the winner needs, with its interval; None for speed."""
+        before, after = self.root.evaluation.measurement, self.winner.evaluation.measurement
+        if self.trajectory.objective == "speed" or before is None or after is None:
+            return None
+        return (1.0, 1.0, 1.0) if before is after else saving_interval(before, after)
 
     @property
     def only_where(self) -> tuple[str, ...]:
@@ -122,6 +131,16 @@ def _ending(step: Step) -> str:
     if step.evaluation.duplicate_of is not None:
         return "duplicate"
     return str(step.evaluation.verdict.outcome)
+
+
+def drawn(summary: Summary) -> str:
+    """Joules of a run before and after, where they were what the search was for."""
+    before, after = (
+        joules_of(step.evaluation.measurement) for step in (summary.root, summary.winner)
+    )
+    if summary.trajectory.objective == "speed" or before is None or after is None:
+        return ""
+    return f"{before:.3g} J a run before, {after:.3g} J after, of the whole card, nvml"
 
 
 def _gain(root: Step, other: Step) -> tuple[float, float, float]:

@@ -11,7 +11,13 @@ from optiml_magic.model.verdict import Verdict
 from optiml_magic.printable import printable
 from optiml_magic.reports.quantities import count, ratio, seconds
 from optiml_magic.reports.standing import floor
-from optiml_magic.reports.summary import Summary, changed_arithmetic, promise, step_speedup
+from optiml_magic.reports.summary import (
+    Summary,
+    changed_arithmetic,
+    drawn,
+    promise,
+    step_speedup,
+)  # fmt: skip
 
 
 def headline(summary: Summary) -> str:
@@ -24,6 +30,13 @@ def headline(summary: Summary) -> str:
         return f"{summary.task}: no significant change found in {tried} candidates"
     low, high = summary.interval
     where = " and ".join(summary.only_where)
+    saved, least, most = summary.saving or (1.0, 1.0, 1.0)
+    if least > 1.0:
+        return (
+            f"{summary.task}: {ratio(saved)} fewer joules (between {ratio(least)} and "
+            f"{ratio(most)}) at {ratio(summary.speedup)} the speed, {summary.source}, verified"
+            + (f"; only where {where}" if where else "")
+        )
     return (
         f"{summary.task}: {ratio(summary.speedup)} faster, {summary.source} "
         f"(between {ratio(low)} and {ratio(high)}), verified"
@@ -62,6 +75,8 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield f"  launch       {summary.launch}"
     yield f"  baseline     {_time(summary.root)}"
     yield f"  best         {_time(summary.winner)}: {summary.recipe}"
+    if told := drawn(summary):
+        yield f"  energy       {told}"
     floors = floor(summary.root, summary.winner)
     if floors:
         yield f"  floor        {floors}"

@@ -70,7 +70,7 @@ class TreeSearch:
         self._refused: dict[int, tuple[Refusal, ...]] = {}
         self._paid: deque[tuple[Node, Idea]] = deque()
         self._paid_last = False
-        self._failed: list[Step] = []
+        self._evaluated: list[Step] = []
         self._ranked: list[tuple[float, int, Node]] = []  # a heap of those with arms, best first
         self._waiting: list[tuple[float, int, Node]] = []  # a heap of those with ideas for later
         self._asked_root = False
@@ -114,8 +114,7 @@ class TreeSearch:
                     self._push(self._waiting, node)
             if better or point is not None:
                 self._push(self._ranked, node)
-            if not passed:
-                self._failed.append(step)
+            self._evaluated.append(step)
             self._rank(node, step)
 
     def _rank(self, node: Node, step: Step) -> None:
@@ -291,5 +290,5 @@ class TreeSearch:
             tried=tuple(child.step for child in node.children if child.step),
             path=tuple(n.best for n in node.path() if n.best)[::-1],
             best=self.best.best if self.best else None,
-            failed=Prefix(self._failed),
+            evaluated=Prefix(self._evaluated),
         )

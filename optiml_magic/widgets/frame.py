@@ -84,7 +84,8 @@ class Board:
 
     def _summary(self) -> Summary:
         subject = self._subject
-        trajectory = Trajectory(tuple(self._steps), "").told(self._refused)
+        found = Trajectory(tuple(self._steps), "", objective=subject.objective)
+        trajectory = found.told(self._refused)
         return Summary(
             subject.task, subject.device, subject.reason, "", "", (), trajectory, 0.0, None
         )

@@ -11,7 +11,8 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.summary import Summary
 from optiml_magic.timings import Stage
-from optiml_magic.widgets.plain import DisplayLine, PlainView, TerminalLine
+from optiml_magic.widgets.line import DisplayLine, Line, StageLine, TerminalLine
+from optiml_magic.widgets.plain import PlainView
 from optiml_magic.widgets.subject import Subject
 
 Progress = Callable[[Step, Refused], None]
@@ -75,6 +76,12 @@ def live_view(
 
     why = "asked for" if mode == "widget" else "a front end is there"
     return Window(subject, display, hint=_hint(subject, kernel), why=why, keep=keep)
+
+
+def stage_line(verb: str, shell: Any, display: Callable[..., Any]) -> StageLine:
+    """For ``check`` and ``profile``: the stage in a line of text, wherever this runs."""
+    line: Line = TerminalLine() if getattr(shell, "kernel", None) is None else DisplayLine(display)
+    return StageLine(verb, line)
 
 
 class Summarized(Protocol):

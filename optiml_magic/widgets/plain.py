@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import sys
+import threading
 import time
-from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Self
 
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
-from optiml_magic.printable import printable
 from optiml_magic.reports.quantities import number_of, ratio
 from optiml_magic.reports.summary import Summary
 from optiml_magic.timings import DOING, Stage
 from optiml_magic.widgets.frame import Board, Json
+from optiml_magic.widgets.line import Line
+from optiml_magic.widgets.pace import Pace
 from optiml_magic.widgets.subject import Subject
 
-_REST = 0.5  # seconds between two stages that are written: they change many times a second
+_REST = 0.5  # seconds between two times that the stage is written: it changes many times a second
 
 
 def paced(evaluations: int, elapsed: float, limit: float) -> str:
@@ -26,18 +26,12 @@ def paced(evaluations: int, elapsed: float, limit: float) -> str:
     return rate + (f", {max(0.0, limit - elapsed):.0f} s left" if limit else "")
 
 
-class Line(Protocol):
-    """A place for one line that is written again and again."""
-
-    def write(self, text: str) -> None:
-        """Put ``text`` in the place of what stood there."""
-
-    def end(self, text: str, instead: object | None) -> None:
-        """The last text, or an object to show in its place."""
-
-
 class PlainView:
-    """A view of one line. It has no button: Ctrl-C ends the search and keeps what was found."""
+    """A view of one line. It has no button: Ctrl-C ends the search and keeps what was found.
+
+    Steps are written as they come; the stage by a thread of our own, so that what stands there is
+    never older than half a second.
+    """
 
     def __init__(self, subject: Subject, line: Line, why: str) -> None:
         self.why = why
@@ -45,8 +39,10 @@ class PlainView:
         self._line = line
         self._board = Board(subject)
         self._began = time.monotonic()
-        self._written = 0.0  # when a stage was last written
         self._text = "the input kernel"
+        self._stage: Stage = "prepare"
+        self._lock = threading.Lock()  # of the line and of what it is made from
+        self._pace = Pace(self._draw)
         self._shown = False
         self._last: tuple[str, object | None] | None = None
 
@@ -55,27 +51,25 @@ class PlainView:
         if not self._shown:
             self._shown = True
             self._began = time.monotonic()
-            self._line.write(f"evaluating the input kernel ({self.why})")
+            self._line.write(f"{self._text}: {DOING[self._stage]} ({self.why})")
+            self._pace.start()
 
     def enter(self, stage: Stage) -> None:
-        """Name the stage beside what stands there, with the rate and the time that is left."""
-        now = time.monotonic()
-        if now - self._written < _REST:
-            return
-        self._written = now
-        pace = paced(self._board.count, now - self._began, self._subject.seconds)
-        self._line.write(f"{self._text}: {DOING[stage]}{pace}")
+        """A stage begins; it is written soon."""
+        self._stage = stage
+        self._pace.ask()
 
     def __enter__(self) -> Self:
         self.show()
         return self
 
     def __call__(self, step: Step, refused: Refused) -> None:
-        self._board.add(step, refused)
-        frame = self._board.frame()
-        best, title = _best(frame.best), step.candidate.proposal.title
-        self._text = f"{frame.evaluations} of {self._subject.budget}{best}"
-        self._line.write(f"{self._text}: {title}")
+        with self._lock:
+            self._board.add(step, refused)
+            frame = self._board.frame()
+            best, title = _best(frame.best), step.candidate.proposal.title
+            self._text = f"{frame.evaluations} of {self._subject.budget}{best}"
+            self._line.write(f"{self._text}: {title}")
 
     def stopped(self) -> bool:
         """Never: nobody can press anything here."""
@@ -91,65 +85,19 @@ class PlainView:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._pace.close()
         ended, instead = self._last or ("failed", None)
         spent = number_of(self._board.count, "evaluation")
         spent = f"{spent} in {time.monotonic() - self._began:.1f} s"
         self._line.end(f"{spent}; {ended}", instead)
 
-
-class DisplayLine:
-    """The line as an output of a cell; ``display`` is IPython's."""
-
-    def __init__(self, display: Callable[..., Any]) -> None:
-        self._display = display
-        self._handle: Any = None
-
-    def write(self, text: str) -> None:
-        """See Line."""
-        if self._handle is None:
-            self._handle = self._display(Text(text), display_id=True)
-        else:
-            self._handle.update(Text(text))
-
-    def end(self, text: str, instead: object | None) -> None:
-        """See Line."""
-        if self._handle is not None:
-            self._handle.update(Text(text) if instead is None else instead)
-
-
-class TerminalLine:
-    """The line on a terminal, gone at the end; nothing at all where stderr is none.
-
-    Nothing either where it is ``quiet``: beside a search in the background somebody types.
-    """
-
-    def __init__(self, *, quiet: bool = False) -> None:
-        self._quiet = quiet
-
-    def write(self, text: str) -> None:
-        """See Line."""
-        if self._seen():
-            sys.stderr.write(f"\r\033[K  {printable(text)[:100]}")
-            sys.stderr.flush()
-
-    def end(self, text: str, instead: object | None) -> None:  # noqa: ARG002  # the result follows
-        """See Line."""
-        if self._seen():
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
-
-    def _seen(self) -> bool:
-        return not self._quiet and sys.stderr.isatty()
-
-
-class Text:
-    """Text that shows itself without quotes."""
-
-    def __init__(self, text: str) -> None:
-        self._text = printable(text)
-
-    def __repr__(self) -> str:
-        return self._text
+    def _draw(self) -> float:
+        """The stage beside what stands there, with the rate and the time that is left."""
+        with self._lock:
+            elapsed = time.monotonic() - self._began
+            pace = paced(self._board.count, elapsed, self._subject.seconds)
+            self._line.write(f"{self._text}: {DOING[self._stage]}{pace}")
+        return _REST
 
 
 def _best(best: Json) -> str:

@@ -60,7 +60,7 @@ class SearchView(anywidget.AnyWidget):
         self._board = Board(subject)
         self._drawn = 0
         self._began = time.monotonic()
-        self._doing = ""
+        self._doing = DOING["prepare"]
         self._pace = Pace(self._draw)
         super().__init__(
             task=subject.task,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from optiml_magic.model.objective import Objective
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -18,3 +20,4 @@ class Subject:
     budget: int
     seconds: float = 0.0
     background: bool = False
+    objective: Objective = "speed"

@@ -11,7 +11,7 @@ from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.quantities import number_of
 from optiml_magic.reports.summary import Summary
 from optiml_magic.timings import Stage
-from optiml_magic.widgets.plain import Text
+from optiml_magic.widgets.line import Text
 from optiml_magic.widgets.search import Ending, SearchView
 from optiml_magic.widgets.subject import Subject
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
+import pty
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from optiml_magic.cli import main
+from optiml_magic.timings import STAGES
 from tests.present import SOAK, sampled
 
 TASK = """\
@@ -99,6 +103,7 @@ def test_check_exits_1_on_a_wrong_kernel_and_says_where(folder: Path) -> None:
     assert done.returncode == 1
     verdict = json.loads((folder / "v.json").read_text())["verdict"]
     assert verdict["outcome"] == "wrong"
+    assert set(json.loads((folder / "v.json").read_text())["timings"]) == set(STAGES)
     (evidence,) = verdict["checks"]
     assert (evidence["wrong"], evidence["unwritten"], evidence["first_index"]) == (1, 1, [77])
 
@@ -113,6 +118,8 @@ def test_profile_writes_measurement_and_findings(folder: Path) -> None:
     assert 3.9 <= loads["value"] <= 4.0
     assert outcome["measurement"]["source"] == "estimated"
     assert isinstance(outcome["findings"], list)
+    assert outcome["timings"].keys() == set(STAGES)
+    assert outcome["timings"]["measure"] > 0
 
 
 @pytest.mark.parametrize(
@@ -124,6 +131,11 @@ def test_profile_writes_measurement_and_findings(folder: Path) -> None:
         (["check", "task.py", "--device", "tpu"], "no device named 'tpu'"),
         (["check", "task.py", "--kernel", "missing.cu"], "there is no file missing.cu"),
         (["optimize", "task.py", "--resume", "missing"], "no journal"),
+        (["optimize", "task.py", "--objective", "cost"], "it must be speed, energy"),
+        (
+            ["optimize", "task.py", "--objective", "energy", "--device", "emulated"],
+            "draws no power",
+        ),
         (["optimize", "task.py", "--export", "best.ptx"], "`.ptx` is not a format of an export"),
         (["optimize", "task.py", "--export", "task.py"], "task.py exists"),
         (["optimize", "two.py", "--export", "best.cu"], "--export takes one program"),
@@ -199,6 +211,35 @@ def test_annotate_prints_the_lines_and_writes_page_and_json(folder: Path) -> Non
     assert {"st.global.f32"} == {
         i["text"].split()[0] for i in hot["instructions"] if i["text"].startswith("st.")
     }
+
+
+@pytest.mark.parametrize("verb", sampled(["check", "optimize", "profile"], 3))
+def test_the_first_line_names_the_stage_before_anything_is_done(folder: Path, verb: str) -> None:
+    """The task's file waits until the line was read, so it comes before that is even run."""
+    os.mkfifo(folder / "go")
+    (folder / "task.py").write_text(f"open('go').read()\n{TASK}")
+    mine, its = pty.openpty()
+    command = [sys.executable, "-m", "optiml_magic.cli", verb, "task.py"]
+    environ = {**os.environ, "OPTIML_LLM": "none", "OPTIML_BUDGET": "2"}
+    pipe = subprocess.DEVNULL
+    with subprocess.Popen(command, stdout=pipe, stderr=its, cwd=folder, env=environ) as process:
+        os.close(its)
+        first = os.read(mine, 4096).decode()
+        (folder / "go").write_text("")
+        rest = "".join(iter(partial(_read, mine), ""))
+    os.close(mine)
+    assert process.returncode == 0
+    assert first == f"\r\033[K  {verb}: preparing"
+    assert "compiling" in rest or "verifying" in rest
+    assert rest.endswith("\r\033[K")  # nothing of it stays
+
+
+def _read(terminal: int) -> str:
+    """What it says next; "" once nobody has it open any more."""
+    try:
+        return os.read(terminal, 4096).decode()
+    except OSError:
+        return ""
 
 
 @pytest.mark.parametrize(

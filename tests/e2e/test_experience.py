@@ -78,8 +78,8 @@ def test_the_demo_teaches_nothing(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = [known_task("transpose_naive", rows=64, cols=32)]
-    monkeypatch.setattr("optiml_magic.cli.DEMO", ("one",))
-    monkeypatch.setattr("optiml_magic.cli.known_task", lambda _: small[0])
+    monkeypatch.setattr("optiml_magic.terminal.DEMO", ("one",))
+    monkeypatch.setattr("optiml_magic.terminal.known_task", lambda _: small[0])
     assert main(["demo", "--budget", "2", "--llm", "none", "--device", "emulated"]) == 0
     assert not (home / "experience.sqlite").exists()
     assert tables(tmp_path) == []

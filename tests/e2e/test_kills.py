@@ -18,6 +18,11 @@ from pathlib import Path
 import pytest
 from jupyter_client.manager import KernelManager
 
+from benchmarks.gpu.kills import faults
+from optiml_magic.journal import Ended, Evaluated, Line, Made
+from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.verdict import Outcome, Verdict
 from tests.present import SOAK, examples
 from tests.processes import children, eventually, gone, runs
 
@@ -164,3 +169,43 @@ def test_the_kernel_of_the_notebook_is_killed(
     journal = journal_of(home)
     if journal is not None and journal.stat().st_size:
         assert resumed(folder, home, journal) == undisturbed
+
+
+def line_of(number: int, identity: str = "", same_as: int | None = None) -> Line:
+    candidate = Candidate(number, 0 if number else None, Proposal(f"text {number}", "t", "rules"))
+    verdict = Verdict(Outcome.PASSED, "fine")
+    return Line(
+        evaluated=Evaluated(candidate, Evaluation(number, identity, verdict, duplicate_of=same_as))
+    )
+
+
+ENDED = Line(ended=Ended("spent", (), {}, {}))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines", "found"),
+    [
+        (b"a\nb", b"a\nc\n", [line_of(0, "x"), line_of(1, "x", same_as=0), ENDED], ""),
+        (b"a\nb\n", b"a\nc\n", [line_of(0), ENDED], "not there any more"),
+        (b"", b"", [line_of(0), line_of(0), ENDED], "candidate evaluated twice: 0"),
+        (b"", b"", [line_of(0, "x"), line_of(1, "x"), ENDED], "machine code measured twice: x"),
+        (b"", b"", [*[Line(made=Made(1, "k", "text"))] * 2, ENDED], "idea made twice: (1, 'k')"),
+        (b"", b"", [line_of(0)], "it did not end"),
+    ],
+)
+def test_what_a_kill_may_do_to_a_journal_is_noticed(
+    before: bytes, after: bytes, lines: list[Line], found: str
+) -> None:
+    told = faults(before, after, lines)
+    assert bool(told) == bool(found)
+    assert not found or found in told[0]
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_kills_finds_none_that_does_harm(tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "benchmarks" / "gpu" / "kills.py"
+    command = [sys.executable, script, tmp_path / "kills", "--device", "emulated:h200"]
+    command += ["--times", "4", "--workers", "2"]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "4 kills, 0 with faults" in done.stdout

@@ -86,6 +86,28 @@ def test_running_a_cell_again_after_calling_its_result_changes_nothing(
     assert steps[0] == steps[1]
 
 
+def test_a_check_says_what_it_is_at_in_one_output(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a notebook, whose shell has a kernel; the output is there before anything is read."""
+    shown: list[str] = []
+
+    class Output:
+        def __init__(self, thing: object, *, display_id: bool) -> None:
+            assert display_id
+            self.update(thing)
+
+        def update(self, thing: object) -> None:
+            shown.append(repr(thing))
+
+    monkeypatch.setattr(shell, "kernel", object(), raising=False)
+    monkeypatch.setattr("optiml_magic.magics.optiml.display", Output)
+    assert cell(shell, "check --ref transpose_ref", TRANSPOSE).passed
+    assert shown[0] == "check: preparing"
+    assert shown.index("check: compiling") < shown.index("check: verifying")
+    assert re.fullmatch(r"check: [0-9.]+ s", shown[-1])
+
+
 def test_check_profile_and_run(shell: InteractiveShell) -> None:
     assert cell(shell, "check --ref transpose_ref", TRANSPOSE).passed
     profile = cell(shell, "profile --ref transpose_ref", TRANSPOSE)

@@ -141,7 +141,7 @@ def test_a_candidate_is_not_inspected_before_it_is_a_finalist(trajectory, timed)
 
 
 def test_a_race_that_comes_out_right_loses_in_the_end(evaluator, trajectory, timed):
-    finalists = [step.candidate for step in trajectory.fastest(3)]
+    finalists = [step.candidate for step in trajectory.leading(3)]
     settled = evaluator.settle(finalists)
     assert sorted(settled) == [0, 1, 2, 3]
     racing = settled[2]
@@ -169,7 +169,7 @@ def test_where_a_finalist_faults_the_race_is_still_rejected(
     evaluator, trajectory, timed, monkeypatch
 ):
     monkeypatch.setattr(timed, "fault", Fault(Outcome.TIMEOUT, "no end"))
-    settled = evaluator.settle([step.candidate for step in trajectory.fastest(2)])
+    settled = evaluator.settle([step.candidate for step in trajectory.leading(2)])
     assert isinstance(settled[2], Verdict)
     assert settled[1] == trajectory.steps[1].evaluation.measurement
     assert trajectory.settled(settled).best.candidate.text == HONEST
@@ -188,6 +188,6 @@ def test_where_nobody_can_look_the_run_says_so(evaluator, trajectory, monkeypatc
 
     tools = replace(evaluator._tools, inspector=Blind())
     monkeypatch.setattr(evaluator, "_context", replace(evaluator._context, tools=tools))
-    settled = evaluator.settle([step.candidate for step in trajectory.fastest(2)])
+    settled = evaluator.settle([step.candidate for step in trajectory.leading(2)])
     assert all(isinstance(found, Measurement) for found in settled.values())
     assert "hazards of the finalists: not all were looked for; there is no tool" in evaluator.notes

@@ -16,6 +16,7 @@ from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate, Proposal
+from optiml_magic.model.objective import joules_of
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import evaluate_once, optimize
@@ -115,6 +116,17 @@ def evaluator() -> Iterator[Evaluator]:
     problem = prepare(task, seeds=2)
     with session(resolve({"device": "cuda", "run_seconds": 5.0})) as members:
         yield Evaluator(problem, members.tools)
+
+
+def test_of_energy_every_program_that_was_timed_has_its_joules() -> None:
+    settings = resolve({"device": "cuda", "objective": "energy", "budget": 3, "llm": "none"})
+    found = optimize(known_task("transpose_naive"), settings).summary
+    measured = [step.evaluation.measurement for step in found.trajectory.steps]
+    assert all(joules_of(one) for one in measured if one is not None)
+    seconds = [one.seconds for one in measured if one is not None]
+    best = found.winner.evaluation.measurement
+    assert best is not None
+    assert best.seconds <= 1.1 * min(seconds)  # the finalists were timed once more
 
 
 @pytest.mark.parametrize("name", FAULTS)

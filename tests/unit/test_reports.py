@@ -151,8 +151,8 @@ def test_within_the_noise_the_general_one_wins(durations: tuple[float, ...], win
 
 def test_the_fastest_general_one_is_among_the_finalists() -> None:
     trajectory = narrowed(9.0, 1.0, 2.0, 3.0, 4.0, where={1: ("a",), 2: ("b",)}).trajectory
-    assert [step.candidate.number for step in trajectory.fastest(2)] == [1, 2, 3]
-    assert [step.candidate.number for step in trajectory.fastest(3)] == [1, 2, 3]
+    assert [step.candidate.number for step in trajectory.leading(2)] == [1, 2, 3]
+    assert [step.candidate.number for step in trajectory.leading(3)] == [1, 2, 3]
 
 
 def test_every_estimated_figure_says_so() -> None:
@@ -167,10 +167,10 @@ def test_the_contract_has_the_promised_keys() -> None:
         "task", "device", "source", "launch", "baseline", "best", "evaluations", "verdicts",
         "wall_seconds", "steps",
     }  # fmt: skip
-    assert outcome["baseline"] == {"seconds": 4.0, "verdict": "passed"}
+    assert outcome["baseline"] == {"seconds": 4.0, "joules": None, "verdict": "passed"}
     assert outcome["best"].keys() == {
-        "seconds", "speedup", "interval", "title", "only_where", "program", "arithmetic",
-        "largest_error",
+        "seconds", "joules", "speedup", "interval", "title", "only_where", "program",
+        "arithmetic", "largest_error",
     }  # fmt: skip
     assert outcome["verdicts"] == {"passed": 2, "wrong": 1}
     assert outcome["steps"][2]["seconds"] is None

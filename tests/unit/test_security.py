@@ -45,7 +45,7 @@ from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.program import parse_program
 from optiml_magic.testing.contracts import DeviceContract
 from optiml_magic.testing.kernels import known_task
-from optiml_magic.widgets.plain import Text
+from optiml_magic.widgets.line import Text
 from tests.present import NVCC, examples, sampled
 
 KERNEL = "__global__ void k(int* p) { p[0] = 1; }\n"

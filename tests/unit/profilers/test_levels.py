@@ -238,6 +238,16 @@ def test_energy_is_that_of_one_run() -> None:
     assert "nvml__temperature.max" not in values
 
 
+def test_the_seconds_of_energy_count_as_spent() -> None:
+    drawing = Drawing(Draw(1000, 2.0, 1.9, joules=600.0))
+    levels = Levels(emulated=False, energy=EnergyProfiler(drawing))  # type: ignore[arg-type]
+    evaluation = Evaluation(1, "a", Verdict(Outcome.PASSED, ""), TIMED, seconds_spent=0.5)
+    (found,) = levels.begin([evaluation], {1: (BUILD, JOB)}, counted=())()
+    assert found.seconds_spent == 2.5
+    assert found.measurement is not None
+    assert found.measurement.get("nvml__energy.sum") == 0.6
+
+
 @pytest.mark.parametrize(
     "answer",
     [Draw(10, 2.0, 2.0, refused="no NVML"), Fault(Outcome.TIMEOUT, "no end within 30 s")],

@@ -15,21 +15,25 @@ from optiml_magic.journal import SCHEMA, Journal, RunHeader
 from optiml_magic.llms.base import LlmFailure, Reply, Request
 from optiml_magic.llms.openai import OpenAILLM
 from optiml_magic.llms.scripted import ScriptedLLM
-from optiml_magic.model.candidate import Proposal
+from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.codec import from_json, to_json
+from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.idea import Idea
 from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.llm import LlmProposer
 from optiml_magic.proposers.mixture import mixed
 from optiml_magic.proposers.rules import RuleProposer
+from optiml_magic.search.search import TreeSearch
 from optiml_magic.source.program import parse_program
 from tests.ideas import made
 from tests.unit.llms.endpoint import completed, serving
 
-from .views import SCALE, step, view
+from .views import RIGHT, SCALE, step, view
 
+WRONG = Verdict(Outcome.WRONG, "3 of 12 wrong")
 EXPECTED = {"metric": "sectors.ratio", "direction": "lower", "because": "fewer sectors"}
 
 
@@ -386,6 +390,36 @@ def test_over_http_an_exact_run_asks_for_the_bits_and_drops_what_says_otherwise(
     assert "Every bit of every output" in first
     assert "- tile: there is no loop" in first
     assert "Every bit of every output" not in second
+
+
+def test_over_http_a_model_is_told_what_became_of_its_ideas_wherever_they_were() -> None:
+    """Three ideas for the input kernel; the last question is about what the first of them made."""
+    others = [
+        draft(title=f"edit {n}", program=SCALE.replace("2.0f", f"{n}.0f")) for n in range(3, 6)
+    ]
+    ends = {"edit 3": (2e-6, RIGHT), "edit 4": (0.0, WRONG), "edit 5": (9e-6, RIGHT)}
+
+    def became(candidate: Candidate) -> Evaluation:
+        seconds, verdict = ends.get(candidate.proposal.title, (8e-6, RIGHT))
+        number = candidate.number
+        found = step(number=number, seconds=seconds, verdict=verdict).evaluation
+        gain = 8e-6 / seconds if seconds else 0.0
+        return replace(found, reward=gain / 10 if verdict.passed else -1.0)
+
+    with serving(completed(says(*others)), *[completed(says())] * 9) as endpoint:
+        llm = OpenAILLM("toy", endpoint.url, "k-1", timeout=5.0)
+        search = TreeSearch(Proposal(SCALE, "input", "user"), LlmProposer(llm).propose)
+        search.tell([became(candidate) for candidate in search.ask(1)])
+        search.tell([became(candidate) for candidate in search.ask(3)])
+        assert search.ask(1) == []
+        llm.close()
+    asked = [body["messages"][1]["content"] for body in endpoint.bodies]
+    assert "your other ideas" not in asked[0]
+    (of_first,) = [one for one in asked if "= 3.0f * a[i]" in one.split("# What became of it")[0]]
+    own = of_first.split("# What became of your other ideas in this search")[1].split("\n#")[0]
+    assert "- edit 4: It failed (wrong): 3 of 12 wrong" in own
+    assert "- edit 5: right, 9 us, estimated, on h200, 0.889x the speed of the input kernel" in own
+    assert "edit 3" not in own  # it is the program that is asked about
 
 
 JSON = st.recursive(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.proposers import answer, prompt
@@ -60,6 +61,25 @@ def test_only_the_latest_tries_are_told() -> None:
     assert "try 18." not in asked
     assert "try 19." in asked
     assert "try 30." in asked
+
+
+def test_of_a_proposers_own_ideas_the_latest_are_told_once() -> None:
+    def by(number: int, proposer: str) -> Step:
+        found = step(number=number, title=f"try {number}.")
+        told = replace(found.candidate.proposal, proposer=proposer)
+        return replace(found, candidate=replace(found.candidate, proposal=told))
+
+    mine = [by(number, "llm:toy") for number in range(1, 21)]
+    seen = replace(view(SCALE, *mine[-2:]), evaluated=(*mine, by(30, "block_size")))
+    asked = prompt.user(seen, 4, own="llm:toy")
+    told = asked.split("# What became of your other ideas in this search")[1].split("\n#")[0]
+    assert told.count("\n- ") == 8
+    assert "(10 earlier ones are left out)" in told
+    assert "try 11." in told
+    assert "try 18." in told
+    assert asked.count("try 19.") == 1
+    assert "try 30." not in asked
+    assert "your other ideas" not in prompt.user(seen, 4)
 
 
 def test_a_fence_is_longer_than_those_inside() -> None:

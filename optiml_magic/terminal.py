@@ -1,0 +1,262 @@
+"""The commands of the command line: ``optiml VERB TASK.py``.
+
+Exit 0 done, 1 a kernel failed, 2 usage, 141 nobody read the output to its end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from optiml_magic import exports
+from optiml_magic.commands import doctor, parsers, tasks, verbs
+from optiml_magic.commands.views import CheckView, ProfileView
+from optiml_magic.errors import KernelFailed, OptimlError, UsageError
+from optiml_magic.model.task import Task
+from optiml_magic.reports import annotation_html, contract, experience, html, text, tree
+from optiml_magic.reports.markup import document
+from optiml_magic.reports.summary import Summary
+from optiml_magic.testing.kernels import DEMO, known_task
+from optiml_magic.widgets.line import StageLine, TerminalLine
+from optiml_magic.widgets.plain import PlainView
+from optiml_magic.widgets.subject import Subject
+
+
+def run(words: Sequence[str]) -> int:
+    """Run one command; returns the exit status."""
+    try:
+        status = _command(words)
+        sys.stdout.flush()  # a pipe may break here first
+    except BrokenPipeError:  # whoever reads has enough, as `head` has
+        # The interpreter flushes what is left when it exits, and would complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _UNREAD
+    return status
+
+
+def _command(words: Sequence[str]) -> int:
+    try:
+        options = parsers.parse(parsers.line_parser(), words)
+        options.words = words
+        _check_outputs(options)
+        return _VERBS[options.verb](options)
+    except parsers.HelpShown as help_text:
+        TerminalLine().end("", None)  # what was said before all this was loaded
+        _print(str(help_text))
+        return 0
+    except OptimlError as error:
+        TerminalLine().end("", None)
+        sys.stderr.write(f"optiml: {error}\n")
+        return 1 if isinstance(error, KernelFailed) else 2
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Nothing is computed that could not be written."""
+    for name in ("json", "html"):
+        path = getattr(options, name, None)
+        if path is not None and not Path(path).absolute().parent.is_dir():
+            raise UsageError(f"no folder for --{name} {path}", fix="make the folder first")
+    if getattr(options, "export", None) is not None:
+        exports.target(options.export, overwrite=options.force)
+
+
+def _optimize(options: argparse.Namespace) -> int:
+    found = _tasks(options)
+    if options.export is not None and len(found) > 1:
+        raise UsageError(
+            f"--export takes one program, and {options.file} defines {len(found)} tasks",
+            fix="optimise the one task from a file of its own",
+        )
+    return _optimize_all(options, found, "optiml report")
+
+
+def _demo(options: argparse.Namespace) -> int:
+    if options.budget is None:
+        options.budget = _DEMO_BUDGET
+    options.experience = False  # the same for everybody, and nothing that a user's runs should know
+    return _optimize_all(options, [known_task(name) for name in DEMO], "optiml demo")
+
+
+def _optimize_all(options: argparse.Namespace, found: Sequence[Task], title: str) -> int:
+    summaries: list[Summary] = []
+    for task in found:
+        settings = verbs.settings_of(options)
+        seconds = settings.seconds if settings.seconds < float("inf") else 0.0
+        subject = Subject(
+            tasks.name_of(task),
+            settings.device,
+            "",
+            settings.budget,
+            seconds,
+            objective=settings.objective,
+        )
+        with _quoting(task), PlainView(subject, TerminalLine(), "in a terminal") as view:
+            result = verbs.optimize(task, options, progress=view, entered=view.enter)
+            view.finish(result.summary)
+        _print(repr(result) + "\n")
+        summaries.append(result.summary)
+        _write_json(options, [contract.optimized(summary) for summary in summaries])
+        if getattr(options, "export", None) is not None:
+            _print(f"export: {result.export(options.export, overwrite=options.force)}")
+    if options.html:
+        Path(options.html).write_text(html.page(summaries, title), encoding="utf-8")
+        _print(f"report: {options.html}")
+    return 0 if all(s.root.evaluation.verdict.passed for s in summaries) else 1
+
+
+def _check(options: argparse.Namespace) -> int:
+    views = []
+    for task in _tasks(options):
+        with _quoting(task), StageLine("check", TerminalLine()) as line:
+            views.append(verbs.check(task, options, _program(options), entered=line.enter))
+    for view in views:
+        _print(repr(view))
+    _write_json(options, [_verdict(view) for view in views])
+    return 0 if all(view.passed for view in views) else 1
+
+
+def _verdict(view: CheckView | ProfileView) -> dict[str, Any]:
+    """The contract of a check, and of a profile that has nothing but its verdict."""
+    checked = view.checked
+    verdict = checked.evaluation.verdict
+    return contract.checked(checked.problem.name, checked.choice.name, verdict, checked.timings)
+
+
+def _profile(options: argparse.Namespace) -> int:
+    views = []
+    for task in _tasks(options):
+        with _quoting(task), StageLine("profile", TerminalLine()) as line:
+            views.append(verbs.profile(task, options, _program(options), entered=line.enter))
+    outcomes = []
+    for view in views:
+        _print(repr(view))
+        evaluation, measurement = view.evaluation, view.evaluation.measurement
+        if measurement is None:
+            outcomes.append(_verdict(view))
+        else:
+            outcomes.append(
+                contract.profiled(
+                    view.checked.problem.name,
+                    view.checked.choice.name,
+                    measurement,
+                    evaluation.roofline,
+                    evaluation.findings,
+                    view.checked.timings,
+                )
+            )
+    _write_json(options, outcomes)
+    return 0 if all(view.passed for view in views) else 1
+
+
+def _annotate(options: argparse.Namespace) -> int:
+    found = []
+    for task in _tasks(options):
+        with _quoting(task):
+            found.append(verbs.annotate(task, options, _program(options)))
+        _print(repr(found[-1]) + "\n")
+    _write_json(options, [contract.annotated(view.annotation) for view in found])
+    if options.html:
+        page = annotation_html.page([view.annotation for view in found], "optiml annotate")
+        Path(options.html).write_text(page, encoding="utf-8")
+        _print(f"report: {options.html}")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    for task in _tasks(options):
+        with _quoting(task):
+            _print(repr(verbs.run(task, options, _program(options))))
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    facts = doctor.examine(verbs.settings_of(options))
+    _print(doctor.render(facts))
+    return 0 if all(fact.well for fact in facts) else 1
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from optiml_magic.bench.report import bench  # all of its tasks, which no other verb needs
+
+    return bench(options, verbs.settings_of(options), " ".join(["optiml", *options.words]), _print)
+
+
+def _replay(options: argparse.Namespace) -> int:
+    summary = verbs.replay(options).result.summary
+    _print("\n".join([text.render(summary), "", "tree:", *(f"  {x}" for x in tree.lines(summary))]))
+    _write_json(options, [contract.optimized(summary)])
+    if options.html:
+        Path(options.html).write_text(html.page([summary], "optiml replay"), encoding="utf-8")
+        _print(f"report: {options.html}")
+    return 0 if summary.root.evaluation.verdict.passed else 1
+
+
+def _experience(options: argparse.Namespace) -> int:
+    view = verbs.experience(options)
+    _print(repr(view))
+    if options.json:
+        Path(options.json).write_text(
+            json.dumps(experience.rows(view.tallies), indent=1) + "\n", encoding="utf-8"
+        )
+    if options.html:
+        title = "optiml experience"
+        Path(options.html).write_text(
+            document(title, experience.fragment(view.tallies)), encoding="utf-8"
+        )
+    return 0
+
+
+_DEMO_BUDGET = 16  # enough for these three
+_UNREAD = 141  # what a shell says of a program that SIGPIPE ended
+
+_VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "optimize": _optimize,
+    "check": _check,
+    "profile": _profile,
+    "annotate": _annotate,
+    "run": _run,
+    "demo": _demo,
+    "bench": _bench,
+    "replay": _replay,
+    "experience": _experience,
+    "doctor": _doctor,
+}
+
+
+def _tasks(options: argparse.Namespace) -> list[Task]:
+    found = tasks.from_file(Path(options.file))
+    return [tasks.compiled_as(task, options, options.kernel) for task in found]
+
+
+def _program(options: argparse.Namespace) -> str | None:
+    if options.kernel is None:
+        return None
+    path = Path(options.kernel)
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}", fix="give the path of a .cu file")
+    return tasks.read_text(path)
+
+
+@contextmanager
+def _quoting(task: Task) -> Iterator[None]:
+    """Errors inside show the line of the kernel that they point at."""
+    try:
+        yield
+    except OptimlError as error:
+        raise error.quoting(task.text) from error.__cause__
+
+
+def _write_json(options: argparse.Namespace, outcomes: list[dict[str, Any]]) -> None:
+    if options.json:
+        document = outcomes[0] if len(outcomes) == 1 else outcomes
+        Path(options.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text.rstrip("\n") + "\n")
