@@ -92,11 +92,12 @@ class Library:
 
 @dataclass
 class Torch:
-    """A function on tensors, as it is or through ``torch.compile``."""
+    """A function on tensors, as it is or through ``torch.compile``: once, for arrays alike."""
 
     name: str
     function: Peer
     compiled: bool = False
+    _fast: Any = None
 
     def ready(self, values: Mapping[str, Any]) -> Callable[[], Any]:
         import torch
@@ -112,7 +113,9 @@ class Torch:
         def whole(*given: Any) -> Any:
             return function(torch, **dict(zip(names, given, strict=True)), **rest)
 
-        fast = torch.compile(whole, dynamic=False)
+        if self._fast is None:
+            self._fast = torch.compile(whole, dynamic=False)
+        fast = self._fast
         for _ in range(_CALLS):
             fast(*tensors.values())
         return lambda: fast(*tensors.values())
