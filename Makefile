@@ -20,7 +20,7 @@ demo: $(STAMP)
 	"$(BIN)/optiml" demo --html report.html
 
 # What tests and the stored notebooks do is no experience of the user's.
-test sample stored soak notebooks: export OPTIML_EXPERIENCE := 0
+test sample stored soak notebooks: export OPTIML_EXPERIENCE := none
 
 # The checks and the notebooks keep one core busy, so the tests run beside them.
 test: $(STAMP)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import uuid
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -22,17 +21,22 @@ from optiml_magic.engines.inline import Inline
 from optiml_magic.engines.pool import Pool
 from optiml_magic.errors import KernelFailed, SourceError, UsageError
 from optiml_magic.evaluation import Evaluator, Extent
-from optiml_magic.experience import Experience, Recorder, Setting
+from optiml_magic.experience.kinds import kind_of
+from optiml_magic.experience.recall import Past, told
+from optiml_magic.experience.recorder import Recorder
+from optiml_magic.experience.store import Experience, Setting
 from optiml_magic.exports import Exportable
 from optiml_magic.inprocess import InProcess, library_of
-from optiml_magic.journal import SCHEMA, About, Journal, RunHeader
+from optiml_magic.journal import Journal
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Trajectory
+from optiml_magic.model.experience import Known
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
+from optiml_magic.model.view import View
 from optiml_magic.problem import Problem, prepare
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import informed, mixed
@@ -40,14 +44,20 @@ from optiml_magic.proposers.model import language_model, notes_of
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
 from optiml_magic.proposers.spaces import space_of
-from optiml_magic.provenance import inputs_digest, options_digest, source_digest
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, Progress, run
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.search import TreeSearch
-from optiml_magic.session import Session, compiler_of, hosted_device, session
+from optiml_magic.session import (
+    Session,
+    about_of,
+    compiler_of,
+    header_of,
+    hosted_device,
+    session,
+)
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
 from optiml_magic.timings import Stage, Timings
@@ -124,7 +134,7 @@ def optimize(
         path = resume or settings.runs / f"{header.run}.jsonl"
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
         learned = HitRates(experience.tallies(setting))
-        about = about_of(problem, members, chosen.reason)
+        about = about_of(problem, members, chosen.reason, header.run)
         known = about.notes
         journal = (
             Journal.resume(path, header) if resume else Journal.create(path, header, learned, about)
@@ -141,8 +151,12 @@ def optimize(
             engine = _engine(members, evaluator)
             recorder = Recorder(experience, journal.run, setting)
             root = Proposal(problem.program.text, "the input kernel", "user", prior=1.0)
-            propose = partial(mixed, proposers, hit_rates=journal.hit_rates)
-            expand = recorder.expand(journal.remember_expand(propose, partial(mixed, (rules,))))
+            past = Past(experience, settings, setting.source)
+            find = journal.remember_known(partial(_known, past, evaluator, setting.family))
+            propose = partial(mixed, hit_rates=journal.hit_rates, find_known=find)
+            expand = recorder.expand(
+                journal.remember_expand(partial(propose, proposers), partial(propose, (rules,)))
+            )
             search = TreeSearch(
                 root,
                 informed(expand, evaluator.facts),
@@ -163,7 +177,11 @@ def optimize(
             trajectory = replace(trajectory, objective=settings.objective)
             trajectory = recorder.settle(_elsewhere(_settled(trajectory, evaluator), evaluator))
             late = (note for note in members.plugins.notes if note not in known)
-            said = (*evaluator.notes, *late, *notes_of(model), *experience.notes)
+            if settings.objective == "speed":
+                recorder.won(trajectory, journal.known, about.origin)
+            learned_of = told(journal.known, trajectory)
+            said = (*evaluator.notes, *late, *notes_of(model), *learned_of, *past.notes)
+            said = (*said, *experience.notes)
             spent = timings.seconds()
             journal.end(trajectory, (*known, *said), spent)
         finally:
@@ -196,8 +214,15 @@ def require_objective(settings: Settings) -> None:
 
 
 def _experience(settings: Settings) -> closing[Experience]:
-    """What earlier runs learned, where the user wants it; one of nothing otherwise."""
-    return closing(Experience(settings.experience_file if settings.experience else None))
+    """What earlier runs here learned, where the user wants it; one of nothing otherwise."""
+    path = settings.experience_file if settings.experience == "all" else None
+    return closing(Experience(path))
+
+
+def _known(past: Past, evaluator: Evaluator, family: str, view: View) -> Known:
+    """What is known of kernels like the input kernel."""
+    root = view.root.candidate
+    return past.known(kind_of(parse_program(root.text), evaluator.facts(root), family))
 
 
 @dataclass(frozen=True)
@@ -344,39 +369,3 @@ def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     if not leading:
         return trajectory
     return trajectory.settled(evaluator.settle([step.candidate for step in leading]))
-
-
-def about_of(problem: Problem, members: Session, model: str) -> About:
-    """What a report says of a run beside its steps; ``model`` says why it was taken."""
-    notes = (*problem.notes, *members.plugins.notes)
-    return About(members.choice.reason, problem.oracle, problem.launch, notes, model)
-
-
-def header_of(
-    problem: Problem,
-    members: Session,
-    settings: Settings,
-    proposers: Sequence[Proposer],
-    batch: int,
-) -> RunHeader:
-    """What the first line of the journal says of a new run."""
-    reference = problem.task.reference
-    return RunHeader(
-        schema=SCHEMA,
-        run=f"{problem.name}-{uuid.uuid4().hex[:8]}",
-        task=problem.name,
-        program=problem.program.text,
-        inputs_digest=inputs_digest(problem, settings),
-        reference=getattr(reference, "__qualname__", "") if reference else "",
-        reference_digest=source_digest(reference) if reference else "",
-        device=members.choice.name,
-        compiler=members.tools.compiler.version,
-        seed=settings.seed,
-        policy=settings.policy,
-        batch=batch,
-        proposers=tuple(proposer.name for proposer in proposers),
-        plugins=members.plugins.names,
-        exact=settings.exact,
-        options_digest=options_digest(members.tools.options, problem.program.text),
-        objective=settings.objective,
-    )

@@ -20,7 +20,7 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
-from optiml_magic.optimize import about_of, header_of, kernel, prepared, require_objective
+from optiml_magic.optimize import kernel, prepared, require_objective
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import informed, mixed
 from optiml_magic.proposers.model import language_model
@@ -34,7 +34,7 @@ from optiml_magic.result import Result
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.policies.base import Policy
 from optiml_magic.search.search import TreeSearch
-from optiml_magic.session import session
+from optiml_magic.session import about_of, header_of, session
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.timings import Timings
 
@@ -77,7 +77,7 @@ class Search:
             header = header_of(problem, members, settings, proposers, batch=1)
             if policy is not None:
                 header = replace(header, policy=type(policy).__name__)
-            self._about = about_of(problem, members, chosen.reason)
+            self._about = about_of(problem, members, chosen.reason, header.run)
             path = settings.runs / f"{header.run}.jsonl"
             self._journal = Journal.create(path, header, about=self._about)
             opened.callback(self._journal.close)

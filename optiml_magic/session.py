@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import os
+import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
@@ -26,12 +28,15 @@ from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.evaluation.tools import Extent, Tools
 from optiml_magic.findings import TOOLS
 from optiml_magic.findings.base import wanted
+from optiml_magic.journal import SCHEMA, About, RunHeader
 from optiml_magic.model.build import Build, CompileFailure
+from optiml_magic.model.experience import Origin
 from optiml_magic.model.measurement import Measurement, Missing
 from optiml_magic.model.roofline import Roofs
 from optiml_magic.model.task import Task
 from optiml_magic.model.vocabulary import default_counters
 from optiml_magic.plugins import Plugins, load
+from optiml_magic.problem import Problem
 from optiml_magic.profilers.base import AddedProfiler, Profiler
 from optiml_magic.profilers.emulated import EmulatedProfiler
 from optiml_magic.profilers.energy import EnergyProfiler
@@ -39,6 +44,13 @@ from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.profilers.levels import Levels, Measured
 from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.profilers.roofs import Card, published, roofs
+from optiml_magic.proposers.base import Proposer
+from optiml_magic.provenance import (
+    inputs_digest,
+    options_digest,
+    package_version,
+    source_digest,
+)
 from optiml_magic.settings import Settings
 from optiml_magic.timings import Timings
 from optiml_magic.verifiers.disputed import EmulatedInspector, SecondOpinion
@@ -214,3 +226,42 @@ def roofs_of(
         return roofs(choice.chip, card, settings.home / "roofs", device, compiled)
 
     return found
+
+
+def about_of(problem: Problem, members: Session, model: str, run: str) -> About:
+    """What a report says of a run beside its steps; ``model`` says why it was taken."""
+    notes = (*problem.notes, *members.plugins.notes)
+    driver = f"CUDA {members.choice.driver}" if members.choice.driver else ""
+    compiler = members.tools.compiler.version
+    origin = Origin(run, time.strftime("%Y-%m-%d"), driver, compiler, package_version())
+    return About(members.choice.reason, problem.oracle, problem.launch, notes, model, origin)
+
+
+def header_of(
+    problem: Problem,
+    members: Session,
+    settings: Settings,
+    proposers: Sequence[Proposer],
+    batch: int,
+) -> RunHeader:
+    """What the first line of the journal says of a new run."""
+    reference = problem.task.reference
+    return RunHeader(
+        schema=SCHEMA,
+        run=f"{problem.name}-{uuid.uuid4().hex[:8]}",
+        task=problem.name,
+        program=problem.program.text,
+        inputs_digest=inputs_digest(problem, settings),
+        reference=getattr(reference, "__qualname__", "") if reference else "",
+        reference_digest=source_digest(reference) if reference else "",
+        device=members.choice.name,
+        compiler=members.tools.compiler.version,
+        seed=settings.seed,
+        policy=settings.policy,
+        batch=batch,
+        proposers=tuple(proposer.name for proposer in proposers),
+        plugins=members.plugins.names,
+        exact=settings.exact,
+        options_digest=options_digest(members.tools.options, problem.program.text),
+        objective=settings.objective,
+    )

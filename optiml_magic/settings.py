@@ -15,7 +15,11 @@ from optiml_magic.errors import UsageError
 
 @dataclass(frozen=True)
 class Settings:
-    """Values in force. ``home`` holds the caches, what was learned, and the journals of runs."""
+    """Values in force. ``home`` holds the caches, what was learned, and the journals of runs.
+
+    ``experience``: all is what earlier runs here found, and what others measured and came with the
+    package, in the file ``shipped``; with shipped or none nothing is added to what runs here found.
+    """
 
     device: str = "auto"  # OPTIML_DEVICE
     llm: str = "auto"  # OPTIML_LLM: a model's name, none, or auto; its key is in OPENAI_API_KEY
@@ -40,7 +44,8 @@ class Settings:
     fast_math: bool = False  # OPTIML_FAST_MATH: 1 or 0
     compiler: str = "nvrtc"  # OPTIML_COMPILER: nvrtc or nvcc
     nvcc_args: str = ""  # OPTIML_NVCC_ARGS: more arguments for nvcc, as a shell would split them
-    experience: bool = True  # OPTIML_EXPERIENCE: 1 or 0, learn from earlier runs and add to them
+    experience: str = "all"  # OPTIML_EXPERIENCE: all, shipped or none: what a search begins with
+    shipped: Path = Path(__file__).parent / "experience" / "shipped.jsonl"  # OPTIML_SHIPPED
     energy: bool = False  # OPTIML_ENERGY: measure it too, two seconds a program, on a GPU
     home: Path = Path("~/.cache/optiml")  # OPTIML_HOME
     cache: str = ""  # OPTIML_CACHE: another folder for what is only kept to save time
@@ -93,6 +98,7 @@ _POSITIVE = (
 _CHOICES = {
     "std": ("c++11", "c++14", "c++17", "c++20"),
     "compiler": ("nvrtc", "nvcc"),
+    "experience": ("all", "shipped", "none"),
     "objective": ("speed", "energy"),
     "policy": ("mcts", "greedy", "beam", "random", "best-of-n"),
 }

@@ -79,7 +79,7 @@ def _optimize(options: argparse.Namespace) -> int:
 def _demo(options: argparse.Namespace) -> int:
     if options.budget is None:
         options.budget = _DEMO_BUDGET
-    options.experience = False  # the same for everybody, and nothing that a user's runs should know
+    options.experience = "none"  # the same for everybody, and no run of a user learns from it
     return _optimize_all(options, [known_task(name) for name in DEMO], "optiml demo")
 
 
@@ -206,9 +206,7 @@ def _experience(options: argparse.Namespace) -> int:
         )
     if options.html:
         title = "optiml experience"
-        Path(options.html).write_text(
-            document(title, experience.fragment(view.tallies)), encoding="utf-8"
-        )
+        Path(options.html).write_text(document(title, view.fragment()), encoding="utf-8")
     return 0
 
 

@@ -55,6 +55,7 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Journals and experience of a test stay in its own folder; code is compiled once."""
     monkeypatch.delenv("OPTIML_EXPERIENCE", raising=False)
+    monkeypatch.setenv("OPTIML_SHIPPED", os.devnull)  # what ships changes; a test has its own
     folder = tmp_path / "optiml"
     monkeypatch.setenv("OPTIML_HOME", str(folder))
     return folder

@@ -49,4 +49,4 @@ def made(ideas: Iterable[Idea]) -> list[Proposal]:
 def points(idea: Idea, text: str) -> list[str]:
     """The text that an idea became, and those of the other points that it begins with."""
     program = parse_program(text)
-    return [text, *(program.with_values(start).text for start in idea.starts)]
+    return list(dict.fromkeys([text, *(program.with_values(s).text for s in idea.starts)]))

@@ -60,7 +60,7 @@ class Advice:
 
 def main(out: Path, device: str, seconds: float, names: Sequence[str]) -> None:
     until = time.monotonic() + seconds
-    settings = resolve({"device": device, "verify_seeds": 1, "llm": "none", "experience": False})
+    settings = resolve({"device": device, "verify_seeds": 1, "llm": "none", "experience": "none"})
     done = {row["task"] for row in read([out]) if row["what"] == "task"}
     for name in names:
         if name in done:

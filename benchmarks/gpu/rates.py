@@ -154,7 +154,7 @@ def searched(name: str, options: argparse.Namespace) -> dict[str, Any]:
     settings = resolve(
         {
             "device": options.device, "llm": "none", "budget": options.budget,
-            "seconds": options.seconds, "experience": False, "home": str(options.home),
+            "seconds": options.seconds, "experience": "none", "home": str(options.home),
         }
     )  # fmt: skip
     result = optimize(

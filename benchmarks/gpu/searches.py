@@ -35,7 +35,7 @@ def search(name: str, device: str, budget: int, home: Path) -> Row:
     settings = resolve(
         {
             "device": device, "llm": "none", "budget": budget, "seconds": 60,
-            "experience": False, "home": str(home),
+            "experience": "none", "home": str(home),
         }
     )  # fmt: skip
     result = optimize(

@@ -166,7 +166,7 @@ def searched(work: Work, home: str) -> Row:
     named = {work.renamed.get(name, name): value for name, value in values.items()}
     settings = resolve(
         {
-            "device": "emulated:h200", "llm": "none", "budget": _BUDGET, "experience": False,
+            "device": "emulated:h200", "llm": "none", "budget": _BUDGET, "experience": "none",
             "verify_seeds": 1, "home": home,
         }
     )  # fmt: skip

@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     (options.folder / "runs").mkdir(parents=True, exist_ok=True)
     settings = Settings(
-        device=options.device, llm="none", experience=False, budget=options.budget,
+        device=options.device, llm="none", experience="none", budget=options.budget,
         seconds=float("inf"), home=options.folder / "home",
     )  # fmt: skip
     for task in tasks():

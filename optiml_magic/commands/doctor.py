@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from optiml_magic.devices.choice import choose
 from optiml_magic.devices.driver import driver_release, require_release
 from optiml_magic.errors import MachineError, OptimlError
-from optiml_magic.experience import Experience
+from optiml_magic.experience.store import Experience
 from optiml_magic.plugins import load
 from optiml_magic.profilers.permission import permission
+from optiml_magic.provenance import package_version
 from optiml_magic.settings import Settings
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _facts(settings: Settings) -> Iterator[Fact]:
     yield Fact(
         True,
         "optiml",
-        f"{_version()} on Python {sys.version.split()[0]}, {here}",
+        f"{package_version()} on Python {sys.version.split()[0]}, {here}",
     )
     yield _tried("compiler", _compiler)
     yield _nvcc(settings)
@@ -88,7 +89,7 @@ def _plugins() -> Fact:
 
 
 def _experience(settings: Settings) -> Fact:
-    if not settings.experience:
+    if settings.experience == "none":
         return Fact(True, "experience", "not used, as asked")
     path = settings.experience_file
     if not path.exists():
@@ -98,13 +99,6 @@ def _experience(settings: Settings) -> Fact:
         if file.notes:
             return Fact(False, "experience", "; ".join(file.notes), f"remove {path}")
     return Fact(True, "experience", f"{applied} edits of earlier runs")
-
-
-def _version() -> str:
-    try:
-        return metadata.version("optiml-magic")
-    except metadata.PackageNotFoundError:
-        return "(not installed)"
 
 
 def _tried(what: str, look: Callable[[], str]) -> Fact:

@@ -215,9 +215,10 @@ def _searching(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--llm-url", help="its endpoint; the key is OPENAI_API_KEY")
     command.add_argument(
-        "--no-experience", dest="experience", action="store_false", default=None,
-        help="neither learn from earlier runs nor add to what they learned",
-    )  # fmt: skip
+        "--experience",
+        help="all: learn from earlier runs here and add to them, and from what others measured; "
+        "shipped: from that alone; none (all)",
+    )
     command.add_argument(
         "--exact", action="store_true", default=None,
         help="keep every bit of the outputs: no edit that changes the arithmetic",

@@ -12,7 +12,8 @@ from typing import Any
 from optiml_magic.annotate import annotate as annotation
 from optiml_magic.commands.views import AnnotateView, CheckView, ExperienceView, ProfileView
 from optiml_magic.errors import KernelFailed, UsageError
-from optiml_magic.experience import Experience
+from optiml_magic.experience import shipped
+from optiml_magic.experience.store import Experience
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
@@ -112,8 +113,12 @@ def replay(options: argparse.Namespace) -> Replayed:
 
 def experience(options: argparse.Namespace) -> ExperienceView:
     """What earlier runs learned."""
-    with closing(Experience(settings_of(options).experience_file)) as file:
-        return ExperienceView(file.tallies(), file.notes)
+    settings = settings_of(options)
+    others, unread = shipped.read(settings.shipped)
+    with closing(Experience(settings.experience_file)) as file:
+        tallies, own = file.tallies(), file.entries()
+        notes = (*file.notes, *([unread] if unread else []))
+    return ExperienceView(tallies, own, others, notes)
 
 
 def require_passed(verdict: Verdict) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.experience import Entry
 from optiml_magic.model.hit_rates import Tally
 from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.optimize import Checked
@@ -15,12 +16,13 @@ from optiml_magic.reports import (
     annotation_text,
     experience,
     html,
+    paths,
     standing,
     text,
 )
 from optiml_magic.reports.annotation import Annotation
 from optiml_magic.reports.lines import lines as lines_of
-from optiml_magic.reports.markup import element
+from optiml_magic.reports.markup import Markup, element
 from optiml_magic.verifiers.hazards import report
 
 
@@ -83,15 +85,23 @@ class ExperienceView:
     """What earlier runs learned, in tables."""
 
     tallies: tuple[Tally, ...]
+    own: tuple[Entry, ...] = ()
+    shipped: tuple[Entry, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return "\n".join([experience.text(self.tallies), *(f"note: {n}" for n in self.notes)])
+        tables = (experience.text(self.tallies), paths.text(self.own, self.shipped))
+        return "\n".join(["\n\n".join(tables), *(f"note: {n}" for n in self.notes)])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         notes = [element("p", f"note: {note}") for note in self.notes]
-        page = element("div", experience.fragment(self.tallies), *notes)
+        page = element("div", self.fragment(), *notes)
         return {"text/plain": repr(self), "text/html": page}
+
+    def fragment(self) -> Markup:
+        """The tables as static HTML."""
+        won = paths.fragment(self.own, self.shipped)
+        return element("div", experience.fragment(self.tallies), won)
 
 
 class ProfileView(_View):

@@ -30,8 +30,8 @@ class Idea:
     ``key`` identifies the idea within its parent and is the same each time the proposer is asked:
     the rule, the site and the numbers. ``make`` is deterministic as well, and may be called again.
     ``arithmetic`` says in words what arithmetic the edit changes, such as "the order of additions";
-    empty where every bit of the outputs stays. ``starts`` are other values of the tuned names of
-    its text to begin with; ``paid`` says that it cost money, and is to be tried for that reason.
+    empty where every bit of the outputs stays. ``starts`` are values of the tuned names of its
+    text to begin with; ``paid`` says that it cost money, and is to be tried for that reason.
     The other fields are those of a proposal.
     """
 
@@ -44,6 +44,7 @@ class Idea:
     prior: float = 0.5
     answers: str = ""
     arithmetic: tuple[str, ...] = ()
+    move: str = ""
     starts: tuple[Point, ...] = ()
     paid: bool = False
 
@@ -60,6 +61,7 @@ class Idea:
             proposal.prior,
             proposal.answers,
             proposal.arithmetic,
+            proposal.move,
         )
 
     @property
@@ -78,6 +80,7 @@ class Idea:
             self.prior,
             self.answers,
             self.arithmetic,
+            self.move,
         )
 
 

@@ -37,7 +37,7 @@ class Space:
                 if value != point[name]:
                     yield {**point, name: value}
 
-    def proposal(self, point: Point, before: Point) -> Proposal:
-        """The program of a point, in place of that of another."""
+    def proposal(self, point: Point, before: Point, move: str = "") -> Proposal:
+        """The program of a point, in place of that of another; ``move`` made its structure."""
         changed = [f"{name} = {value}" for name, value in point.items() if value != before[name]]
-        return Proposal(self.text(point), ", ".join(changed), TUNER, hypothesis=_FITS)
+        return Proposal(self.text(point), ", ".join(changed), TUNER, hypothesis=_FITS, move=move)

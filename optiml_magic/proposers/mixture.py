@@ -7,12 +7,14 @@ from dataclasses import replace
 from functools import partial
 
 from optiml_magic.model.candidate import Candidate
+from optiml_magic.model.experience import NOTHING_KNOWN, Known
 from optiml_magic.model.facts import Facts
 from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
 from optiml_magic.proposers.base import Proposer
+from optiml_magic.proposers.remembered import remembered
 
 
 def mixed(
@@ -20,10 +22,12 @@ def mixed(
     view: View,
     count: int,
     hit_rates: HitRates = NO_EXPERIENCE,
+    find_known: Callable[[View], Known] = lambda _: NOTHING_KNOWN,
 ) -> Ideas:
     """All ideas for a view, highest prior first; those that seldom paid off lose of theirs.
 
-    Each proposer sees what those before it refused. Equal texts are found when they are made.
+    ``find_known`` says what is known of kernels like the one of the view. Each proposer sees what
+    those before it refused. Equal texts are found when they are made.
     """
     roofline = view.step.evaluation.roofline or ""
     refused: dict[Refusal, None] = {}
@@ -33,6 +37,7 @@ def mixed(
         found = proposer.propose(replace(view, step=replace(view.step, refused=told)), count)
         ideas += hit_rates.weighed(found.ideas, roofline)
         refused |= dict.fromkeys(found.refused)
+    ideas = remembered(ideas, view, find_known(view))
     return Ideas(tuple(sorted(ideas, key=lambda idea: -idea.prior)), tuple(refused))
 
 

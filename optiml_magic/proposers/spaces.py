@@ -29,10 +29,11 @@ def space_of(facts: Callable[[Candidate], Facts | None], step: Step) -> Space | 
     if not open_ or len(present) < len(program.tunes) or not program.launches:
         return None
     known = facts(step.candidate)
-    return Space(open_, present, partial(_promise, program, known), partial(_text, program))
+    return Space(open_, present, partial(promise_of, program, known), partial(_text, program))
 
 
-def _promise(program: Program, facts: Facts | None, point: Point) -> float:
+def promise_of(program: Program, facts: Facts | None, point: Point) -> float:
+    """How well a point fills the chip, in [0, 1]; 0 where it cannot run or a condition fails."""
     conditions = (tune.condition for tune in program.tunes if tune.condition is not None)
     if not all(condition.evaluate(point) for condition in conditions):
         return 0.0

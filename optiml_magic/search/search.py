@@ -246,7 +246,8 @@ class TreeSearch:
             if point is None:
                 node.tunable = False
                 return None
-            proposal = node.space.proposal(point, node.at)
+            move = node.candidate.proposal.move
+            proposal = node.space.proposal(point, node.at, move)
             if proposal.text not in self._texts:
                 node.points += 1
                 return self._sent(node, self._numbered(node.best.candidate, proposal), point)

@@ -51,7 +51,7 @@ class Gaussian:
     def __init__(self, space: Space, starts: Sequence[Point] = (), *, seed: int = 0) -> None:
         self._space = space
         self._rng = random.Random(seed)  # noqa: S311  # a search, not a secret
-        self._starts = deque[Point]({**space.present, **start} for start in starts)
+        self._starts = deque(_within(space, start) for start in starts)
         self._rows: dict[Key, int] = {}  # of the points that can run, in the matrix of coordinates
         self._at: Floats = np.empty((0, len(space.values) + 1))
         self._asked = {self._key(space.present)}
@@ -171,6 +171,12 @@ class Gaussian:
         mean = half[:, 1:].T @ half[:, 0]
         rest = np.maximum(1.0 - (half[:, 1:] ** 2).sum(axis=0), _NUGGET)
         return _improvement(mean - scaled.max(), np.sqrt(max(variance, _NUGGET) * rest))
+
+
+def _within(space: Space, start: Point) -> Point:
+    """The present point with those values of a start that the space has."""
+    known = {name: v for name, v in start.items() if v in space.values.get(name, ())}
+    return {**space.present, **known}
 
 
 def _runnable(space: Space, points: Iterable[Point]) -> Iterator[tuple[Point, float]]:

@@ -76,7 +76,7 @@ def test_optimize_binds_a_callable_result_to_the_kernels_name_and_to_underscore(
 def test_running_a_cell_again_after_calling_its_result_changes_nothing(
     shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPTIML_EXPERIENCE", "0")  # or the second search begins where it paid off
+    monkeypatch.setenv("OPTIML_EXPERIENCE", "none")  # or the second search begins where it paid off
     first = cell(shell, "optimize --ref transpose_ref --budget 4", TRANSPOSE)
     shell.run_cell("out = transpose(a)")
     assert np.array_equal(shell.user_ns["out"], shell.user_ns["a"].T)

@@ -13,12 +13,25 @@ from types import FunctionType
 from typing import Any
 
 from optiml_magic.kernels import primitives
-from optiml_magic.kernels.primitives import combine, cooperating, dispatched, places, selections
+from optiml_magic.kernels.primitives import (
+    combine,
+    cooperating,
+    dispatched,
+    places,
+    selections,
+    warps,
+)
 from optiml_magic.kernels.primitives.base import Kernel, primitive
 from optiml_magic.proposers.rewrites import REWRITES
 
 #: What other steps are made with, and is no step by itself.
-_PARTS = (places.placed, combine.combined, selections.selected, cooperating.cooperation)
+_PARTS = (
+    places.placed,
+    combine.combined,
+    selections.selected,
+    cooperating.cooperation,
+    warps.followed,
+)
 #: What gives a made program another launch, behind its last step.
 _LAST = dispatched.dispatched
 _OURS = "optiml_magic."
@@ -116,7 +129,7 @@ def _wrapped(name: str, function: Callable[..., Any], notes: Notes) -> Callable[
             last = notes.steps[-1]
             notes.steps[-1] = replace(last, names=(*last.names, name))
         elif function in _PARTS:
-            notes.parts.append(name)
+            notes.parts += [*inner, name]
         return made
 
     return noting

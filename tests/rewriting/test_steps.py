@@ -102,5 +102,5 @@ def test_nothing_is_left_behind() -> None:
 
 def test_every_primitive_is_known() -> None:
     assert {"counted", "lanes", "places", "combine", "blocked", "staged"} <= set(PRIMITIVES)
-    assert {"selections", "cooperating"} <= set(PRIMITIVES)
+    assert {"selections", "cooperating", "warps"} <= set(PRIMITIVES)
     assert "base" not in PRIMITIVES

@@ -17,8 +17,12 @@ from optiml_magic.devices.emulated import EmulatedDevice
 from optiml_magic.kernels.exits import early_returns
 from optiml_magic.kernels.unit import lift
 from optiml_magic.model.build import Build
+from optiml_magic.model.facts import Facts
+from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.task import Task
 from optiml_magic.problem import Problem, prepare
+from optiml_magic.problem.facts import FactFinder
+from optiml_magic.source.program import Program
 
 _CHIP = chip("h200")
 _INSTRUCTIONS = 100_000_000
@@ -55,6 +59,29 @@ def outputs(programs: Sequence[Runnable]) -> list[dict[str, Array]]:
     return [_run(device, problem, build, f"p{at}::") for at, problem in enumerate(problems)]
 
 
+def facts(programs: Sequence[Runnable]) -> list[tuple[Program, Facts]]:
+    """Each program with what is known of its launches on its values."""
+    problems = [prepare(Task(p.text, inputs=p.values, inout=p.inout), seeds=1) for p in programs]
+    build = _build([problem.program.compiled_text() for problem in problems], problems)
+    return [
+        (
+            problem.program,
+            FactFinder(problem, _CHIP)(problem.program, _plan(problem, build, f"p{at}::")),
+        )
+        for at, problem in enumerate(problems)
+    ]
+
+
+def _own(build: Build, apart: str) -> Build:
+    names = {n.removeprefix(apart): low for n, low in build.names.items() if n.startswith(apart)}
+    return replace(build, names=names)
+
+
+def _plan(problem: Problem, build: Build, apart: str) -> LaunchPlan:
+    own, first = _own(build, apart), problem.first
+    return binding.plan(problem.program, problem.interface, own, first.values, first.shapes, _CHIP)
+
+
 def _build(texts: Sequence[str], problems: Sequence[Problem]) -> Build:
     names = [
         f"p{at}::{name}"
@@ -77,11 +104,11 @@ def _apart(text: str, namespace: str) -> str:
 
 
 def _run(device: EmulatedDevice, problem: Problem, build: Build, apart: str) -> dict[str, Array]:
-    names = {n.removeprefix(apart): low for n, low in build.names.items() if n.startswith(apart)}
-    first, own = problem.first, replace(build, names=names)
-    plan = binding.plan(problem.program, problem.interface, own, first.values, first.shapes, _CHIP)
+    first, plan = problem.first, _plan(problem, build, apart)
     device.put(first.case)
-    execution = device.execute(own, Job(first.case.key, plan, 0, False, _INSTRUCTIONS))
+    execution = device.execute(
+        _own(build, apart), Job(first.case.key, plan, 0, False, _INSTRUCTIONS)
+    )
     assert execution.fault is None, f"{execution.fault}\n{problem.program.text}"
     assert not execution.modified_inputs, problem.program.text
     return {

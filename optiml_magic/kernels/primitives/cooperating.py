@@ -3,15 +3,16 @@
 The proof goes through the kernel statement by statement, as all threads of a block do together.
 They may share the rounds of a loop, thread by thread with the block's width as the stride; each
 combines into a local of its own, from what adds nothing; these go to shared memory, and a tree of
-halves combines them. What one thread then writes, or all of them read, does not depend on how many
-there were, as long as these are a power of two. Everything else is refused.
+halves combines them, or each warp combines its own by shuffles and one warp what all of these have.
+What one thread then writes, or all of them read, does not depend on how many there were, as long as
+these are a power of two. Everything else is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import reduce
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial, reduce
 
 from optiml_magic.kernels.expressions import (
     Assign,
@@ -24,15 +25,16 @@ from optiml_magic.kernels.expressions import (
     Step,
     builtin,
 )
-from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.primitives.axes import GROUPS, WARPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
-from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.halving import Tree, tree_of
 from optiml_magic.kernels.primitives.meetings import check_meetings, first_base
 from optiml_magic.kernels.primitives.places import axis_of, bare, code, own_text_only, reached
-from optiml_magic.kernels.primitives.roles import RoleOf, Roles, at_line, merged
+from optiml_magic.kernels.primitives.roles import Role, RoleOf, at_line, key_of, merged
+from optiml_magic.kernels.primitives.singles import Singles
 from optiml_magic.kernels.primitives.striding import bound, stride
+from optiml_magic.kernels.primitives.warps import EXTREMES, IDENTITIES, Cooperation, followed
+from optiml_magic.kernels.reading import Reduction
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -47,23 +49,7 @@ from optiml_magic.kernels.tree import (
     walk,
 )
 
-_IDENTITIES = {"+": 0, "*": 1, "|": 0, "^": 0, "&": -1}
-_EXTREMES = ("min", "max")
-
-
-@dataclass
-class Cooperation:
-    """What is to be exchanged for another number of threads.
-
-    ``widths`` stand for it, ``halves`` for its half, ``extents`` for it as a constant. There may be
-    no more than ``most`` threads; ``rounds`` where the order changes in which floats are added.
-    """
-
-    widths: list[Expr] = field(default_factory=list)
-    halves: list[Expr] = field(default_factory=list)
-    extents: list[Expr] = field(default_factory=list)
-    most: int = 1024
-    rounds: bool = False
+_CONVERTING = {"umax", "umin", "llmax", "llmin", "ullmax", "ullmin"}
 
 
 def cooperation(kernel: Kernel) -> Cooperation:
@@ -71,30 +57,26 @@ def cooperation(kernel: Kernel) -> Cooperation:
     return _Proof(kernel).made()
 
 
-class _Proof(Roles):
+class _Proof(Singles):
     """Goes through the statements, and gives a role to what differs from thread to thread."""
 
     def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel.block[0] or 0)
-        self.kernel = kernel
-        self.effects = Effects(kernel)
+        super().__init__(kernel)
         self.axes = kernel.axes()
-        self.found = Cooperation()
-        self.told: set[Expr] = set()  # the stores that the proof has been through
         self.each: dict[Expr, str] = {}  # accesses in shared rounds, with the counter
-        self.across = False  # whether the blocks of the grid share the rounds of a loop
 
     def made(self) -> Cooperation:
         kernel = self.kernel
-        self.effects.straightforward(alone=False)
+        self.effects.straightforward(lanes=True, alone=False)
         own_text_only(kernel)
         if kernel.block[1:] != (1, 1) or self.width < 2 or self.width & (self.width - 1):
             raise NotLegal("the threads of a block are not a power of two along one axis")
-        if WARPS.search(code(kernel.unit, kernel.function.span)):
+        called = (kernel.function, *reached(kernel.unit, kernel.function))
+        if any({*WARPS.findall(code(kernel.unit, f.span))} - {"warpSize"} for f in called):
             raise NotLegal("it may tell which threads are one warp")
-        for name in sorted(kernel.reading.calls):
-            if LANES.fullmatch(name) or name in GROUPS:
-                raise NotLegal(f"`{name}` asks which threads are one group")
+        for name in sorted(kernel.reading.calls & (GROUPS | _CONVERTING)):
+            does = "asks which threads are one group" if name in GROUPS else "converts numbers"
+            raise NotLegal(f"`{name}` {does}")
         for barrier in kernel.reading.barriers:
             if barrier.scope != "block":
                 raise NotLegal("the threads of a warp wait for each other", barrier.line)
@@ -103,6 +85,8 @@ class _Proof(Roles):
             if changing or "__sync" in code(kernel.unit, function.span):
                 raise NotLegal(f"what `{function.name}` does is not looked into", function.line)
         self._all(kernel.function.body)
+        if self.exchanging:
+            followed(kernel, self.exchanging, self.exchanged)
         check_meetings(kernel, self.told, self.each)
         if self.across and self.blocks:
             raise NotLegal("a block tells which one it is")
@@ -116,8 +100,13 @@ class _Proof(Roles):
 
     def _together(self, statement: Statement) -> None:
         match statement:
+            case Block() | Loop() | Evaluate() if self.exchange(statement):
+                pass
             case Block(body=body):
-                for inner in body:
+                for at, inner in enumerate(body):
+                    if statement is self.kernel.function.body and self.leaves(inner):
+                        self._of_first_warp(*body[at + 1 :])
+                        return
                     self._all(inner)
             case Declare(variables=variables):
                 for variable in variables:
@@ -128,11 +117,8 @@ class _Proof(Roles):
                 self._assigned(assign, statement)
             case Leave(kind="return", value=None):
                 pass
-            case If(test=test, before=None) if self.first_thread(test):
-                if statement.other is not None:
-                    raise NotLegal("one thread goes another way", statement.line)
-                with at_line(statement.then.line):
-                    self._one(statement.then)
+            case If(before=None) if self._some(statement):
+                pass
             case If(test=test, before=None):
                 self.plain(test)
                 branches = [b for b in (statement.then, statement.other) if b is not None]
@@ -154,8 +140,6 @@ class _Proof(Roles):
 
     def _declared(self, variable: Variable, statement: Statement) -> None:
         if variable.storage == "shared":
-            if variable.array:
-                self._sized(variable)
             return
         if variable.storage != "local" or variable.array or variable.type.reference:
             raise NotLegal(f"`{variable.name}` is not followed", statement.line)
@@ -165,31 +149,24 @@ class _Proof(Roles):
             for part in variable.initial:
                 self.plain(part)
 
-    def _sized(self, variable: Variable) -> None:
-        array = self.kernel.reading.arrays.get(variable.name)
-        extent = array.extents[0] if array is not None and len(array.extents) == 1 else None
-        size = extent.value if extent is not None else None
-        if size is None or size < self.width or variable.extents[0] is None:
-            raise NotLegal(f"`{variable.name}` has not an element a thread", variable.line)
-        if size == self.width:
-            self.found.extents.append(variable.extents[0])
-        else:
-            self.found.most = min(self.found.most, size)
-
     def _gives(self, variable: Variable, value: Expr) -> None:
         """A local that from now on holds this."""
-        told = bare(value)
-        self.roles.pop(variable, None)
-        if self.is_thread(told):
+        if self.call(value, variable):
+            return
+        role = self.second(variable, value)
+        if role is None and (role := self.place(value)) is not None:
             self._only_once(variable)
-            self.roles[variable] = "thread"
-        elif builtin(told) == "blockDim.x":
-            self._only_once(variable)
-            self.roles[variable] = "width"
-        else:
+            kind = self.declared(variable)
+            if not kind.integral or (kind.size or 0) < 2:
+                raise NotLegal(f"`{variable.name}` may be too narrow", variable.line)
+        if role is None and self.role(value).kind in ("part", "lead", "first"):
+            self.copies(variable, value)
+            role = self.role(value)
+        if role is None:
             self.plain(value)
-            if isinstance(told, Literal):
-                self.roles[variable] = f"= {told.value:g}" if told.value is not None else "= ?"
+            whole = key_of(bare(value))
+            role = Role("number", begun=whole if whole in ("0", "1") else key_of(value))
+        self.roles[variable] = role
 
     def _only_once(self, variable: Variable) -> None:
         if variable in self.effects.changed(self.kernel.function.body):
@@ -202,71 +179,81 @@ class _Proof(Roles):
                 raise NotLegal("all threads store to one place", statement.line)
             self._gives(target.variable, assign.value)
             return
-        array = self.shared(target)
-        value = bare(assign.value)
-        part = (
-            self.roles.get(value.variable, "") if isinstance(value, Name) and value.variable else ""
-        )
+        array, value = self.shared(target), bare(assign.value)
+        role = self.role(value)
         filled = isinstance(target, Index) and self.is_thread(bare(target.index))
-        if array is None or assign.op != "=" or not filled or not part.startswith("part "):
+        part = role.kind == "part" and not role.apart
+        self.without_exchanges(assign)
+        if array is None or assign.op != "=" or not filled or not part:
             raise NotLegal("what its threads do together is not followed", statement.line)
         if self._may_round(array, value):
             raise NotLegal("what it combines is rounded on the way", statement.line)
+        self.sized(array, self.width)
         self.told.add(assign)
-        self.roles[array] = f"parts {part[5:]}"
+        self.roles[array] = Role("parts", role.op, role.across)
 
     def _may_round(self, array: Variable, value: Expr) -> bool:
         kind = self.kernel.reading.types.get(value)
         held = self.kernel.reading.arrays.get(array.name)
         return kind is None or held is None or held.element != kind
 
-    # -- one thread of a block
+    # -- the first warp of a block
 
-    def _one(self, statement: Statement) -> None:
+    def _of_first_warp(self, *statements: Statement) -> None:
+        """What the first warp does while the others do not."""
+        before = dict(self.roles)
+        self.first = True
+        for statement in statements:
+            with at_line(statement.line):
+                self._by_warp(statement)
+        self.first = False
+        changed = {v for v in self.roles if self.roles[v] != before.get(v)}
+        for variable in changed | self.effects.changed(*statements).keys():
+            role = self.roles.get(variable, Role("mixed"))
+            if variable.storage != "shared" and role.kind != "first":
+                self.roles[variable] = Role("mixed")
+
+    def _by_warp(self, statement: Statement) -> None:
         match statement:
+            case Block() | Loop() | Evaluate() if self.exchange(statement):
+                pass
             case Block(body=body):
                 for inner in body:
-                    self._one(inner)
+                    with at_line(inner.line):
+                        self._by_warp(inner)
             case Blank():
                 pass
-            case Declare(variables=variables):
+            case Declare(variables=variables) if all(v.storage == "local" for v in variables):
                 for variable in variables:
-                    if variable.storage != "local" or variable.array or variable.type.reference:
-                        raise NotLegal(f"`{variable.name}` is not followed", statement.line)
-                    for given in (variable.value, *variable.initial):
-                        if given is not None:
-                            self.plain(given)
-            case Evaluate(expression=Assign(target=Index() as target, value=value) as assign):
-                self.of_global(target)
-                self.plain(target.index)
-                self.plain(value)
-                self.told.add(assign)
-            case Evaluate(expression=Assign(target=Name() as target, value=value) as assign):
-                if target.variable is None or target.variable.storage != "shared":
-                    raise NotLegal(f"`{target.name}` differs from thread to thread", statement.line)
-                self.plain(value)
-                self.told.add(assign)
-            case Evaluate(expression=Call(arguments=(place, value), receiver=None) as call):
-                self._atomic(call, place, value, statement)
+                    self._declared(variable, statement)
+            case Evaluate(expression=Assign(op="=", target=Name() as target) as assign) if (
+                target.variable is not None
+            ):
+                self._assigned(assign, statement)
+            case If(before=None) if self._some(statement):
+                pass
             case _:
-                raise NotLegal("what one thread does is not followed", statement.line)
+                raise NotLegal("what one warp does is not followed", statement.line)
 
-    def _atomic(self, call: Call, place: Expr, value: Expr, statement: Statement) -> None:
-        """Of the parts of several blocks: in any order, and so in any number."""
-        found = [
-            a
-            for a in self.kernel.reading.accesses
-            if a.mode == "atomic" and a.line == statement.line
-        ]
-        if len(found) != 1 or call.function != "atomicAdd":
-            raise NotLegal(f"`{call.function}` is not followed", statement.line)
-        self.plain(place)
-        array = self.shared(value)
-        if self.across and array is not None and self.roles.get(array) == "whole + across":
-            self.found.rounds |= not found[0].element.integral
-        else:
-            self.plain(value)
-        self.told.add(call)
+    def _some(self, statement: If) -> bool:
+        """Whether not all threads do what a branch says, in a way that is followed."""
+        test, then = statement.test, statement.then
+        follow: Callable[[Statement], None] | None = None
+        if self.first_thread(test) or (self.first and self.first_lane(test)):
+            follow = self.one
+        elif self.first_lane(test):
+            follow = self.leads
+        elif self.first_warp(test) and not self.first:
+            follow = self._of_first_warp
+        elif self.takes(then):
+            follow = partial(self.taken, test)
+        if follow is None:
+            return False
+        if statement.other is not None:
+            raise NotLegal("one thread goes another way", statement.line)
+        with at_line(then.line):
+            follow(then)
+        return True
 
     # -- loops
 
@@ -305,8 +292,9 @@ class _Proof(Roles):
 
     def _shared_rounds(self, loop: Loop, variable: Variable, name: str, *, across: bool) -> None:
         """Rounds that do not know which thread makes them, whatever thread that is."""
+        changing = self.effects.changed(loop).keys() - {variable}
         for expr in expressions(loop.body):
-            self.known(expr, parts=True)
+            self.known(expr, parts=changing)
         if any(name in barrier.loops for barrier in self.kernel.reading.barriers):
             raise NotLegal("its threads wait in rounds that they share", loop.line)
         found = {
@@ -315,19 +303,17 @@ class _Proof(Roles):
         for changed in self.effects.changed(loop):
             if changed is variable:
                 continue
-            reduction, role = found.get(changed.name), self.roles.get(changed, "")
+            reduction, role = found.get(changed.name), self.roles.get(changed, Role("number"))
             if reduction is None or changed.storage != "local" or changed.array:
                 raise NotLegal(f"`{changed.name}` goes from round to round", loop.line)
-            types = [self.kernel.reading.types.get(value) for value in reduction.values]
-            if reduction.type.integral and not all(t is not None and t.integral for t in types):
-                raise NotLegal(f"`{changed.name}` is rounded in each round", loop.line)
-            kind = f"part {reduction.op}{' across' if across else ''}"
-            begun = f"= {_IDENTITIES.get(reduction.op, '?')}"
-            plain = reduction.op in _EXTREMES and (not role or role.startswith("="))
-            if role not in (kind, begun) and not plain:
+            self._without_rounding(reduction, loop)
+            part = Role("part", reduction.op, across, role.begun)
+            number = role.kind == "number"
+            begins = number and role.begun == IDENTITIES.get(reduction.op, "?")
+            if role != part and not begins and not (number and reduction.op in EXTREMES):
                 raise NotLegal(f"`{changed.name}` does not begin with nothing", loop.line)
             self.found.rounds |= not reduction.exact
-            self.roles[changed] = kind
+            self.roles[changed] = part
         if self.effects.kept(loop):
             raise NotLegal("its rounds keep an array", loop.line)
         inner = {v for s in walk(loop.body) if isinstance(s, Declare) for v in s.variables}
@@ -339,6 +325,19 @@ class _Proof(Roles):
                 self.told.add(expr)
         for access in self.effects.accesses(loop):
             self.each[access.node] = name
+
+    def _without_rounding(self, reduction: Reduction, loop: Loop) -> None:
+        kind = reduction.type
+        types = [self.kernel.reading.types.get(value) for value in reduction.values]
+        whole = [t for t in types if t is not None and t.integral]
+        if kind.integral and len(whole) < len(types):
+            raise NotLegal(f"`{reduction.place}` is rounded in each round", loop.line)
+        if kind.integral and reduction.op in EXTREMES:
+            size = kind.size or 0
+            kept = ((t.size or 9) < size or (t.size == size and t.signed == kind.signed)
+                    for t in whole)  # fmt: skip
+            if not all(kept):
+                raise NotLegal(f"`{reduction.place}` is compared as another type", loop.line)
 
     def _repeated(self, loop: Loop) -> None:
         """A loop whose rounds all threads of a block make together."""
@@ -353,8 +352,9 @@ class _Proof(Roles):
                 pass
             case other:
                 self.plain(other)
-        for variable in self.effects.changed(loop):
-            if self.roles.get(variable, "").startswith("="):
+        head = loop.before.variables if isinstance(loop.before, Declare) else ()
+        for variable in (*head, *self.effects.changed(loop)):
+            if self.roles.get(variable, Role("mixed")).kind == "number":
                 del self.roles[variable]
         before: RoleOf = {}
         while before != self.roles:  # a later round begins with what an earlier one left
@@ -362,10 +362,9 @@ class _Proof(Roles):
             self._apart([loop.body], left_out=True)
 
     def _combined(self, tree: Tree, loop: Loop) -> None:
-        role = self.roles.get(tree.array, "")
-        name, _, across = role.removeprefix("parts ").partition(" ")
-        if not role.startswith("parts ") or name != tree.op:
+        role = self.roles.get(tree.array, Role("mixed"))
+        if role.kind != "parts" or role.op != tree.op:
             raise NotLegal("what it combines in halves is not all of it", loop.line)
-        self.roles[tree.array] = f"whole {name} across" if across else "whole"
+        self.roles[tree.array] = replace(role, kind="whole")
         self.found.halves += tree.halves
         self.told.add(tree.store)

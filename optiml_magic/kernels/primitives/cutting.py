@@ -26,7 +26,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.primitives.axes import GROUPS, LOOSE
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.cooperating import Cooperation, cooperation
+from optiml_magic.kernels.primitives.cooperating import cooperation
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import needed, said_alike
 from optiml_magic.kernels.primitives.limits import limits
@@ -38,6 +38,7 @@ from optiml_magic.kernels.primitives.places import (
     returned,
     tops,
 )
+from optiml_magic.kernels.primitives.warps import Cooperation
 from optiml_magic.source import expressions as sizes
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, Number, parse_expression
@@ -255,6 +256,8 @@ def _together(found: Cooperation, axis: str, extent: Expression) -> dict[Node, N
     width = _place("blockDim", axis)
     swaps: dict[Node, Node] = dict.fromkeys(found.widths, width)
     swaps |= dict.fromkeys(found.halves, Binary(None, "/", width, Literal(None, "2", 2)))
+    swaps |= dict.fromkeys(found.warps, Binary(None, "/", width, Literal(None, str(_WARP), _WARP)))
+    swaps |= dict.fromkeys(found.leads, text(f"{extent} / {_WARP}"))
     return swaps | dict.fromkeys(found.extents, text(str(extent)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from optiml_magic.kernels.combining import combination
+from optiml_magic.kernels.combining import Combination, combination
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
@@ -41,7 +41,7 @@ class Tree:
 def tree_of(loop: Loop, width: int, is_thread: Test, is_width: Test) -> Tree | None:
     """The tree that a loop is, with a barrier in each round; None for any other loop."""
     head = loop.before.variables if isinstance(loop.before, Declare) else ()
-    body = _flat(loop.body)
+    body = flat(loop.body)
     if loop.kind != "for" or len(head) != 1 or head[0].value is None or len(body) != 2:
         return None
     apart, start = head[0], bare(head[0].value)
@@ -55,12 +55,12 @@ def tree_of(loop: Loop, width: int, is_thread: Test, is_width: Test) -> Tree | N
         return None
     if not _before(branch.test, apart, is_thread):
         return None
-    inside = _flat(branch.then)
+    inside = flat(branch.then)
     only = inside[0].expression if len(inside) == 1 and isinstance(inside[0], Evaluate) else None
     if not isinstance(only, Assign):
         return None
-    combined = combination(only)
-    if combined is None or len(combined.values) != 1 or combined.carried:
+    combined = one_more(only)
+    if combined is None:
         return None
     own, other = combined.target, bare(combined.values[0])
     if not isinstance(own, Index) or not isinstance(other, Index):
@@ -71,6 +71,16 @@ def tree_of(loop: Loop, width: int, is_thread: Test, is_width: Test) -> Tree | N
     if not _sum(bare(other.index), apart, is_thread):
         return None
     return Tree(array, combined.op, (start,) if numbers else (), only)
+
+
+def one_more(assign: Assign) -> Combination | None:
+    """How an assignment combines one value into a place, none of the two taken from the other."""
+    found = combination(assign)
+    value = assign.value
+    taken = assign.op == "-=" or (isinstance(value, Binary) and value.op == "-")
+    if found is None or len(found.values) != 1 or found.carried or (taken and found.op == "+"):
+        return None
+    return found
 
 
 def block_of(expr: Expr, width: int) -> bool:
@@ -136,7 +146,7 @@ def _waits(expr: Expr) -> bool:
     return isinstance(expr, Call) and expr.function == "__syncthreads"
 
 
-def _flat(statement: Statement) -> list[Statement]:
+def flat(statement: Statement) -> list[Statement]:
     """The statements of a block, or the one that stands in its place."""
     body = statement.body if isinstance(statement, Block) else (statement,)
     return [s for s in body if not isinstance(s, Blank)]

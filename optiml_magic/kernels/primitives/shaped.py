@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Binary, Expr, Literal, Member, Name, builtin
+from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.groups import ASKING
 from optiml_magic.kernels.primitives.axes import GROUPS, every_place_read
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -21,6 +22,7 @@ from optiml_magic.kernels.tree import Variable, expressions
 from optiml_magic.model.launch import Dim3
 from optiml_magic.source.expressions import Number, parse_expression
 
+_WARP = 32
 _X, _Y = (Member(None, Name(None, "threadIdx"), axis) for axis in "xy")
 
 
@@ -39,6 +41,8 @@ def planar(kernel: Kernel) -> Kernel:
     (width,) = widths
     if not 1 < width < count or count % width:
         raise NotLegal("its block is not a number of whole rows")
+    if width == _WARP and any(LANES.fullmatch(name) for name in kernel.reading.calls):
+        raise NotLegal("they are the lanes of a warp, which exchange values")
     number = Binary(None, "+", Binary(None, "*", _Y, _literal(width)), _X)
     swaps: dict[Node, Node] = {}
     for top in tops(kernel.function.body):

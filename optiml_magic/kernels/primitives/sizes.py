@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.symbols import Compare, Symbol
 
+_NOWHERE: Mapping[str, int] = {}
 
-def value(kernel: Kernel, form: Polynomial) -> int | None:
-    """A form at the measured sizes; None where it depends on more than these."""
+
+def value(kernel: Kernel, form: Polynomial, at: Mapping[str, int] = _NOWHERE) -> int | None:
+    """A form at the measured sizes; None where it depends on more than these and ``at``.
+
+    ``at`` has built-in variables of a thread and rounds of loops, by the names of their symbols.
+    """
     total = 0
     for monomial, factor in form.terms:
         product = factor
         for name in monomial:
-            known = _symbol(kernel, kernel.reading.symbols.table.get(name), name)
+            known = at.get(name)
+            if known is None:
+                known = _symbol(kernel, kernel.reading.symbols.table.get(name), name, at)
             if known is None:
                 return None
             product *= known
@@ -42,7 +50,7 @@ def threads(kernel: Kernel) -> int | None:
     return None if facts is None else math.prod(facts.grid) * math.prod(facts.block)
 
 
-def _symbol(kernel: Kernel, symbol: Symbol | None, name: str) -> int | None:
+def _symbol(kernel: Kernel, symbol: Symbol | None, name: str, at: Mapping[str, int]) -> int | None:
     facts = kernel.facts
     if name in kernel.program.values:
         return kernel.program.values[name]
@@ -52,7 +60,7 @@ def _symbol(kernel: Kernel, symbol: Symbol | None, name: str) -> int | None:
         return facts.fixed[name]
     if symbol is None or symbol.kind != "operation" or len(symbol.arguments) != 2:
         return None
-    sides = [value(kernel, argument) for argument in symbol.arguments]
+    sides = [value(kernel, argument, at) for argument in symbol.arguments]
     left, right = sides
     if left is None or right is None:
         return None

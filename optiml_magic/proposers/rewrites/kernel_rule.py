@@ -51,14 +51,14 @@ class KernelRule(ABC):
     def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
         """An idea for each site."""
         facts = view.facts
-        for written in kernels(program, facts):
+        for place, written in enumerate(kernels(program, facts)):
             try:
                 kernel = self._shaped(written)
                 for found in self.sites(kernel):
                     if isinstance(found, Refused):
                         yield Refusal(self.name, found.reason, found.line)
                     else:
-                        yield self._idea(kernel, found, view)
+                        yield self._idea(kernel, found, view, place)
             except NotLegal as reason:
                 yield Refusal(self.name, reason.reason, reason.line)
             except Unspelled as reason:
@@ -69,8 +69,8 @@ class KernelRule(ABC):
             kernel = where_legal(step, kernel)
         return kernel
 
-    def _idea(self, kernel: Kernel, site: Site, view: View) -> Idea:
-        first, *others = site.points
+    def _idea(self, kernel: Kernel, site: Site, view: View, place: int) -> Idea:
+        first = site.points[0]
         numbers = ", ".join(f"{name} = {value}" for name, value in first.items())
         return Idea(
             title=f"{site.title}: {numbers}" if numbers else site.title,
@@ -81,7 +81,8 @@ class KernelRule(ABC):
             hypothesis=site.hypothesis,
             prior=site.prior,
             arithmetic=site.arithmetic,
-            starts=tuple(others),
+            move=f"{self.name} {place} {site.key}",
+            starts=site.points,
         )
 
     def _make(self, site: Site, point: Point, view: View) -> str | Refusal:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from . import maps, planes, rows, several, tiles
+from . import maps, planes, rows, several, shuffled, tiles
 
 FAMILIES = {
     "maps": maps.FAMILY,
     "rows": rows.FAMILY,
     "planes": planes.FAMILY,
-    "tiles": tiles.FAMILY,
+    "tiles": (*tiles.FAMILY, *shuffled.FAMILY),
     "several": several.FAMILY,
 }

@@ -144,6 +144,8 @@ LOOP = "for (int i = t; i < w; i += 64) sum += a[row * w + i];"
         (LOOP, LOOP + LOOP.replace("sum += a", "o[h + i / 2] = a"), "its rounds meet in memory"),
         (LOOP, LOOP + "\n    for (int i = t; i < w; i += 64) o[h + i] = i;\n    for (int i = t; i < w; i += 64) sum += o[h + 64 + i];", "its rounds meet"),
         (LOOP, LOOP + "\n    for (int i = t; i < w; i += 64) sum += o[i];", "shared rounds meet"),
+        (LOOP, LOOP + "\n    sum = sum * 2.0f;", "`sum` differs from thread to thread"),
+        (LOOP, LOOP + LOOP.replace("sum +=", "more += sum *").replace("for", "float more = 0;\n    for"), "`sum` differs"),
         ("part[t] = sum", "part[63 - t] = sum", "is not followed"),
         ("part[t] = sum", "part[t] = sum + t", "is not followed"),
         ("part[64]", "part[32]", "has not an element a thread"),
@@ -154,9 +156,13 @@ LOOP = "for (int i = t; i < w; i += 64) sum += a[row * w + i];"
         ("t < d", "t <= d", ""),
         ("part[t + d]", "part[t + d - 1]", ""),
         ("part[t] += part[t + d]", "part[t] = fmaxf(part[t], part[t + d])", "is not all of it"),
+        ("part[t] +=", "part[t] -=", ""),
+        ("part[t] += part[t + d]", "part[t] = part[t] - part[t + d]", ""),
+        ("part[t] += part[t + d]", "part[t] = umax(part[t], part[t + d])", "`umax` converts numbers"),
         ("        __syncthreads();\n", "", ""),
         ("t == 0", "t == 63", "`t` differs"),
         ("t == 0", "t < 1", "`t` differs"),
+        ("= part[0]", "= __syncthreads_count(1)", "counts threads"),
         ("= part[0]", "= part[1]", "which element of `part`"),
         ("o[row] = part[0]", "o[row] = blockDim.x * part[0]", "where in its block it stands"),
         ("o[row] = part[0]", "o[row] = part[0], o[h] = 64", ""),
@@ -186,6 +192,7 @@ def test_refused(old: str, new: str, reason: str) -> None:
         ("atomicAdd(&o[0], part[0])", "o[0] += part[0]", "`part`"),
         ("64 * gridDim.x", "128 * gridDim.x", "that blocks share"),
         ("sum += a[i]", "sum += a[i] * blockIdx.x", "which one it is"),
+        ("int part", "long long part", "is rounded on the way"),
     ],
 )
 def test_blocks_that_share_are_refused(old: str, new: str, reason: str) -> None:
@@ -193,6 +200,12 @@ def test_blocks_that_share_are_refused(old: str, new: str, reason: str) -> None:
     with pytest.raises(NotLegal) as told:
         cooperation(kernel_of(ALL.replace(old, new)))
     assert reason in told.value.reason
+
+
+def test_extremes_are_compared_as_what_they_are() -> None:
+    most = ALL.replace("sum += a[i]", "sum = max(sum, a[i])").replace("int sum", "unsigned sum")
+    with pytest.raises(NotLegal, match="`sum` is compared as another type"):
+        cooperation(kernel_of(most))
 
 
 def test_what_a_loop_leaves_behind_is_what_its_next_round_begins_with() -> None:

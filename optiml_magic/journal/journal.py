@@ -1,145 +1,41 @@
-"""The run's journal: one JSON line a fact, appended and flushed before the search sees it.
-
-The first line says what run it is, and what earlier runs had taught when it began; an ``expansion``
-line keeps what the proposers said of a node, a ``made`` line the text that an idea became, an
-``evaluated`` line what became of a candidate, an ``ended`` line how the search ended and what its
-finalists came to. A run that is resumed may have several of the last. To resume is to run the same
-search again with this memory: what stands in the journal is not asked, made or evaluated a second
-time, so only what was in flight at the end is repeated. Texts, digests and figures only; never
-pickles.
-"""
+"""An open journal: what it read is its memory, what is new it appends."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import BinaryIO
 
 from optiml_magic.errors import UsageError
-from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.model.codec import from_json, to_json
+from optiml_magic.journal.lines import (
+    NOT_TOLD,
+    About,
+    Ended,
+    Evaluated,
+    Expansion,
+    Line,
+    Made,
+    Noted,
+    RunHeader,
+    headed,
+    read_whole,
+)
+from optiml_magic.model.candidate import Candidate
+from optiml_magic.model.codec import to_json
 from optiml_magic.model.evaluation import Evaluation, Trajectory
+from optiml_magic.model.experience import NOTHING_KNOWN, Known
 from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.idea import Idea, Ideas, Make
 from optiml_magic.model.measurement import Measurement
-from optiml_magic.model.objective import Objective
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.model.view import View
-
-SCHEMA = 6
-
-
-@dataclass(frozen=True)
-class RunHeader:
-    """What makes two runs the same run. Digests are SHA-256, 16 hex digits."""
-
-    schema: int
-    run: str
-    task: str
-    program: str  # the input kernel's text
-    inputs_digest: str
-    reference: str  # qualified name
-    reference_digest: str  # of its source text; "" where there is none
-    device: str
-    compiler: str
-    seed: int
-    policy: str  # of the search
-    batch: int
-    proposers: tuple[str, ...]
-    plugins: tuple[str, ...]  # of other packages, with their versions
-    exact: bool  # whether every bit of the outputs must stay
-    options_digest: str  # of how it is compiled: flags, and the headers that the program reaches
-    objective: Objective = "speed"
-
-    def differences(self, other: RunHeader) -> tuple[str, ...]:
-        """Names of the fields that differ, the run's own name left out."""
-        return tuple(
-            name
-            for name in self.__dataclass_fields__
-            if name != "run" and getattr(self, name) != getattr(other, name)
-        )
-
-
-@dataclass(frozen=True)
-class About:
-    """What a report says of a run beside its steps, known when it began."""
-
-    device_reason: str = ""
-    oracle: str = ""
-    launch: str = ""
-    notes: tuple[str, ...] = ()
-    model: str = ""
-
-
-@dataclass(frozen=True)
-class Noted:
-    """An idea as it was given; the text of its proposal is "" where it was still to be made."""
-
-    key: str
-    proposal: Proposal
-    starts: tuple[dict[str, int], ...] = ()
-    paid: bool = False
-
-
-@dataclass(frozen=True)
-class Expansion:
-    """What the proposers answered, the ``call``-th time they were asked about a candidate."""
-
-    candidate: int
-    call: int
-    ideas: tuple[Noted, ...]
-    refused: tuple[Refusal, ...]
-
-
-@dataclass(frozen=True)
-class Made:
-    """What an idea for a candidate became when the search came to it."""
-
-    candidate: int
-    key: str
-    made: str | Refusal
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """A candidate and what became of it."""
-
-    candidate: Candidate
-    evaluation: Evaluation
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a run ended; ``settled`` has what the finalists came to, by number, 0 among them."""
-
-    stopped: str
-    notes: tuple[str, ...]
-    settled: dict[int, Measurement | Verdict]
-    timings: dict[str, float]  # seconds by stage, together those of the command
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line: one of these is there, and of a first line the first three."""
-
-    header: RunHeader | None = None
-    hit_rates: HitRates | None = None
-    about: About | None = None
-    expansion: Expansion | None = None
-    made: Made | None = None
-    evaluated: Evaluated | None = None
-    ended: Ended | None = None
-
-
-NOT_TOLD = About()
 
 
 class Journal:
@@ -157,6 +53,7 @@ class Journal:
             for e in (x.evaluated for x in lines)
             if e
         }
+        self._known = next((x.known for x in lines if x.known), None)
         self._calls: dict[int, int] = {}
         self.replayed = 0
 
@@ -188,8 +85,8 @@ class Journal:
         with ExitStack() as undo:
             file = undo.enter_context(_opened(path))
             _lock(file, path)  # before it is read: the other run may be writing
-            lines, good = _read(path)
-            differing = _headed(lines, path).differences(header)
+            lines, good = read_whole(path)
+            differing = headed(lines, path).differences(header)
             if differing:
                 raise UsageError(
                     f"{path.name} is of another run: {', '.join(differing)} differ",
@@ -230,6 +127,22 @@ class Journal:
             return Ideas(ideas, known.refused)
 
         return remembered
+
+    def remember_known(self, find: Callable[[View], Known]) -> Callable[[View], Known]:
+        """What is known of kernels like the run's: found once, and the same when it is resumed."""
+
+        def remembered(view: View) -> Known:
+            if self._known is None:
+                self._known = find(view)
+                self._append(Line(known=self._known))
+            return self._known
+
+        return remembered
+
+    @property
+    def known(self) -> Known:
+        """What the run knew of kernels like its own; nothing where it did not get so far."""
+        return self._known or NOTHING_KNOWN
 
     def _lasting(self, number: int, idea: Idea) -> Idea:
         """The idea, whose text is written down when it is made and never made again."""
@@ -340,57 +253,3 @@ def _lock(file: BinaryIO, path: Path) -> None:
         ) from None
     except OSError:
         pass  # a file system without locks
-
-
-def read_lines(path: Path) -> tuple[RunHeader, Sequence[Line]]:
-    """A journal that another run may still be writing; UsageError if it is none.
-
-    A last line that was cut short is left out.
-    """
-    lines, _ = _read(path)
-    return _headed(lines, path), lines
-
-
-def _headed(lines: Sequence[Line], path: Path) -> RunHeader:
-    if not lines or lines[0].header is None:
-        raise UsageError(f"{path} is not a journal", fix="name a journal of an earlier run")
-    return lines[0].header
-
-
-def _read(path: Path) -> tuple[list[Line], int]:
-    """The whole lines of a journal and the offset behind the last good one."""
-    try:
-        raw = path.read_bytes()
-    except OSError as cause:
-        raise UsageError(f"no journal at {path}", fix="name a journal of an earlier run") from cause
-    lines: list[Line] = []
-    good = 0
-    while (end := raw.find(b"\n", good)) >= 0:
-        if not lines:
-            _require_schema(raw[:end], path)
-        try:
-            lines.append(from_json(Line, raw[good:end]))
-        except ValueError:
-            if lines:
-                raise UsageError(
-                    f"line {len(lines) + 1} of {path.name} cannot be read",
-                    fix="mend or remove that line by hand; nothing was changed",
-                ) from None
-            break
-        good = end + 1
-    return lines, good
-
-
-def _require_schema(first: bytes, path: Path) -> None:
-    """UsageError for the journal of a release that wrote other lines; anything else passes."""
-    try:
-        schema = json.loads(first)["header"]["schema"]
-    except (ValueError, KeyError, TypeError):
-        return
-    if schema != SCHEMA:
-        release = "an earlier" if isinstance(schema, int) and schema < SCHEMA else "a later"
-        raise UsageError(
-            f"{release} release of optiml-magic wrote {path.name}: its lines are of schema "
-            f"{schema}, and this release reads {SCHEMA}",
-            fix="read it with that release, or run the search again",
-        )

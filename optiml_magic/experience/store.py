@@ -1,9 +1,9 @@
-"""What earlier runs learned: which tools, actions and rules paid off, kept in one SQLite file.
+"""What earlier runs learned, in one SQLite file: what paid off, and which paths won.
 
-Every idea and every outcome is a row, by run, parent and key or by run and candidate, so that a run
-that is resumed repeats none. Many processes may write at a time. The file is the user's own and
-nothing depends on it: one that is broken or not ours is set aside, and one that cannot be used
-leaves the search without experience, each with a note.
+Every idea and every outcome is a row, by run, parent and key or by run and candidate, and what a
+run found is one, so that a run that is resumed repeats none. Many processes may write at a time.
+The file is the user's own and nothing depends on it: one that is broken or not ours is set aside,
+and one that cannot be used leaves the search without experience, each with a note.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ import math
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from optiml_magic.model.candidate import Candidate, text_digest
-from optiml_magic.model.evaluation import Evaluation, Trajectory
+from optiml_magic.model.codec import from_json, to_json
+from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.experience import Entry
 from optiml_magic.model.hit_rates import GAIN, Kind, Tally
-from optiml_magic.model.idea import Idea, Ideas
+from optiml_magic.model.idea import Idea
 from optiml_magic.model.view import View
 
-SCHEMA = 1
+SCHEMA = 2
 _APPLICATION = 0x6F70746D  # "optm", in the file's header
 _BUSY_SECONDS = 10.0
 _TABLES = """\
@@ -37,6 +39,7 @@ CREATE TABLE applied (
     source TEXT NOT NULL, family TEXT NOT NULL, roofline TEXT NOT NULL,
     state TEXT NOT NULL, log_gain REAL,
     PRIMARY KEY (run, candidate)) WITHOUT ROWID;
+CREATE TABLE won (run TEXT PRIMARY KEY, entry TEXT NOT NULL) WITHOUT ROWID;
 """
 _NAMES: dict[Kind, tuple[str, str]] = {
     "tool": ("tool", "tool <> ''"),
@@ -127,6 +130,22 @@ class Experience:
             [(run, candidate)],
         )
 
+    def won(self, entry: Entry) -> None:
+        """Remember what a run found; what it found before it was resumed gives way."""
+        row = (entry.evidence.origin.run, to_json(Entry, entry))
+        self._write("INSERT OR REPLACE INTO won VALUES (?, ?)", [row])
+
+    def entries(self) -> tuple[Entry, ...]:
+        """What each run found, in the order of their names."""
+        if self._database is None:
+            return ()
+        try:
+            with closing(self._database.execute("SELECT entry FROM won ORDER BY run")) as rows:
+                return tuple(from_json(Entry, row[0]) for row in rows)
+        except (sqlite3.Error, ValueError) as refused:
+            self._gave_up(refused)
+            return ()
+
     def tallies(self, setting: Setting | None = None) -> tuple[Tally, ...]:
         """By tool, action and rule, each in every setting and class; or those of one setting."""
         if self._database is None:
@@ -169,59 +188,6 @@ class Experience:
                 aside = _set_aside(self.path)
                 self.notes = (*self.notes, f"{self.path.name} {unfit}; it is {aside.name} now")
                 return _connected(self.path)
-
-
-class Recorder:
-    """One run's way into the experience: wraps what proposes and what evaluates."""
-
-    def __init__(self, experience: Experience, run: str, setting: Setting) -> None:
-        self._experience = experience
-        self._run = run
-        self._setting = setting
-        self._evaluations: dict[int, Evaluation] = {}
-
-    def expand(self, expand: Callable[[View, int], Ideas]) -> Callable[[View, int], Ideas]:
-        """``expand`` whose ideas are remembered."""
-
-        def recorded(view: View, count: int) -> Ideas:
-            found = expand(view, count)
-            self._experience.propose(self._run, self._setting, view, found.ideas)
-            return found
-
-        return recorded
-
-    def evaluate(
-        self, begin: Callable[[Sequence[Candidate]], Callable[[], Sequence[Evaluation]]]
-    ) -> Callable[[Sequence[Candidate]], Callable[[], Sequence[Evaluation]]]:
-        """``begin`` whose outcomes are remembered."""
-
-        def recorded(candidates: Sequence[Candidate]) -> Callable[[], Sequence[Evaluation]]:
-            begun = begin(candidates)
-
-            def collected() -> Sequence[Evaluation]:
-                evaluations = begun()
-                for candidate, evaluation in zip(candidates, evaluations, strict=True):
-                    self._evaluations[candidate.number] = evaluation
-                    if candidate.parent is not None:
-                        self._applied(candidate, evaluation)
-                return evaluations
-
-            return collected
-
-        return recorded
-
-    def _applied(self, candidate: Candidate, evaluation: Evaluation) -> None:
-        assert candidate.parent is not None
-        parent = self._evaluations[candidate.parent]
-        self._experience.apply(self._run, self._setting, candidate, parent, evaluation)
-
-    def settle(self, trajectory: Trajectory) -> Trajectory:
-        """The trajectory; finalists that failed in the end are no longer hits."""
-        for step in trajectory.steps:
-            number = step.candidate.number
-            if number in trajectory.finalists and not step.evaluation.verdict.passed:
-                self._experience.fail(self._run, number)
-        return trajectory
 
 
 def _write_ahead(database: sqlite3.Connection) -> None:
@@ -271,6 +237,8 @@ def _made_ours(database: sqlite3.Connection) -> None:
         raise _Foreign("is not an experience file of optiml-magic")
     if version > SCHEMA:
         raise sqlite3.OperationalError("a later release of optiml-magic made it")
+    if version < SCHEMA:
+        raise _Foreign("is of an earlier release of optiml-magic")
     if database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
         raise _Foreign("is damaged")
 

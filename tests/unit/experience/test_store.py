@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from optiml_magic.experience import SCHEMA, Experience, Recorder, Setting
+from optiml_magic.experience.recorder import Recorder
+from optiml_magic.experience.store import SCHEMA, Experience, Setting
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.hit_rates import Tally
@@ -24,6 +25,8 @@ from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
 from optiml_magic.reports import experience as report
 from optiml_magic.search.loop import at_once
+
+from .entries import entry
 
 HERE = Setting("events", "hopper")
 
@@ -136,7 +139,7 @@ _WRITER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from tests.unit.test_experience import Experience, run
+from tests.unit.experience.test_store import Experience, run
 experience = Experience(Path(sys.argv[2]))
 for number in range(20):
     run(experience, f"{sys.argv[3]} {number}")
@@ -145,12 +148,49 @@ assert experience.notes == (), experience.notes
 
 
 def test_many_processes_write_at_a_time_and_lose_nothing(path: Path) -> None:
-    root = str(Path(__file__).parents[2])
+    root = str(Path(__file__).parents[3])
     writers = [
         subprocess.Popen([sys.executable, "-c", _WRITER, root, str(path), name]) for name in "abc"
     ]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     assert {(t.applied, t.proposed) for t in tallies(path)} == {(3 * 20 * 3, 3 * 20 * 5)}
+
+
+_FINDER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from tests.unit.experience.test_store import Experience, entry
+experience = Experience(Path(sys.argv[2]))
+for number in range(20):
+    experience.won(entry("tile 0 copy", run=f"{sys.argv[3]} {number}"))
+    assert len(experience.entries()) > number
+assert experience.notes == (), experience.notes
+"""
+
+
+def test_what_runs_found_is_kept_once_a_run_whoever_writes(path: Path) -> None:
+    root = str(Path(__file__).parents[3])
+    writers = [
+        subprocess.Popen([sys.executable, "-c", _FINDER, root, str(path), name]) for name in "abc"
+    ]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    with closing(Experience(path)) as experience:
+        found = experience.entries()
+        assert len({one.evidence.origin.run for one in found}) == len(found) == 60
+        experience.won(entry("tile 0 copy", gain=9.0, run="a 0"))  # it was resumed
+        again = experience.entries()
+    assert [one.gain for one in again if one.evidence.origin.run == "a 0"] == [9.0]
+    assert len(again) == 60
+
+
+def test_the_file_of_an_earlier_release_is_set_aside(path: Path) -> None:
+    tallies(path)
+    with closing(sqlite3.connect(path)) as earlier, earlier:
+        earlier.execute(f"PRAGMA user_version = {SCHEMA - 1}")
+    with closing(Experience(path)) as experience:
+        assert "is of an earlier release" in experience.notes[0]
+        assert experience.entries() == ()
 
 
 def broken(path: Path) -> Iterator[tuple[str, str]]:
