@@ -95,14 +95,14 @@ class Suite:
         return _filled(row, entry, summary, timed, choice)
 
     def _own(self, choice: Choice) -> Settings:
-        """No model, and nothing learned from task to task; the journals lie in the folder.
+        """No model, no experience, not even of the task before; the journals lie in the folder.
 
         An emulated device counts a sample of the blocks of a large grid.
         """
         counted = self.settings.count_instructions
         caches = self.settings.cache or str(self.settings.home)
         return replace(
-            self.settings, device=choice.name, llm="none", experience=False, home=self.folder,
+            self.settings, device=choice.name, llm="none", experience="none", home=self.folder,
             cache=caches, count_instructions=min(_COUNTED, counted),
         )  # fmt: skip
 
