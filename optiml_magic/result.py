@@ -91,6 +91,11 @@ class Result:
         """The winner as a callable, ``out = result.best(a)``; the input if nothing beat it."""
         return self._kernel(self.summary.winner.candidate.text)
 
+    @cached_property
+    def original(self) -> Kernel:
+        """The input kernel as a callable."""
+        return self._kernel(self.summary.root.candidate.text)
+
     @property
     def program(self) -> str:
         """The winner's whole text, directives included."""

@@ -43,6 +43,7 @@ def run(words: Sequence[str]) -> int:
 def _command(words: Sequence[str]) -> int:
     try:
         options = parsers.parse(parsers.line_parser(), words)
+        options.words = words
         _check_outputs(options)
         return _VERBS[options.verb](options)
     except parsers.HelpShown as help_text:
@@ -180,6 +181,12 @@ def _doctor(options: argparse.Namespace) -> int:
     return 0 if all(fact.well for fact in facts) else 1
 
 
+def _bench(options: argparse.Namespace) -> int:
+    from optiml_magic.bench.report import bench  # all of its tasks, which no other verb needs
+
+    return bench(options, verbs.settings_of(options), " ".join(["optiml", *options.words]), _print)
+
+
 def _replay(options: argparse.Namespace) -> int:
     summary = verbs.replay(options).result.summary
     _print("\n".join([text.render(summary), "", "tree:", *(f"  {x}" for x in tree.lines(summary))]))
@@ -213,6 +220,7 @@ _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "annotate": _annotate,
     "run": _run,
     "demo": _demo,
+    "bench": _bench,
     "replay": _replay,
     "experience": _experience,
     "doctor": _doctor,

@@ -31,6 +31,7 @@ _SUFFIXES = ", ".join(f"{form.suffix} for {form.form}" for form in FORMATS)
 
 
 _REPLAY = "show a past search, or how another policy would have gone over it"
+_BENCH = "run the suite of naive kernels beside its peers"
 _EXPERIENCE = "which tools, actions and rules paid off in earlier runs"
 
 
@@ -137,6 +138,7 @@ def line_parser() -> argparse.ArgumentParser:
     demo.add_argument("--json", metavar="OUT", help="write the outcomes to this file")
     _running(demo)
     _searching(demo)
+    _benching(verbs.add_parser("bench", help=_BENCH, description=_BENCH))
     again = verbs.add_parser("replay", help=_REPLAY, description=_REPLAY)
     _replaying(again)
     again.add_argument("--html", metavar="OUT", help="write a report to this file")
@@ -233,6 +235,30 @@ def _replaying(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--budget", type=whole_number, help="evaluations of that search (24)")
     command.add_argument("--seed", type=int, help="of that search (0)")
+
+
+def _benching(command: argparse.ArgumentParser) -> None:
+    command.add_argument("tasks", metavar="TASK", nargs="*", help="tasks or families (all)")
+    command.add_argument("--device", help="auto, cuda:INDEX, emulated or emulated:CHIP (auto)")
+    command.add_argument(
+        "--budget", type=whole_number, default=48, help="evaluations a task, input included (48)"
+    )
+    command.add_argument("--seconds", type=float, default=60.0, help="of a search (60)")
+    command.add_argument(
+        "--out",
+        metavar="FOLDER",
+        default="bench",
+        help="its rows are kept, and gone on from (bench)",
+    )
+    command.add_argument(
+        "--size", choices=("full", "small"), default="full", help="of real work, or small (full)"
+    )
+    command.add_argument("--part", choices=("open", "held-out"), help="one part alone")
+    command.add_argument(
+        "--peers", action=argparse.BooleanOptionalAction, default=True,
+        help="time CuPy, the vendor's libraries and torch as well",
+    )  # fmt: skip
+    command.add_argument("--list", action="store_true", help="the tasks, and nothing is run")
 
 
 def _watching(command: argparse.ArgumentParser) -> None:

@@ -1,0 +1,75 @@
+"""Weighted neighbours: a filter over an image, and a layer of a network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optiml_magic.bench.entry import Entry, Values, uniform
+from optiml_magic.bench.floors import Floor
+
+
+def _filter(rng: np.random.Generator, width: int, height: int, radius: int) -> Values:
+    side = 2 * radius + 1
+    return {
+        "image": uniform(rng, height, width), "weights": uniform(rng, side, side, low=0.0),
+        "width": width, "height": height, "radius": radius,
+    }  # fmt: skip
+
+
+def filter_2d(image: Any, weights: Any, radius: Any) -> Any:
+    padded = np.pad(image, int(radius), mode="edge")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, weights.shape)
+    return np.einsum("yxij,ij->yx", windows, weights)
+
+
+def _filter_torch(t: Any, image: Any, weights: Any, radius: Any) -> Any:
+    r, f = int(radius), t.nn.functional
+    padded = f.pad(image[None, None], (r, r, r, r), mode="replicate")
+    return f.conv2d(padded, weights[None, None])[0, 0]
+
+
+def _layer(
+    rng: np.random.Generator, images: int, channels: int, filters: int, height: int, width: int
+) -> Values:
+    return {
+        "x": uniform(rng, images, channels, height + 2, width + 2),
+        "weights": uniform(rng, filters, channels, 3, 3),
+        "images": images, "channels": channels, "filters": filters,
+        "height": height, "width": width,
+    }  # fmt: skip
+
+
+def layer_3x3(x: Any, weights: Any) -> Any:
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
+    return np.einsum("nchwij,fcij->nfhw", windows, weights, optimize=True)
+
+
+def _layer_floor(images: int, channels: int, filters: int, height: int, width: int) -> Floor:
+    pixels = images * height * width
+    read = images * channels * (height + 2) * (width + 2) + 9 * filters * channels
+    return Floor(4 * (read + filters * pixels), flops=18 * pixels * filters * channels)
+
+
+TASKS = (
+    Entry(
+        "filter_2d", "convolutions", filter_2d, _filter,
+        full={"width": 8192, "height": 4096, "radius": 2},
+        small={"width": 128, "height": 128, "radius": 2},
+        checked={"width": 68, "height": 45, "radius": 2},
+        floor=lambda width, height, radius: Floor(
+            8 * width * height, flops=2 * width * height * (2 * radius + 1) ** 2
+        ),
+        torch=_filter_torch,
+    ),
+    Entry(
+        "layer_3x3", "convolutions", layer_3x3, _layer,
+        full={"images": 16, "channels": 64, "filters": 64, "height": 128, "width": 128},
+        small={"images": 1, "channels": 8, "filters": 8, "height": 32, "width": 32},
+        checked={"images": 2, "channels": 5, "filters": 3, "height": 20, "width": 36},
+        # As it is defined; Winograd's form takes fewer.
+        floor=_layer_floor,
+        torch=lambda t, x, weights: t.nn.functional.conv2d(x, weights),
+    ),
+)  # fmt: skip

@@ -1,0 +1,125 @@
+"""Images of bytes, interleaved and in planes, and filters whose size the data decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optiml_magic.bench.entry import Entry, Values
+from optiml_magic.bench.floors import Floor
+
+_SOBEL = "NVIDIA/cuda-samples Samples/5_Domain_Specific/SobelFilter"
+_ASMOOTH = "zjin-lcf/HeCBench asmooth-cuda/main.cu"
+
+
+def _bytes(rng: np.random.Generator, *shape: int) -> Any:
+    return rng.integers(0, 256, shape, dtype=np.uint8)
+
+
+def _pixels(rng: np.random.Generator, width: int, height: int) -> Values:
+    return {"rgb": _bytes(rng, height, width, 3), "width": width, "height": height}
+
+
+def grey(rgb: Any) -> Any:
+    wide = rgb.astype(np.int32)
+    return ((77 * wide[..., 0] + 150 * wide[..., 1] + 29 * wide[..., 2]) >> 8).astype(np.uint8)
+
+
+def _grey_torch(t: Any, rgb: Any) -> Any:
+    wide = rgb.to(t.int32)
+    return ((77 * wide[..., 0] + 150 * wide[..., 1] + 29 * wide[..., 2]) >> 8).to(t.uint8)
+
+
+def _layers(rng: np.random.Generator, n: int) -> Values:
+    return {**{name: _bytes(rng, n) for name in ("front", "back", "alpha")}, "n": n}
+
+
+def blend(front: Any, back: Any, alpha: Any) -> Any:
+    a = alpha.astype(np.int32)
+    return ((front * a + back * (255 - a) + 127) // 255).astype(np.uint8)
+
+
+def _blend_torch(t: Any, front: Any, back: Any, alpha: Any) -> Any:
+    a = alpha.to(t.int32)
+    return ((front * a + back * (255 - a) + 127) // 255).to(t.uint8)
+
+
+def _image(rng: np.random.Generator, width: int, height: int) -> Values:
+    return {"image": _bytes(rng, height, width), "width": width, "height": height}
+
+
+def _edges(wide: Any) -> Any:
+    """The sums of both gradients, of an image with one pixel more on each side."""
+    left, right = wide[:, :-2], wide[:, 2:]
+    above, below = wide[:-2], wide[2:]
+    across = (right - left)[:-2] + 2 * (right - left)[1:-1] + (right - left)[2:]
+    down = (above - below)[:, :-2] + 2 * (above - below)[:, 1:-1] + (above - below)[:, 2:]
+    return abs(across) + abs(down)
+
+
+def sobel(image: Any) -> Any:
+    found = _edges(np.pad(image.astype(np.int32), 1, mode="edge"))
+    return np.minimum(found, 255).astype(np.uint8)
+
+
+def _sobel_torch(t: Any, image: Any) -> Any:
+    wide = t.nn.functional.pad(image.float()[None, None], (1, 1, 1, 1), mode="replicate")[0, 0]
+    return _edges(wide).clamp(max=255).to(t.uint8)
+
+
+def _lights(rng: np.random.Generator, width: int, height: int) -> Values:
+    return {
+        "image": rng.integers(0, 256, (height, width), dtype=np.uint8).astype(np.float32),
+        "width": width, "height": height, "largest": 4, "enough": np.float32(5000.0),
+    }  # fmt: skip
+
+
+def adaptive_smooth(image: Any, largest: Any, enough: Any) -> Any:
+    height, width = image.shape
+    box = np.zeros(image.shape, np.int32)
+    total, count = np.zeros(image.shape), np.ones(image.shape)
+    growing = total < enough
+    for q in range(1, int(largest) + 1):
+        rows = [(max(y - q, 0), min(y + q + 1, height)) for y in range(height)]
+        cols = [(max(x - q, 0), min(x + q + 1, width)) for x in range(width)]
+        top, bottom = (np.array(side)[:, None] for side in zip(*rows, strict=True))
+        left, right = (np.array(side)[None, :] for side in zip(*cols, strict=True))
+        table = np.pad(image, ((1, 0), (1, 0))).cumsum(0).cumsum(1)
+        found = table[bottom, right] - table[top, right] - table[bottom, left] + table[top, left]
+        box = np.where(growing, q, box)
+        total = np.where(growing, found, total)
+        count = np.where(growing, (bottom - top) * (right - left), count)
+        growing = growing & (total < enough)
+    return {"box": box.astype(np.int32), "out": total / count}
+
+
+TASKS = (
+    Entry(
+        "grey", "images", grey, _pixels,
+        full={"width": 8192, "height": 8192}, small={"width": 256, "height": 256},
+        checked={"width": 132, "height": 70},
+        floor=lambda width, height: Floor(4 * width * height),
+        torch=_grey_torch,
+    ),
+    Entry(
+        "blend", "images", blend, _layers,
+        full={"n": 1 << 26}, small={"n": 1 << 17}, checked={"n": 20_003},
+        floor=lambda n: Floor(4 * n),
+        torch=_blend_torch,
+    ),
+    Entry(
+        "sobel", "images", sobel, _image,
+        full={"width": 16384, "height": 8192}, small={"width": 256, "height": 256},
+        checked={"width": 132, "height": 70},
+        floor=lambda width, height: Floor(2 * width * height),
+        torch=_sobel_torch, source=_SOBEL,
+    ),
+    Entry(
+        "adaptive_smooth", "images", adaptive_smooth, _lights,
+        full={"width": 4096, "height": 4096}, small={"width": 64, "height": 64},
+        checked={"width": 68, "height": 45},
+        floor=lambda width, height: Floor(12 * width * height),
+        source=_ASMOOTH,
+    ),
+)  # fmt: skip

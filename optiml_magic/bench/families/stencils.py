@@ -1,0 +1,77 @@
+"""Neighbours on grids of one, two and three dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optiml_magic.bench.entry import Entry, Values, uniform
+from optiml_magic.bench.floors import Floor
+
+_RADIUS = 8
+
+
+def _line(rng: np.random.Generator, n: int) -> Values:
+    return {"x": uniform(rng, n), "n": n}
+
+
+def moving_average(x: Any) -> Any:
+    width = 2 * _RADIUS + 1
+    return np.lib.stride_tricks.sliding_window_view(np.pad(x, _RADIUS), width).sum(axis=1) / width
+
+
+def _moving_average_torch(t: Any, x: Any) -> Any:
+    width = 2 * _RADIUS + 1
+    pool = t.nn.functional.avg_pool1d
+    return pool(x[None, None], width, stride=1, padding=_RADIUS, count_include_pad=True)[0, 0]
+
+
+def _plane(rng: np.random.Generator, nx: int, ny: int) -> Values:
+    return {"u": uniform(rng, ny, nx), "c": np.float32(0.1), "nx": nx, "ny": ny}
+
+
+def _cooled(u: Any, c: Any) -> Any:
+    out = u * 1
+    around = u[1:-1, :-2] + u[1:-1, 2:] + u[:-2, 1:-1] + u[2:, 1:-1]
+    out[1:-1, 1:-1] += c * (around - 4 * u[1:-1, 1:-1])
+    return out
+
+
+def _room(rng: np.random.Generator, nx: int, ny: int, nz: int) -> Values:
+    return {"u": uniform(rng, nz, ny, nx), "nx": nx, "ny": ny, "nz": nz}
+
+
+def _laplace(u: Any) -> Any:
+    out = u * 0
+    m = slice(1, -1)
+    out[m, m, m] = (
+        u[m, m, :-2] + u[m, m, 2:] + u[m, :-2, m] + u[m, 2:, m] + u[:-2, m, m] + u[2:, m, m]
+        - 6 * u[m, m, m]
+    )  # fmt: skip
+    return out
+
+
+TASKS = (
+    Entry(
+        "moving_average", "stencils", moving_average, _line,
+        full={"n": 1 << 25}, small={"n": 1 << 16}, checked={"n": 10_003},
+        # A running sum takes two operations an element.
+        floor=lambda n: Floor(8 * n, flops=2 * n),
+        torch=_moving_average_torch,
+    ),
+    Entry(
+        "heat_2d", "stencils", _cooled, _plane,
+        full={"nx": 8192, "ny": 4096}, small={"nx": 256, "ny": 256}, checked={"nx": 132, "ny": 70},
+        floor=lambda nx, ny: Floor(8 * nx * ny, flops=6 * nx * ny),
+        torch=lambda _, u, c: _cooled(u, float(c)),
+        libraries={"CuPy": lambda _, u, c: _cooled(u, c)},
+    ),
+    Entry(
+        "laplace_3d", "stencils", _laplace, _room,
+        full={"nx": 512, "ny": 256, "nz": 256}, small={"nx": 64, "ny": 32, "nz": 32},
+        checked={"nx": 36, "ny": 20, "nz": 13},
+        floor=lambda nx, ny, nz: Floor(8 * nx * ny * nz, flops=7 * nx * ny * nz),
+        torch=lambda _, u: _laplace(u), libraries={"CuPy": lambda _, u: _laplace(u)},
+    ),
+)  # fmt: skip

@@ -1,0 +1,102 @@
+"""The suite of `optiml bench` on the emulated device: right, resumed, and drawn as it says."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import runpy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optiml_magic.bench.entry import Entry
+from optiml_magic.bench.peers import bound
+from optiml_magic.bench.run import FILE, Suite
+from optiml_magic.bench.suite import SUITE, chosen
+from optiml_magic.cli import main
+from optiml_magic.errors import UsageError
+from optiml_magic.optimize import evaluate_once
+from optiml_magic.settings import resolve
+from tests.present import sampled
+
+DRAWING = Path(__file__).parents[2] / "benchmarks" / "suite"
+GELU = next(entry for entry in SUITE if entry.name == "gelu")
+LIBRARIES = [
+    (entry, name) for entry in SUITE for name in entry.libraries if name != "cuSPARSE"
+]  # which NumPy has not
+
+
+@pytest.mark.parametrize("entry", sampled(SUITE, 20), ids=lambda e: e.name)
+def test_a_task_gives_its_references_result(entry: Entry) -> None:
+    settings = resolve({"device": "emulated:h200"})
+    verdict = evaluate_once(entry.task("checked"), settings, counters=False).evaluation.verdict
+    assert verdict.passed, verdict
+
+
+@pytest.mark.parametrize(("entry", "name"), LIBRARIES, ids=lambda e: getattr(e, "name", e))
+def test_a_library_computes_what_the_reference_does(entry: Entry, name: str) -> None:
+    """By NumPy, which has the names that are used of CuPy."""
+    values = entry.inputs(np.random.default_rng(0), **entry.checked)
+    double = {n: _double(v) for n, v in values.items()}
+    found = bound(entry.libraries[name], np, double)()
+    known = inspect.signature(entry.reference).parameters
+    every = any(p.kind is p.VAR_KEYWORD for p in known.values())
+    wanted = entry.reference(**{n: v for n, v in double.items() if every or n in known})
+    listed = wanted.values() if isinstance(wanted, dict) else _several(wanted)
+    for one, other in zip(_several(found), listed, strict=True):
+        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-6, atol=1e-9)
+
+
+def _double(value: Any) -> Any:
+    floating = getattr(value, "dtype", None) is not None and value.dtype.kind == "f"
+    return value.astype(np.float64) if floating and value.ndim else value
+
+
+def _several(found: Any) -> tuple[Any, ...]:
+    return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+
+
+def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    small = replace(GELU, small={"n": 2000})
+    settings = resolve({"device": "emulated:h200", "budget": 1, "seconds": 60})
+    suite = Suite([small], "small", settings, tmp_path, peers=True, command="optiml bench gelu")
+    (row,) = suite.run()
+    assert (row.source, row.speedup, row.error) == ("estimated", 1.0, "")
+    assert row.over_floor > 1.0
+    before = (tmp_path / FILE).read_bytes()
+    assert suite.run() == [row]
+    assert (tmp_path / FILE).read_bytes() == before
+    other = replace(suite, settings=replace(settings, budget=2))
+    with pytest.raises(UsageError, match="rows of another device, size, budget or limit"):
+        other.run()
+
+
+def test_the_command_lists_tasks_and_names_those_that_are_near(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["bench", "products", "--part", "open", "--list"]) == 0
+    assert "products/matmul" in capsys.readouterr().out
+    assert main(["bench", "transpos"]) == 2
+    assert "did you mean transpose?" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="held-out"):
+        chosen(["vectors"], "held-out")
+
+
+def test_what_is_held_out_was_drawn_and_is_a_third() -> None:
+    drawn = runpy.run_path(str(DRAWING / "draw.py"))["drawn"]()
+    kept = (DRAWING / "held_out.jsonl").read_text().splitlines()
+    assert drawn == [json.loads(line) for line in kept]
+    sources = {entry.source for entry in SUITE if entry.source}
+    assert sources == {f"{one['repository']} {one['file']}" for one in drawn}
+    assert len(SUITE) >= 36
+    assert len({entry.family for entry in SUITE}) >= 14
+    assert 3 * len(sources) >= len(SUITE)
+
+
+def test_every_kernel_has_one_task() -> None:
+    assert len({entry.name for entry in SUITE}) == len(SUITE)
+    kernels = (Path(GELU.path).parents[1]).glob("*/*.cu")
+    assert {entry.path for entry in SUITE} == set(kernels)
