@@ -72,7 +72,7 @@ class Searches:
         words = [
             sys.executable, "-m", "optiml_magic.cli", "optimize", home / "task.py",
             "--device", self.device, "--budget", self.budget, "--seed", self.seed,
-            "--seconds", 120, "--llm", "none", "--no-experience", "--json", home / "out.json",
+            "--seconds", 120, "--llm", "none", "--experience", "none", "--json", home / "out.json",
             *(["--resume", resume] if resume else []),
         ]  # fmt: skip
         environ = {

@@ -19,7 +19,8 @@ import pytest
 from jupyter_client.manager import KernelManager
 
 from benchmarks.gpu.kills import faults
-from optiml_magic.journal import Ended, Evaluated, Line, Made
+from optiml_magic.journal import Ended, Line
+from optiml_magic.journal.lines import Evaluated, Made
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.verdict import Outcome, Verdict
