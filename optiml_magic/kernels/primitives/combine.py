@@ -62,7 +62,7 @@ def helpers(reductions: Iterable[Reduction], group: Group, *, mask: bool) -> lis
     for reduction in reductions:
         shape = _WARP if group == "warp" else _BLOCK
         word = _word(reduction)
-        found[word] = shape.format(word=word, combined=_combined(reduction))
+        found[word] = shape.format(word=word, combined=joined(reduction, "value", "other"))
     first = [MASK] if group == "warp" and (found or mask) else []
     return [*first, *found.values()]
 
@@ -71,6 +71,20 @@ def combined(reduction: Reduction, group: Group, count: str, value: str) -> str:
     """The call that combines ``value`` over ``count`` lanes."""
     scope = "lanes" if group == "warp" else "block"
     return f"{scope}_{_word(reduction)}<{count}>({value})"
+
+
+def joined(reduction: Reduction, value: str, other: str) -> str:
+    """What two parts are together, ``value`` the one that is kept of equals."""
+    op, kind = reduction.op, reduction.type
+    if op in _INFIX:
+        return f"{value} {op} {other}"
+    if op in "<>":
+        return f"{other} {op} {value} ? {other} : {value}"
+    if kind.name == "__half":
+        return f"__h{op}({value}, {other})"
+    return f"f{op}{'f' if kind.name == 'float' else ''}({value}, {other})" if kind.floating else (
+        f"{op}({value}, {other})"
+    )  # fmt: skip
 
 
 def waiting(group: Group, count: str) -> str:
@@ -121,16 +135,3 @@ def test(reduction: Reduction) -> str:
 def _word(reduction: Reduction) -> str:
     extreme = reduction.op in ("min", "max")
     return ("f" if extreme and reduction.type.floating else "") + _WORDS[reduction.op]
-
-
-def _combined(reduction: Reduction) -> str:
-    op, kind = reduction.op, reduction.type
-    if op in _INFIX:
-        return f"value {op} other"
-    if op in "<>":
-        return f"other {op} value ? other : value"
-    if kind.name == "__half":
-        return f"__h{op}(value, other)"
-    return f"f{op}{'f' if kind.name == 'float' else ''}(value, other)" if kind.floating else (
-        f"{op}(value, other)"
-    )  # fmt: skip

@@ -11,20 +11,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Binary, Choice, Expr, Literal, Name, every
+from optiml_magic.kernels.expressions import Literal, Name, every
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import needed
+from optiml_magic.kernels.primitives.heads import Heads
 from optiml_magic.kernels.primitives.places import Place, placed
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.selections import Selection, selected
-from optiml_magic.kernels.reading import Access, Axis, Reduction
-from optiml_magic.kernels.spelling import Speller
+from optiml_magic.kernels.reading import Access, Reduction
 from optiml_magic.kernels.tree import (
     Block,
-    Declare,
     Evaluate,
     Loop,
     Statement,
@@ -63,6 +62,7 @@ class _Sharing:
         loops = loops_in(kernel.function.body)
         self.loops = [loops[number] for number in at]
         self.axes = kernel.axes()
+        self.heads = Heads(kernel, self.loops, self.effects)
         self._check()
         self.reductions = {loop: shareable(kernel, loop, self.effects) for loop in self.loops}
         self.selections = {
@@ -223,7 +223,7 @@ class _Sharing:
         assert counter is not None
         name = self._fresh(f"{selection.reduction.place}_{counter.name}")
         self.told[selection.branch.body[-1]] = lines(f"{name} = {counter.name};")
-        _, start = self._start(loop, counter, self.swaps)
+        _, start = self.heads.start(loop, self.swaps)
         kind, wide = ("int", start) if counter.type.base == "int" else (
             "long long", f"(long long)({start})")  # fmt: skip
         before = "-1" if start == "0" and selection.later else (
@@ -232,69 +232,11 @@ class _Sharing:
         return f"{kind} {name} = {before};"
 
     def _shared(self, loop: Loop, private: dict[str, str]) -> Statement:
-        axis = self.axes[loop]
-        assert axis.variable is not None
-        assert axis.step is not None
         swaps = {**self.swaps, **self._renamed(loop, private)}
         told: dict[Node, tuple[Statement, ...]] = {
             last: (lines(self.old.show(last, swaps)), also) for last, also in self.told.items()
         }
-        name = axis.variable.name
-        step = Speller(self.old.reading.symbols, {}, moved=self.effects.moved).factor(axis.step)
-        by = f"{self.lane}" if step == "1" else f"{self.lane} * {step}"
-        stride = self.count if step == "1" else f"{self.count} * {step}"
-        words, start = self._start(loop, axis.variable, swaps)
-        start = by if start == "0" else f"{start} + {by}"
-        test = self._test(loop, axis, swaps)
-        body = self.old.show(loop.body, {**swaps, **told})
-        return lines(f"for ({words}{name} = {start}; {test}; {name} += {stride}) {body}")
-
-    def _start(self, loop: Loop, variable: Variable, swaps: dict[Node, Node]) -> tuple[str, str]:
-        before = loop.before
-        match before:
-            case Declare(words=words, variables=(only,)) if only is variable:
-                if only.value is not None:
-                    return words, self._term(only.value, swaps)
-            case Evaluate(expression=expression):
-                target = getattr(expression, "target", None)
-                value = getattr(expression, "value", None)
-                whole = getattr(expression, "op", "") == "=" and isinstance(target, Name)
-                if whole and value is not None and self._unused_after(loop, variable):
-                    return "", self._term(value, swaps)
-        raise NotLegal("where the loop begins is not in its head", loop.line)
-
-    def _unused_after(self, loop: Loop, variable: Variable) -> bool:
-        """Whether nobody asks for the last value of a counter: others only begin anew with it."""
-        inside = self.effects.inside(loop)
-        return all(
-            e in inside or not isinstance(e, Name) or e.variable is not variable
-            or any(e is getattr(getattr(other.before, "expression", None), "target", None)
-                   or e in self.effects.inside(other)
-                   for other in self.loops if other is not loop)
-            for e in self.effects.inside(self.old.function.body)
-        )  # fmt: skip
-
-    def _test(self, loop: Loop, axis: Axis, swaps: dict[Node, Node]) -> str:
-        test = loop.test
-        if test is None:
-            raise NotLegal("the loop has no test", loop.line)
-        if isinstance(test, Binary) and test.op == "!=" and axis.step is not None:
-            step = axis.step.value
-            if step not in (1, -1):
-                raise NotLegal("steps may jump over its end", loop.line)
-            names = isinstance(test.left, Name) and test.left.variable is axis.variable
-            order = "<" if (step > 0) == names else ">"
-            return self._written(replace(test, op=order, span=None), swaps)
-        return self._written(test, swaps)
-
-    def _written(self, expr: Expr, swaps: dict[Node, Node]) -> str:
-        return self.old.show(Evaluate(None, 0, expr), swaps).removesuffix(";")
-
-    def _term(self, expr: Expr, swaps: dict[Node, Node]) -> str:
-        """An expression to which something may be added."""
-        shown = self._written(expr, swaps)
-        loose = isinstance(expr, Binary) and expr.op not in ("+", "-", "*", "/", "%")
-        return f"({shown})" if loose or isinstance(expr, Assign | Choice) else shown
+        return self.heads.shared(loop, self.lane, self.count, swaps, told)
 
     def _renamed(self, loop: Loop, private: dict[str, str]) -> dict[Node, Node]:
         own = {v.name: v for v in self._places(loop)}
