@@ -87,6 +87,13 @@ def joined(reduction: Reduction, value: str, other: str) -> str:
     )  # fmt: skip
 
 
+def joining(reduction: Reduction, value: str, other: str) -> str:
+    """The statement by which ``value`` takes another part in."""
+    if reduction.op in _INFIX:
+        return f"{value} {reduction.op}= {other};"
+    return f"{value} = {joined(reduction, value, other)};"
+
+
 def waiting(group: Group, count: str) -> str:
     """Where lanes see what the others have stored."""
     return "__syncthreads();" if group == "block" else f"__syncwarp(group_mask<{count}>());"

@@ -135,7 +135,7 @@ def freedom(kernel: Kernel, axis: str) -> Freedom:
     at, launch = "xyz".index(axis), kernel.launch
     shared = any(access.space == "shared" for access in kernel.reading.accesses)
     together = bool(kernel.reading.barriers) or shared
-    _check(kernel, alone=not together)
+    check_unfixed(kernel, alone=not together)
     if at >= len(launch.block) and kernel.block[at] != 1:
         raise NotLegal(f"its block has no extent along {axis}")
     if at < len(launch.block) and not isinstance(launch.block[at].tree, Number):
@@ -210,7 +210,11 @@ def _extent(kernel: Kernel, axis: str) -> int:
     return found
 
 
-def _check(kernel: Kernel, *, alone: bool) -> None:
+def check_unfixed(kernel: Kernel, *, alone: bool) -> None:
+    """Raise NotLegal where more than its guards depends on how many threads a block has.
+
+    Threads that work ``alone`` share no memory, and do not wait for each other.
+    """
     Effects(kernel).straightforward(lanes=True, alone=alone)
     own_text_only(kernel)
     if kernel.launch.shared is not None:
