@@ -8,11 +8,22 @@ comes before the loop both do, what comes behind it the second alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Binary, Call, Expr, Name, Step, Unary, builtin
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Expr,
+    Name,
+    Step,
+    Unary,
+    builtin,
+    every,
+)
+from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import check_unfixed
@@ -69,8 +80,21 @@ def split(kernel: Kernel, at: int, sharing: Sharing) -> Kernel:
 
 
 def spare_axis(kernel: Kernel) -> str:
-    """The first axis along which neither the grid nor its blocks extend."""
-    launch = kernel.launch
+    """The first axis along which neither the grid nor its blocks extend.
+
+    Raises NotLegal where there is none, and where the launch or the whole kernel forbids parts.
+    """
+    launch, function = kernel.launch, kernel.function
+    if None in kernel.block:
+        raise NotLegal("how many threads its blocks have is not known")
+    if launch.condition is not None or launch.otherwise or launch.repeat is not None:
+        raise NotLegal("its launch is one of a dispatch or of several rounds")
+    if not function.parameters or not kernel.unit.origin.whole(*(function.whole or function.span)):
+        raise NotLegal("it has no parameters, or a macro makes it")
+    check_unfixed(kernel, alone=True)
+    for access in Effects(kernel).hidden():
+        if access.mode != "load":
+            raise NotLegal("a function stores for it", access.line)
     for at, axis in enumerate("xyz"):
         blocks = launch.grid[at].tree if at < len(launch.grid) else Number(1)
         if at and blocks == Number(1) and kernel.block[at] == 1:
@@ -83,7 +107,6 @@ class _Splitting:
         self.old = kernel
         self.effects = Effects(kernel)
         self.loop = loops_in(kernel.function.body)[at]
-        self._check()
         self.axis = spare_axis(kernel)
         self.before = "xyz"[: "xyz".index(self.axis)]  # the axes that there are
         self.reductions = shareable(kernel, self.loop, self.effects)
@@ -104,23 +127,6 @@ class _Splitting:
 
     # -- what makes it legal
 
-    def _check(self) -> None:
-        kernel, launch = self.old, self.old.launch
-        if None in kernel.block:
-            raise NotLegal("how many threads its blocks have is not known")
-        if launch.condition is not None or launch.otherwise or launch.repeat is not None:
-            raise NotLegal("its launch is one of a dispatch or of several rounds")
-        if kernel.function.template:
-            raise NotLegal("its kernel is a template")
-        if not kernel.function.parameters:
-            raise NotLegal("its kernel has no parameters")
-        if not kernel.unit.origin.whole(*kernel.function.span):
-            raise NotLegal("a macro makes more than its kernel")
-        check_unfixed(kernel, alone=True)
-        for access in self.effects.hidden():
-            if access.mode != "load":
-                raise NotLegal("a function stores for it", access.line)
-
     def _check_loop(self) -> None:
         kernel, loop = self.old, self.loop
         for expr in expressions(kernel.function.body):
@@ -130,6 +136,7 @@ class _Splitting:
         for access in self.effects.accesses(loop):
             if access.mode != "load":
                 raise NotLegal("it stores in the loop", access.line)
+        self._check_calls(self.effects.inside(loop))
         if not self.reductions:
             raise NotLegal("its rounds combine nothing", loop.line)
         for reduction in self.reductions:
@@ -197,10 +204,20 @@ class _Splitting:
 
     def _need(self, *found: Expr) -> None:
         self.used |= names(found)
-        own = {part for expr in found for part in _every(expr)}
+        own = {part for expr in found for part in every(expr)}
+        self._check_calls(own)
         for access in self.old.reading.accesses:
             if access.mode != "load" and access.space == "global" and access.own in own:
                 raise NotLegal("it stores before the loop", access.line)
+
+    def _check_calls(self, found: Iterable[Expr]) -> None:
+        """What runs in parts exchanges nothing with other lanes; what comes behind it may."""
+        exchange = any(LANES.fullmatch(name) for name in self.old.reading.calls)
+        for call in found:
+            if isinstance(call, Call) and exchange:
+                own = self.old.unit.called(call.function, len(call.arguments))
+                if own or LANES.fullmatch(call.function):
+                    raise NotLegal("lanes exchange values before the loop or in it", self.loop.line)
 
     def _exit(self, statement: Statement) -> Expr:
         """The test of a branch that does nothing but leave the kernel."""
@@ -258,7 +275,9 @@ class _Splitting:
         ]
         body = replace(way, body=(*map(lines, opening), *way.body, lines(self._ending())))
         shown = Printer(self.old.unit).statement(body)
-        return tidied(f"__global__ void {name}({', '.join(words)}) {shown}")
+        function = self.old.function
+        head = raw[slice((function.whole or function.span)[0], function.span[0])].decode()
+        return head + tidied(f"__global__ void {name}({', '.join(words)}) {shown}")
 
     def _ending(self) -> str:
         """Rows of a block become one, which leaves its part."""
@@ -301,7 +320,8 @@ class _Splitting:
     def kernel(self) -> Kernel:
         old, launch = self.old, self.old.launch
         spelled = launch.kernel or old.function.name
-        scope, colons, bare = spelled.rpartition("::")
+        plain, opening, given = spelled.partition("<")
+        scope, colons, bare = plain.rpartition("::")
         first = self._fresh(f"{bare}_parts")
         made = self._first(first)
         body = edited(old.function.body, {self.loop: self._combined()})
@@ -311,7 +331,10 @@ class _Splitting:
         found = old.rewritten(
             body,
             launch=replace(launch, kernel=spelled, args=args),
-            directives=[*self._directives(), self._launch(f"{scope}{colons}{first}")],
+            directives=[
+                *self._directives(),
+                self._launch(f"{scope}{colons}{first}{opening}{given}"),
+            ],
             helpers=[made],
         )
         last = found.function.parameters[-1].span
@@ -340,15 +363,11 @@ class _Splitting:
         grid, block = ((*s, one, one)[:at] for s in (launch.grid, launch.block))
         args = None
         if launch.args is not None:
-            every = zip(self.old.function.parameters, launch.args, strict=True)
-            args = (*(a for p, a in every if p in self.given),
+            passed = zip(self.old.function.parameters, launch.args, strict=True)
+            args = (*(a for p, a in passed if p in self.given),
                     *map(parse_expression, self.scratch.values()))  # fmt: skip
         parts, rows = parse_expression(self.parts), parse_expression(self.rows)
         return LaunchDirective(name, (*grid, parts), (*block, rows), args=args)
-
-
-def _every(expr: Expr) -> list[Expr]:
-    return [expr, *(inner for part in expr.parts for inner in _every(part))]
 
 
 def _kind(reduction: Reduction) -> str:

@@ -9,6 +9,7 @@ from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
+from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
 
@@ -19,6 +20,7 @@ REWRITES: tuple[Rewrite, ...] = (
     CoalesceMapping(),
     TransposeTile(),
     RowToLanes(),
+    SplitReduction(),
     BlockedProduct(),
     StageTile(),
     FloatLiterals(),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from . import maps, planes, rows, several, shuffled, tiles
+from . import columns, maps, planes, rows, several, shuffled, tiles
 
 FAMILIES = {
     "maps": maps.FAMILY,
     "rows": rows.FAMILY,
     "planes": planes.FAMILY,
+    "columns": columns.FAMILY,
     "tiles": (*tiles.FAMILY, *shuffled.FAMILY),
     "several": several.FAMILY,
 }

@@ -95,6 +95,23 @@ def test_arguments_that_the_launch_names_go_along() -> None:
     assert str(second).endswith("args(in, x, out, h, w, s_parts)")
 
 
+def test_a_template_is_split_as_it_is_launched() -> None:
+    text = (COLUMN % BODIES["two"]).replace("__global__", "template <typename T>\n__global__")
+    text = text.replace("launch k", "launch k<float>").replace("const float* a", "const T* a")
+    found = split(kernel(text.replace("float s = 0", "T s = 0")), 0, SHARING)
+    names = [launch.kernel for launch in applied(found).program.launches]
+    assert names == ["k_parts<float>", "k<float>"]
+    same(text, found, SHAPES, {"h": 37, "w": 65})
+
+
+def test_lanes_may_exchange_what_the_parts_have_become() -> None:
+    exchanged = "s += __shfl_xor_sync(~0u, s, 1);"
+    body = f"float s = 0; {SUM} {exchanged} if (c < w) out[c] = s;"
+    assert applied(parts(body)).program.text.count("__shfl_xor_sync") == 1
+    before = f"float s = 0; float v = x[0]; v += __shfl_xor_sync(~0u, v, 1); {LOOP} s += v;"
+    assert refused(parts(before))[0] == "lanes exchange values before the loop or in it"
+
+
 IN = "if (c >= w) return; float s = 0;"
 
 
@@ -109,8 +126,7 @@ IN = "if (c >= w) return; float s = 0;"
         (f"{IN} {LOOP} {{ if (s > 9) break; s += a[r * w + c]; }}", "the loop has another way out"),
         (f"{IN} if (x[0] > 1) {{ out[c] = 0; return; }} {SUM} out[c] = s;", "the kernel may be"),
         (f"{IN} for (unsigned char r = 0; r < h; ++r) s += a[r * w + c];", "its counter may not"),
-        (f"{IN} int at = 0; {LOOP} if (a[r * w + c] > s) {{ s = a[r * w + c]; at = r; }} "
-         "out[c] = at;", "what goes along with an extreme"),
+        (f"{IN} int at; {LOOP} if (a[r] > s) {{ s = a[r]; at = r; }} out[c] = at;", "what goes"),
         (f"{IN} if (blockIdx.y) return; {SUM} out[c] = s;", "it asks where it stands along y"),
     ],
 )  # fmt: skip
@@ -132,14 +148,12 @@ def test_a_loop_in_another_is_refused() -> None:
         ("block(64)", "block(64, 2, 2)", "its launch has three axes"),
         ("block(64)", "block(1024)", ""),
         ("block(64)", "block(64) shared(4)", "it has dynamic shared memory"),
-        ("__global__", "template <int N> __global__", "its kernel is a template"),
         ("block(64)", "block(w)", "how many threads its blocks have is not known"),
         ("block(64)", "block(64) repeat(2)", "its launch is one of a dispatch"),
     ],
 )
 def test_launches_without_room_for_more_are_refused(old: str, new: str, reason: str) -> None:
     text = (COLUMN % BODIES["mean"]).replace(old, new)
-    text = text.replace("launch k", "launch k<3>") if "template" in new else text
     found = split(kernel(text), 0, SHARING)
     if not reason:
         assert next(t for t in applied(found).program.tunes if t.name == "ROWS").values == (1,)

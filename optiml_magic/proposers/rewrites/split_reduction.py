@@ -1,0 +1,108 @@
+"""Long loops of few threads, shared by rows of threads and by blocks, and put together after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
+from optiml_magic.kernels.primitives.branched import branched
+from optiml_magic.kernels.primitives.counted import all_counted
+from optiml_magic.kernels.primitives.cutting import cut
+from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.parts import Sharing, spare_axis, split
+from optiml_magic.kernels.primitives.rows import rows
+from optiml_magic.kernels.primitives.shaped import linear, planar
+from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.tree import Loop
+from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.model.space import Point
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_ROWS = (1, 2, 4, 8, 16, 32)
+_PARTS = (1, 2, 4, 8, 16, 32, 64)
+_RESIDENT = 2048  # threads of a multiprocessor that is full
+_FEW = 2 * _PARTS[-1]  # rounds below which none is split; what combines parts has half as many
+_EACH = 4  # rounds of a part, at least: ours
+_WIDTH = 64  # threads of a row: two lines of the cache side by side
+
+
+class SplitReduction(KernelRule):
+    """A thread a column, or an output, walks along an axis that is long, and there are few."""
+
+    name = "split_reduction"
+    before = (linear, planar, in_full, direct, branched)
+    teaches = (
+        "Neighbouring threads read neighbouring elements already, but there are far fewer threads "
+        "than the chip holds, each with a long loop, so too few loads are on their way. Rows of "
+        "threads in a block and several blocks share the rounds: each row adds up its own, a block "
+        "its rows through shared memory, and a second launch the parts that the blocks have left "
+        "in scratch, in the same order each time."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        busy, chip = threads(kernel), CHIPS.get(kernel.chip)
+        full = _RESIDENT * chip.sms if chip is not None else None
+        if busy is not None and full is not None and 2 * busy > full:
+            return
+        found = _long(kernel)
+        if found is None:
+            return
+        number, axis, length = found
+        if length is None and kernel.facts is not None:
+            yield Refused("each thread may make another number of rounds", axis.line)
+            return
+        if any(axis.node is along.node for along in rows(kernel)):
+            return
+        spare_axis(kernel)
+        sums = [r for r in kernel.reading.reductions if axis.name in r.axes and not r.exact]
+        wanted = full // busy if busy and full else _ROWS[-1]
+        few = busy is None or full is None or 8 * busy <= full
+        counter = axis.variable.name if axis.variable is not None else "its rounds"
+        yield Site(
+            f"split {number}", f"rows of threads and blocks share the loop over {counter}",
+            partial(_apply, kernel, number), 0.88 if few else 0.5,
+            Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)),
+            _points(kernel.fresh("PARTS"), wanted, length or _FEW),
+            ("the order of additions",) if sums else (),
+        )  # fmt: skip
+
+
+def _long(kernel: Kernel) -> tuple[int, Axis, int | None] | None:
+    """The first loop that is not short, with its rounds, if it reduces and is in no other."""
+    axes, inside = kernel.axes(), set[Loop]()
+    for number, loop in enumerate(loops_in(kernel.function.body)):
+        axis = axes.get(loop)
+        if axis is None:
+            return None
+        length = rounds(kernel, axis)
+        if loop in inside or (length is not None and length < _FEW):
+            inside |= set(loops_in(loop.body))
+            continue
+        reduces = any(axis.name in r.axes for r in kernel.reading.reductions)
+        return (number, axis, length) if reduces else None
+    return None
+
+
+def _points(name: str, wanted: int, length: int) -> tuple[Point, ...]:
+    """Parts that fill the chip with eight rows of threads each, and twice or half as many."""
+    most = max(1, min(wanted, length // _EACH) // 8)
+    fit = max(n for n in _PARTS if n <= most)
+    more, less = min(2 * fit, _PARTS[-1]), max(fit // 2, 1)
+    return tuple({name: n} for n in dict.fromkeys((fit, more, less)))
+
+
+def _apply(kernel: Kernel, at: int) -> Kernel | Refused:
+    """Counted, in narrow blocks where these are free, and split: the loop with this number."""
+    plain = all_counted(kernel, (at,))
+    if isinstance(plain, Refused):
+        return plain
+    across, down = plain.block[0] or 1, plain.block[1] or 1
+    if down == 1 and across > _WIDTH:
+        plain = where_legal(cut, plain, {"x": _WIDTH})
+    elif across * down > _WIDTH and across <= _WIDTH:
+        plain = where_legal(cut, plain, {"y": _WIDTH // across})
+    return split(plain, at, Sharing(8, 8, _ROWS, _PARTS))

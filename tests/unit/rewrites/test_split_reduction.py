@@ -1,0 +1,110 @@
+"""Where long loops of few threads are split: by how many threads there are, and how many rounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
+from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.proposers.rewrites.kernel_rule import Site
+from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
+from optiml_magic.source.program import parse_program
+
+COLUMNS = """\
+#pragma optiml launch k grid(cdiv(cols, 256)) block(256)
+__global__ void k(const float* a, const int* ends, float* out, int rows, int cols) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= cols) return;
+    float s = 0.0f;
+    for (int r = 0; r < rows; ++r) s += a[r * cols + c];
+    out[c] = s / rows;
+}
+"""
+
+
+def at(text: str, rows: int, cols: int) -> Kernel:
+    """The kernel with what is known of its launch at these sizes, on an H200."""
+    (kernel,) = kernels(parse_program(text), None)
+    scalars: dict[str, int | float] = {"rows": rows, "cols": cols}
+    facts = LaunchFacts("k", 1, (-(-cols // 256), 1, 1), (256, 1, 1), {}, scalars)
+    return replace(kernel, facts=facts, chip="h200")
+
+
+def found(kernel: Kernel) -> list[Site | Refused]:
+    return list(SplitReduction().sites(kernel))
+
+
+def said(kernel: Kernel) -> list[Site | Refused]:
+    try:
+        return found(kernel)
+    except NotLegal as reason:
+        return [Refused(reason.reason, reason.line)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "cols", "parts"), [(100_000, 4096, 8), (100_000, 256, 64), (1000, 2048, 16)]
+)
+def test_as_many_parts_as_fill_the_chip_come_first(rows: int, cols: int, parts: int) -> None:
+    (site,) = found(at(COLUMNS, rows, cols))
+    assert isinstance(site, Site)
+    assert site.points[0] == {"PARTS": parts}
+    assert site.arithmetic == ("the order of additions",)
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    assert all(made.program.with_values(point).values["ROWS"] == 8 for point in site.points)
+    first, second = made.program.launches
+    assert str(first).endswith("grid(cdiv(cols, 64), PARTS) block(64, ROWS)")
+    assert str(second).endswith("grid(cdiv(cols, 64)) block(64)")
+
+
+def test_extremes_are_the_same_in_any_order() -> None:
+    (site,) = found(at(COLUMNS.replace("s += a[r * cols + c]", "s = fmaxf(s, a[r])"), 999, 999))
+    assert isinstance(site, Site)
+    assert site.arithmetic == ()
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(100_000, 1 << 20), (100, 4096)])
+def test_many_threads_and_few_rounds_are_left_alone(rows: int, cols: int) -> None:
+    assert not found(at(COLUMNS, rows, cols))
+
+
+def test_rows_are_not_split_since_lanes_share_them_better() -> None:
+    assert not found(at(COLUMNS.replace("a[r * cols + c]", "a[c * rows + r]"), 9999, 512))
+
+
+def test_what_puts_the_parts_together_is_not_split_again() -> None:
+    (site,) = found(at(COLUMNS, 100_000, 256))
+    assert isinstance(site, Site)
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    assert not found(made)
+
+
+def test_the_second_long_loop_of_a_kernel_is_split_next() -> None:
+    again = "float q = 0.0f; for (int r = 0; r < rows; ++r) q += a[r * cols + c] - s; s = q;"
+    text = COLUMNS.replace("    out[c]", f"    {again}\n    out[c]")
+    (site,) = found(at(text, 9999, 512))
+    assert isinstance(site, Site)
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    (second,) = found(made)
+    assert isinstance(second, Site)
+    assert second.points[0] == {"PARTS_2": 64}
+    last = second.apply()
+    assert isinstance(last, Kernel)
+    assert [d.kernel for d in last.program.launches] == ["k_parts", "k_parts_2", "k"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason", "line"),
+    [
+        ("r < rows", "r < ends[c]", "each thread may make another number of rounds", 6),
+        ("out[c] =", "__syncthreads(); out[c] =", "its threads wait for each other", 7),
+        ("block(256)", "block(256) shared(64)", "it has dynamic shared memory", 0),
+    ],
+)
+def test_what_is_no_site_says_why(old: str, new: str, reason: str, line: int) -> None:
+    kernel = at(COLUMNS.replace(old, new), 9999, 512)
+    assert said(kernel) == [Refused(reason, line)]
