@@ -93,8 +93,12 @@ def _more_threads(blocks: float, sms: int) -> tuple[Action, ...]:
         "higher",
         (2.0, 32.0),
     )
+    split = Action(
+        "Share a long loop between rows of threads and several blocks, and add up their parts.",
+        "split_reduction",
+    )
     most = min(_MOST, sms / blocks) if blocks else 0.0
     if most < _WORTH_SMALLER:
-        return (spread,)
+        return spread, split
     smaller = Action("Launch smaller blocks.", "block_size", _GRID, "higher", (1.1, most))
-    return spread, smaller
+    return spread, split, smaller
