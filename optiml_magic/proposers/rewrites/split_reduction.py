@@ -51,13 +51,13 @@ class SplitReduction(KernelRule):
         found = _long(kernel)
         if found is None:
             return
+        spare_axis(kernel)
         number, axis, length = found
         if length is None and kernel.facts is not None:
             yield Refused("each thread may make another number of rounds", axis.line)
             return
         if any(axis.node is along.node for along in rows(kernel)):
             return
-        spare_axis(kernel)
         sums = [r for r in kernel.reading.reductions if axis.name in r.axes and not r.exact]
         wanted = full // busy if busy and full else _ROWS[-1]
         few = busy is None or full is None or 8 * busy <= full
