@@ -27,8 +27,8 @@ from optiml_magic.optimize import evaluate_once
 from optiml_magic.profilers import permission
 from optiml_magic.profilers.energy import EnergyProfiler
 from optiml_magic.profilers.levels import Levels, Measured
-from optiml_magic.profilers.ncu import NcuCounters, Refused, combined
-from optiml_magic.profilers.report import LaunchReport, Unreadable, load
+from optiml_magic.profilers.ncu import NcuCounters, Refused
+from optiml_magic.profilers.report import LaunchReport, Unreadable, combined, load
 from optiml_magic.reports import standing
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
