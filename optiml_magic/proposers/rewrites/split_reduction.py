@@ -45,10 +45,8 @@ class SplitReduction(KernelRule):
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         busy, chip = threads(kernel), CHIPS.get(kernel.chip)
-        full = _RESIDENT * chip.sms if chip is not None else None
-        if busy is not None and full is not None and 2 * busy > full:
-            return
-        found = _long(kernel)
+        apart = _RESIDENT * chip.sms // max(busy, 1) if busy is not None and chip else _ROWS[-1]
+        found = _long(kernel) if apart > 1 else None
         if found is None:
             return
         spare_axis(kernel)
@@ -59,14 +57,12 @@ class SplitReduction(KernelRule):
         if any(axis.node is along.node for along in rows(kernel)):
             return
         sums = [r for r in kernel.reading.reductions if axis.name in r.axes and not r.exact]
-        wanted = full // busy if busy and full else _ROWS[-1]
-        few = busy is None or full is None or 8 * busy <= full
         counter = axis.variable.name if axis.variable is not None else "its rounds"
         yield Site(
             f"split {number}", f"rows of threads and blocks share the loop over {counter}",
-            partial(_apply, kernel, number), 0.88 if few else 0.5,
+            partial(_apply, kernel, number), 0.88 if apart >= 8 else 0.5,
             Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)),
-            _points(kernel.fresh("PARTS"), wanted, length or _FEW),
+            _points(kernel.fresh("PARTS"), apart, length or _FEW),
             ("the order of additions",) if sums else (),
         )  # fmt: skip
 
@@ -101,8 +97,7 @@ def _apply(kernel: Kernel, at: int) -> Kernel | Refused:
     if isinstance(plain, Refused):
         return plain
     across, down = plain.block[0] or 1, plain.block[1] or 1
-    if down == 1 and across > _WIDTH:
-        plain = where_legal(cut, plain, {"x": _WIDTH})
-    elif across * down > _WIDTH and across <= _WIDTH:
-        plain = where_legal(cut, plain, {"y": _WIDTH // across})
+    if across * down > _WIDTH and (down == 1 or across <= _WIDTH):
+        narrow = {"x": _WIDTH} if down == 1 else {"y": _WIDTH // across}
+        plain = where_legal(cut, plain, narrow)
     return split(plain, at, Sharing(8, 8, _ROWS, _PARTS))
