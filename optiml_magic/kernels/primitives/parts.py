@@ -44,7 +44,6 @@ from optiml_magic.kernels.tree import (
     expressions,
     walk,
 )
-from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import (
     Directive,
     LaunchDirective,
@@ -142,10 +141,6 @@ class _Splitting:
         for reduction in self.reductions:
             if reduction.carried:
                 raise NotLegal("what goes along with an extreme is not split", reduction.line)
-        counter = kernel.axes()[loop].variable
-        kind = named(counter.type.base, kernel.unit.aliases) if counter is not None else None
-        if kind is None or not kind.integral or (kind.size or 0) < 4:
-            raise NotLegal("its counter may not hold a longer step", loop.line)
 
     def _rows(self, sharing: Sharing) -> tuple[int, ...]:
         """The numbers of rows for which a block has room."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from optiml_magic.kernels.expressions import Name
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.selections import selected
 from optiml_magic.kernels.reading import Access, Axis, Reduction
 from optiml_magic.kernels.tree import Loop
+
+_WIDE = 4  # bytes of a counter to which the steps of all lanes together may be added
 
 
 def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, ...]:
@@ -19,6 +22,10 @@ def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, 
         raise NotLegal(f"the loop has another way out: {axis.reason}", loop.line)
     if loop.kind != "for" or axis.variable is None or axis.scaled or axis.step is None:
         raise NotLegal("the loop does not count in steps", loop.line)
+    kinds = (kernel.reading.types.get(e) for e in effects.inside(loop)
+             if isinstance(e, Name) and e.variable is axis.variable)  # fmt: skip
+    if any(kind is not None and kind.integral and (kind.size or 0) < _WIDE for kind in kinds):
+        raise NotLegal("its counter may not hold a longer step", loop.line)
     changed = effects.changed(loop.body)
     if axis.variable.type.depth:
         raise NotLegal("a pointer counts its rounds", loop.line)

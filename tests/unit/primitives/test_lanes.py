@@ -143,3 +143,9 @@ def test_functions_stand_before_the_template_head_of_the_kernel() -> None:
     text = text.replace("const float* a", "const T* a").replace("launch k", "launch k<float>")
     found = applied(share(kernel(text), (0,), WARP)).program.text
     assert "}\n\ntemplate <class T>\n__global__ void k(" in found
+
+
+@pytest.mark.parametrize("kind", ["unsigned char", "short"])
+def test_a_counter_that_holds_no_longer_step_is_refused(kind: str) -> None:
+    body = SUM.replace("int c = 0", f"{kind} c = 0").replace("c < w", "c < 100")
+    assert refused(shared(body))[0] == "its counter may not hold a longer step"
