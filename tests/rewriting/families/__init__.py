@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from . import maps, planes, rows, several, shuffled, tiles
+from . import counts, maps, planes, rows, several, shuffled, tiles
 
 FAMILIES = {
     "maps": maps.FAMILY,
     "rows": rows.FAMILY,
     "planes": planes.FAMILY,
     "tiles": (*tiles.FAMILY, *shuffled.FAMILY),
+    "counts": counts.FAMILY,
     "several": several.FAMILY,
 }

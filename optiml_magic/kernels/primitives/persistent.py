@@ -1,0 +1,185 @@
+"""P6, a stride of the grid: a launch of few blocks whose threads take one element after the other.
+
+What a block does before its first element and after its last, it then does for many elements.
+Threads take elements that lie a grid apart, or, with ``items``, several that lie together. The
+counter is unsigned, or has 64 bits where the number of elements may: it never wraps around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from optiml_magic.kernels.editing import Node, lines
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.cutting import TOLD, uses
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.grids import form_of, most_threads, needed, room
+from optiml_magic.kernels.primitives.places import Place, placed
+from optiml_magic.kernels.symbols import Compare
+from optiml_magic.kernels.tree import Block, Declare, If, Leave, Statement, walk
+from optiml_magic.kernels.types import named
+from optiml_magic.source.directives import LaunchDirective, TuneDirective
+from optiml_magic.source.expressions import Expression, parse_expression
+
+
+@dataclass(frozen=True)
+class Stride:
+    """At most so many ``blocks`` of ``block`` threads, each thread ``items`` at a time.
+
+    ``most`` are the values of the first that a tuner may choose from, ``widths`` of the second,
+    ``several`` of the third; without these each thread takes one at a time.
+    """
+
+    blocks: int
+    block: int
+    most: Sequence[int]
+    widths: Sequence[int]
+    items: int = 1
+    several: Sequence[int] = ()
+
+
+@primitive
+def persistent(kernel: Kernel, stride: Stride) -> Kernel:
+    """A kernel of one axis with a guard, whose blocks go on until all elements are done."""
+    return _Persisting(kernel.settled(), stride).kernel()
+
+
+def elements(kernel: Kernel) -> Expression:
+    """How many threads do something. Raises NotLegal where a thread may do no other's work."""
+    if kernel.block[0] is None or kernel.block[1:] != (1, 1):
+        raise NotLegal("its blocks have more than one row")
+    Effects(kernel).straightforward()
+    if kernel.launch.shared is not None:
+        raise NotLegal("it has dynamic shared memory")
+    for name in TOLD:
+        if name in kernel.reading.calls:
+            raise NotLegal(f"`{name}` tells how many threads there are")
+    body = kernel.function.body
+    for loop in loops_in(body):
+        for inner in walk(loop.body):
+            if isinstance(inner, Leave) and inner.kind == "return":
+                raise NotLegal("the kernel is left within a loop", inner.line)
+    given = set(kernel.function.parameters)
+    for variable in Effects(kernel).changed(body):
+        if variable in given:
+            raise NotLegal(f"`{variable.name}` changes", variable.line)
+    if uses(kernel, "x").strides:
+        raise NotLegal("its threads take elements a grid apart as it is")
+    count = needed(kernel, "x")
+    if count is None:
+        raise NotLegal("how many of its threads do something is not certain")
+    return count
+
+
+class _Persisting:
+    def __init__(self, kernel: Kernel, stride: Stride) -> None:
+        self.old = kernel
+        self.stride = stride
+        self.count = elements(kernel)
+        fresh = kernel.fresh
+        self.block, self.blocks = fresh("BLOCK"), fresh("BLOCKS")
+        self.items = fresh("ITEMS") if stride.several else ""
+        self.first, self.more = fresh("first"), fresh("more")
+        self.item = fresh("own" if self.items else "item")
+        self.wide = self._wide()
+        self.kind = "unsigned long long" if self.wide else "unsigned"
+
+    def _wide(self) -> bool:
+        """Whether there may be more elements than half of what 32 bits count."""
+        for parameter in self.old.function.parameters:
+            kind = named(parameter.type.base, self.old.unit.aliases)
+            if parameter.name in self.count.names and not (
+                kind.integral and (kind.size or 8) <= 4 and (kind.signed or kind.size != 4)
+            ):
+                return True
+        return False
+
+    def kernel(self) -> Kernel:
+        body = self.old.function.body
+        kind = "long long" if self.wide else "int"
+        whole = f"(({kind}){self.first} + {self.more})" if self.items else f"({kind}){self.item}"
+        place = Place(whole if not self.wide else f"({whole})", self.old.block[0] or 1)
+        swaps: dict[Node, Node | tuple[Statement, ...] | None] = dict(
+            placed(self.old, {"x": place})
+        )
+        for statement in walk(body):
+            if isinstance(statement, Leave) and statement.kind == "return":
+                swaps[statement] = replace(statement, kind="continue", span=None)
+        swaps |= self._held()
+        shown = self.old.show(body, swaps)
+        made = self._together(shown) if self.items else self._apart(shown)
+        return self.old.rewritten(
+            Block(None, 0, (lines(made),)), launch=self._launch(), directives=self._tunes()
+        )
+
+    def _held(self) -> dict[Node, Node | tuple[Statement, ...] | None]:
+        """What stands for branches on the guard, which holds for every element that is taken."""
+        form = form_of(self.count.tree)
+        assert form is not None  # it was compared with the guards
+        left = room("x", self.old.block[0] or 1, form)
+        held = {
+            g.test: g.exits
+            for g in self.old.reading.guards
+            if isinstance(g.condition, Compare) and g.condition.op == ">="
+            and g.condition.form == left and not g.loops
+        }  # fmt: skip
+        return {
+            s: None if held[s.test] else _loose(s.then)
+            for s in walk(self.old.function.body)
+            if isinstance(s, If) and s.test in held and s.other is None and s.before is None
+        }
+
+    @property
+    def _first(self) -> str:
+        block = "(unsigned long long)blockIdx.x" if self.wide else "blockIdx.x"
+        return f"{block} * {self.block} + threadIdx.x"
+
+    @property
+    def _step(self) -> str:
+        grid = "(unsigned long long)gridDim.x" if self.wide else "gridDim.x"
+        return f"{grid} * {self.block}"
+
+    def _apart(self, shown: str) -> str:
+        item = self.item
+        return (
+            f"for ({self.kind} {item} = {self._first}; {item} < {self.count}; "
+            f"{item} += {self._step}) {shown}"
+        )
+
+    def _together(self, shown: str) -> str:
+        first, more = self.first, self.more
+        kind = "long long" if self.wide else "int"
+        return (
+            f"for ({self.kind} {first} = ({self._first}) * {self.items}; {first} < {self.count}; "
+            f"{first} += {self._step} * {self.items}) {{\n"
+            f"const {kind} {self.item} = "
+            f"min(({kind}){self.items}, {self.count} - ({kind}){first});\n"
+            f"for ({kind} {more} = 0; {more} < {self.item}; ++{more}) {shown}\n}}"
+        )
+
+    def _launch(self) -> LaunchDirective:
+        launch = self.old.launch
+        each = f"{self.block} * {self.items}" if self.items else self.block
+        grid = parse_expression(f"min(cdiv({self.count}, {each}), {self.blocks})")
+        block = parse_expression(self.block)
+        return replace(launch, grid=(grid, *launch.grid[1:]), block=(block,))
+
+    def _tunes(self) -> list[TuneDirective]:
+        own, most = self.stride, most_threads(self.old)
+        widths = tuple(w for w in own.widths if w <= most)
+        if own.block not in widths:
+            raise NotLegal(f"it is compiled for no more than {most} threads a block")
+        found = [
+            TuneDirective(self.block, widths, own.block),
+            TuneDirective(self.blocks, tuple(own.most), own.blocks),
+        ]
+        if self.items:
+            found.append(TuneDirective(self.items, tuple(own.several), own.items))
+        return found
+
+
+def _loose(branch: Statement) -> Statement | tuple[Statement, ...]:
+    """The statements of a branch without its braces, where these hold no names apart."""
+    apart = isinstance(branch, Block) and not any(isinstance(s, Declare) for s in branch.body)
+    return branch.body if isinstance(branch, Block) and apart else branch
