@@ -62,8 +62,8 @@ class LocalSpeller(Speller):
 
     def local(self, form: Polynomial) -> Polynomial:
         """A form over the locals that hold where a thread stands, or a loop that it is in."""
-        for axis in self.around:
-            form = _by_counter(form, axis)
+        for loop in self.around:
+            form = _by_counter(form, loop)
         for axis, width in zip("xyz", self.kernel.block, strict=True):
             if f"@{axis}" in self.names and width is not None:
                 form = index(form, axis, width) or form

@@ -7,6 +7,7 @@ counter is unsigned, or has 64 bits where the number of elements may: it never w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,8 @@ from optiml_magic.kernels.tree import Block, Declare, If, Leave, Statement, walk
 from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, parse_expression
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ def elements(kernel: Kernel) -> Expression:
         for inner in walk(loop.body):
             if isinstance(inner, Leave) and inner.kind == "return":
                 raise NotLegal("the kernel is left within a loop", inner.line)
+    _check_waiting(kernel)
     given = set(kernel.function.parameters)
     for variable in Effects(kernel).changed(body):
         if variable in given:
@@ -70,6 +74,18 @@ def elements(kernel: Kernel) -> Expression:
     if count is None:
         raise NotLegal("how many of its threads do something is not certain")
     return count
+
+
+def _check_waiting(kernel: Kernel) -> None:
+    """Raise NotLegal where a thread may wait for another, which may be it itself later on."""
+    effects, axes, written = Effects(kernel), kernel.axes(), kernel.reading.written
+    for loop in loops_in(kernel.function.body):
+        axis = axes.get(loop)
+        if axis is not None and axis.exact and axis.bounded:
+            continue
+        for access in effects.accesses(loop):
+            if any(effects.same(access.array, array) for array in written):
+                raise NotLegal("a loop may wait for what another thread does", loop.line)
 
 
 class _Persisting:
@@ -84,9 +100,15 @@ class _Persisting:
         self.item = fresh("own" if self.items else "item")
         self.wide = self._wide()
         self.kind = "unsigned long long" if self.wide else "unsigned"
+        self.end = str(self.count)
+        if self.wide:
+            self.end = _NAME.sub(r"(long long)\g<0>", self.end)
 
     def _wide(self) -> bool:
         """Whether there may be more elements than half of what 32 bits count."""
+        kinds = self.old.reading.types
+        if any((k := kinds.get(e)) and k.size == 8 for e in uses(self.old, "x").whole):
+            return True
         for parameter in self.old.function.parameters:
             kind = named(parameter.type.base, self.old.unit.aliases)
             if parameter.name in self.count.names and not (
@@ -143,7 +165,7 @@ class _Persisting:
     def _apart(self, shown: str) -> str:
         item = self.item
         return (
-            f"for ({self.kind} {item} = {self._first}; {item} < {self.count}; "
+            f"for ({self.kind} {item} = {self._first}; {item} < {self.end}; "
             f"{item} += {self._step}) {shown}"
         )
 
@@ -151,10 +173,10 @@ class _Persisting:
         first, more = self.first, self.more
         kind = "long long" if self.wide else "int"
         return (
-            f"for ({self.kind} {first} = ({self._first}) * {self.items}; {first} < {self.count}; "
+            f"for ({self.kind} {first} = ({self._first}) * {self.items}; {first} < {self.end}; "
             f"{first} += {self._step} * {self.items}) {{\n"
             f"const {kind} {self.item} = "
-            f"min(({kind}){self.items}, {self.count} - ({kind}){first});\n"
+            f"min(({kind}){self.items}, {self.end} - ({kind}){first});\n"
             f"for ({kind} {more} = 0; {more} < {self.item}; ++{more}) {shown}\n}}"
         )
 

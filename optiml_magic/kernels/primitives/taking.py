@@ -80,7 +80,8 @@ def _each(kernel: Kernel) -> int:
         and (by := access.index.coefficient("threadIdx.x")) is not None and by.value == 1
         and access.element.kind in ("int", "float", "bool") and not access.loops
     ]  # fmt: skip
-    return _WIDEST // max(sizes) if sizes and max(sizes) else 1
+    widest = max(sizes, default=0)
+    return _WIDEST // widest if widest else 1
 
 
 def _apart(stride: Stride, kernel: Kernel) -> Kernel | Refused:

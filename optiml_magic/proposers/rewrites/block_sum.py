@@ -38,7 +38,8 @@ class BlockSum(KernelRule):
         title = f"add up in a block what all threads update in {arrays}"
         arithmetic = () if all(s.whole.exact for s in found) else ("the order of additions",)
         expected = Hypothesis(_ATOMICS, "lower", "a block updates once for all", (32.0, 4096.0))
-        others = [] if any(s.own_blocks(kernel) for s in found) else ways(kernel, len(found))[0]
+        apart = any(s.own_blocks(kernel) for s in found)
+        others, reason = ([], None) if apart else ways(kernel, len(found))
         for way in others:
             yield Site(
                 way.key, f"{title}{way.words}", partial(in_turn, kernel, (way.step, gathered)),
@@ -47,7 +48,7 @@ class BlockSum(KernelRule):
         if not others:
             line = leaves(kernel.function.body)
             if line:
-                yield Refused("threads leave before their block adds up", line)
+                yield reason or Refused("threads leave before their block adds up", line)
                 return
             width(kernel)
             yield Site("block", title, partial(gathered, kernel), 0.8, expected, ({},), arithmetic)

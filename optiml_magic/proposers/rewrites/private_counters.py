@@ -8,10 +8,11 @@ from functools import partial
 from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
 from optiml_magic.kernels.primitives.counters import COPIES, SHARED, Counters, counters, private
 from optiml_magic.kernels.primitives.direct import direct, in_full
-from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.kernels.primitives.taking import Way, ways
+from optiml_magic.kernels.primitives.updates import leaves
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -52,10 +53,12 @@ class PrivateCounters(KernelRule):
             return
         several, reason = ways(kernel, sum(own.count for own in found),
                                1024 if total > _LARGE else 256)  # fmt: skip
-        if not several and not loops_in(kernel.function.body):
-            assert reason is not None
-            yield reason
-            return
+        if reason is not None:
+            Effects(kernel).straightforward()
+            line = leaves(kernel.function.body)
+            if line or not loops_in(kernel.function.body):
+                yield reason
+                return
         arrays = ", ".join(own.whole.array for own in found)
         exact = all(own.whole.exact for own in found)
         chosen = tuple((own.whole.array, own.count) for own in found)

@@ -71,9 +71,9 @@ def test_a_guard_that_holds_for_every_element_is_left_out() -> None:
     assert "unsigned item = blockIdx.x * BLOCK + threadIdx.x; item < n;" in after
     assert "if (" not in after
     wide = text_of("atomicAdd(out, 1);").replace("int n", "size_t n")
-    assert "unsigned long long item = (unsigned long long)blockIdx.x" in (
-        written(persistent(kernel_of(wide), FEW))
-    )
+    found = written(persistent(kernel_of(wide), FEW))
+    assert "unsigned long long item = (unsigned long long)blockIdx.x" in found
+    assert "item < (long long)n;" in found
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,10 @@ def test_sums_that_stay(body: str, reason: str) -> None:
         (text_of("for (;;) { if (c[i]) return; }"), "the kernel is left within a loop, line 6"),
         (text_of("__syncthreads();"), "its threads wait for each other, line 6"),
         (text_of("n -= 1; atomicAdd(out, n);"), "`n` changes"),
+        (
+            text_of("while (out[i] == 0) out[i + 1] = 1;"),
+            "a loop may wait for what another thread does, line 6",
+        ),
         (text_of('printf("%d", i);'), "`printf` tells how many threads there are"),
         (text_of("out[i] = gridDim.x;"), "it counts the blocks of its grid"),
         (text_of("out[i] = 1;").replace("if (i >= n) return;", ""), "do something is not certain"),
