@@ -37,7 +37,8 @@ class Sum:
     def own_blocks(self, kernel: Kernel) -> bool:
         """Whether another block has another place."""
         index = self.updates[0].access.index
-        return index is not None and "blockIdx.x" in kernel.reading.symbols.inside(index)
+        blocks = {"blockIdx.x"} | ({"blockIdx.y"} if kernel.block[1] != 1 else set[str]())
+        return index is not None and bool(blocks & kernel.reading.symbols.inside(index))
 
 
 def sums(kernel: Kernel) -> tuple[list[Sum], list[Refused]]:

@@ -23,6 +23,7 @@ from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, parse_expression
 
+_ACROSS = 8  # elements of a row for a thread: ours
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -44,14 +45,18 @@ class Stride:
 
 @primitive
 def persistent(kernel: Kernel, stride: Stride) -> Kernel:
-    """A kernel of one axis with a guard, whose blocks go on until all elements are done."""
+    """A kernel with a guard on each axis of its blocks, which go on until all is done."""
     return _Persisting(kernel.settled(), stride).kernel()
 
 
-def elements(kernel: Kernel) -> Expression:
-    """How many threads do something. Raises NotLegal where a thread may do no other's work."""
-    if kernel.block[0] is None or kernel.block[1:] != (1, 1):
-        raise NotLegal("its blocks have more than one row")
+def elements(kernel: Kernel) -> tuple[Expression, ...]:
+    """How many threads do something, along x, and along y where blocks have several rows.
+
+    Raises NotLegal where a thread may do no other's work.
+    """
+    rank = 1 if kernel.block[1] == 1 else 2
+    if None in kernel.block or kernel.block[2] != 1 or len(kernel.launch.grid) > max(rank, 2):
+        raise NotLegal("its blocks have three dimensions")
     Effects(kernel).straightforward()
     if kernel.launch.shared is not None:
         raise NotLegal("it has dynamic shared memory")
@@ -68,12 +73,13 @@ def elements(kernel: Kernel) -> Expression:
     for variable in Effects(kernel).changed(body):
         if variable in given:
             raise NotLegal(f"`{variable.name}` changes", variable.line)
-    if uses(kernel, "x").strides:
+    if any(uses(kernel, axis).strides for axis in "xy"):
         raise NotLegal("its threads take elements a grid apart as it is")
-    count = needed(kernel, "x")
-    if count is None:
+    counts = [needed(kernel, axis) for axis in "xy"[:rank]]
+    found = tuple(count for count in counts if count is not None)
+    if len(found) < rank:
         raise NotLegal("how many of its threads do something is not certain")
-    return count
+    return found
 
 
 def _check_waiting(kernel: Kernel) -> None:
@@ -92,26 +98,33 @@ class _Persisting:
     def __init__(self, kernel: Kernel, stride: Stride) -> None:
         self.old = kernel
         self.stride = stride
-        self.count = elements(kernel)
+        self.counts = elements(kernel)
+        self.count = self.counts[0]
+        if len(self.counts) > 1 and stride.several:
+            raise NotLegal("elements of several rows do not lie together")
         fresh = kernel.fresh
+        self.line = fresh("line")
         self.block, self.blocks = fresh("BLOCK"), fresh("BLOCKS")
         self.items = fresh("ITEMS") if stride.several else ""
         self.first, self.more = fresh("first"), fresh("more")
         self.item = fresh("own" if self.items else "item")
         self.wide = self._wide()
         self.kind = "unsigned long long" if self.wide else "unsigned"
-        self.end = str(self.count)
+        self.ends = [str(count) for count in self.counts]
         if self.wide:
-            self.end = _NAME.sub(r"(long long)\g<0>", self.end)
+            self.ends = [_NAME.sub(r"(long long)\g<0>", end) for end in self.ends]
+        self.end = self.ends[0]
 
     def _wide(self) -> bool:
         """Whether there may be more elements than half of what 32 bits count."""
         kinds = self.old.reading.types
-        if any((k := kinds.get(e)) and k.size == 8 for e in uses(self.old, "x").whole):
+        whole = [e for axis in "xy"[: len(self.counts)] for e in uses(self.old, axis).whole]
+        if any((k := kinds.get(e)) and k.size == 8 for e in whole):
             return True
+        names = {name for count in self.counts for name in count.names}
         for parameter in self.old.function.parameters:
             kind = named(parameter.type.base, self.old.unit.aliases)
-            if parameter.name in self.count.names and not (
+            if parameter.name in names and not (
                 kind.integral and (kind.size or 8) <= 4 and (kind.signed or kind.size != 4)
             ):
                 return True
@@ -121,10 +134,12 @@ class _Persisting:
         body = self.old.function.body
         kind = "long long" if self.wide else "int"
         whole = f"(({kind}){self.first} + {self.more})" if self.items else f"({kind}){self.item}"
-        place = Place(whole if not self.wide else f"({whole})", self.old.block[0] or 1)
-        swaps: dict[Node, Node | tuple[Statement, ...] | None] = dict(
-            placed(self.old, {"x": place})
-        )
+        wholes = [whole, f"({kind}){self.line}"][: len(self.counts)]
+        places = {
+            axis: Place(f"({spelled})" if self.wide else spelled, width or 1)
+            for axis, spelled, width in zip("xy", wholes, self.old.block, strict=False)
+        }
+        swaps: dict[Node, Node | tuple[Statement, ...] | None] = dict(placed(self.old, places))
         for statement in walk(body):
             if isinstance(statement, Leave) and statement.kind == "return":
                 swaps[statement] = replace(statement, kind="continue", span=None)
@@ -137,14 +152,16 @@ class _Persisting:
 
     def _held(self) -> dict[Node, Node | tuple[Statement, ...] | None]:
         """What stands for branches on the guard, which holds for every element that is taken."""
-        form = form_of(self.count.tree)
-        assert form is not None  # it was compared with the guards
-        left = room("x", self.old.block[0] or 1, form)
+        left = []
+        for axis, width, count in zip("xy", self.old.block, self.counts, strict=False):
+            form = form_of(count.tree)
+            assert form is not None  # it was compared with the guards
+            left.append(room(axis, width or 1, form))
         held = {
             g.test: g.exits
             for g in self.old.reading.guards
             if isinstance(g.condition, Compare) and g.condition.op == ">="
-            and g.condition.form == left and not g.loops
+            and g.condition.form in left and not g.loops
         }  # fmt: skip
         return {
             s: None if held[s.test] else _loose(s.then)
@@ -163,10 +180,16 @@ class _Persisting:
         return f"{grid} * {self.block}"
 
     def _apart(self, shown: str) -> str:
-        item = self.item
-        return (
+        item, line = self.item, self.line
+        made = (
             f"for ({self.kind} {item} = {self._first}; {item} < {self.end}; "
             f"{item} += {self._step}) {shown}"
+        )
+        if len(self.counts) == 1:
+            return made
+        return (
+            f"for ({self.kind} {line} = blockIdx.y; {line} < {self.ends[1]}; "
+            f"{line} += gridDim.y) {{\n{made}\n}}"
         )
 
     def _together(self, shown: str) -> str:
@@ -181,10 +204,13 @@ class _Persisting:
         )
 
     def _launch(self) -> LaunchDirective:
-        launch = self.old.launch
+        launch, block = self.old.launch, parse_expression(self.block)
+        if len(self.counts) > 1:  # few blocks along a row, so that each has several rows
+            across = parse_expression(f"cdiv({self.count}, {self.block} * {_ACROSS})")
+            down = parse_expression(f"min({self.counts[1]}, {self.blocks})")
+            return replace(launch, grid=(across, down), block=(block,))
         each = f"{self.block} * {self.items}" if self.items else self.block
         grid = parse_expression(f"min(cdiv({self.count}, {each}), {self.blocks})")
-        block = parse_expression(self.block)
         return replace(launch, grid=(grid, *launch.grid[1:]), block=(block,))
 
     def _tunes(self) -> list[TuneDirective]:

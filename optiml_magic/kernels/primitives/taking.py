@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -42,7 +43,9 @@ def ways(kernel: Kernel, rest: int, block: int = 256) -> tuple[list[Way], Refuse
     except NotLegal as reason:
         return [], Refused(reason.reason, reason.line)
     chip = CHIPS.get(kernel.chip)
-    sms = chip.sms if chip is not None else _SMS
+    rows = kernel.block[1] != 1
+    others = math.prod(kernel.facts.grid[1:]) if kernel.facts is not None and not rows else 1
+    sms = max(1, (chip.sms if chip is not None else _SMS) // max(others, 1))
     most = tuple(sms * times for times in _TIMES)
     own = kernel.block[0] or 1
     widths = _WIDTHS if own in _WIDTHS else tuple(sorted({*_WIDTHS, own - own % 32} - {0}))
@@ -54,7 +57,7 @@ def ways(kernel: Kernel, rest: int, block: int = 256) -> tuple[list[Way], Refuse
     other = 512 if block != 512 else 1024
     points = tuple({"BLOCK": w, "BLOCKS": blocks[w]} for w in (block, other))
     found = []
-    each = _each(kernel)
+    each = 1 if rows else _each(kernel)
     if each > 1:
         stride = Stride(blocks[block], block, most, widths, each, (each, 2 * each, 4 * each))
         words = f", {each} of its elements at once"

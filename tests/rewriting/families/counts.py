@@ -69,7 +69,7 @@ def counted(rng: Random) -> Made:
     dtype, bins = rng.choice(["i4", "i4", "u4", "f4"]), rng.choice([2, 3, 8, 16, 17])
     key, index = rng.choice(
         [
-            ("u1", "key[i] % {0}"), ("u1", "key[i] & 15"), ("u4", "key[i] % {0}u"),
+            ("u1", "key[i] % {0}"), ("u1", "(key[i] & 15)"), ("u4", "key[i] % {0}u"),
             ("i4", "key[i]"), ("i4", "(key[i] + 1) % {0}"), ("u1", "key[i]"),
             ("i4", "bin"), ("u1", "bin"),
         ]
@@ -94,4 +94,18 @@ def counted(rng: Random) -> Made:
     return _made(rng, "counted", text, Array(dtype, (str(count + 1),), "zeros"), key=keys)
 
 
-FAMILY = (added, counted)
+def voted(rng: Random) -> Made:
+    """The elements of a plane, each of which updates one of a few places."""
+    index = rng.choice(["0", "1", "((int)fabsf(a[at]) & 3)", "(col % 3)", "(row & 3)"])
+    dtype = rng.choice(["i4", "f4"])
+    value = rng.choice(["1", "a[at]", "row"])
+    body = f"int at = row * cols + col;\natomicAdd({_address(rng, 'out', index)}, {value});"
+    text = program(
+        rng, "voted", f"const float* a, {_TYPES[dtype]}* out, int rows, int cols",
+        axes(rng, ("col", "cols"), ("row", "rows")), body, directives="#pragma optiml zero(out)\n",
+    )  # fmt: skip
+    arrays = {"a": Array("f4", ("rows", "cols")), "out": Array(dtype, ("4",), "zeros")}
+    return Made("voted", text, arrays, *sizes_of(rng, ["rows", "cols"]))
+
+
+FAMILY = (added, counted, voted)

@@ -110,7 +110,8 @@ def test_sums_that_stay(body: str, reason: str) -> None:
         (text_of('printf("%d", i);'), "`printf` tells how many threads there are"),
         (text_of("out[i] = gridDim.x;"), "it counts the blocks of its grid"),
         (text_of("out[i] = 1;").replace("if (i >= n) return;", ""), "do something is not certain"),
-        (text_of("out[i] = 1;").replace("block(64)", "block(64, 2)"), "more than one row"),
+        (text_of("out[i] = 1;").replace("block(64)", "block(64, 2)"), "is not certain"),
+        (text_of("out[i] = 1;").replace("block(64)", "block(8, 2, 2)"), "three dimensions"),
         (
             text_of("out[i] = 1;").replace("void k", "void __launch_bounds__(32) k"),
             "it is compiled for no more than 32 threads a block",
@@ -171,3 +172,27 @@ def test_a_block_counts_in_copies_of_its_own(body: str, kind: str, count: int, c
 )
 def test_counters_that_stay(body: str, reason: str) -> None:
     assert reason in refused(private(kernel_of(text_of(body)), [("out", 20)]))
+
+
+PLANE = """\
+#pragma optiml zero(out)
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 8)) block(16, 8)
+__global__ void k(const float* x, int* out, int w, int h) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (%s) return;
+    atomicAdd(&out[%s], 1);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "index"),
+    [("i >= w || j >= h", "0"), ("i >= w) return; if (j >= h", "(int)x[j * w + i] & 3")],
+)
+def test_rows_of_a_plane_are_taken_by_blocks_of_one_row(guard: str, index: str) -> None:
+    before = PLANE % (guard, index)
+    finish = gathered if index == "0" else partial(private, arrays=[("out", 4)])
+    after = in_turn(kernel_of(before), (partial(persistent, stride=FEW), finish))
+    assert "grid(cdiv(w, BLOCK * 8), min(h, BLOCKS)) block(BLOCK)" in written(after)
+    arrays = {"x": Array("f4", ("h", "w"), "positive"), "out": Array("i4", ("4",), "zeros")}
+    assert end_of(before, written(after), arrays, {"w": 70, "h": 9}, {"w": 3, "h": 1}) == "same"
