@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from optiml_magic.kernels.editing import Node, lines
+from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import TOLD, uses
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -23,6 +23,7 @@ from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, parse_expression
 
+_Swap = Node | tuple[Statement, ...] | None
 _ACROSS = 8  # elements of a row for a thread: ours
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -139,19 +140,19 @@ class _Persisting:
             axis: Place(f"({spelled})" if self.wide else spelled, width or 1)
             for axis, spelled, width in zip("xy", wholes, self.old.block, strict=False)
         }
-        swaps: dict[Node, Node | tuple[Statement, ...] | None] = dict(placed(self.old, places))
+        swaps: dict[Node, _Swap] = dict(placed(self.old, places))
         for statement in walk(body):
             if isinstance(statement, Leave) and statement.kind == "return":
                 swaps[statement] = replace(statement, kind="continue", span=None)
-        swaps |= self._held()
+        self._drop_guards(swaps)
         shown = self.old.show(body, swaps)
         made = self._together(shown) if self.items else self._apart(shown)
         return self.old.rewritten(
             Block(None, 0, (lines(made),)), launch=self._launch(), directives=self._tunes()
         )
 
-    def _held(self) -> dict[Node, Node | tuple[Statement, ...] | None]:
-        """What stands for branches on the guard, which holds for every element that is taken."""
+    def _drop_guards(self, swaps: dict[Node, _Swap]) -> None:
+        """Put what they hold in the place of branches on the guards, which hold in every round."""
         left = []
         for axis, width, count in zip("xy", self.old.block, self.counts, strict=False):
             form = form_of(count.tree)
@@ -163,11 +164,12 @@ class _Persisting:
             if isinstance(g.condition, Compare) and g.condition.op == ">="
             and g.condition.form in left and not g.loops
         }  # fmt: skip
-        return {
-            s: None if held[s.test] else _loose(s.then)
-            for s in walk(self.old.function.body)
-            if isinstance(s, If) and s.test in held and s.other is None and s.before is None
-        }
+        for branch in reversed([*walk(self.old.function.body)]):  # the innermost first
+            if not isinstance(branch, If) or branch.test not in held:
+                continue
+            if branch.other is None and branch.before is None:
+                inside: _Swap = edited(branch.then, swaps)
+                swaps[branch] = None if held[branch.test] else _loose(inside)
 
     @property
     def _first(self) -> str:
@@ -227,7 +229,7 @@ class _Persisting:
         return found
 
 
-def _loose(branch: Statement) -> Statement | tuple[Statement, ...]:
+def _loose(branch: _Swap) -> _Swap:
     """The statements of a branch without its braces, where these hold no names apart."""
     apart = isinstance(branch, Block) and not any(isinstance(s, Declare) for s in branch.body)
     return branch.body if isinstance(branch, Block) and apart else branch

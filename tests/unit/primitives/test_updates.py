@@ -58,6 +58,20 @@ def test_a_block_updates_one_place_once(body: str, kind: str, now: str) -> None:
     same(before, after, {"float": "f4", "double": "f8"}.get(kind, "i4"))
 
 
+def test_what_the_guard_holds_asks_for_the_element_as_well() -> None:
+    place = "blockIdx.x * blockDim.x + threadIdx.x"
+    before = (
+        text_of("if (c[i] < 4) return; atomicAdd(out, x[i]);", "float")
+        .replace("    if (i >= n) return;\n", f"    if (({place}) < n) {{\n")
+        .replace("    int i =", "    //")
+        .replace("[i]", f"[{place}]")
+        .replace("x]);", "x]); }")
+    )
+    after = in_turn(kernel_of(before), (partial(persistent, stride=FEW), gathered))
+    assert "x[(int)item]" in written(after)
+    same(before, after, "f4")
+
+
 def test_elements_that_lie_together_are_loaded_at_once() -> None:
     before = text_of("atomicAdd(out, x[i]);", "float")
     steps = (partial(persistent, stride=SEVERAL), partial(vectorise, at=1), gathered)
