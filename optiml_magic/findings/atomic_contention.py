@@ -74,11 +74,13 @@ def _finding(
         actions=(
             Action(
                 "Combine within a warp first (shuffles, __reduce_add_sync), then one atomic each.",
+                rewrite="block_sum" if space == "global" else "",
                 metric="l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
                 factor=(2.0, 32.0),
             ),
             Action(
                 "Collect in shared memory, a copy for each warp, and add once a block.",
+                rewrite="private_counters" if space == "global" else "",
                 metric="l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
                 factor=(2.0, 1024.0),
             ),

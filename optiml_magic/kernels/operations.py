@@ -163,7 +163,9 @@ class Operations:
             left, right = sorted((left, right), key=str)
         low = 0 if self.nonnegative(left, path) and self.nonnegative(right, path) else None
         values = [side.value for side in (left, right) if side.value is not None]
-        high = values[0] if op == "&" and low == 0 and values else None
+        high = None
+        if op == "&" and values and values[0] >= 0:  # whatever the sign of the other
+            low, high = 0, values[0]
         return self.operation(op, (left, right), low, high)
 
     def extreme(

@@ -66,19 +66,24 @@ def below(
     kernel: Kernel, guard: tuple[Condition, ...], axis: str, width: int, bound: Polynomial
 ) -> bool:
     """Whether a guard keeps the index of a thread along an axis below a bound."""
-    thread = Polynomial.symbol(f"threadIdx.{axis}")
-    block = Polynomial.symbol(f"blockIdx.{axis}") * Polynomial.constant(width)
     known = kernel.reading.symbols.table
     if f"threadIdx.{axis}" not in known or f"blockIdx.{axis}" not in known:
         return False
     if any(name not in known for name in bound.symbols):
         return False
-    left = bound - thread - block - Polynomial.constant(1)
+    left = room(axis, width, bound)
     plain = any(
         isinstance(part, Compare) and part.op == ">=" and part.form == left
         for condition in guard for part in condition.conjuncts()
     )  # fmt: skip
     return plain or Ranges(guard, kernel.reading.symbols).nonnegative(left)
+
+
+def room(axis: str, width: int, bound: Polynomial) -> Polynomial:
+    """How many are left behind a thread's index along an axis: not negative within the bound."""
+    thread = Polynomial.symbol(f"threadIdx.{axis}")
+    block = Polynomial.symbol(f"blockIdx.{axis}") * Polynomial.constant(width)
+    return bound - thread - block - Polynomial.constant(1)
 
 
 def rounded_up(node: Node, old: Node, width: int) -> Node | None:

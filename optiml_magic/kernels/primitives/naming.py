@@ -9,6 +9,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.places import axis_of, index
+from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Symbol
 from optiml_magic.kernels.tree import Declare, Loop, walk
@@ -25,6 +26,7 @@ class LocalSpeller(Speller):
     """
 
     kernel: Kernel
+    around: tuple[Axis, ...] = ()  # loops whose rounds are spelled by their counters
     _below = False  # whether the sum that is spelled takes something away
 
     def form(self, form: Polynomial, depth: int = 0) -> str:
@@ -59,7 +61,9 @@ class LocalSpeller(Speller):
         return f"(int){text}" if symbol.kind == "builtin" else text
 
     def local(self, form: Polynomial) -> Polynomial:
-        """A form over the local that holds where a thread stands, if there is one."""
+        """A form over the locals that hold where a thread stands, or a loop that it is in."""
+        for loop in self.around:
+            form = _by_counter(form, loop)
         for axis, width in zip("xyz", self.kernel.block, strict=True):
             if f"@{axis}" in self.names and width is not None:
                 form = index(form, axis, width) or form
@@ -77,7 +81,29 @@ def speller_before(kernel: Kernel, effects: Effects, loop: Loop) -> LocalSpeller
         own = axis.variable if loop in set(loops_in(axis.node.body)) else None
         if own is not None and is_simple(axis, effects):
             speller.names[axis.name] = own.name
+        elif own is not None and not axis.scaled and own not in effects.changed(axis.node.body):
+            speller.around += (axis,)
     return speller
+
+
+def _by_counter(form: Polynomial, axis: Axis) -> Polynomial:
+    """A form over ``@k``, the counter of a loop, in place of its rounds where it has them whole."""
+    by, step, start, variable = form.coefficient(axis.name), axis.step, axis.start, axis.variable
+    if (
+        by is None
+        or step is None
+        or not by.terms
+        or not step.terms
+        or start is None
+        or variable is None
+    ):
+        return form
+    times, rest = divmod(by.terms[0][1], step.terms[0][1])
+    factor = Polynomial.constant(times)
+    if rest or step * factor != by:
+        return form
+    rounds, counter = Polynomial.symbol(axis.name), Polynomial.symbol(f"@{variable.name}")
+    return form - by * rounds + factor * (counter - start)
 
 
 def _indices(kernel: Kernel, effects: Effects, loop: Loop) -> dict[str, str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optiml_magic.proposers.rewrites.block_size import BlockSize
+from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
+from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
@@ -23,6 +25,8 @@ REWRITES: tuple[Rewrite, ...] = (
     SplitReduction(),
     BlockedProduct(),
     StageTile(),
+    PrivateCounters(),
+    BlockSum(),
     FloatLiterals(),
     BlockSize(),
 )

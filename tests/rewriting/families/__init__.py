@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import columns, maps, planes, rows, several, shuffled, tiles
+from . import columns, counts, maps, planes, rows, several, shuffled, tiles
 
 FAMILIES = {
     "maps": maps.FAMILY,
@@ -10,5 +10,6 @@ FAMILIES = {
     "planes": planes.FAMILY,
     "columns": columns.FAMILY,
     "tiles": (*tiles.FAMILY, *shuffled.FAMILY),
+    "counts": counts.FAMILY,
     "several": several.FAMILY,
 }

@@ -1,0 +1,123 @@
+"""P24, aggregate atomics: what the threads of a block add to one place, they add together first.
+
+Each thread combines into a local, a butterfly of shuffles and one round through shared memory
+combine these, and one thread of the block does the one atomic operation that is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from optiml_magic.kernels.editing import Node, edited, lines
+from optiml_magic.kernels.primitives import combine
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.naming import LocalSpeller
+from optiml_magic.kernels.primitives.updates import (
+    Update,
+    Updated,
+    by_few,
+    converted,
+    fixed,
+    leaves,
+    updated,
+)
+
+_WARP = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """One place that all threads of a block combine into."""
+
+    whole: Updated
+    updates: tuple[Update, ...]
+
+    def own_blocks(self, kernel: Kernel) -> bool:
+        """Whether another block has another place."""
+        index = self.updates[0].access.index
+        blocks = {"blockIdx.x"} | ({"blockIdx.y"} if kernel.block[1] != 1 else set[str]())
+        return index is not None and bool(blocks & kernel.reading.symbols.inside(index))
+
+
+def sums(kernel: Kernel) -> tuple[list[Sum], list[Refused]]:
+    """The places that all threads of a block combine into, and why others are none."""
+    found, refused = list[Sum](), list[Refused]()
+    for array in updated(kernel):
+        if isinstance(array, Refused):
+            refused.append(array)
+            continue
+        places: dict[object, list[Update]] = {}
+        for update in array.updates:
+            if fixed(kernel, update.access.index) and not by_few(kernel, update):
+                places.setdefault(update.access.index, []).append(update)
+        found += [Sum(array, tuple(own)) for own in places.values()]
+    return found, refused
+
+
+@primitive
+def gathered(kernel: Kernel) -> Kernel:
+    """One atomic operation a block for each place that all its threads combine into."""
+    found, refused = sums(kernel)
+    if not found:
+        reason = refused[0] if refused else Refused("nothing is added to one place by all threads")
+        raise NotLegal(reason.reason, reason.line)
+    return _Gathering(kernel, found).kernel()
+
+
+def width(kernel: Kernel) -> str:
+    """The threads of a block as its launch spells them. Raises NotLegal but for whole warps."""
+    size = kernel.launch.block[0]
+    values = next((t.values for t in kernel.program.tunes if size.names == {t.name}), ())
+    widths = [size.evaluate({**kernel.program.values, next(iter(size.names)): v}) for v in values]
+    if kernel.block[0] is None or kernel.block[1:] != (1, 1):
+        raise NotLegal("its blocks have more than one row")
+    if any(w % _WARP for w in (*widths, kernel.block[0])) or size.arrays:
+        raise NotLegal("its blocks are not of whole warps")
+    return str(size)
+
+
+class _Gathering:
+    def __init__(self, kernel: Kernel, found: Sequence[Sum]) -> None:
+        self.old = kernel
+        self.found = found
+        self.effects = Effects(kernel)
+        self.effects.straightforward(lanes=True, alone=False)
+        self.width = width(kernel)
+        line = leaves(kernel.function.body)
+        if line:
+            raise NotLegal("threads leave before their block adds up", line)
+
+    def kernel(self) -> Kernel:
+        swaps: dict[Node, Node | tuple[Node, ...]] = {}
+        opening, closing, taken = list[str](), list[str](), list[str]()
+        for place in self.found:
+            whole = place.whole
+            combine.supported(whole.reduction)
+            name = self.old.fresh(f"{whole.array}_part", *taken)
+            taken.append(name)
+            opening.append(f"{whole.kind} {name} = {whole.identity};")
+            for update in place.updates:
+                value = converted(self.old, whole, update)
+                if whole.op in ("min", "max") and not value.startswith("("):
+                    value = f"({whole.kind}){value}"
+                swaps[update.statement] = lines(whole.combining(name, value))
+            closing += self._closing(place, name)
+        body = edited(self.old.function.body, swaps)  # type: ignore[arg-type]
+        inside = (*map(lines, opening), *body.body, *map(lines, closing))
+        helpers = combine.helpers((p.whole.reduction for p in self.found), "block", mask=False)
+        return self.old.rewritten(replace(body, body=inside), helpers=helpers)
+
+    def _closing(self, place: Sum, name: str) -> list[str]:
+        whole, index = place.whole, place.updates[0].access.index
+        assert index is not None
+        speller = LocalSpeller(self.old.reading.symbols, {}, moved=self.effects.moved)
+        speller.kernel = self.old
+        spelled = speller.form(index)
+        there = whole.array if spelled == "0" else f"&{whole.array}[{spelled}]"
+        update = f"{whole.function}({there}, {name});"
+        return [
+            f"{name} = {combine.combined(whole.reduction, 'block', self.width, name)};",
+            f"if (threadIdx.x == 0 && {name} != {whole.identity}) {update}",
+        ]

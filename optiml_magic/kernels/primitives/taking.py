@@ -1,0 +1,97 @@
+"""How the threads of a grid may take their elements, and which numbers for that are worth a try."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.persistent import Stride, elements, persistent
+from optiml_magic.kernels.primitives.sizes import threads
+from optiml_magic.kernels.primitives.vectors import vectorise
+from optiml_magic.model.space import Point
+
+_WIDTHS = (128, 256, 512, 1024)
+_SMS = 132  # where the chip is not known
+_RESIDENT = 2048  # threads of a multiprocessor
+_TIMES = (1, 2, 4, 8, 16)  # blocks for each multiprocessor
+_WIDEST = 16  # bytes of one access
+_FEW = 16  # updates of elements for each that is left at the end: ours
+
+
+@dataclass(frozen=True)
+class Way:
+    """``step`` makes it so, ``points`` are values of the names that come with it."""
+
+    key: str
+    words: str
+    step: Callable[[Kernel], Kernel | Refused]
+    points: tuple[Point, ...]
+
+
+def ways(kernel: Kernel, rest: int, block: int = 256) -> tuple[list[Way], Refused | None]:
+    """How a thread may take several elements, the best first, or why it may not.
+
+    ``rest`` is how many elements a block updates at its end, ``block`` the threads that it should
+    have.
+    """
+    try:
+        elements(kernel)
+    except NotLegal as reason:
+        return [], Refused(reason.reason, reason.line)
+    chip = CHIPS.get(kernel.chip)
+    rows = kernel.block[1] != 1
+    others = math.prod(kernel.facts.grid[1:]) if kernel.facts is not None and not rows else 1
+    sms = max(1, (chip.sms if chip is not None else _SMS) // max(others, 1))
+    most = tuple(sms * times for times in _TIMES)
+    own = kernel.block[0] or 1
+    widths = _WIDTHS if own in _WIDTHS else tuple(sorted({*_WIDTHS, own - own % 32} - {0}))
+    count = threads(kernel)
+    blocks = {
+        width: _blocks(most, sms * _RESIDENT // width, None if count is None else count // rest)
+        for width in widths
+    }
+    other = 512 if block != 512 else 1024
+    points = tuple({"BLOCK": w, "BLOCKS": blocks[w]} for w in (block, other))
+    found = []
+    each = 1 if rows else _each(kernel)
+    if each > 1:
+        stride = Stride(blocks[block], block, most, widths, each, (each, 2 * each, 4 * each))
+        words = f", {each} of its elements at once"
+        several: tuple[Point, ...] = tuple({**p, "ITEMS": each} for p in points)
+        found.append(Way("vectors", words, partial(_in_vectors, stride), several))
+    stride = Stride(blocks[block], block, most, widths)
+    found.append(Way("apart", "", partial(_apart, stride), points))
+    return found, None
+
+
+def _blocks(most: tuple[int, ...], resident: int, useful: int | None) -> int:
+    """As many as are resident at once, if each has enough to do."""
+    useful = resident if useful is None else max(useful // _FEW, 1)
+    return max((m for m in most if m <= min(resident, useful)), default=most[0])
+
+
+def _each(kernel: Kernel) -> int:
+    """How many neighbouring elements the widest access takes; 1 where lanes read no neighbours."""
+    sizes = [
+        access.element.size or 0
+        for access in kernel.reading.accesses
+        if access.mode == "load" and access.space == "global" and access.index is not None
+        and (by := access.index.coefficient("threadIdx.x")) is not None and by.value == 1
+        and access.element.kind in ("int", "float", "bool") and not access.loops
+    ]  # fmt: skip
+    widest = max(sizes, default=0)
+    return _WIDEST // widest if widest else 1
+
+
+def _apart(stride: Stride, kernel: Kernel) -> Kernel | Refused:
+    return persistent(kernel, stride)
+
+
+def _in_vectors(stride: Stride, kernel: Kernel) -> Kernel | Refused:
+    """The rounds of a thread that lie together, by accesses of several elements."""
+    made = persistent(kernel, stride)
+    return made if isinstance(made, Refused) else vectorise(made, 1)

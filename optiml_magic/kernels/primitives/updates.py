@@ -1,0 +1,209 @@
+"""Atomic operations that only add up: which arrays a kernel touches in no other way, and how.
+
+Nobody asks what such an operation returns, and all of them on one array combine alike, so they may
+be done in any order and in parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from optiml_magic.kernels.expressions import Binary, Call, Cast, Expr, Index, Literal, Name, Unary
+from optiml_magic.kernels.functions import ATOMICS
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.reading import Access, Reduction
+from optiml_magic.kernels.symbols import THREADS, Compare
+from optiml_magic.kernels.tree import Evaluate, Leave, Statement, walk
+from optiml_magic.kernels.types import CType, named
+
+_ORDER = ("+", "min", "max", "&", "|", "^")
+_FUNCTIONS = {"+": "Add", "min": "Min", "max": "Max", "&": "And", "|": "Or", "^": "Xor"}
+_NAMES = {
+    (4, True): "int", (4, False): "unsigned int",
+    (8, True): "long long", (8, False): "unsigned long long",
+}  # fmt: skip
+_LEAST = {"int": "(-2147483647 - 1)", "long long": "(-9223372036854775807LL - 1)"}
+_MOST = {"int": "2147483647", "long long": "9223372036854775807LL"}
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """One such statement: ``index`` is what stands in the text for the element."""
+
+    access: Access
+    statement: Evaluate
+    index: Expr
+    value: Expr
+    negative: bool  # of ``atomicSub``
+
+
+@dataclass(frozen=True, eq=False)
+class Updated:
+    """An array that is only updated, all its elements by one operation ``op``."""
+
+    array: str
+    op: str
+    type: CType
+    updates: tuple[Update, ...]
+
+    @property
+    def kind(self) -> str:
+        """The element's type, as atomic functions call it."""
+        plain = (self.type.size or 0, self.type.signed)
+        return _NAMES[plain] if self.type.integral else self.type.name
+
+    @property
+    def exact(self) -> bool:
+        return self.type.integral
+
+    @property
+    def identity(self) -> str:
+        """What changes nothing when it is combined."""
+        if self.op in ("min", "max"):
+            if self.type.signed:
+                return (_MOST if self.op == "min" else _LEAST)[self.kind]
+            return f"({self.kind})-1" if self.op == "min" else "0"
+        if self.op == "&":
+            return f"({self.kind})-1"
+        return {"float": "0.0f", "double": "0.0"}.get(self.kind, "0")
+
+    @property
+    def function(self) -> str:
+        """The atomic function that does it."""
+        return f"atomic{_FUNCTIONS[self.op]}"
+
+    @property
+    def reduction(self) -> Reduction:
+        """The same, as one that the lanes of a block combine."""
+        return Reduction(self.array, self.op, (), None, (), self.type, self.updates[0].access.line)
+
+    def combining(self, place: str, value: str) -> str:
+        """The statement that combines a value into a place of the thread's own."""
+        if self.op in ("min", "max"):
+            return f"{place} = {self.op}({place}, {value});"
+        return f"{place} {self.op}= {value};"
+
+
+def updated(kernel: Kernel) -> Iterator[Updated | Refused]:
+    """The arrays in global memory on which atomic operations do nothing but combine."""
+    effects = Effects(kernel)
+    arrays: dict[str, list[Access]] = {}
+    for access in kernel.reading.accesses:
+        if access.mode == "atomic" and access.space == "global":
+            arrays.setdefault(access.array, []).append(access)
+    for array, found in arrays.items():
+        try:
+            yield _updated(kernel, effects, array, found)
+        except NotLegal as reason:
+            yield Refused(reason.reason, reason.line or found[0].line)
+
+
+def converted(kernel: Kernel, found: Updated, update: Update) -> str:
+    """The value of an update, as the type that the atomic function takes."""
+    shown = kernel.show(Evaluate(None, 0, update.value)).removesuffix(";")
+    loose = not isinstance(update.value, Name | Literal | Call | Index)
+    own = kernel.reading.types.get(update.value)
+    same = own is not None and own.name in (found.type.name, found.kind)
+    whole = f"({shown})" if loose and not (same and not update.negative) else shown
+    whole = whole if same else f"({found.kind}){whole}"
+    return f"-{whole}" if update.negative else whole
+
+
+def _updated(kernel: Kernel, effects: Effects, array: str, found: list[Access]) -> Updated:
+    kinds = [named(p.type.base, kernel.unit.aliases) for p in kernel.function.parameters
+             if p.name == array and p.type.depth == 1]  # fmt: skip
+    if not kinds or array in effects.moved:
+        raise NotLegal(f"`{array}` is not a parameter that stays what it is")
+    for other in kernel.reading.accesses:
+        if other.mode != "atomic" and effects.same(other.array, array):
+            raise NotLegal(f"`{array}` is touched in another way as well", other.line)
+        if other.array != array and effects.same(other.array, array):
+            raise NotLegal(f"`{array}` has another name as well", other.line)
+    ops = {"+" if access.op == "-" else access.op for access in found}
+    op = next(iter(ops))
+    if len(ops) != 1 or op not in _ORDER:
+        raise NotLegal(f"the order of what is done to `{array}` matters")
+    kind = kinds[0]
+    whole = kind.integral and kind.kind == "int" and kind.size in (4, 8)
+    plain = whole or (op == "+" and kind.name in ("float", "double"))
+    if kind.lanes != 1 or not plain:
+        raise NotLegal(f"`{kind.name or array}` is no number that is combined in parts")
+    by_call = {
+        e: s
+        for s in walk(kernel.function.body)
+        if isinstance(s, Evaluate) and isinstance(e := _bare(s.expression), Call)
+    }
+    return Updated(array, op, kind, tuple(_update(effects, a, kind, by_call) for a in found))
+
+
+def _update(effects: Effects, access: Access, kind: CType, by_call: dict[Call, Evaluate]) -> Update:
+    call = access.node
+    if access.call is not None:
+        raise NotLegal("a function updates for it", access.line)
+    if not isinstance(call, Call) or call not in by_call:
+        raise NotLegal("what an atomic operation returns is used", access.line)
+    statement = by_call[call]
+    if call.function not in ATOMICS or len(call.arguments) != 2 or call.template:
+        raise NotLegal(f"`{call.function}` is seen beyond the device", access.line)
+    if access.element.name != kind.name:
+        raise NotLegal(f"`{access.array}` is updated as another type", access.line)
+    others = [a for a in effects.accesses(statement) if a is not access and a.mode != "load"]
+    if others or effects.changed(statement):
+        raise NotLegal("an update changes something else, too", access.line)
+    index = _index(call.arguments[0], access.array)
+    if index is None:
+        raise NotLegal(f"which element of `{access.array}` is updated is not read", access.line)
+    return Update(access, statement, index, call.arguments[1], access.op == "-")
+
+
+def _bare(expr: Expr) -> Expr:
+    """An expression whose value is dropped, as ``(void)`` says."""
+    return expr.operand if isinstance(expr, Cast) and expr.type == "void" else expr
+
+
+def _index(address: Expr, array: str) -> Expr | None:
+    match address:
+        case Name(name=name) if name == array:
+            return Literal(None, "0", 0)
+        case Unary(op="&", operand=Index(base=Name(name=name), index=index)) if name == array:
+            return index
+        case Unary(op="&", operand=Unary(op="*", operand=inner)):
+            return _index(inner, array)
+        case Binary(op="+", left=Name(name=name), right=index) if name == array:
+            return index
+        case Binary(op="+", left=index, right=Name(name=name)) if name == array:
+            return index
+    return None
+
+
+def fixed(kernel: Kernel, form: Polynomial | None) -> bool:
+    """Whether an element is the same one for all threads of a block, in every round."""
+    if form is None:
+        return False
+    symbols = kernel.reading.symbols
+    return all(
+        symbols[name].kind in ("scalar", "operation")
+        or (symbols[name].kind == "builtin" and not name.startswith("threadIdx"))
+        for name in symbols.inside(form)
+    ) and kernel.reading.uniform(form)
+
+
+def by_few(kernel: Kernel, update: Update) -> bool:
+    """Whether a thread's place in its block decides who updates: one of a warp, or of a block."""
+    symbols = kernel.reading.symbols
+    for condition in update.access.guard:
+        for part in condition.conjuncts():
+            names = symbols.inside(part.form) if isinstance(part, Compare) else frozenset[str]()
+            own = {n for n in names if symbols[n].kind != "operation"}
+            if own and own <= THREADS:
+                return True
+    return False
+
+
+def leaves(statement: Statement) -> int:
+    """The line of the first way out of a kernel; 0 where there is none."""
+    found = (s.line for s in walk(statement) if isinstance(s, Leave) and s.kind == "return")
+    return next(found, 0)

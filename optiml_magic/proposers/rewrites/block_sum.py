@@ -1,0 +1,54 @@
+"""Atomic operations of all threads on one place, as one a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
+from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.gathered import gathered, sums, width
+from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.taking import ways
+from optiml_magic.kernels.primitives.updates import leaves
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_ATOMICS = "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"
+
+
+class BlockSum(KernelRule):
+    """Dot products, norms, losses and counts: every thread updates the same element."""
+
+    name = "block_sum"
+    before = (linear, in_full, direct)
+    teaches = (
+        "Every thread updated one element in global memory, and such updates are done one after "
+        "the other. A thread that takes many elements adds them up in a register, the lanes of a "
+        "warp combine what they have by shuffles, the warps through shared memory, and one thread "
+        "of a block updates the element once."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        found, refused = sums(kernel)
+        yield from refused
+        if not found:
+            return
+        arrays = ", ".join(dict.fromkeys(s.whole.array for s in found))
+        title = f"add up in a block what all threads update in {arrays}"
+        arithmetic = () if all(s.whole.exact for s in found) else ("the order of additions",)
+        expected = Hypothesis(_ATOMICS, "lower", "a block updates once for all", (32.0, 4096.0))
+        apart = any(s.own_blocks(kernel) for s in found)
+        others, reason = ([], None) if apart else ways(kernel, len(found))
+        for way in others:
+            yield Site(
+                way.key, f"{title}{way.words}", partial(in_turn, kernel, (way.step, gathered)),
+                0.88 if way.key == "vectors" else 0.85, expected, way.points, arithmetic,
+            )  # fmt: skip
+        if not others:
+            line = leaves(kernel.function.body)
+            if line:
+                yield reason or Refused("threads leave before their block adds up", line)
+                return
+            width(kernel)
+            yield Site("block", title, partial(gathered, kernel), 0.8, expected, ({},), arithmetic)

@@ -1,0 +1,82 @@
+"""Atomic operations on few elements, in a block's own copies of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
+from optiml_magic.kernels.primitives.counters import COPIES, SHARED, Counters, counters, private
+from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.sizes import threads
+from optiml_magic.kernels.primitives.taking import Way, ways
+from optiml_magic.kernels.primitives.updates import leaves
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.space import Point
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_ATOMICS = "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"
+_SEVERAL = 4  # threads for each element, below which copies are not worth their end: ours
+_WARPS = 8  # of a block, each of which may have a copy
+_LARGE = 8 * 1024  # bytes of a copy above which blocks should be few and large: ours
+
+
+class PrivateCounters(KernelRule):
+    """Histograms, segment sums, votes: the data say which of few elements is updated."""
+
+    name = "private_counters"
+    before = (linear, in_full, direct)
+    teaches = (
+        "All threads of the grid updated the same few elements in global memory, and updates of "
+        "one element are done one after the other. Each block keeps its own copies in shared "
+        "memory, several where warps would meet, and at its end updates each element once; with "
+        "few blocks that take many elements each, that end is rare."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        found, total, count = list[Counters](), 0, threads(kernel)
+        for own in counters(kernel):
+            if isinstance(own, Refused):
+                yield own
+            elif count is not None and own.count * _SEVERAL > count:
+                line = own.whole.updates[0].access.line
+                yield Refused(f"{own.count} elements are too many for {count} threads", line)
+            elif total + own.bytes > SHARED:
+                line = own.whole.updates[0].access.line
+                yield Refused(f"`{own.whole.array}` no longer fits shared memory", line)
+            else:
+                found.append(own)
+                total += own.bytes
+        if not found:
+            return
+        several, reason = ways(kernel, sum(own.count for own in found),
+                               1024 if total > _LARGE else 256)  # fmt: skip
+        if reason is not None:
+            Effects(kernel).straightforward()
+            line = leaves(kernel.function.body)
+            if line or not loops_in(kernel.function.body):
+                yield reason
+                return
+        arrays = ", ".join(own.whole.array for own in found)
+        exact = all(own.whole.exact for own in found)
+        chosen = tuple((own.whole.array, own.count) for own in found)
+        keep = partial(private, arrays=chosen)
+        for way in several or [Way("block", "", lambda same: same, ({},))]:
+            yield Site(
+                way.key, f"count in a block's own copy of {arrays}{way.words}",
+                partial(in_turn, kernel, (way.step, keep)),
+                0.88 if way.key == "vectors" else 0.85,
+                Hypothesis(_ATOMICS, "lower", "a block updates each element once", (2.0, 1024.0)),
+                _points(way, total), () if exact else ("the order of additions",),
+            )  # fmt: skip
+
+
+def _points(way: Way, size: int) -> tuple[Point, ...]:
+    """One copy for a block, or one for each of its warps as far as they fit."""
+    most = max(c for c in COPIES if c <= _WARPS and c * size <= SHARED)
+    first = way.points[0]
+    found = [{**first, "COPIES": most}, {**first, "COPIES": 1}]
+    found += [{**point, "COPIES": most} for point in way.points[1:]]
+    return tuple(found if most > 1 else found[1:])

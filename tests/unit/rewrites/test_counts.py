@@ -1,0 +1,86 @@
+"""Atomic operations on few places: what the two rules offer, and what they leave alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.proposers.rewrites.block_sum import BlockSum
+from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
+from optiml_magic.source.program import parse_program
+from tests.ideas import asked, made
+
+DOT = """
+#pragma optiml zero(out)
+#pragma optiml launch dot grid(cdiv(n, 256)) block(256)
+__global__ void dot(const float* x, const float* y, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) atomicAdd(out, x[i] * y[i]);
+}"""
+BYTES = """
+#pragma optiml zero(bins)
+#pragma optiml launch count grid(cdiv(n, 256)) block(256)
+__global__ void count(const unsigned char* data, unsigned int* bins, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) atomicAdd(&bins[data[i]], 1);
+}"""
+STRIDED = """
+#pragma optiml zero(bins)
+#pragma optiml launch count grid(64) block(256)
+__global__ void count(const unsigned char* data, unsigned int* bins, int n) {
+    for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += blockDim.x * gridDim.x)
+        atomicAdd(&bins[data[i]], 1);
+}"""
+WHOLE = DOT.replace("if (i < n) ", "").replace("cdiv(n, 256)", "n / 256")
+
+
+def test_a_sum_of_floats_says_that_its_order_changes(compiles) -> None:
+    ideas, refused = asked(BlockSum(), DOT)
+    assert [idea.arithmetic for idea in ideas] == [("the order of additions",)] * 2
+    assert not refused
+    for text in {proposal.text for proposal in made(ideas)}:
+        compiles(text)
+        assert text.count("atomicAdd") == 1
+    names = [set(parse_program(p.text).values) for p in made(ideas)]
+    assert {"BLOCK", "BLOCKS", "ITEMS"} in names
+    assert {"BLOCK", "BLOCKS"} in names
+    ideas, _ = asked(BlockSum(), DOT.replace("float*", "int*"))
+    assert {idea.arithmetic for idea in ideas} == {()}
+
+
+def test_each_block_has_a_place_of_its_own(compiles) -> None:
+    (found,) = made(
+        asked(BlockSum(), WHOLE.replace("atomicAdd(out", "atomicAdd(&out[blockIdx.x]"))[0]
+    )
+    assert "atomicAdd(&out[(int)blockIdx.x], out_part);" in found.text
+    compiles(found.text)
+    assert len(made(asked(BlockSum(), WHOLE)[0])) == 1  # its blocks stay as many as they are
+
+
+@pytest.mark.parametrize("text", [BYTES, STRIDED])
+def test_bytes_are_counted_in_copies(text, compiles) -> None:
+    ideas, refused = asked(PrivateCounters(), text)
+    assert not refused
+    assert {idea.arithmetic for idea in ideas} == {()}
+    for proposal in made(ideas):
+        assert "bins_own[COPIES * 256]" in proposal.text
+        compiles(proposal.text)
+    assert len(ideas) == (2 if text is BYTES else 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (BYTES.replace("if (i < n) ", ""), "how many of its threads do something is not certain"),
+        (BYTES.replace("unsigned char", "unsigned short"), "65536 elements of `bins` do not fit"),
+        (BYTES.replace("unsigned char", "int"), "how many elements of `bins` there are"),
+    ],
+)
+def test_counters_that_are_refused(text, reason) -> None:
+    ideas, refused = asked(PrivateCounters(), text)
+    assert not ideas
+    assert any(reason in one.reason for one in refused)
+
+
+def test_what_a_warp_has_added_up_is_left_alone() -> None:
+    text = DOT.replace("if (i < n)", "if (threadIdx.x % 32 == 0)")
+    assert asked(BlockSum(), text) == ([], [])
