@@ -43,7 +43,7 @@ from optiml_magic.source import expressions as sizes
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, Number, parse_expression
 
-_TOLD = ("printf", "assert", "__assert_fail", "__trap")  # a thread more would be heard of
+TOLD = ("printf", "assert", "__assert_fail", "__trap")  # a thread more would be heard of
 _MOST_THREADS = 1024
 _WARP = 32
 _WHOLE = ("int", "unsigned int", "unsigned", "long", "size_t", "long long", "int64_t")
@@ -220,7 +220,7 @@ def _check(kernel: Kernel, *, alone: bool) -> None:
             raise NotLegal(f"`{word}` says how many threads a block has")
     for name in sorted(kernel.reading.calls & (GROUPS - LOOSE)):
         raise NotLegal(f"`{name}` asks for the threads of a block")
-    for name in _TOLD:
+    for name in TOLD:
         if name in kernel.reading.calls:
             raise NotLegal(f"`{name}` tells how many threads there are")
 

@@ -50,11 +50,9 @@ class Items:
         whole = self.size * width
         return _WORDS.get((self.kind, whole)) or _PLAIN[whole]
 
-    def declared(self, own: str, width: int, times: str = "") -> str:
-        """A local array ``own`` for ``width`` items, or for ``times`` as many."""
-        count = self.apart * width
-        extent = f"{times} * {count}" if times else f"{count}"
-        return f"alignas({width * self.size}) {self.kind} {own}[{extent}];"
+    def declared(self, own: str, width: int, count: str = "") -> str:
+        """A local array ``own`` of ``count`` elements, of one vector unless it says more."""
+        return f"alignas({width * self.size}) {self.kind} {own}[{count or width}];"
 
     def loaded(self, width: int, own: str, there: str) -> str:
         """So many elements from the address ``there`` in memory to that of ``own``."""

@@ -11,6 +11,7 @@ from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
+from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
 
 if TYPE_CHECKING:
     from optiml_magic.proposers.rewrites.base import Rewrite
@@ -21,6 +22,7 @@ REWRITES: tuple[Rewrite, ...] = (
     RowToLanes(),
     BlockedProduct(),
     StageTile(),
+    VectoriseMap(),
     FloatLiterals(),
     BlockSize(),
 )

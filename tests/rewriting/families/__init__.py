@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import maps, planes, rows, several, shuffled, tiles
+from . import maps, neighbours, planes, rows, several, shuffled, tiles
 
 FAMILIES = {
-    "maps": maps.FAMILY,
+    "maps": (*maps.FAMILY, *neighbours.FAMILY),
     "rows": rows.FAMILY,
     "planes": planes.FAMILY,
     "tiles": (*tiles.FAMILY, *shuffled.FAMILY),
