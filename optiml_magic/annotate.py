@@ -52,7 +52,8 @@ def annotate(task: Task, settings: Settings) -> Annotation:
     except UsageError as unfit:
         return _static(task, settings, unfit)
     cases = [instance.case for instance in problem.instances]
-    with session(settings, cases, task=task, machine=True) as members:
+    with session(settings, task=task, counted=True, machine=True) as members:
+        members.counts_on(problem)
         for case in cases:  # the device's host starts while the compiler's does
             members.tools.device.put(case)
         tools = members.tools

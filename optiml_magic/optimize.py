@@ -16,7 +16,6 @@ from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.options import options_of
 from optiml_magic.composition import proposers_of, remembered, tree_of
 from optiml_magic.devices.choice import Choice, choose
-from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.engines.base import Engine
 from optiml_magic.engines.inline import Inline
 from optiml_magic.engines.pool import Pool
@@ -49,7 +48,6 @@ from optiml_magic.session import (
     about_of,
     compiler_of,
     header_of,
-    hosted_device,
     session,
 )
 from optiml_magic.settings import Settings
@@ -83,18 +81,12 @@ def prepared(task: Task, settings: Settings) -> Problem:
         raise
 
 
-def _prepared_beside(
-    task: Task, settings: Settings, timings: Timings
-) -> tuple[Problem, HostedDevice]:
-    """The task made concrete, while the host of the device starts."""
-    device = hosted_device(settings)
-    device.start()
-    try:
-        with timings.stage("prepare"):
-            return prepared(task, settings), device
-    except BaseException:
-        device.close()
-        raise
+def _prepared_beside(task: Task, settings: Settings, members: Session) -> Problem:
+    """The task made concrete, while the processes of the members start."""
+    with members.tools.timings.stage("prepare"):
+        problem = prepared(task, settings)
+    members.counts_on(problem)
+    return problem
 
 
 def optimize(
@@ -112,15 +104,13 @@ def optimize(
     """
     timings = Timings(entered)
     require_objective(settings)
-    problem, device = _prepared_beside(task, settings, timings)
-    cases = [instance.case for instance in problem.instances]
     chosen = choose_model(settings.llm, settings.llm_url)
-    asked: dict[str, Any] = {"timings": timings, "device": device}
     with (
-        session(settings, cases, task=task, extent="winners", **asked) as members,
+        session(settings, task=task, counted=True, extent="winners", timings=timings) as members,
         language_model(chosen, settings) as model,
         _experience(settings) as experience,
     ):
+        problem = _prepared_beside(task, settings, members)
         proposers = proposers_of(members, settings, model)
         batches = (Inline if members.choice.is_emulated else Pool).batches
         header = header_of(problem, members, settings, proposers, batches.size)
@@ -222,12 +212,10 @@ def evaluate_once(
     ``entered`` is called with each stage as it begins.
     """
     timings = Timings(entered)
-    problem, device = _prepared_beside(task, settings, timings)
-    cases = [instance.case for instance in problem.instances]
     extent: Extent = "all" if hazards else "oracle"
-    counted = cases if counters else ()
-    asked: dict[str, Any] = {"machine": counters, "timings": timings, "device": device}
-    with session(settings, counted, task=task, extent=extent, **asked) as members:
+    asked: dict[str, Any] = {"counted": counters, "machine": counters, "timings": timings}
+    with session(settings, task=task, extent=extent, **asked) as members:
+        problem = _prepared_beside(task, settings, members)
         evaluator = Evaluator(problem, members.tools, thorough=True, exact=settings.exact)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (evaluation,) = evaluator([root])

@@ -57,11 +57,11 @@ class Search:
         require_objective(settings)
         with ExitStack() as opened:
             self._problem = problem = prepared(task, settings)
-            cases = [instance.case for instance in problem.instances]
             chosen = choose_model(settings.llm, settings.llm_url)
             self._members = members = opened.enter_context(
-                session(settings, cases, task=task, extent="winners", timings=timings)
+                session(settings, task=task, counted=True, extent="winners", timings=timings)
             )
+            members.counts_on(problem)
             model = opened.enter_context(language_model(chosen, settings))
             proposers = proposers_of(members, settings, model)
             header = header_of(problem, members, settings, proposers, batch=1)

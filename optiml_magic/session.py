@@ -21,7 +21,6 @@ from optiml_magic.compilers.hosted import HostedCompiler
 from optiml_magic.compilers.options import options_of
 from optiml_magic.compilers.pool import CompilerPool
 from optiml_magic.compilers.sass import RememberedCode
-from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.devices.driver import require_release
 from optiml_magic.devices.hosted import HostedDevice
@@ -71,22 +70,25 @@ class Session:
     plugins: Plugins
     compilers: CompilerPool
 
+    def counts_on(self, problem: Problem) -> None:
+        """The counters' inputs are those of a problem."""
+        self.tools.levels.put([instance.case for instance in problem.instances])
+
 
 @contextmanager
 def session(
     settings: Settings,
-    cases: Sequence[Case] = (),
     *,
     task: Task | None = None,
+    counted: bool = False,
     machine: bool = False,
     extent: Extent = "oracle",
     timings: Timings | None = None,
-    device: HostedDevice | None = None,
 ) -> Iterator[Session]:
-    """Compiler, device host and tools for the length of one command.
+    """Compiler, device host and tools for the length of one command; their processes start now.
 
-    ncu counts on ``cases``; programs are compiled with what ``task`` and the settings ask for.
-    ``device`` is one that was started before; it is closed here, however this ends.
+    Programs are compiled with what ``task`` and the settings ask for. ``counted``: ncu counts, on
+    the inputs of the problem that ``Session.counts_on`` names.
     ``machine``: emulated counts are weighted by the machine code too; half a second a new build.
     The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, which takes
     seconds: there the finalists are inspected in the place of all who would win.
@@ -96,8 +98,10 @@ def session(
     plugins = load()
     emulated = choice.is_emulated
     with ExitStack() as children:
-        device = device or hosted_device(settings)
+        device = HostedDevice(choice.name, seconds=settings.run_seconds)
         children.callback(device.close)
+        if task is not None:
+            device.start()  # while the compiler's host does, and the task is prepared
 
         compilers = children.enter_context(ExitStack())  # they are closed after their pool
 
@@ -109,8 +113,6 @@ def session(
         children.callback(compiler.close)
         if not emulated:
             require_release(compiler.version, compiler.major, choice.driver)
-        if cases:
-            device.start()  # while the compiler's host does
         profiler: Profiler = (
             EmulatedProfiler(
                 device,
@@ -130,8 +132,9 @@ def session(
             )
             if extent == "winners":
                 extent, looking = "finalists", max(_LOOKING, settings.seconds / 10)
-        levels = _levels_of(choice, cases, device, settings, plugins, machine=machine)
+        levels = _levels_of(choice, device, settings, plugins, counted=counted, machine=machine)
         children.callback(levels.close)
+        levels.warm(first=True)
         tools = Tools(
             compiler=compiler,
             options=options,
@@ -151,11 +154,6 @@ def session(
         yield Session(tools, choice, plugins, compiler)
 
 
-def hosted_device(settings: Settings) -> HostedDevice:
-    """The device that the settings name; its host is not started yet."""
-    return HostedDevice(choose(settings.device).name, seconds=settings.run_seconds)
-
-
 def compiler_of(settings: Settings, options: CompileOptions) -> HostedCompiler:
     """The compiler that the settings name, in a child that starts now."""
     return HostedCompiler(settings.compiler, settings.compile_seconds, options.include)
@@ -163,14 +161,14 @@ def compiler_of(settings: Settings, options: CompileOptions) -> HostedCompiler:
 
 def _levels_of(
     choice: Choice,
-    cases: Sequence[Case],
     device: HostedDevice,
     settings: Settings,
     plugins: Plugins,
     *,
+    counted: bool,
     machine: bool,
 ) -> Levels:
-    """Static code, energy where it is asked for, and ncu's counters where there are ``cases``.
+    """Static code, energy where it is asked for, and ncu's counters where they are ``counted``.
 
     The counters are those that the tools read; profilers of other packages come last. ``machine``
     is for who looks at one kernel: NVIDIA's rules on a card, which take seconds; on an emulated
@@ -180,9 +178,9 @@ def _levels_of(
     draws = settings.energy or settings.objective == "energy"
     disassemble = RememberedCode(settings.disassembled)  # the counters read the same code again
     counters = None
-    if not emulated and cases:
+    if not emulated and counted:
         metrics = tuple(dict.fromkeys((*default_counters(), *wanted((*TOOLS, *plugins.tools)))))
-        counters = NcuCounters(choice.name, cases, metrics=metrics, disassemble=disassemble)
+        counters = NcuCounters(choice.name, metrics=metrics, disassemble=disassemble)
     return Levels(
         emulated=emulated,
         depth="rules" if machine else "lines",

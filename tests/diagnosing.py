@@ -50,8 +50,9 @@ class Diagnoses:
         settings = resolve({"device": device, "verify_seeds": 1, "home": self._home})
         problem = prepared(task(pair, self._family), settings)
         if self._family == "cuda":
-            cases = [instance.case for instance in problem.instances]
-            with session(settings, cases, task=problem.task, machine=True) as members:
+            [instance.case for instance in problem.instances]
+            with session(settings, task=problem.task, counted=True, machine=True) as members:
+                members.counts_on(problem)
                 _looked(members.tools.levels, "rules" if pair.name == "ncu_rules" else "lines")
                 return self._evaluated(pair, problem, members)
         if device not in self._open:

@@ -114,8 +114,9 @@ def healthy() -> dict[str, float]:
     began = time.perf_counter()
     problem = prepare(task, seeds=3)
     parts = {"inputs and reference": time.perf_counter() - began}
-    cases = [instance.case for instance in problem.instances]
-    with session(resolve({"device": "cuda"}), cases) as members:
+    [instance.case for instance in problem.instances]
+    with session(resolve({"device": "cuda"}), counted=True) as members:
+        members.counts_on(problem)
         tools = members.tools
         began = time.perf_counter()
         evaluator = Evaluator(problem, tools)

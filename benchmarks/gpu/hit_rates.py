@@ -85,9 +85,10 @@ def facts(name: str, settings: Settings) -> list[Row]:
     began = time.monotonic()
     asked = task(name, emulated=choose(settings.device).is_emulated)
     problem = prepare(asked, seeds=settings.verify_seeds)
-    cases = [instance.case for instance in problem.instances]
+    [instance.case for instance in problem.instances]
     rows: list[Row] = []
-    with session(settings, cases, task=asked) as members:
+    with session(settings, task=asked, counted=True) as members:
+        members.counts_on(problem)
         evaluator = Evaluator(problem, members.tools)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (before,) = evaluator([root])

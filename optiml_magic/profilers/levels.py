@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from optiml_magic.devices.base import Job
+from optiml_magic.devices.base import Case, Job
 from optiml_magic.model.build import Build
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.measurement import Measurement, Missing
@@ -66,6 +66,11 @@ class Levels:
     @property
     def notes(self) -> tuple[str, ...]:
         return tuple(self._refused)
+
+    def put(self, cases: Sequence[Case]) -> None:
+        """The inputs that are counted on."""
+        if self._counters is not None:
+            self._counters.put(cases)
 
     def warm(self, *, first: bool, also: Sequence[str] = ()) -> None:
         """What comes next will be completed: the input kernel, if it is the ``first``."""

@@ -29,13 +29,19 @@ from optiml_magic.model.vocabulary import (
 from optiml_magic.profilers import lines
 from optiml_magic.profilers.code import Code, Disassemble
 from optiml_magic.profilers.ncu_process import NcuProcess
-from optiml_magic.profilers.report import LaunchReport, Unreadable, from_csv, load
+from optiml_magic.profilers.report import (
+    LaunchReport,
+    Unreadable,
+    combined,
+    from_csv,
+    load,
+    parts,
+)
 
 _GIVEN = ("launch__", "sm__maximum_warps_")  # in every report, and not to be asked for
 _SECTION = ("--section", "SourceCounters")
 _RULES = ("--set", "detailed")
 _REFUSED = re.compile(r"(?:Failed to find metric|[Uu]nknown metric)[:\s]+([\w.]+)")
-_DERIVED = re.compile(r"l1tex__average_t_sectors_per_request_(\w+)\.ratio")
 _BY_LINE = "lines"
 
 # How much is asked of ncu, which replays a launch until it has it all: the brief metrics; all that
@@ -78,14 +84,20 @@ class _Asked:
     metrics: tuple[str, ...]
     by_line: tuple[str, ...]
     manners: _Manners
+    sections: tuple[str, ...] = ()
+
+    @property
+    def with_rules(self) -> _Asked:
+        """NVIDIA's rules; with so many passes the L1's counters are off by 1 %, so apart."""
+        return replace(self, by_line=(), sections=_RULES)
 
     @property
     def collected(self) -> list[str]:
         """What is read of a report; ratios follow from two others."""
         weights = [VOCABULARY[n].weight for n in self.metrics if n in VOCABULARY]
         names = dict.fromkeys((*self.metrics, *filter(_of_ncu, weights), *self.by_line))
-        names.update(dict.fromkeys(part for n in self.metrics for part in _parts(n)))
-        return [n for n in names if n not in self.manners.unknown and not _parts(n)]
+        names.update(dict.fromkeys(part for n in self.metrics for part in parts(n)))
+        return [n for n in names if n not in self.manners.unknown and not parts(n)]
 
     @property
     def arguments(self) -> list[str]:
@@ -94,7 +106,8 @@ class _Asked:
         names = [n for n in self.collected if not n.startswith(_GIVEN)]
         if by_section:
             names = [n for n in names if n not in self.by_line]
-        return ["--metrics", ",".join(names), *(_SECTION if by_section else ())]
+        by_line = _SECTION if by_section else ()
+        return ["--metrics", ",".join(names), *by_line, *self.sections]
 
 
 class NcuCounters:
@@ -107,7 +120,7 @@ class NcuCounters:
     def __init__(
         self,
         device: str,
-        cases: Sequence[Case],
+        cases: Sequence[Case] = (),
         *,
         metrics: Sequence[str] = default_counters(),
         by_line: Sequence[str] = line_counters(),
@@ -115,16 +128,21 @@ class NcuCounters:
         disassemble: Disassemble | None = None,
     ) -> None:
         self._device = device
-        self._cases = {case.key: case.without_answers() for case in cases}
+        self._cases: dict[str, Case] = {}
+        self.put(cases)
         self._metrics = tuple(metrics)
         self._lines = tuple(by_line)
         self._brief = tuple(brief)
         self._disassemble = disassemble
         self._manners = _MANNERS.setdefault(device, _Manners())
-        self._waiting: list[NcuProcess] = []  # all with the same arguments
+        self._waiting: list[NcuProcess] = []
         self._known: tuple[Build, Job] | None = None  # a run that ended well
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="optiml-ncu")
         self._priming = ThreadPoolExecutor(thread_name_prefix="optiml-ncu-first")
+
+    def put(self, cases: Sequence[Case]) -> None:
+        """Inputs that jobs may name from now on."""
+        self._cases |= {case.key: case.without_answers() for case in cases}
 
     def warm(self, *, depth: Depth = "brief", also: Sequence[str] = (), count: int = 1) -> None:
         """Let ncu start now, ``count`` times: what is counted next, at that depth, need not wait.
@@ -134,15 +152,25 @@ class NcuCounters:
         tool = shutil.which("ncu")
         if tool is None:
             return
-        arguments = self._asked(depth, also).arguments
-        if self._waiting and self._waiting[0].arguments != tuple(arguments):
+        asked = self._asked(depth, also)
+        kinds = {tuple(asked.arguments): count}
+        if depth == "rules":
+            kinds[tuple(asked.with_rules.arguments)] = 1
+        if any(process.arguments not in kinds for process in self._waiting):
             self.close()
-        while len(self._waiting) < count:
-            self._waiting.append(process := NcuProcess(self._device, tool, arguments))
-            process.start()
-            if self._known is not None:
-                build, job = self._known
-                process.prime(self._priming, self._cases[job.case], build, job)
+        for arguments, number in kinds.items():
+            there = sum(process.arguments == arguments for process in self._waiting)
+            for _ in range(number - there):
+                self._waiting.append(self._ahead(tool, arguments))
+
+    def _ahead(self, tool: str, arguments: Sequence[str]) -> NcuProcess:
+        """One that starts now, and counts what is known already."""
+        process = NcuProcess(self._device, tool, arguments)
+        process.start()
+        if self._known is not None:
+            build, job = self._known
+            process.prime(self._priming, self._cases[job.case], build, job)
+        return process
 
     def close(self) -> None:
         """End what waits; it has nothing to write."""
@@ -178,33 +206,19 @@ class NcuCounters:
         if tool is None:
             return lambda: Refused("ncu is not on the PATH; install Nsight Compute")
         asked = self._asked(depth, also)
+        counted = self._begun(tool, runs, asked)
+        if depth != "rules":
+            return counted
+        ruled = self._begun(tool, runs, asked.with_rules)
+        return lambda: _with_rules(counted(), ruled())
+
+    def _begun(
+        self, tool: str, runs: Sequence[tuple[Build, Job]], asked: _Asked
+    ) -> Callable[[], tuple[Counted, ...] | Refused]:
         process = self._process(tool, asked.arguments)
         failure = self._run(process, runs)
         ending = self._threads.submit(self._ended, process, failure, tool, runs, asked)
-
-        def counted() -> tuple[Counted, ...] | Refused:
-            found = ending.result() or self._counted(tool, runs, asked, ())
-            return found if depth != "rules" else self._with_rules(found, tool, runs, asked)
-
-        return counted
-
-    def _with_rules(
-        self,
-        counted: tuple[Counted, ...] | Refused,
-        tool: str,
-        runs: Sequence[tuple[Build, Job]],
-        asked: _Asked,
-    ) -> tuple[Counted, ...] | Refused:
-        """In a process of its own: with so many passes the counters of the L1 are off by 1 %."""
-        if isinstance(counted, Refused):
-            return counted
-        with_rules = self._counted(tool, runs, replace(asked, by_line=()), _RULES)
-        if isinstance(with_rules, Refused):
-            lost = Missing("rules", with_rules.reason)
-            return tuple(replace(one, missing=(*one.missing, lost)) for one in counted)
-        return tuple(
-            replace(one, rules=other.rules) for one, other in zip(counted, with_rules, strict=True)
-        )
+        return lambda: ending.result() or self._counted(tool, runs, asked)
 
     def _asked(self, depth: Depth, also: Sequence[str]) -> _Asked:
         close = depth != "brief"
@@ -213,10 +227,10 @@ class NcuCounters:
         return _Asked(metrics, self._lines if close else (), self._manners)
 
     def _counted(
-        self, tool: str, runs: Sequence[tuple[Build, Job]], asked: _Asked, sections: Sequence[str]
+        self, tool: str, runs: Sequence[tuple[Build, Job]], asked: _Asked
     ) -> tuple[Counted, ...] | Refused:
         while True:
-            process = self._process(tool, [*asked.arguments, *sections])
+            process = self._process(tool, asked.arguments)
             found = self._ended(process, self._run(process, runs), tool, runs, asked)
             if found is not None:
                 return found
@@ -242,8 +256,10 @@ class NcuCounters:
 
     def _process(self, tool: str, arguments: Sequence[str]) -> NcuProcess:
         """The one that waits longest, if it was started for just this; a new one else."""
-        if self._waiting and self._waiting[0].arguments == tuple(arguments):
-            return self._waiting.pop(0)
+        for process in self._waiting:
+            if process.arguments == tuple(arguments):
+                self._waiting.remove(process)
+                return process
         self.close()
         return NcuProcess(self._device, tool, arguments)
 
@@ -332,37 +348,15 @@ class NcuCounters:
         return metrics, missing
 
 
-def combined(name: str, launches: Sequence[LaunchReport]) -> float | None:
-    """A metric of a whole plan; None where a launch that has a part in it has no value."""
-    parts = _parts(name)
-    if parts:
-        sectors, requests = (combined(part, launches) for part in parts)
-        return sectors / requests if requests and sectors is not None else None
-    values = [one.values.get(name) for one in launches]
-    entry = VOCABULARY.get(name)
-    known = [value for value in values if value is not None]
-    if not known:
-        return None
-    if entry is not None and entry.combine == "mean":
-        weights = [one.values.get(entry.weight) for one in launches]
-        if len(launches) == 1:
-            return known[0]
-        if None in weights or any(v is None and w for v, w in zip(values, weights, strict=True)):
-            return None
-        total = sum(w or 0.0 for v, w in zip(values, weights, strict=True) if v is not None)
-        products = (v * (w or 0.0) for v, w in zip(values, weights, strict=True) if v is not None)
-        return sum(products) / total if total else None
-    if len(known) < len(values):
-        return None
-    return max(known) if entry is not None and entry.combine == "max" else sum(known)
-
-
-def _parts(name: str) -> tuple[str, ...]:
-    """Sectors and requests, for their ratio."""
-    found = _DERIVED.fullmatch(name)
-    if found is None:
-        return ()
-    return f"l1tex__t_sectors_{found[1]}.sum", f"l1tex__t_requests_{found[1]}.sum"
+def _with_rules(
+    counted: tuple[Counted, ...] | Refused, ruled: tuple[Counted, ...] | Refused
+) -> tuple[Counted, ...] | Refused:
+    if isinstance(counted, Refused):
+        return counted
+    if isinstance(ruled, Refused):
+        lost = Missing("rules", ruled.reason)
+        return tuple(replace(one, missing=(*one.missing, lost)) for one in counted)
+    return tuple(replace(one, rules=other.rules) for one, other in zip(counted, ruled, strict=True))
 
 
 def _of_ncu(name: str) -> bool:

@@ -23,10 +23,11 @@ from typing import Any, Literal
 from optiml_magic.child.process import environment
 from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.measurement import RuleResult
-from optiml_magic.model.vocabulary import line_counters
+from optiml_magic.model.vocabulary import VOCABULARY, line_counters
 
 _LINK = re.compile(r"@(?:url|sass|source|section):(?:[^:@]*:)*?([^:@]+)(?::[^@]*)?@")
 _SOURCE_LINK = re.compile(r"@source:([^:@]*):(\d+):")
+_DERIVED = re.compile(r"l1tex__average_t_sectors_per_request_(\w+)\.ratio")
 _SECONDS = 120.0
 _KERNEL = "Kernel Name"
 Kind = Literal["optimization", "warning", "ok", "error", "none"]
@@ -271,3 +272,36 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return value if value == value else None  # noqa: PLR0124  # NaN is not itself
+
+
+def combined(name: str, launches: Sequence[LaunchReport]) -> float | None:
+    """A metric of a whole plan; None where a launch that has a part in it has no value."""
+    ratio = parts(name)
+    if ratio:
+        sectors, requests = (combined(part, launches) for part in ratio)
+        return sectors / requests if requests and sectors is not None else None
+    values = [one.values.get(name) for one in launches]
+    entry = VOCABULARY.get(name)
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    if entry is not None and entry.combine == "mean":
+        weights = [one.values.get(entry.weight) for one in launches]
+        if len(launches) == 1:
+            return known[0]
+        if None in weights or any(v is None and w for v, w in zip(values, weights, strict=True)):
+            return None
+        total = sum(w or 0.0 for v, w in zip(values, weights, strict=True) if v is not None)
+        products = (v * (w or 0.0) for v, w in zip(values, weights, strict=True) if v is not None)
+        return sum(products) / total if total else None
+    if len(known) < len(values):
+        return None
+    return max(known) if entry is not None and entry.combine == "max" else sum(known)
+
+
+def parts(name: str) -> tuple[str, ...]:
+    """Sectors and requests, for their ratio."""
+    found = _DERIVED.fullmatch(name)
+    if found is None:
+        return ()
+    return f"l1tex__t_sectors_{found[1]}.sum", f"l1tex__t_requests_{found[1]}.sum"

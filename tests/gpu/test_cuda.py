@@ -82,8 +82,9 @@ def test_ncu_counts_a_naive_transpose_like_the_emulator() -> None:
     problem = prepare(task, seeds=1)
     stem = "l1tex__t_sectors_pipe_lsu_mem_global_op"
     names = [f"{stem}_{op}.sum" for op in ("ld", "st")]
-    cases = [instance.case for instance in problem.instances]
-    with session(resolve({"device": "cuda"}), cases) as members:
+    [instance.case for instance in problem.instances]
+    with session(resolve({"device": "cuda"}), counted=True) as members:
+        members.counts_on(problem)
         evaluator = Evaluator(problem, members.tools)
         evaluator([Candidate(0, None, Proposal(problem.program.text, "", "test"))])
         text = problem.program.text.replace("out[", "if (rows == -1) return;\n    out[", 1)

@@ -39,7 +39,7 @@ def test_ncu_knows_every_name_of_the_vocabulary() -> None:
     problem = prepare(known_task("row_sum"), seeds=1)
     settings = resolve({"device": "cuda", "verify_seeds": 1})
     cases = [instance.case for instance in problem.instances]
-    with session(settings, cases) as members:
+    with session(settings) as members:
         evaluator = Evaluator(problem, members.tools)
         prepared = stages.prepare(problem.program.text, evaluator._context)
         assert isinstance(prepared, Prepared)
@@ -63,7 +63,7 @@ def test_a_process_that_counted_before_tells_of_its_own_runs_alone() -> None:
     problem = prepare(known_task("transpose_naive"), seeds=1)
     settings = resolve({"device": "cuda", "verify_seeds": 1})
     cases = [instance.case for instance in problem.instances]
-    with session(settings, cases) as members:
+    with session(settings) as members:
         context = Evaluator(problem, members.tools)._context
         prepared = stages.prepare(problem.program.text, context)
         assert isinstance(prepared, Prepared)

@@ -233,9 +233,9 @@ def mirrored(x: np.ndarray) -> np.ndarray:
 def test_a_finalist_that_races_and_is_right_by_luck_is_rejected() -> None:
     x = np.random.default_rng(0).uniform(-1, 1, MIRRORED).astype(np.float32)
     problem = prepare(Task(HONEST, reference=mirrored, inputs={"x": x, "n": MIRRORED}), seeds=2)
-    cases = [instance.case for instance in problem.instances]
+    [instance.case for instance in problem.instances]
     texts = (HONEST, LUCKY, HONEST.replace("2.0f * x[i]", "x[i] + x[i]"))
-    with session(resolve({"device": "cuda"}), cases, extent="winners") as members:
+    with session(resolve({"device": "cuda"}), extent="winners") as members:
         evaluator = Evaluator(problem, replace(members.tools, levels=Levels(emulated=False)))
         candidates = [
             Candidate(number, 0 if number else None, Proposal(text, "", "test"))

@@ -27,8 +27,8 @@ from optiml_magic.optimize import evaluate_once
 from optiml_magic.profilers import permission
 from optiml_magic.profilers.energy import EnergyProfiler
 from optiml_magic.profilers.levels import Levels, Measured
-from optiml_magic.profilers.ncu import NcuCounters, Refused, combined
-from optiml_magic.profilers.report import LaunchReport, Unreadable, load
+from optiml_magic.profilers.ncu import NcuCounters, Refused
+from optiml_magic.profilers.report import LaunchReport, Unreadable, combined, load
 from optiml_magic.reports import standing
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
@@ -154,6 +154,25 @@ def test_the_input_kernel_is_looked_at_closely_and_candidates_briefly(
     by_line = set(metrics) & set(line_counters())
     assert bool(by_line) is close
     assert close or set(metrics) <= set(brief_counters()) | {"gpc__cycles_elapsed.max"}
+
+
+def test_a_profile_finds_both_processes_of_ncu_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake(tmp_path, "==ERROR== ERR_NVGPUCTRPERM")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    counters = NcuCounters("emulated:v100")
+    counters.put(CASES)
+    counters.warm(depth="rules")
+    waiting = [process.arguments for process in counters._waiting]
+    assert ["--set" in arguments for arguments in waiting] == [False, True]
+    counters.warm(depth="rules")
+    assert [process.arguments for process in counters._waiting] == waiting
+    refused = counters.count([(BUILD, JOB)], depth="rules")
+    assert isinstance(refused, Refused)
+    assert "ERR_NVGPUCTRPERM" in refused.reason
+    assert not counters._waiting
+    assert len((tmp_path / "asked").read_text().splitlines()) == len(waiting)
 
 
 def test_candidates_are_counted_by_what_they_promise(
