@@ -90,7 +90,7 @@ class _Coarsening:
             *self._vectors(),
             "} else {",
             f"for (int {turn} = 0; {turn} < {self.count} * {self.width}; ++{turn}) {{",
-            f"const {words} {items.name} = {start} + {turn} * blockDim.x + threadIdx.x;",
+            f"{words} {items.name} = {start} + {turn} * blockDim.x + threadIdx.x;",
             f"if ({items.name} < {self._bound}) {self._body({})}",
             "}",
             "}",
@@ -126,7 +126,7 @@ class _Coarsening:
                 swaps[element(self.effects, access) or access.node] = text(f"{own}[{place}]")
         body = self._body(swaps)
         if re.search(rf"\b{re.escape(self.items.name)}\b", body):
-            words = f"const {self.items.words} {self.items.name} = {self.first} + {self.k};"
+            words = f"{self.items.words} {self.items.name} = {self.first} + {self.k};"
             body = f"{{\n{words}\n{body[1:].lstrip()}"
         return [
             *declared,

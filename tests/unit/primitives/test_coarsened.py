@@ -27,6 +27,7 @@ ONE = Coarse(0, 2, 32)
         ("out[i] = a[4 * i] + a[4 * i + 3];", "&a[i_first * 4 + 12]"),
         ("{ out[2 * i] = a[i]; out[2 * i + 1] = b[i]; }", "float out_items[ITEMS * 8]"),
         ("{ float v = a[i]; if (v < 0.0f) return; out[i] = b[i / 3]; }", ""),
+        ("{ int& j = i; out[j] = a[j]; }", "&out[i_first]"),
         ("out[i] = a[i + 1];", "(size_t)&a[1] % 16 == 0"),
     ],
 )
