@@ -175,15 +175,15 @@ class _Coarsening:
         return f"({words})" if " - " in words or " + " in words else words
 
     def _spelled(self, form: Polynomial, *, at: str = "") -> str:
-        reading, names = self.old.reading, {}
+        reading, known = self.old.reading, dict[str, str]()
         for statement in self.items.outside:
             for variable in statement.variables if isinstance(statement, Declare) else ():
                 axis = axis_of(self.old, variable.value) if variable.value is not None else ""
                 if axis:
-                    names.setdefault(f"@{axis}", variable.name)
+                    known.setdefault(f"@{axis}", variable.name)
         if at:
-            names["@x"] = at
-        speller = LocalSpeller(reading.symbols, names, moved=self.effects.moved)
+            known["@x"] = at
+        speller = LocalSpeller(reading.symbols, known, moved=self.effects.moved)
         speller.kernel = self.old
         return speller.form(speller.local(form))
 

@@ -203,8 +203,9 @@ class Neighbours:
         both = [a for a in every if a in others or a in group.accesses]
         if not any(access.mode != "load" for access in both):
             return
-        for other in (a for a in every if a.array == group.array and a not in group.accesses):
-            raise NotLegal("one item may read what another writes", other.line)
+        for access in every:
+            if access.array == group.array and access not in group.accesses:
+                raise NotLegal("one item may read what another writes", access.line)
         for access in others:
             place = self.places.get(access)
             if place is None or (place.apart, place.first) != (group.apart, group.index):
