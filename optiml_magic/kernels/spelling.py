@@ -121,7 +121,8 @@ class Speller:
         raise Unspelled(f"`{symbol.name}` is not known there")
 
     def _side(self, form: Polynomial, depth: int) -> str:
-        text = self.form(self.local(form), depth + 1)
+        form = self.local(form)
+        text = self.form(form, depth + 1)
         return f"({text})" if len(form.terms) > 1 or (" " in text and text[0] != "(") else text
 
     @staticmethod

@@ -9,48 +9,17 @@ addresses that are multiples of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Expr, Name, Step
+from optiml_magic.kernels.expressions import Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.items import WIDEST, Items, element, is_plain
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Declare, Loop, Variable
-
-_WORDS = {
-    ("float", 16): "float4", ("float", 8): "float2", ("double", 16): "double2",
-    ("int", 16): "int4", ("int", 8): "int2",
-}  # fmt: skip
-_PLAIN = {16: "uint4", 8: "uint2", 4: "unsigned int", 2: "unsigned short"}
-_WIDEST = 16  # bytes of one access
-
-
-@dataclass(frozen=True)
-class _Items:
-    """The accesses of a loop to consecutive elements of one array."""
-
-    array: str
-    index: Polynomial
-    accesses: tuple[Access, ...]
-
-    @property
-    def size(self) -> int:
-        return self.accesses[0].element.size or 0
-
-    @property
-    def kind(self) -> str:
-        return self.accesses[0].element.name
-
-    def does(self, mode: str) -> bool:
-        return any(access.mode == mode for access in self.accesses)
-
-    def vector(self, width: int) -> str:
-        whole = self.size * width
-        return _WORDS.get((self.kind, whole)) or _PLAIN[whole]
 
 
 @primitive
@@ -111,11 +80,11 @@ class _Vectorising:
         self.groups = self._groups()
         if not self.groups:
             raise NotLegal("it reads no consecutive elements one by one", loop.line)
-        self.width = _WIDEST // max(group.size for group in self.groups)
+        self.width = WIDEST // max(group.size for group in self.groups)
         if self.width < 2:
             raise NotLegal("its elements fill a vector already", loop.line)
 
-    def _groups(self) -> list[_Items]:
+    def _groups(self) -> list[Items]:
         found: dict[str, list[Access]] = {}
         for access in self.effects.accesses(self.loop):
             found.setdefault(access.array, []).append(access)
@@ -129,13 +98,11 @@ class _Vectorising:
             writes = any(a.mode == "store" for a in (*accesses, *others))
             if writes and any(a.index != form for a in others):
                 continue
-            groups.append(_Items(array, form, tuple(accesses)))
+            groups.append(Items(array, form, tuple(accesses)))
         return groups
 
     def _consecutive(self, access: Access, form: Polynomial) -> bool:
         """Whether every round takes the next element, whatever else is true."""
-        array = self.old.reading.arrays.get(access.array)
-        kind = access.element
         by = form.coefficient(self.axis.name)
         inner = {a.name for a in self.old.reading.axes if a.node in set(loops_in(self.loop.body))}
         symbols = self.old.reading.symbols
@@ -145,23 +112,16 @@ class _Vectorising:
             and access.index == form
             and by is not None and by.value == 1
             and not ({self.axis.name} | inner) & symbols.inside(rest)
-            and array is not None and array.element == kind
-            and kind.size in (1, 2, 4, 8) and kind.depth == 0
-            and kind.kind in ("int", "float", "bool", "vector")
+            and is_plain(self.old, access)
             and self._always(access.guard)
             and not any(loop in inner for loop in access.loops)
-            and self._place(access) is not None
+            and element(self.effects, access) is not None
         )  # fmt: skip
 
     def _always(self, guard: tuple[Condition, ...]) -> bool:
         """Whether nothing but the loop's own test decides on it."""
         known = {*self.axis.guard, *self.axis.test.conjuncts(), self.axis.test}
         return all(part in known for c in guard for part in c.conjuncts())
-
-    def _place(self, access: Access) -> Expr | None:
-        """What stands for the element in the kernel's own text."""
-        node = self.effects.taken(access)
-        return node.target if isinstance(node, Assign | Step) else node
 
     def kernel(self) -> Kernel:
         old, loop, name = self.old, self.loop, self.variable.name
@@ -214,22 +174,16 @@ class _Vectorising:
         swaps: dict[Node, Node] = {}
         before, after = [], []
         for group in self.groups:
-            own, vector = items[group.array], group.vector(self.width)
+            own = items[group.array]
             at = speller.form(self._at(group.index, first, speller))
-            before.append(f"alignas({self.width * group.size}) {group.kind} {own}[{self.width}];")
+            before.append(group.declared(own, self.width))
             there = f"{group.array}[{at}]"
             if group.does("load"):
-                before.append(
-                    f"*reinterpret_cast<{vector}*>({own}) = "
-                    f"*reinterpret_cast<const {vector}*>(&{there});"
-                )
+                before.append(group.loaded(self.width, own, f"&{there}"))
             if group.does("store"):
-                after.append(
-                    f"*reinterpret_cast<{vector}*>(&{there}) = "
-                    f"*reinterpret_cast<const {vector}*>({own});"
-                )
+                after.append(group.stored(self.width, own, f"&{there}"))
             for access in group.accesses:
-                swaps[self._place(access) or access.node] = text(f"{own}[{k}]")
+                swaps[element(self.effects, access) or access.node] = text(f"{own}[{k}]")
         kept = self.old.show(self.loop.body, swaps)
         inner = kept[1:-1].strip() if kept.startswith("{") else kept
         used = self._used(swaps)
@@ -248,7 +202,7 @@ class _Vectorising:
             for e in Effects(self.old).inside(body)
         )
 
-    def _aligned(self, group: _Items, speller: LocalSpeller) -> str:
+    def _aligned(self, group: Items, speller: LocalSpeller) -> str:
         own = group.index.without([self.axis.name]) - self._start
         at = speller.form(speller.local(own))
         place = group.array if at == "0" else f"&{group.array}[{at}]"

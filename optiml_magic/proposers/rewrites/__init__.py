@@ -14,6 +14,7 @@ from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
+from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
 
 if TYPE_CHECKING:
     from optiml_magic.proposers.rewrites.base import Rewrite
@@ -27,6 +28,7 @@ REWRITES: tuple[Rewrite, ...] = (
     StageTile(),
     PrivateCounters(),
     BlockSum(),
+    VectoriseMap(),
     FloatLiterals(),
     BlockSize(),
 )

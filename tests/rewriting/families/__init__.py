@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from . import columns, counts, maps, planes, rows, several, shuffled, tiles
+from . import (
+    columns,
+    counts,
+    maps,
+    neighbours,
+    planes,
+    rows,
+    several,
+    shuffled,
+    tiles,
+)
 
 FAMILIES = {
-    "maps": maps.FAMILY,
+    "maps": (*maps.FAMILY, *neighbours.FAMILY),
     "rows": rows.FAMILY,
     "planes": planes.FAMILY,
     "columns": columns.FAMILY,

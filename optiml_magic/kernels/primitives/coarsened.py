@@ -1,0 +1,216 @@
+"""P5 and P12, coarsen and vectorise: a thread takes several items, their elements by one access.
+
+A block takes a tile of items. Where all of them exist and every address is aligned, its threads
+take neighbouring items as many at a time as 16 bytes of the widest element hold, and all loads of a
+thread come before what it computes; elsewhere they take one item at a time, a block apart.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from optiml_magic.kernels.editing import Node, lines, text
+from optiml_magic.kernels.expressions import Expr
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.items import Items, element
+from optiml_magic.kernels.primitives.mapped import mapped
+from optiml_magic.kernels.primitives.naming import LocalSpeller
+from optiml_magic.kernels.primitives.neighbours import Neighbours
+from optiml_magic.kernels.primitives.places import axis_of
+from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Statement, walk
+from optiml_magic.source.directives import LaunchDirective, TuneDirective
+from optiml_magic.source.expressions import Number, parse_expression
+
+
+@dataclass(frozen=True)
+class Coarse:
+    """A thread takes ``items`` times ``width`` neighbouring items; blocks have ``block`` threads.
+
+    The values of both that a tuner may choose from; blocks of more than one axis stay as they are.
+    A width of 0 is as many items as 16 bytes of the widest element hold.
+    """
+
+    width: int = 0
+    items: int = 1
+    block: int = 256
+    counts: tuple[int, ...] = (1, 2, 4)
+    blocks: tuple[int, ...] = (64, 128, 256, 512, 1024)
+
+
+def names(kernel: Kernel) -> tuple[str, str]:
+    """What the items of a thread and the block's extent are called; empty where that stays."""
+    launch = kernel.launch
+    single = len(launch.block) == 1 and isinstance(launch.block[0].tree, Number)
+    own = single and not kernel.function.launch_bounds
+    return kernel.fresh("ITEMS"), kernel.fresh("BLOCK") if own else ""
+
+
+@primitive
+def coarsen(kernel: Kernel, coarse: Coarse) -> Kernel:
+    """Threads of the kernel take several items along x, as vectors."""
+    return _Coarsening(kernel.settled(), coarse).kernel()
+
+
+class _Coarsening:
+    def __init__(self, kernel: Kernel, coarse: Coarse) -> None:
+        self.old = kernel
+        self.coarse = coarse
+        self.effects = Effects(kernel)
+        self.items = mapped(kernel, self.effects)
+        self.groups = Neighbours(kernel, self.items, self.effects)
+        name = self.items.name
+        fresh = kernel.fresh
+        self.count, self.block = names(kernel)
+        self.tile, self.start = fresh("tile"), fresh(f"{name}_start")
+        self.first, self.turn, self.k = fresh(f"{name}_first"), fresh("turn"), fresh(f"{name}_item")
+        self.width = coarse.width or self.groups.most
+        if all(self.groups.elements(g, self.width) < 2 for g in self.groups.found):
+            raise NotLegal("its elements fill a vector already")
+        for form in self.groups.whole:
+            if form.value is not None and form.value % self.width:
+                raise NotLegal(f"rows of {form} items do not hold whole vectors")
+        self.own: dict[Items, str] = {}
+        for group in self.groups.found:
+            own = f"{group.array.replace('.', '_')}_items"
+            self.own[group] = fresh(own, *self.own.values())
+
+    def kernel(self) -> Kernel:
+        items, words, start, turn = self.items, self.items.words, self.start, self.turn
+        wide = "long" in words or "size_t" in words or "64" in words
+        block = f"({words})blockIdx.x" if wide else "blockIdx.x"
+        made = [
+            f"const int {self.tile} = blockDim.x * {self.count} * {self.width};",
+            f"const {words} {start} = {block} * {self.tile};",
+            "if (" + " && ".join([f"(long long){start} + {self.tile} <= {self._bound}",
+                                  *self._aligned()]) + ") {",
+            *self._vectors(),
+            "} else {",
+            f"for (int {turn} = 0; {turn} < {self.count} * {self.width}; ++{turn}) {{",
+            f"{words} {items.name} = {start} + {turn} * blockDim.x + threadIdx.x;",
+            f"if ({items.name} < {self._bound}) {self._body({})}",
+            "}",
+            "}",
+        ]  # fmt: skip
+        inner: Statement = lines("\n".join(made))
+        if items.tests:
+            several = len(items.tests) > 1
+            shown = [self._shown(test) for test in items.tests]
+            test = " && ".join(f"({words})" if several else words for words in shown)
+            inner = lines("\n".join([f"if ({test}) {{", *made, "}"]))
+        body = replace(self.old.function.body, body=(*items.outside, inner))
+        return self.old.rewritten(body, launch=self._launch(), directives=self._tunes())
+
+    def _vectors(self) -> list[str]:
+        count, width = self.count, self.width
+        at = f"{self.start} + ({self.turn} * blockDim.x + threadIdx.x) * {width}"
+        head = [
+            "#pragma unroll",
+            f"for (int {self.turn} = 0; {self.turn} < {count}; ++{self.turn}) {{",
+            f"const {self.items.words} {self.first} = {at};",
+        ]
+        declared, before, after = [], [], []
+        swaps: dict[Node, Node] = {}
+        for group, own in self.own.items():
+            many, whole = self.groups.elements(group, width), group.apart * width
+            declared.append(group.declared(own, many, f"{count} * {whole}"))
+            for part in range(0, whole, many):
+                here, there = self._addresses(group, own, part)
+                before += [group.loaded(many, here, there)] if group.does("load") else []
+                after += [group.stored(many, here, there)] if group.does("store") else []
+            for access in group.accesses:
+                place = self._item(group, self.groups.offset(group, access))
+                swaps[element(self.effects, access) or access.node] = text(f"{own}[{place}]")
+        body = self._body(swaps)
+        if re.search(rf"\b{re.escape(self.items.name)}\b", body):
+            words = f"{self.items.words} {self.items.name} = {self.first} + {self.k};"
+            body = f"{{\n{words}\n{body[1:].lstrip()}"
+        return [
+            *declared,
+            *([*head, *before, "}"] if before else []),
+            *head,
+            "#pragma unroll",
+            f"for (int {self.k} = 0; {self.k} < {width}; ++{self.k}) {body}",
+            *after,
+            "}",
+        ]
+
+    def _item(self, group: Items, offset: int) -> str:
+        """Where in the local array an element of the present item is."""
+        if group.apart == 1:
+            return f"{self.turn} * {self.width} + {self.k}"
+        place = f"({self.turn} * {self.width} + {self.k}) * {group.apart}"
+        return f"{place} + {offset}" if offset else place
+
+    def _addresses(self, group: Items, own: str, part: int) -> tuple[str, str]:
+        """Of a vector in the local array, and in memory."""
+        here = f"{own} + {self.turn} * {self.width * group.apart}"
+        index = group.index + Polynomial.constant(group.apart) * self.items.index
+        there = self._spelled(index, at=self.first)
+        if part:
+            here, there = f"{here} + {part}", f"{there} + {part}"
+        return here, f"&{group.array}[{there}]"
+
+    def _aligned(self) -> list[str]:
+        found = []
+        for group in self.groups.found:
+            rest = [n for n in group.index.symbols if n[:1] == "/"]
+            at = self._spelled(group.index.without(rest))
+            place = group.array if at == "0" else f"&{group.array}[{at}]"
+            many = self.groups.elements(group, self.width)
+            found.append(f"(size_t){place} % {many * group.size} == 0")
+        for form in self.groups.whole:
+            if form.value is None and self.width > 1:
+                words = self._spelled(form)
+                words = f"({words})" if " " in words else words
+                found.append(f"{words} % {self.width} == 0")
+        return list(dict.fromkeys(found))
+
+    @cached_property
+    def _bound(self) -> str:
+        words = self._spelled(self.items.bound)
+        return f"({words})" if " - " in words or " + " in words else words
+
+    def _spelled(self, form: Polynomial, *, at: str = "") -> str:
+        reading, known = self.old.reading, dict[str, str]()
+        for statement in self.items.outside:
+            for variable in statement.variables if isinstance(statement, Declare) else ():
+                axis = axis_of(self.old, variable.value) if variable.value is not None else ""
+                if axis:
+                    known.setdefault(f"@{axis}", variable.name)
+        if at:
+            known["@x"] = at
+        speller = LocalSpeller(reading.symbols, known, moved=self.effects.moved)
+        speller.kernel = self.old
+        return speller.form(speller.local(form))
+
+    def _body(self, swaps: dict[Node, Node]) -> str:
+        """What is done for one item; ways out of the kernel lead to the next."""
+        leaves: dict[Node, Node] = {
+            s: lines("continue;") for inside in self.items.inside for s in walk(inside)
+            if isinstance(s, Leave) and s.kind == "return"
+        }  # fmt: skip
+        shown = (self.old.show(s, {**self.items.swaps, **leaves, **swaps})
+                 for s in self.items.inside)  # fmt: skip
+        return "{\n" + "\n".join(shown) + "\n}"
+
+    def _shown(self, expr: Expr) -> str:
+        return self.old.show(Evaluate(None, 0, expr)).removesuffix(";")
+
+    def _launch(self) -> LaunchDirective:
+        launch = self.old.launch
+        block = self.block or f"({launch.block[0]})"
+        blocks = f"cdiv({self.items.count}, {block} * {self.count} * {self.width})"
+        extents = (parse_expression(block), *launch.block[1:])
+        return replace(launch, grid=(parse_expression(blocks), *launch.grid[1:]), block=extents)
+
+    def _tunes(self) -> list[TuneDirective]:
+        coarse = self.coarse
+        found = [TuneDirective(self.count, coarse.counts, coarse.items)]
+        if self.block:
+            blocks = {*coarse.blocks, self.old.block[0] or coarse.block}
+            found.append(TuneDirective(self.block, tuple(sorted(blocks)), coarse.block))
+        return found

@@ -1,0 +1,82 @@
+"""Consecutive elements of one array by one access, through a small array in registers.
+
+Source: CUDA C++ Programming Guide, "Device Memory Accesses": 4, 8 or 16 bytes, at addresses that
+are multiples of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optiml_magic.kernels.expressions import Assign, Expr, Step
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.reading import Access
+
+_WORDS = {
+    ("float", 16): "float4", ("float", 8): "float2", ("double", 16): "double2",
+    ("int", 16): "int4", ("int", 8): "int2",
+}  # fmt: skip
+_PLAIN = {16: "uint4", 8: "uint2", 4: "unsigned int", 2: "unsigned short"}
+WIDEST = 16  # bytes of one access
+
+
+@dataclass(frozen=True)
+class Items:
+    """The accesses to consecutive elements of one array.
+
+    Where ``apart`` is more than 1, an item is so many elements; ``index`` is that of its first.
+    """
+
+    array: str
+    index: Polynomial
+    accesses: tuple[Access, ...]
+    apart: int = 1
+
+    @property
+    def size(self) -> int:
+        return self.accesses[0].element.size or 0
+
+    @property
+    def kind(self) -> str:
+        return self.accesses[0].element.name
+
+    def does(self, mode: str) -> bool:
+        return any(access.mode == mode for access in self.accesses)
+
+    def vector(self, width: int) -> str:
+        """The type of so many elements at once."""
+        whole = self.size * width
+        return _WORDS.get((self.kind, whole)) or _PLAIN[whole]
+
+    def declared(self, own: str, width: int, count: str = "") -> str:
+        """A local array ``own`` of ``count`` elements, of one vector unless it says more."""
+        return f"alignas({width * self.size}) {self.kind} {own}[{count or width}];"
+
+    def loaded(self, width: int, own: str, there: str) -> str:
+        """So many elements from the address ``there`` in memory to that of ``own``."""
+        vector = self.vector(width)
+        return f"*reinterpret_cast<{vector}*>({own}) = *reinterpret_cast<const {vector}*>({there});"
+
+    def stored(self, width: int, own: str, there: str) -> str:
+        """The other way round."""
+        return self.loaded(width, there, own)
+
+
+def is_plain(kernel: Kernel, access: Access) -> bool:
+    """Whether an access takes one number, as the array that it is in holds them."""
+    array, kind = kernel.reading.arrays.get(access.array), access.element
+    return (
+        array is not None
+        and array.element == kind
+        and kind.size in (1, 2, 4, 8)
+        and kind.depth == 0
+        and kind.kind in ("int", "float", "bool", "vector")
+    )
+
+
+def element(effects: Effects, access: Access) -> Expr | None:
+    """What stands for the element in the kernel's own text."""
+    node = effects.taken(access)
+    return node.target if isinstance(node, Assign | Step) else node

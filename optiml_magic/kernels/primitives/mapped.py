@@ -1,0 +1,248 @@
+"""Kernels whose threads along x do the same for one item each, as their guards say how many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from optiml_magic.kernels.editing import Node, text
+from optiml_magic.kernels.expressions import Binary, Cast, Expr, Name, Unary, builtin, every
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.cutting import TOLD, uses
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.grids import form_of, needed
+from optiml_magic.kernels.primitives.places import axis_of, own_text_only
+from optiml_magic.kernels.symbols import Compare, Condition
+from optiml_magic.kernels.tree import Block, Declare, If, Leave, Statement, Variable, walk
+from optiml_magic.source.expressions import Expression
+
+_OURS = ("threadIdx.x", "blockIdx.x")
+_ONE = Polynomial.constant(1)
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """What a thread does for the item of its index along x.
+
+    Attributes:
+        count: how many items there are, in the words of the launch; ``bound`` in the reading's.
+        name: what the index is called, and ``words`` its type; ``swaps`` are its places.
+        outside: what is done before, and says nothing of the item.
+        tests: all hold wherever something is done for an item, and say nothing of it.
+        inside: what is done for each item.
+        held: the conditions that hold there for every item.
+    """
+
+    count: Expression
+    bound: Polynomial
+    index: Polynomial
+    name: str
+    words: str
+    outside: tuple[Statement, ...]
+    tests: tuple[Expr, ...]
+    inside: tuple[Statement, ...]
+    held: frozenset[Condition]
+    swaps: Mapping[Node, Node]
+
+
+def mapped(kernel: Kernel, effects: Effects) -> Mapped:
+    """The items of a kernel. Raises NotLegal where its threads do not have one each."""
+    effects.straightforward()
+    without_warps(kernel)
+    own_text_only(kernel)
+    every_place_read(kernel)
+    if kernel.launch.shared is not None:
+        raise NotLegal("it has dynamic shared memory")
+    for name in TOLD:
+        if name in kernel.reading.calls:
+            raise NotLegal(f"`{name}` tells which thread comes when")
+    for name in sorted(effects.moved):
+        raise NotLegal(f"the parameter `{name}` changes")
+    found = uses(kernel, "x")
+    for part in (*found.parts, *found.strides):
+        line = kernel.unit.line(*(part.span or kernel.function.span))
+        raise NotLegal("a thread asks for more than its index along x", line)
+    count = needed(kernel, "x", loads=True)
+    bound = form_of(count.tree) if count is not None else None
+    if count is None or bound is None or not found.whole:
+        raise NotLegal("how many items there are its guards do not say as its launch does")
+    return _Parting(kernel, effects, found.whole).mapped(count, bound)
+
+
+class _Parting:
+    """Cuts a body where its items begin: behind its guards."""
+
+    def __init__(self, kernel: Kernel, effects: Effects, places: list[Expr]) -> None:
+        self.kernel = kernel
+        self.effects = effects
+        self.outside: list[Statement] = []
+        self.tests: list[Expr] = []
+        self.inside: list[Statement] = []
+        self.held: set[Condition] = set()
+        self.own: set[Variable] = set()  # the locals that say something of the item
+        self.name, self.words = "", "int"
+        for statement in kernel.function.body.body:
+            if isinstance(statement, Declare):
+                self._named(statement)
+        self.name = self.name or kernel.fresh("i")
+        self.swaps: dict[Node, Node] = dict.fromkeys(places, text(self.name))
+        width = Polynomial.constant(kernel.block[0] or 1)
+        self.index = Polynomial.symbol(_OURS[0]) + width * Polynomial.symbol(_OURS[1])
+
+    def mapped(self, count: Expression, bound: Polynomial) -> Mapped:
+        self._part(bound - self.index - _ONE)
+        self._check()
+        return Mapped(
+            count, bound, self.index, self.name, self.words, tuple(self.outside),
+            tuple(self.tests), tuple(self.inside), frozenset(self.held), self.swaps,
+        )  # fmt: skip
+
+    def _named(self, statement: Declare) -> None:
+        """What the index is called: as the first local that holds it, where one does."""
+        for variable in statement.variables:
+            value = variable.value
+            if value is None or self.name or variable.type.depth:
+                continue
+            if axis_of(self.kernel, value) != "x" or variable not in self.effects.lasting:
+                continue
+            kind = self.kernel.reading.types.get(value)
+            words = statement.words.replace("auto", kind.name if kind else "int")
+            self.name, self.words = variable.name, " ".join(words.replace("const", " ").split())
+            self.own.add(variable)
+
+    def _part(self, left: Polynomial) -> None:
+        """Until the first statement that is neither a guard nor declares something."""
+        bounded, todo = False, list(self.kernel.function.body.body)
+        while todo:
+            statement = todo.pop(0)
+            if isinstance(statement, Declare):
+                self._declared(statement)
+            elif isinstance(statement, Block) and not todo:
+                todo = list(statement.body)
+            elif isinstance(statement, If) and self._is_guard(statement, last=not todo):
+                leaves = _leaves(statement.then)
+                parts = [*_split(statement.test, "||" if leaves else "&&")]
+                varying = [part for part in parts if self._varies(part)]
+                held = self._held(statement, len(parts), left if varying else None)
+                if held is None or len(varying) > 1 or (varying and bounded):
+                    self.inside.append(statement)
+                    break
+                bounded = bounded or bool(varying)
+                self.held |= held
+                others = [part for part in parts if part not in varying]
+                if leaves and others:
+                    test = _joined(others, "||")
+                    self.outside.append(replace(statement, test=test, span=None, head=None))
+                if not leaves:
+                    self.tests += others
+                    inner = statement.then
+                    todo = [*inner.body] if isinstance(inner, Block) else [inner]
+            else:
+                self.inside.append(statement)
+                break
+        if not bounded:
+            line = self.kernel.function.line
+            raise NotLegal("the guard of its items does not stand at its beginning", line)
+        self.inside += todo
+
+    def _is_guard(self, statement: If, *, last: bool) -> bool:
+        """Whether all that follows is done under a test alone."""
+        if statement.other is not None or statement.before is not None:
+            return False
+        return not self.tests if _leaves(statement.then) else last
+
+    def _declared(self, statement: Declare) -> None:
+        """Each local where it belongs: outside if it says nothing of the item and lasts."""
+        for variable in statement.variables:
+            if variable.name == self.name and variable in self.own:
+                continue
+            alone = replace(statement, variables=(variable,), span=None)
+            plain = variable in self.effects.lasting and not variable.array and not self.tests
+            if plain and not any(self._varies(e) for e in alone.expressions):
+                self.outside.append(alone)
+            else:
+                self.own.add(variable)
+                self.inside.append(alone)
+
+    def _varies(self, expr: Expr) -> bool:
+        """Whether an expression may depend on the item."""
+        return any(
+            builtin(e) in _OURS or e in self.swaps
+            or (isinstance(e, Name) and e.variable in self.own)
+            for e in every(expr)
+        )  # fmt: skip
+
+    def _held(self, statement: If, count: int, left: Polynomial | None) -> set[Condition] | None:
+        """What holds behind a guard of so many parts.
+
+        None where that is not certain, or where it should bound the items by ``left`` and says
+        something else of them.
+        """
+        reading = self.kernel.reading
+        guards = [g for g in reading.guards if g.test is statement.test]
+        if len(guards) != 1:
+            return None
+        for condition in (guards[0].condition, ~guards[0].condition):
+            parts = {*condition.conjuncts()}
+            if left is None:
+                if any(parts <= _parts(a.guard) for a in reading.accesses):
+                    return parts
+                continue
+            bounds = {
+                p for p in parts if isinstance(p, Compare) and p.op == ">=" and p.form == left
+            }
+            free = not any({*_OURS} & p.depends for p in parts - bounds)
+            if bounds and free and len(parts) == count:
+                return parts
+        return None
+
+    def _check(self) -> None:
+        """Raise NotLegal where an item leaves something behind for the next, or ends the kernel."""
+        for statement in self.inside:
+            for variable in self.effects.changed(statement):
+                if variable not in self.own and not self._own(variable):
+                    raise NotLegal(f"`{variable.name}` goes from item to item", statement.line)
+            for loop in loops_in(statement):
+                if any(isinstance(s, Leave) and s.kind == "return" for s in walk(loop)):
+                    raise NotLegal("the kernel is left within a loop", loop.line)
+            for inner in walk(statement):
+                for variable in inner.variables if isinstance(inner, Declare) else ():
+                    if variable.storage != "local":
+                        raise NotLegal(f"`{variable.name}` is not the item's own", inner.line)
+
+    def _own(self, variable: Variable) -> bool:
+        return any(isinstance(s, Declare) and variable in s.variables for s in self.inside)
+
+
+def _parts(guard: tuple[Condition, ...]) -> set[Condition]:
+    return {part for condition in guard for part in condition.conjuncts()}
+
+
+def _leaves(statement: Statement) -> bool:
+    own = statement.body if isinstance(statement, Block) else (statement,)
+    return len(own) == 1 and isinstance(own[0], Leave) and own[0].kind == "return"
+
+
+def _joined(parts: list[Expr], op: str) -> Expr:
+    test = parts[0]
+    for part in parts[1:]:
+        test = Binary(None, op, test, part)
+    return test
+
+
+def _split(expr: Expr, op: str) -> Iterator[Expr]:
+    """The parts of a test, in order: of ``!(a && b)`` those are ``!a`` and ``!b``."""
+    opposite = "&&" if op == "||" else "||"
+    match expr:
+        case Binary(op=own, left=left, right=right) if own == op:
+            yield from _split(left, op)
+            yield from _split(right, op)
+        case Unary(op="!", operand=Binary(op=own, left=left, right=right)) if own == opposite:
+            for side in (left, right):
+                yield from _split(Unary(None, "!", side), op)
+        case Cast(operand=operand, type="bool"):
+            yield from _split(operand, op)
+        case _:
+            yield expr

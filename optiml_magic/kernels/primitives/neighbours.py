@@ -1,0 +1,222 @@
+"""Arrays of which a kernel's items take neighbouring elements: what vectors may bring at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.items import WIDEST, Items, element, is_plain
+from optiml_magic.kernels.primitives.mapped import Mapped
+from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.tree import Evaluate, Statement, walk
+
+_MOST_APART = 4  # elements of an item that are taken as vectors
+_THREAD, _BLOCK = "threadIdx.x", "blockIdx.x"
+
+
+@dataclass(frozen=True)
+class _Place:
+    """An index as ``apart`` elements an item behind ``first``, and what then must divide.
+
+    Within items whose number ``whole`` forms divide, ``first`` does not change.
+    """
+
+    apart: int
+    first: Polynomial
+    whole: tuple[Polynomial, ...]
+
+
+class Neighbours:
+    """The arrays of which a kernel's items take neighbouring elements."""
+
+    def __init__(self, kernel: Kernel, items: Mapped, effects: Effects) -> None:
+        self.kernel = kernel
+        self.items = items
+        self.effects = effects
+        self.inside = {e for s in items.inside for e in effects.inside(s)}
+        self.accesses = [a for a in kernel.reading.accesses
+                         if a.own in self.inside and a.space == "global"]  # fmt: skip
+        self.places = {a: self._place(a) for a in self.accesses}
+        self.found = tuple(
+            group
+            for array in dict.fromkeys(access.array for access in self.accesses)
+            for own in self._clusters(array)
+            if (group := self._group(array, own)) is not None
+        )
+        self.most = WIDEST // max((group.size for group in self.found), default=WIDEST)
+        self._check()
+
+    def elements(self, group: Items, width: int) -> int:
+        """How many of ``width`` items' elements are taken at once."""
+        count = group.apart * width
+        return min(WIDEST // group.size, count & -count)
+
+    @cached_property
+    def whole(self) -> tuple[Polynomial, ...]:
+        """What the items of a vector must divide."""
+        places = (self.places[a] for group in self.found for a in group.accesses)
+        return tuple(dict.fromkeys(form for p in places if p is not None for form in p.whole))
+
+    def offset(self, group: Items, access: Access) -> int:
+        """Which of its item's elements an access takes."""
+        place = self.places[access]
+        assert place is not None
+        return (place.first - group.index).value or 0
+
+    def loaded(self) -> int:
+        """The bytes that an item loads by vectors."""
+        return sum(g.size * g.apart for g in self.found if g.does("load"))
+
+    def _place(self, access: Access) -> _Place | None:
+        """Where its item's elements are; None where neighbouring items' do not lie together."""
+        form, symbols = access.index, self.kernel.reading.symbols
+        if form is None:
+            return None
+        whole: list[Polynomial] = []
+        for name in form.symbols:  # i % w is i - i / w * w
+            symbol = symbols[name]
+            if symbol.op != "%" or not self._digit(name):
+                continue
+            by, over = form.coefficient(name), symbol.arguments[1]
+            if by is None:
+                return None
+            quotient = Polynomial.symbol(f"/{name[1:]}")
+            if not quotient.symbols <= symbols.table.keys():
+                sides = (self.items.index, over)
+                quotient = self.kernel.reading_operations().operation("/", sides, low=0)
+            rest = self.items.index - over * quotient
+            form = form - by * Polynomial.symbol(name) + by * rest
+        for name in form.symbols:
+            if symbols[name].op == "/" and self._digit(name):
+                by = form.coefficient(name)
+                if by is None:
+                    return None
+                whole += [symbols[name].arguments[1], -by if str(by)[0] == "-" else by]
+        apart = form.coefficient(_THREAD)
+        if apart is None or apart.value is None or not 1 <= apart.value <= _MOST_APART:
+            return None
+        first = form - apart * self.items.index
+        hidden = first.without([n for n in first.symbols if self._digit(n)])
+        inner = {a.name for a in self.kernel.reading.axes if a.node in self._loops}
+        if ({_THREAD, _BLOCK} | inner) & symbols.inside(hidden) or inner & symbols.inside(first):
+            return None
+        return _Place(apart.value, first, tuple(dict.fromkeys(whole)))
+
+    @cached_property
+    def _loops(self) -> frozenset[Statement]:
+        return frozenset(loop for s in self.items.inside for loop in loops_in(s))
+
+    def _digit(self, name: str) -> bool:
+        """Whether a symbol is the item's index taken apart by what is the same for all items."""
+        symbol = self.kernel.reading.symbols[name]
+        if symbol.op not in ("/", "%") or len(symbol.arguments) != 2:
+            return False
+        index, over = symbol.arguments
+        inside = self.kernel.reading.symbols.inside(over)
+        return index == self.items.index and self.kernel.reading.symbols.known(over) and not (
+            {_THREAD, _BLOCK} & inside or any(self.kernel.reading.symbols[n].kind == "load"
+                                              for n in inside))  # fmt: skip
+
+    def _clusters(self, array: str) -> list[list[Access]]:
+        """The accesses of an array whose elements lie together; all, where it is written."""
+        own = [access for access in self.accesses if access.array == array]
+        if any(a.mode != "load" and self.effects.same(a.array, array) for a in self.accesses):
+            return [own]
+        found: list[list[Access]] = []
+        for access in own:
+            near = (c for c in found if self._near(self.places[c[0]], self.places[access]))
+            cluster = next(near, None)
+            if cluster is None:
+                found.append([access])
+            else:
+                cluster.append(access)
+        return found
+
+    def _near(self, one: _Place | None, other: _Place | None) -> bool:
+        if one is None or other is None or one.apart != other.apart:
+            return one is other
+        between = (other.first - one.first).value
+        return between is not None and abs(between) < one.apart
+
+    def _group(self, array: str, accesses: Sequence[Access]) -> Items | None:
+        places = [place for a in accesses if (place := self.places[a]) is not None]
+        if len(places) < len(accesses) or len({p.apart for p in places}) > 1:
+            return None
+        apart = places[0].apart
+        offsets = [(p.first - places[0].first).value for p in places]
+        known = [o for o in offsets if o is not None]
+        least = min(known, default=0)
+        if len(known) < len(offsets) or max(known) - least >= apart:
+            return None
+        first = places[known.index(least)].first
+        for access in accesses:
+            if access.mode not in ("load", "store") or not is_plain(self.kernel, access):
+                return None
+            if access.element != accesses[0].element or element(self.effects, access) is None:
+                return None
+        always = [(a.mode, o - least) for a, o in zip(accesses, known, strict=True)
+                  if self._always(a)]  # fmt: skip
+        loads, stores = ({o for m, o in always if m == mode} for mode in ("load", "store"))
+        if not {0, apart - 1} <= loads | stores:  # nothing else says that they exist
+            return None
+        if stores != set(range(apart)) and not any(a.mode == "load" for a in accesses):
+            return None  # what no item stores would have to be known
+        return Items(array, first, tuple(accesses), apart)
+
+    def _always(self, access: Access) -> bool:
+        """Whether it is made for every item."""
+        inner = {a.name for a in self.kernel.reading.axes if a.node in self._loops}
+        return not inner & {*access.loops} and all(
+            part in self.items.held for c in access.guard for part in c.conjuncts()
+        )
+
+    def _check(self) -> None:
+        """Raise NotLegal where items meet, or where vectors would take neighbours apart."""
+        grouped = {access for group in self.found for access in group.accesses}
+        for access in self.accesses:
+            if access.mode == "atomic" and not self._unasked(access):
+                raise NotLegal("it asks for what an atomic operation found", access.line)
+            if access in grouped or access.offset is None:
+                continue
+            if {_THREAD, _BLOCK} & access.offset.symbols:
+                reason = f"of `{access.array}` its items do not have neighbouring elements alone"
+                raise NotLegal(reason, access.line)
+        if not self.found:
+            raise NotLegal("its items have no neighbouring elements")
+        for group in self.found:
+            self._check_group(group)
+
+    def _check_group(self, group: Items) -> None:
+        line = group.accesses[0].line
+        for other in self.found:
+            between = (other.index - group.index).value
+            if other is not group and other.array == group.array and between is not None:
+                raise NotLegal(f"items share elements of `{group.array}`", line)
+        every = [*self.kernel.reading.accesses]
+        same = {name for name in self.kernel.reading.arrays
+                if name != group.array and self.effects.same(name, group.array)}  # fmt: skip
+        others = [access for access in every if access.array in same]
+        both = [a for a in every if a in others or a in group.accesses]
+        if not any(access.mode != "load" for access in both):
+            return
+        for access in every:
+            if access.array == group.array and access not in group.accesses:
+                raise NotLegal("one item may read what another writes", access.line)
+        for access in others:
+            place = self.places.get(access)
+            if place is None or (place.apart, place.first) != (group.apart, group.index):
+                raise NotLegal("one item may read what another writes", access.line)
+        if others:
+            written = [at for at, a in enumerate(both) if a.mode != "load"]
+            if any(a.mode == "load" for a in both[written[0] :]):
+                raise NotLegal("an item reads by another name what it has written", line)
+
+    def _unasked(self, access: Access) -> bool:
+        return any(
+            isinstance(s, Evaluate) and s.expression is access.own
+            for inside in self.items.inside for s in walk(inside)
+        )  # fmt: skip

@@ -1,0 +1,89 @@
+"""Maps: neighbouring elements that threads take one each, taken several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen, names
+from optiml_magic.kernels.primitives.direct import in_full
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.mapped import mapped
+from optiml_magic.kernels.primitives.neighbours import Neighbours
+from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.sizes import threads
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.space import Point
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
+#: Bytes that a thread of a full multiprocessor has to have under way, so that there are 48 KB:
+#: NVIDIA/cccl, cub/device/dispatch/tuning/tuning_transform.cuh, for the H200.
+_UNDER_WAY = 24
+_BLOCK = 256
+
+
+class VectoriseMap(KernelRule):
+    """Element by element: activations, blends, copies, biases, one item of a few fields each."""
+
+    name = "vectorise_map"
+    before = (linear, in_full)
+    teaches = (
+        "Each thread loaded and stored one element of an array by an instruction of its own. A "
+        "thread that takes several neighbours loads 16 bytes at once, so the same bytes need a "
+        "quarter of the requests or fewer, indices and guards are computed once for all of them, "
+        "and more bytes of each thread are under way at any time."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        if not _lies_along(kernel):
+            return
+        effects = Effects(kernel)
+        groups = Neighbours(kernel, mapped(kernel, effects), effects)
+        loads = any(group.does("load") for group in groups.found)
+        widths = [groups.most] if groups.most > 1 else []
+        if any(group.apart > 1 and groups.elements(group, 1) > 1 for group in groups.found):
+            widths.append(1)
+        if not widths:
+            raise NotLegal("its elements fill a vector already")
+        for width in widths:
+            title = (
+                f"take {width} items at once" if width > 1 else "take an item's elements at once"
+            )
+            yield Site(
+                f"map {width}", title, partial(coarsen, kernel, Coarse(width)),
+                0.7 if _enough(kernel, width) else 0.2,
+                Hypothesis(
+                    _REQUESTS.format("ld" if loads else "st"), "lower",
+                    "one request brings several elements of a thread", (2.0, 16.0),
+                ),
+                _points(kernel, groups.loaded() * width),
+            )  # fmt: skip
+
+
+def _lies_along(kernel: Kernel) -> bool:
+    """Whether neighbouring threads write neighbouring elements, or every few of them."""
+    for access in kernel.reading.accesses:
+        form, size = access.offset, access.element.size
+        by = form.coefficient("threadIdx.x") if form is not None else None
+        if access.space == "global" and access.mode != "load" and by is not None and size:
+            near = by.value is not None and 0 < by.value <= 4 * size
+            if near and not access.loops:
+                return True
+    return False
+
+
+def _enough(kernel: Kernel, width: int) -> bool:
+    """Whether there are threads for every multiprocessor when each takes so many items."""
+    count, chip = threads(kernel), CHIPS.get(kernel.chip)
+    return count is None or chip is None or count // width >= 2 * _BLOCK * chip.sms
+
+
+def _points(kernel: Kernel, loaded: int) -> tuple[Point, ...]:
+    """As many vectors a thread as keep enough bytes under way, then twice as many."""
+    items, block = names(kernel)
+    few = 1 if not loaded or loaded >= _UNDER_WAY else 2
+    own = {block: _BLOCK} if block else {}
+    return ({items: few, **own}, {items: 2 * few, **own}, {items: few, **dict.fromkeys(own, 128)})

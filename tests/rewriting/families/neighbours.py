@@ -1,0 +1,114 @@
+"""Items of neighbouring elements, in blocks that are small enough for whole tiles of them."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tests.rewriting.families.maps import value, with_square
+from tests.rewriting.writing import Array, Made
+
+_KINDS = {"f4": "float", "i4": "int", "u1": "unsigned char", "f2": "__half", "f8": "double"}
+_LONG = (64, 100, 128, 255, 256, 257, 384, 512, 640)
+
+
+def _read(dtype: str, place: str) -> str:
+    return f"__half2float({place})" if dtype == "f2" else f"(float){place}"
+
+
+def _guarded(rng: Random, name: str, count: str, body: str) -> str:
+    if rng.choice([0, 1]):
+        return f"if ({name} >= {count}) return;\n{body}"
+    return f"if ({name} < {count}) {{\n{body}\n}}"
+
+
+def _one(rng: Random, parameters: str, count: str, body: str, half: bool) -> str:
+    width = rng.choice([8, 16, 32])
+    kind = rng.choice(["int", "const int", "unsigned int"])
+    return (
+        f"{'#include <cuda_fp16.h>' if half else ''}\n{with_square(rng, body)}"
+        f"#pragma optiml launch k grid(cdiv({count}, {width})) block({width})\n"
+        f"__global__ void k({parameters}) {{\n"
+        f"{kind} i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        f"{_guarded(rng, 'i', count, body)}\n}}\n"
+    )
+
+
+def fields(rng: Random) -> Made:
+    """So many elements an item, loaded, stored or both; an offset that may leave vectors out."""
+    dtype, apart = rng.choice([*_KINDS]), rng.choice([1, 1, 2, 3, 4])
+    behind = rng.choice([0, 0, 0, 1, 4, 16])
+    place = "i" if apart == 1 else rng.choice([f"{apart} * i", f"i * {apart}"])
+    leaves = [_read(dtype, f"x[{place} + {at + behind}]") for at in range(apart)]
+    whole = " + ".join([*leaves, value(rng, ["a", "1.0f"], 1)])
+    body = rng.choice(
+        [
+            f"out[i] = {whole};",
+            f"float v = {whole};\nif (v > a) v = a;\nout[i] = v;",
+            f"float v = {whole};\nout[i] = v;\nif (v > a) out[i] = out[i] * 0.5f;",
+            f"if (y[i] < 0.0f) return;\nout[i] = {whole};" if apart == 1 else f"out[i] = {whole};",
+        ]
+    )
+    out = ("n",)
+    if rng.choice([0, 0, 1]):
+        out, some = (f"{apart} * n",), value(rng, leaves, 1)
+        body = "\n".join(f"out[{apart} * i + {at}] = {some};" for at in range(apart))
+    parameters = f"const {_KINDS[dtype]}* x, const float* y, float* out, float a, int n"
+    arrays = {
+        "x": Array(dtype, (f"{apart} * n + {behind}",)),
+        "y": Array("f4", ("n",)),
+        "out": Array("f4", out, "zeros"),
+    }
+    text = _one(rng, parameters, "n", body, dtype == "f2")
+    sizes = [{"n": rng.choice(_LONG)} for _ in "12"]
+    return Made("fields", text, arrays, *sizes, {"a": rng.choice([0.5, 2.0])})
+
+
+def halves(rng: Random) -> Made:
+    """An index taken apart into a row and a column, of which some elements follow."""
+    dtype = rng.choice(["f4", "f2", "u1"])
+    read = [
+        _read(dtype, "x[row * 2 * w + col]"),
+        _read(dtype, "x[row * 2 * w + w + col]"),
+        rng.choice(["b[col]", "b[i % w]", "b[row]", "b[i / w]"]),
+    ]
+    body = f"int row = i / w, col = i % w;\nout[i] = {' + '.join(read)};"
+    if rng.choice([0, 1]):
+        body = f"int row = i / w;\nint col = i - row * w;\nout[i] = {value(rng, read)};"
+    parameters = f"const {_KINDS[dtype]}* x, const float* b, float* out, int h, int w"
+    text = _one(rng, parameters, "h * w", body, dtype == "f2")
+    arrays = {
+        "x": Array(dtype, ("h", "2 * w")),
+        "b": Array("f4", ("h + w",)),
+        "out": Array("f4", ("h", "w"), "zeros"),
+    }
+    sizes = [{"h": rng.choice([5, 17, 32]), "w": rng.choice([8, 12, 16, 31, 32])} for _ in "12"]
+    return Made("halves", text, arrays, *sizes)
+
+
+def lines(rng: Random) -> Made:
+    """Rows of a plane, each of which may begin anywhere; threads of two axes."""
+    dtype = rng.choice(["f4", "u1", "f2"])
+    wide, high = rng.choice([(4, 8), (8, 4), (16, 2)])
+    guard = rng.choice(["if (x < w && y < h) {0}", "if (y < h) if (x < w) {0}",
+                        "if (x >= w || y >= h) return;\n{0}", "if (y >= h) return;\nif (x >= w) return;\n{0}"])  # fmt: skip
+    read = [_read(dtype, "a[y * w + x]"), "b[y]", "s"]
+    if rng.choice([0, 1]):
+        read[1] = "b[x]"
+    body = guard.format("{ out[y * w + x] = " + value(rng, read) + "; }")
+    text = (
+        f"{'#include <cuda_fp16.h>' if dtype == 'f2' else ''}\n{with_square(rng, body)}"
+        f"#pragma optiml launch k grid(cdiv(w, {wide}), cdiv(h, {high})) block({wide}, {high})\n"
+        f"__global__ void k(const {_KINDS[dtype]}* a, const float* b, float* out, float s, int w, int h) {{\n"
+        f"int x = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        f"int y = blockIdx.y * blockDim.y + threadIdx.y;\n{body}\n}}\n"
+    )
+    arrays = {
+        "a": Array(dtype, ("h", "w")),
+        "b": Array("f4", ("h + w",)),
+        "out": Array("f4", ("h", "w"), "zeros"),
+    }
+    sizes = [{"w": rng.choice([32, 48, 65, 128, 130]), "h": rng.choice([1, 3, 7])} for _ in "12"]
+    return Made("lines", text, arrays, *sizes, {"s": 0.5})
+
+
+FAMILY = (fields, fields, halves, lines)

@@ -1,0 +1,122 @@
+"""Items of neighbouring elements, several a thread: what is made, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen
+
+from .running import same
+from .shapes import applied, kernel, refused
+
+MAP = """\
+#pragma optiml launch k grid(cdiv(n, 32)) block(32)
+__global__ void k(const float* a, const float* b, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) %s
+}
+"""
+SHAPES = {"a": ("4 * n + 1",), "b": ("n",), "out": ("4 * n",)}
+ONE = Coarse(0, 2, 32)
+
+
+@pytest.mark.parametrize(
+    ("body", "vector"),
+    [
+        ("out[i] = a[i] + b[i];", "reinterpret_cast<const float4*>(&a[i_first])"),
+        ("out[i] = a[4 * i] + a[4 * i + 3];", "&a[i_first * 4 + 12]"),
+        ("{ out[2 * i] = a[i]; out[2 * i + 1] = b[i]; }", "float out_items[ITEMS * 8]"),
+        ("{ float v = a[i]; if (v < 0.0f) return; out[i] = b[i / 3]; }", ""),
+        ("{ int& j = i; out[j] = a[j]; }", "&out[i_first]"),
+        ("out[i] = a[i + 1];", "(size_t)&a[1] % 16 == 0"),
+    ],
+)
+def test_elements_of_several_items_come_and_go_at_once(body: str, vector: str) -> None:
+    text = MAP % body
+    made = coarsen(kernel(text), ONE)
+    if not vector:  # the store is not made for every item
+        assert "`out`" in refused(made)[0]
+        return
+    assert vector in applied(made).program.text
+    assert "grid(cdiv(n, BLOCK * ITEMS * 4)) block(BLOCK)" in applied(made).program.text
+    same(text, made, SHAPES, {"n": 531})
+
+
+def test_bytes_and_a_way_out_of_one_item() -> None:
+    text = MAP.replace("float", "unsigned char") % (
+        "{ out[i] = 7 + a[i]; if (b[i] > 9) return; out[i] = out[i] - b[i]; }"
+    )
+    made = coarsen(kernel(text), Coarse(0, 1, 32))
+    assert "uint4" in applied(made).program.text
+    assert "continue;" in applied(made).program.text
+    same(text, made, {n: ("u1", *s) for n, s in SHAPES.items()}, {"n": 1100})
+
+
+def test_the_elements_of_one_item_are_a_vector_as_well() -> None:
+    text = MAP % "{ out[2 * i] = a[i]; out[2 * i + 1] = b[i]; }"
+    made = coarsen(kernel(text), Coarse(1, 1, 32))
+    assert "float2*>(&out[i_first * 2])" in applied(made).program.text
+    same(text, made, SHAPES, {"n": 101})
+
+
+@pytest.mark.parametrize("w", [16, 30])
+def test_rows_hold_whole_vectors_or_none_is_taken(w: int) -> None:
+    text = """\
+#pragma optiml launch k grid(cdiv(h * w, 32)) block(32)
+__global__ void k(const float* a, const float* b, float* out, int h, int w) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= h * w) return;
+    int row = i / w, col = i % w;
+    out[i] = a[row * 2 * w + col] * a[row * 2 * w + w + col] + b[col];
+}
+"""
+    made = coarsen(kernel(text), ONE)
+    assert "w % 4 == 0" in applied(made).program.text
+    same(text, made, {"a": ("h", "2 * w"), "b": ("w",), "out": ("h", "w")}, {"h": 35, "w": w})
+
+
+def test_rows_of_a_plane_begin_where_they_do() -> None:
+    text = """\
+#pragma optiml launch k grid(cdiv(w, 8), cdiv(h, 4)) block(8, 4)
+__global__ void k(const float* a, float* out, int w, int h) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < w && y < h) out[y * w + x] = 2.0f * a[y * w + x];
+}
+"""
+    made = coarsen(kernel(text), ONE)
+    assert "(size_t)&a[" in applied(made).program.text
+    assert "if (y < h) {" in applied(made).program.text
+    same(text, made, {"a": ("h", "w"), "out": ("h", "w")}, {"w": 67, "h": 9})
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("out[i] = a[i] + a[i + 1];", "items share elements of `a`"),
+        ("if (b[i] > 0.0f) out[i] = a[i];", "of `a` its items"),
+        ("for (int j = 0; j < n; ++j) out[i] += a[j * n + i];", "of `out` its items"),
+        ("out[i] = a[i] + threadIdx.x;", "more than its index"),
+        ("{ out[i] = a[i]; __syncthreads(); }", "wait for each other"),
+        ("out[i] = __shfl_xor_sync(~0u, a[i], 1);", "exchange"),
+        ("out[i] = atomicAdd(&out[n], a[i]);", "atomic"),
+        ("{ n = n - 1; out[i] = a[i]; }", "`n`"),
+        ("for (int j = 0; j < 9; ++j) { if (b[j] > 1.0f) return; out[i] = a[i]; }", "left within"),
+        ("out[5] = b[7];", "neighbouring"),
+    ],
+)
+def test_refused(body: str, reason: str) -> None:
+    assert reason in refused(coarsen(kernel(MAP % body), ONE))[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("if (i < n) ", "", "how many items there are"),
+        ("cdiv(n, 32)", "cdiv(n, 16)", "how many items there are"),
+        ("if (i < n)", "float v = b[0]; if (v > 1.0f || i < n)", "how many items there are"),
+        ("if (i < n)", "float v = 2.0f; v += 1.0f; if (i < n)", "does not stand at its beginning"),
+    ],
+)
+def test_a_guard_that_does_not_bound_the_items_is_refused(old: str, new: str, reason: str) -> None:
+    text = MAP % "out[i] = a[i];"
+    assert reason in refused(coarsen(kernel(text.replace(old, new)), ONE))[0]
