@@ -1,6 +1,6 @@
 """What a task needs at least, in bytes and operations, and so in seconds on a chip.
 
-A floor is no promise: no kernel reaches it, since nothing of it overlaps perfectly. Arithmetic that
+A floor is not a promise: no kernel reaches it, since nothing overlaps perfectly. Arithmetic that
 every program for the task must do is counted, an fma as two; an addition alone counts one, though
 it takes the place of an fma.
 """

@@ -40,8 +40,22 @@ class Party(Protocol):
         """Whatever it launches inside goes to that stream of CuPy's."""
 
 
+class _OnCupy:
+    """What launches on CuPy's streams and gives CuPy's arrays back."""
+
+    def arrays(self, outputs: Any) -> tuple[Any, ...]:
+        return _several(outputs)
+
+    def capture(self, stream: Any, runs: Callable[[], None]) -> Callable[[], None]:
+        return _captured_by_cupy(stream, runs)
+
+    def on(self, stream: Any) -> AbstractContextManager[Any]:
+        found: AbstractContextManager[Any] = stream
+        return found
+
+
 @dataclass
-class OurKernel:
+class OurKernel(_OnCupy):
     """A program of a search, by the callable that a user gets."""
 
     name: str
@@ -56,19 +70,9 @@ class OurKernel:
         outputs = dict(zip(self.kernel.outputs, first, strict=True)) if alone else {}
         return lambda: self.kernel(**known, **outputs)
 
-    def arrays(self, outputs: Any) -> tuple[Any, ...]:
-        return _several(outputs)
-
-    def capture(self, stream: Any, runs: Callable[[], None]) -> Callable[[], None]:
-        return _captured_by_cupy(stream, runs)
-
-    def on(self, stream: Any) -> AbstractContextManager[Any]:
-        found: AbstractContextManager[Any] = stream
-        return found
-
 
 @dataclass
-class Library:
+class Library(_OnCupy):
     """A function on CuPy arrays."""
 
     name: str
@@ -78,16 +82,6 @@ class Library:
         import cupy
 
         return bound(self.function, cupy, values)
-
-    def arrays(self, outputs: Any) -> tuple[Any, ...]:
-        return _several(outputs)
-
-    def capture(self, stream: Any, runs: Callable[[], None]) -> Callable[[], None]:
-        return _captured_by_cupy(stream, runs)
-
-    def on(self, stream: Any) -> AbstractContextManager[Any]:
-        found: AbstractContextManager[Any] = stream
-        return found
 
 
 @dataclass

@@ -104,7 +104,7 @@ def read(path: Path) -> list[Row]:
     """The rows of a file, of each task the last one; none where there is no file.
 
     A line that a stopped run left unfinished at the end is passed over. Raises UsageError for any
-    other that is no row.
+    other that is not a row.
     """
     found: dict[str, Row] = {}
     for line in _lines(path):
@@ -112,7 +112,7 @@ def read(path: Path) -> list[Row]:
             row = from_json(Row, line)
         except ValueError as cause:
             raise UsageError(
-                f"{path} has a line that is no row of this version", fix="name another folder"
+                f"{path} has a line that is not a row of this version", fix="name another folder"
             ) from cause
         found[row.task] = row
     return list(found.values())

@@ -31,7 +31,7 @@ def quickly_compiled(cupy: Any) -> Iterator[None]:
 
 
 def _accelerator(cupy: Any) -> Any:
-    """Where CuPy keeps the choice; None where it keeps it elsewhere, which is not told."""
+    """Where CuPy keeps the choice; None where it keeps it elsewhere: slower, and as right."""
     return getattr(getattr(cupy, "_core", None), "_accelerator", None)
 
 

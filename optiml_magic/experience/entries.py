@@ -47,7 +47,7 @@ def entry_of(trajectory: Trajectory, kind: Kind, origin: Origin) -> Entry | None
 
 
 def path_of(trajectory: Trajectory, step: Step) -> tuple[str, ...] | None:
-    """The names of the moves to a step; None where a part of it is no rule's."""
+    """The names of the moves to a step; None where a part of it is not a rule's."""
     moves = _Paths(trajectory).of(step)
     return None if moves is None else tuple(move.name for move in moves)
 
@@ -60,7 +60,7 @@ class _Paths:
         self._own = point_of(trajectory.root.candidate)
 
     def of(self, step: Step) -> tuple[Move, ...] | None:
-        """From the input kernel to a step; None where a part of it is no rule's."""
+        """From the input kernel to a step; None where a part of it is not a rule's."""
         moves: list[Move] = []
         for candidate in (one.candidate for one in self._trajectory.lineage(step)[1:]):
             name = candidate.proposal.move

@@ -160,7 +160,7 @@ def read_whole(path: Path) -> tuple[list[Line], int]:
             if lines:
                 raise UsageError(
                     f"line {len(lines) + 1} of {path.name} cannot be read",
-                    fix="mend or remove that line by hand; nothing was changed",
+                    fix="fix or remove that line by hand; nothing was changed",
                 ) from None
             break
         good = end + 1

@@ -15,7 +15,7 @@ class Proposal:
     ``prior`` in (0, 1] orders the proposals of one parent; higher is tried earlier. ``answers`` is
     the tool whose finding asked for the edit; "" where none did. ``arithmetic`` says in words what
     arithmetic the edit changes, such as "the order of additions". ``move`` names the edit for the
-    experience, without any name of the program: the rule and the place; "" for what is no rule's.
+    experience, without any name of the program: the rule and the place; "" where no rule made it.
     """
 
     text: str

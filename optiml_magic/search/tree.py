@@ -2,7 +2,8 @@
 
 An evaluation is either a new structure, made by an idea from the best program of a node, or another
 point of a node's space. Both count as one visit of the node and of all above it. A program that had
-come before by another way (a transposition) is no visit: it stands for the node of the earlier one.
+come before by another way (a transposition) does not count as a visit: it
+stands for the node of the earlier one.
 """
 
 from __future__ import annotations

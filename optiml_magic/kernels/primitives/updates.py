@@ -130,7 +130,7 @@ def _updated(kernel: Kernel, effects: Effects, array: str, found: list[Access]) 
     whole = kind.integral and kind.kind == "int" and kind.size in (4, 8)
     plain = whole or (op == "+" and kind.name in ("float", "double"))
     if kind.lanes != 1 or not plain:
-        raise NotLegal(f"`{kind.name or array}` is no number that is combined in parts")
+        raise NotLegal(f"`{kind.name or array}` is not a number that can be combined in parts")
     by_call = {
         e: s
         for s in walk(kernel.function.body)

@@ -140,7 +140,7 @@ class Warps(Roles):
         return False
 
     def _beyond_width(self, expr: Expr) -> int | None:
-        """What is added to the width of the block; None where this is no such sum."""
+        """What is added to the width of the block; None where this is not such a sum."""
         if builtin(expr) == "blockDim.x" or self.role(expr).kind == "width":
             return 0
         match expr:
@@ -247,7 +247,7 @@ class Warps(Roles):
     # -- the leads of all warps
 
     def second(self, variable: Variable, value: Expr) -> Role | None:
-        """What lanes have who take the lead of a warp each; None where this is no such choice."""
+        """What lanes have who take the lead of a warp each; None where it is not one."""
         match value:
             case Choice(test=test, then=Index() as taken, other=other):
                 array = self.shared(taken)
