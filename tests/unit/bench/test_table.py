@@ -60,7 +60,7 @@ def test_rows_survive_a_line_that_was_left_unfinished(tmp_path: Path) -> None:
     assert [row.task for row in read(file)] == ["gelu", "transpose"]
     with file.open("a") as end:
         end.write("no row\n")
-    with pytest.raises(UsageError, match="no row of this version"):
+    with pytest.raises(UsageError, match="not a row of this version"):
         read(file)
 
 
