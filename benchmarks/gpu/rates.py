@@ -4,7 +4,8 @@
 
 Four tasks stress what evaluations pay for: data (256 MB streamed), a slow reference (16 Mi
 elements), contended atomics, quadratic work; beside them the quickstart's three. Each is searched
-in a process of its own, in one home, by rules alone; the first one also measures the roofs. FOLDER/rates.jsonl has a line a search:
+in a process of its own, in one home, by rules alone; the first one also measures the roofs.
+FOLDER/rates.jsonl has a line a search:
 seconds by stage, when each stage began, complete evaluations (verified and timed, no duplicates),
 how many ncu counted, the first one's time, and the wall time beside the limit.
 """
