@@ -325,7 +325,8 @@ class _Keeping:
     def _rest(self, axis: Axis) -> str:
         """The rounds that are not kept, as they were."""
         words, start = self.heads.start(axis.node, {})
-        assert axis.variable is not None and axis.node.update is not None
+        assert axis.variable is not None
+        assert axis.node.update is not None
         first = self._after(axis, self.tune.name, start)
         test = self.heads.test(axis.node, axis, {})
         update = self.old.show(Evaluate(None, 0, axis.node.update)).removesuffix(";")
