@@ -32,7 +32,11 @@ def _later(rng: Random, element: str, target: str, left: str, *, stored: bool) -
         f"for (int i = 0; i < 2; ++i) t += {element} * i;",
     ]
     if stored:
-        steps += [f"{target} -= {left};", f"t += {target};", f"{target} = {target} * 0.5f + {left};"]
+        steps += [
+            f"{target} -= {left};",
+            f"t += {target};",
+            f"{target} = {target} * 0.5f + {left};",
+        ]
         steps += [f"if (t > 1.0f) {target} = {left};"]
     return [rng.choice(steps) for _ in range(rng.choice([1, 1, 2]))]
 
