@@ -80,7 +80,7 @@ def again(kernel: Kernel) -> tuple[Again, ...]:
     loops = loops_in(kernel.function.body)
     for block in (s for s in walk(kernel.function.body) if isinstance(s, Block)):
         own = [axes[s] for s in block.body if isinstance(s, Loop) and s in axes]
-        for same in _alike(own):
+        for same in _alike(own, _extents(kernel)):
             kept = tuple(_kept(kernel, same, effects))
             if kept:
                 touched = {a.own for one in kept for a in one.accesses}
@@ -103,11 +103,16 @@ def keep(kernel: Kernel, at: Sequence[int], count: int, counts: Sequence[int]) -
     return _Keeping(kernel, found, TuneDirective(kernel.fresh("KEEP"), tuple(counts), count)).made()
 
 
-def _alike(axes: Iterable[Axis]) -> Iterator[list[Axis]]:
-    """The loops, of those side by side, that make the same rounds."""
+def _alike(axes: Iterable[Axis], held: frozenset[str]) -> Iterator[list[Axis]]:
+    """The loops, of those side by side, that make the same rounds.
+
+    Those that begin behind what is ``held`` in local arrays are what a step like this has left.
+    """
     groups: list[list[Axis]] = []
     for axis in axes:
         if axis.scaled or axis.step is None or axis.variable is None or not axis.exact:
+            continue
+        if axis.start is None or axis.start.symbols & held:
             continue
         group = next((g for g in groups if _rounds(g[0]) == _rounds(axis)), None)
         if group is None:
@@ -115,6 +120,12 @@ def _alike(axes: Iterable[Axis]) -> Iterator[list[Axis]]:
         else:
             group.append(axis)
     return (group for group in groups if len(group) > 1)
+
+
+def _extents(kernel: Kernel) -> frozenset[str]:
+    """The names of how many elements local arrays have."""
+    own = (a for a in kernel.reading.arrays.values() if a.space == "local")
+    return frozenset(n for a in own for e in a.extents if e is not None for n in e.symbols)
 
 
 def _rounds(axis: Axis) -> object:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen
-
 from tests.rewriting.writing import Array
 
 from .alike import end_of

@@ -74,6 +74,9 @@ def test_a_thread_keeps_its_column() -> None:
     assert site.points == ({"KEEP": 24}, {"KEEP": 12})
     assert site.arithmetic == ()
     assert end(COLUMNS, site, 37, 20) == "same"
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    assert not list(ReadOnce().sites(made))
 
 
 def test_what_lanes_share_already_is_kept_next() -> None:
