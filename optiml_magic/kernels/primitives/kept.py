@@ -325,12 +325,14 @@ class _Keeping:
     def _after(self, axis: Axis, rounds: str, start: str) -> str:
         """The value of a counter after so many rounds."""
         update, step = axis.node.update, self.heads.step(axis)
-        if isinstance(update, Assign) and update.op == "+=" and step.isdigit():
+        kind = None
+        if isinstance(update, Assign):
+            kind = self.old.reading.types.get(update.target)
             words = self.old.show(Evaluate(None, 0, update.value)).removesuffix(";")
-            step = words if words.replace(".", "").replace("_", "").isalnum() else step
-        kind = self.old.reading.types.get(update.target if isinstance(update, Assign) else None)
-        wide = kind is not None and kind.size == 8 and step != "1"
-        by = rounds if step == "1" else f"{f'({kind.name})' if wide else ''}{rounds} * {step}"
+            if update.op == "+=" and words.replace(".", "").replace("_", "").isalnum():
+                step = words  # such as the width of a block, which may become another one
+        wide = f"({kind.name})" if kind is not None and kind.size == 8 else ""
+        by = rounds if step == "1" else f"{wide}{rounds} * {step}"
         return by if start == "0" else f"{start} + {by}"
 
     def _rest(self, axis: Axis) -> str:

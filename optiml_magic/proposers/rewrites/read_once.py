@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
@@ -34,6 +34,7 @@ _BYTES = Hypothesis("dram__bytes_read.sum", "lower", "each element is read once"
 _KEEP = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 _ROOM = 512  # bytes that a thread keeps, in half of its registers
 _EASY = 128  # bytes of these that leave room for as many threads as hide latencies: ours
+_BESIDE = (2, 4, 8)  # lanes of a warp for a column; the others take its neighbours
 _FIRST = {"threadIdx.x": 0, "threadIdx.y": 0, "threadIdx.z": 0}
 
 
@@ -64,11 +65,27 @@ class ReadOnce(KernelRule):
             return
         counts = _counts(best.bytes)
         arrays = ", ".join(dict.fromkeys(one.array for one in best.kept))
+        what, keeps = f"what {len(best.numbers)} loops touch of {arrays}", kernel.fresh("KEEP")
         yield Site(
-            f"keep {best.numbers}", f"keep what {len(best.numbers)} loops touch of {arrays}",
+            f"keep {best.numbers}", f"keep {what}",
             partial(_kept, kernel, best.numbers, counts), 0.86, _BYTES,
-            tuple({kernel.fresh("KEEP"): n} for n in _near(count, counts)),
+            tuple({keeps: n} for n in _near(count, counts)),
         )  # fmt: skip
+        if count * best.bytes > _EASY and not kernel.reading.barriers:
+            lanes = Lanes("apart", 4, 256, _BESIDE, BLOCKS)
+            names = {axis.name for axis in best.axes}
+            yield Site(
+                f"apart {best.numbers}", f"lanes of a warp keep {what}",
+                partial(_kept_by, kernel, best.numbers, lanes, False, counts), 0.8, _BYTES,
+                _points(kernel.fresh("LANES"), keeps, count, _BESIDE, 1, best.bytes, counts),
+                _order(kernel, names),
+            )  # fmt: skip
+
+
+def _order(kernel: Kernel, names: Collection[str]) -> tuple[str, ...]:
+    """What changes where lanes share these loops."""
+    reduced = [r for r in kernel.reading.reductions if {*names} & {*r.axes}]
+    return () if all(r.exact for r in reduced) else ("the order of additions",)
 
 
 def _kept(kernel: Kernel, at: tuple[int, ...], counts: tuple[int, ...]) -> Kernel | Refused:
@@ -93,8 +110,7 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site]:
     width = width if width > 1 and not length % width else 1
     each = sum(_size(next(own[n] for own in taken if n in own)) for n in twice) * width
     names, counts = ", ".join(sorted(twice)), _counts(each)
-    reduced = [r for axis in walked for r in kernel.reading.reductions if axis.name in r.axes]
-    arithmetic = () if all(r.exact for r in reduced) else ("the order of additions",)
+    arithmetic = _order(kernel, {axis.name for axis in walked})
     for lanes, words, most in (
         (Lanes("warp", 32, 256, COUNTS, BLOCKS), "lanes of a warp keep", LONG // 4),
         (Lanes("block", 256, 256, THREADS, THREADS), "a block keeps", None),
