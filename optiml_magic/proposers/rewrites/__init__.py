@@ -10,6 +10,7 @@ from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
+from optiml_magic.proposers.rewrites.read_once import ReadOnce
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
@@ -23,6 +24,7 @@ REWRITES: tuple[Rewrite, ...] = (
     CoalesceMapping(),
     TransposeTile(),
     RowToLanes(),
+    ReadOnce(),
     SplitReduction(),
     BlockedProduct(),
     StageTile(),

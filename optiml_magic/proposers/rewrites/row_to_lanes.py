@@ -22,11 +22,11 @@ from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
-_COUNTS = (2, 4, 8, 16, 32)
-_BLOCKS = (64, 128, 256, 512)
-_THREADS = (64, 128, 256, 512, 1024)
+COUNTS = (2, 4, 8, 16, 32)
+BLOCKS = (64, 128, 256, 512)
+THREADS = (64, 128, 256, 512, 1024)
 _A_LANE = 16  # elements of a row for each lane, where there are enough
-_SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
+SHORT, LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
 
 
 class RowToLanes(KernelRule):
@@ -53,17 +53,17 @@ class RowToLanes(KernelRule):
         sums = [r for r in kernel.reading.reductions if names & set(r.axes) and not r.exact]
         arithmetic = ("the order of additions",) if sums else ()
         hypothesis = Hypothesis(_SECTORS, "lower", "lanes read neighbouring elements", (1.5, 8.0))
-        if not length or length <= _LONG:
+        if not length or length <= LONG:
             yield Site(
                 f"warp {at}", f"lanes of a warp share the loop over {counters}",
-                partial(_apply, kernel, at, Lanes("warp", 32, 256, _COUNTS, _BLOCKS)),
+                partial(shared_by, kernel, at, Lanes("warp", 32, 256, COUNTS, BLOCKS)),
                 0.85, hypothesis, _lanes(length), arithmetic,
             )  # fmt: skip
-        if not length or length >= _SHORT:
+        if not length or length >= SHORT:
             yield Site(
                 f"block {at}", f"a block shares the loop over {counters}",
-                partial(_apply, kernel, at, Lanes("block", 256, 256, _THREADS, _THREADS)),
-                0.86 if length > _LONG // 4 else 0.78, hypothesis, _threads(kernel, length),
+                partial(shared_by, kernel, at, Lanes("block", 256, 256, THREADS, THREADS)),
+                0.86 if length > LONG // 4 else 0.78, hypothesis, _threads(kernel, length),
                 arithmetic,
             )  # fmt: skip
 
@@ -72,7 +72,7 @@ def _lanes(length: int) -> tuple[Point, ...]:
     """So many lanes that each has a few elements, and twice as many."""
     if not length:
         return ({}, {"LANES": 8})
-    fit = max((n for n in _COUNTS if n * _A_LANE <= length + _A_LANE), default=_COUNTS[0])
+    fit = max((n for n in COUNTS if n * _A_LANE <= length + _A_LANE), default=COUNTS[0])
     more = min(2 * fit, 32) if fit < 32 else 16
     return ({"LANES": fit}, {"LANES": more})
 
@@ -81,18 +81,20 @@ def _threads(kernel: Kernel, length: int) -> tuple[Point, ...]:
     count, chip = threads(kernel), CHIPS.get(kernel.chip)
     if not length:
         return ({},)
-    fit = max((n for n in _THREADS if n * _A_LANE <= length + _A_LANE), default=_THREADS[0])
+    fit = max((n for n in THREADS if n * _A_LANE <= length + _A_LANE), default=THREADS[0])
     if count is not None and chip is not None and count < 4 * chip.sms:
-        return ({"THREADS": _THREADS[-1]}, {"THREADS": 512})
+        return ({"THREADS": THREADS[-1]}, {"THREADS": 512})
     return ({"THREADS": fit}, {"THREADS": min(2 * fit, 1024) if fit < 1024 else 512})
 
 
-def _apply(kernel: Kernel, at: tuple[int, ...], lanes: Lanes) -> Kernel | Refused:
-    """Counted, as vectors, and shared: the loops with these numbers."""
+def shared_by(
+    kernel: Kernel, at: tuple[int, ...], lanes: Lanes, *, vectors: bool = True
+) -> Kernel | Refused:
+    """Counted, as vectors where these are wanted, and shared: the loops with these numbers."""
     plain = all_counted(kernel, at)
     if isinstance(plain, Refused):
         return plain
     for number in at:
         plain = where_legal(unpeeled, plain, number)
-    wide, loops = vectorised(plain, at)
+    wide, loops = vectorised(plain, at) if vectors else (plain, at)
     return share(wide, loops, lanes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import (
+    again,
     columns,
     counts,
     maps,
@@ -16,7 +17,7 @@ from . import (
 
 FAMILIES = {
     "maps": (*maps.FAMILY, *neighbours.FAMILY),
-    "rows": rows.FAMILY,
+    "rows": (*rows.FAMILY, *again.FAMILY),
     "planes": planes.FAMILY,
     "columns": columns.FAMILY,
     "tiles": (*tiles.FAMILY, *shuffled.FAMILY),
