@@ -25,7 +25,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
-from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, Undecided, put
+from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.items import element, is_plain
 from optiml_magic.kernels.reading import Access
@@ -88,18 +88,22 @@ class Decided:
         """The share of its loads that a thread saves by so many items along one axis."""
         total, found = 0, set[tuple[object, ...]]()
         for at, access in self.elements:
-            rounds = {}
+            moving = {f"{ITEM}{along.item}": range(items)}
             for axis in self.kernel.reading.loops(access):
                 count = self.interior.rounds(axis.name)
                 if axis.variable is not None and count and not self.keeps(axis.node):
-                    rounds[f"{COUNTER}{axis.variable.name}"] = range(min(count, _SEEN))
-            moving = {f"{ITEM}{along.item}": range(items), **rounds}
+                    moving[f"{COUNTER}{axis.variable.name}"] = range(min(count, _SEEN))
+            steps = []
+            for sizes, form in sorted(at.steps.items()):
+                by = [_factor(form, name) for name in moving]
+                rest = form.without(moving)
+                number = dict(rest.terms).get((), 0)
+                steps.append((sizes, rest - Polynomial.constant(number), number, by))
             for values in product(*moving.values()):
-                step = dict(zip(moving, values, strict=True))
                 total += 1
-                found.add((at.array, at.base, *sorted(
-                    (sizes, str(_at(form, step))) for sizes, form in at.steps.items()
-                    if _at(form, step).terms
+                found.add((at.array, at.base, *(
+                    (sizes, rest, number + sum(b * v for b, v in zip(by, values, strict=True)))
+                    for sizes, rest, number, by in steps
                 )))  # fmt: skip
         return 1 - len(found) / total if total else 0.0
 
@@ -294,14 +298,18 @@ class Decided:
         """Ways that are decided in the place of their tests; short loops to be unrolled."""
         for choice, way in reversed([*self._chosen.items()]):
             self.swaps[choice] = edited(way, self.swaps)
-        for statement in reversed([*walk(body)]):
-            if isinstance(statement, Blank):
-                self.swaps[statement] = ()
-            elif isinstance(statement, If) and statement in self.taken:
+        inside = [*walk(body)]
+        told = {
+            after for s in inside if isinstance(s, Block)
+            for at, after in zip(s.body, s.body[1:], strict=False) if isinstance(at, Blank)
+        }  # fmt: skip
+        unrolled = {s for s in inside if isinstance(s, Loop) and self._is_short(s)} - told
+        for statement in reversed(inside):
+            if isinstance(statement, If) and statement in self.taken:
                 way = statement.then if self.taken[statement] else statement.other
                 new = edited(way, self.swaps) if way is not None else None
                 self.swaps[statement] = _spread(new)
-            elif isinstance(statement, Loop) and self._is_short(statement):
+            elif isinstance(statement, Loop) and statement in unrolled:
                 self.swaps[statement] = (lines(_UNROLL), edited(statement, self.swaps))
 
     def _rounds(self, loop: Loop) -> int:
@@ -342,10 +350,9 @@ class Decided:
         return any(a.variable is name.variable and self.keeps(a.node) for a in around)
 
 
-def _at(form: Polynomial, values: Mapping[str, int]) -> Polynomial:
-    for name, value in values.items():
-        form = put(form, name, Polynomial.constant(value))
-    return form
+def _factor(form: Polynomial, name: str) -> int:
+    by = form.coefficient(name)
+    return (by.value or 0) if by is not None else 0
 
 
 def _spread(way: Statement | None) -> tuple[Statement, ...]:

@@ -21,7 +21,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import form_of
 from optiml_magic.kernels.primitives.indices import Along, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
-from optiml_magic.kernels.primitives.limits import limits
+from optiml_magic.kernels.primitives.limits import at_least, limits
 from optiml_magic.kernels.primitives.places import axis_of, own_text_only
 from optiml_magic.kernels.primitives.together import Together
 from optiml_magic.kernels.tree import Declare, Leave, Variable, expressions, walk
@@ -48,6 +48,20 @@ class Several:
 def jam(kernel: Kernel, several: Several) -> Kernel:
     """The kernel whose threads take several items each along some axes."""
     return _Jam(kernel.settled(), several).kernel()
+
+
+def free_axes(kernel: Kernel) -> str:
+    """The axes along which threads stand, and a thread may take several items."""
+    return "".join(a for a in "xyz" if uses(kernel, a).whole and _freedom(kernel, a))
+
+
+def least(kernel: Kernel, several: Several, axis: str) -> int:
+    """The least extent of a block, so that its grid has no more blocks along an axis than before.
+
+    Along x there may be as many as threads can be counted.
+    """
+    old = kernel.block["xyz".index(axis)] or 1
+    return 1 if axis == "x" else -(-old // min(several.counts.get(axis, (1,))))
 
 
 def item_names(kernel: Kernel, axes: Iterable[str]) -> dict[str, str]:
@@ -249,7 +263,10 @@ class _Jam:
         fits = parse_expression(f"{threads} <= {_MOST_THREADS}")
         for axis, name in self.extents.items():
             old = self.old.block["xyz".index(axis)] or 1
-            values = {old, *self.several.blocks.get(axis, ())}
+            values = {
+                *at_least(self.several.blocks.get(axis, ()), least(self.old, self.several, axis)),
+                old,
+            }
             last = len(self.extents) > 1 and name == [*self.extents.values()][-1]
             found.append(TuneDirective(name, tuple(sorted(values)), old, fits if last else None))
         return found

@@ -89,7 +89,7 @@ class Together:
                 found.parts.append(_Part(edited(head, self.swaps), inner, self._list(inner.body)))
             elif isinstance(inner, Declare):
                 self._declared(found, run, inner)
-            elif not isinstance(inner, Blank):
+            else:
                 run.append(inner)
         stores = self._stores(run)
         late: list[Statement] = []
@@ -158,6 +158,8 @@ class Together:
         return found
 
     def _close(self, found: _List, run: list[Statement]) -> None:
+        while run and isinstance(run[-1], Blank):  # it is said of the loop behind
+            run.pop()
         if run:
             tree = edited(Block(None, 0, tuple(run)), self.swaps)
             found.parts.append(_Part(self._without_idle(tree)))

@@ -11,6 +11,7 @@ from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
+from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
@@ -26,6 +27,7 @@ REWRITES: tuple[Rewrite, ...] = (
     SplitReduction(),
     BlockedProduct(),
     StageTile(),
+    ShareLoads(),
     PrivateCounters(),
     BlockSum(),
     VectoriseMap(),

@@ -11,6 +11,7 @@ from . import (
     rows,
     several,
     shuffled,
+    stencils,
     tiles,
 )
 
@@ -22,4 +23,5 @@ FAMILIES = {
     "tiles": (*tiles.FAMILY, *shuffled.FAMILY),
     "counts": counts.FAMILY,
     "several": several.FAMILY,
+    "stencils": stencils.FAMILY,
 }
