@@ -12,6 +12,7 @@ from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.proposers.rewrites.read_once import ReadOnce
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
+from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
@@ -28,6 +29,7 @@ REWRITES: tuple[Rewrite, ...] = (
     SplitReduction(),
     BlockedProduct(),
     StageTile(),
+    ShareLoads(),
     PrivateCounters(),
     BlockSum(),
     VectoriseMap(),

@@ -12,6 +12,7 @@ from . import (
     rows,
     several,
     shuffled,
+    stencils,
     tiles,
 )
 
@@ -23,4 +24,5 @@ FAMILIES = {
     "tiles": (*tiles.FAMILY, *shuffled.FAMILY),
     "counts": counts.FAMILY,
     "several": several.FAMILY,
+    "stencils": stencils.FAMILY,
 }
