@@ -24,6 +24,8 @@ _ONE = Polynomial.constant(1)
 ROW, COLUMN = "@row", "@col"
 _KEEPING_ZERO = frozenset({"fabsf", "fabs", "abs", "sqrtf", "sqrt", "__half2float", "__float2half",
                            "__int2float_rn", "float", "double"})  # fmt: skip
+_FROM_ZERO = frozenset("+|^")
+_SELECTING = frozenset("<>")
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Contraction:
         self.operands = tuple(self._operands())
         if {o.side for o in self.operands} != {ROW, COLUMN}:
             raise NotLegal("it combines no rows with columns", loop.line)
-        self._zero_beyond()
+        self._alone_changed()
         self._stores()
 
     def _alone(self) -> None:
@@ -181,9 +183,10 @@ class Contraction:
         found = []
         for variable in changed:
             reduction = known.get(variable.name)
-            if reduction is None or reduction.op != "+":
-                raise NotLegal(f"`{variable.name}` is not a sum", self.loop.line)
+            if reduction is None or reduction.op in _SELECTING:
+                raise NotLegal(f"`{variable.name}` is no sum of its rounds", self.loop.line)
             combine.supported(reduction)
+            combine.nothing(reduction)
             found.append(reduction)
         if not found:
             raise NotLegal("the loop sums nothing", self.loop.line)
@@ -194,10 +197,12 @@ class Contraction:
         return {v.name: v for v in self.effects.changed(self.loop.body)}
 
     @property
-    def from_zero(self) -> bool:
-        """Whether the sums begin with nothing, so that the order of their parts stays."""
-        starts = [r.start for r in self.reductions]
-        return all(s is not None and getattr(s, "value", None) == 0 for s in starts)
+    def exact(self) -> bool:
+        """Whether the order of the parts shows nowhere, or stays, as where sums begin with 0."""
+        return all(
+            r.exact or (r.op == "+" and getattr(r.start, "value", None) == 0)
+            for r in self.reductions
+        )
 
     def _operands(self) -> Iterator[Operand]:
         symbols = self.kernel.reading.symbols
@@ -218,20 +223,23 @@ class Contraction:
                 raise NotLegal("a load is the same in every round", accesses[0].line)
             yield Operand(array, kind.name, kind.size, form, sides.pop(), tuple(accesses))
 
-    def _zero_beyond(self) -> None:
-        """Rounds beyond the last add nothing, where what they load is zero."""
-        loads = {access.own for operand in self.operands for access in operand.accesses}
-        lets = {
-            v: v.value for s in walk(self.loop.body) if isinstance(s, Declare) for v in s.variables
-        }
-        values = [value for r in self.reductions for value in r.values]
-        if not all(_zero(value, loads, lets) for value in values):
-            raise NotLegal("a round without elements would add something", self.loop.line)
+    def _alone_changed(self) -> None:
         for statement in walk(self.loop.body):
             if isinstance(statement, Evaluate):
                 changed = self.effects.changed(statement)
                 if not changed.keys() <= set(self.variables().values()):
                     raise NotLegal("a round changes more than its sums", statement.line)
+
+    @property
+    def zero_beyond(self) -> bool:
+        """Whether rounds behind the last add nothing, where what they load is zero."""
+        loads = {access.own for operand in self.operands for access in operand.accesses}
+        lets = {
+            v: v.value for s in walk(self.loop.body) if isinstance(s, Declare) for v in s.variables
+        }
+        values = [value for r in self.reductions for value in r.values]
+        sums = all(r.op in _FROM_ZERO for r in self.reductions)
+        return sums and all(_zero(value, loads, lets) for value in values)
 
     def _stores(self) -> None:
         for access in self.kernel.reading.accesses:
@@ -246,8 +254,12 @@ class Contraction:
             if access.mode != "load":
                 raise NotLegal("a function stores for it", access.line)
 
+    def extent(self, side: str) -> Polynomial:
+        """How many rows or columns there are."""
+        return self.outputs.rows if side == ROW else self.outputs.columns
+
     def guards(self, operand: Operand) -> list[Condition]:
-        """What must hold for an element to be there, of its own row or column alone."""
+        """What must hold for an element to be there, the end of its rows or columns first."""
         other = COLUMN if operand.side == ROW else ROW
         test = {*self.axis.test.conjuncts(), self.axis.test}
         found: list[Condition] = []
@@ -263,10 +275,9 @@ class Contraction:
                 names = form.symbols | symbols_inside(self, form)
                 if operand.side in names and other in names:
                     raise NotLegal("a guard ties rows to columns", self.loop.line)
-                if operand.side in names:
+                if other not in names:
                     found.append(Compare(part.op, form, part.roots))
-        bound = self.outputs.rows if operand.side == ROW else self.outputs.columns
-        own = bound - Polynomial.symbol(operand.side) - _ONE
+        own = self.extent(operand.side) - Polynomial.symbol(operand.side) - _ONE
         limit = Compare(">=", own, frozenset())
         return [limit, *(c for c in found if c != limit)]
 
@@ -275,7 +286,7 @@ def combining(kernel: Kernel, loop: Loop) -> bool:
     """Whether a loop sums over loads of more than one place, some of a row and some of a column."""
     axis = kernel.axes().get(loop)
     sums = [r for r in kernel.reading.reductions if axis is not None and axis.name in r.axes]
-    if axis is None or not sums or not all(r.op == "+" for r in sums):
+    if axis is None or not sums:
         return False
     inside = kernel.reading.symbols.inside
     forms = {a.index for a in Effects(kernel).accesses(loop) if a.index is not None}
@@ -291,6 +302,16 @@ def symbols_inside(contraction: Contraction, form: Polynomial) -> frozenset[str]
     if inside & {"threadIdx.x", "threadIdx.y", "blockIdx.x", "blockIdx.y"}:
         raise NotLegal("an index is not a sum of its parts", contraction.loop.line)
     return inside
+
+
+def is_bound(contraction: Contraction, part: Condition) -> bool:
+    """Whether a condition is no more than the end of rows or of columns."""
+    if not isinstance(part, Compare):
+        return False
+    if contraction.outputs.flat is not None:
+        return _whole(contraction, part)
+    ends = [contraction.extent(side) - Polynomial.symbol(side) - _ONE for side in (ROW, COLUMN)]
+    return part.op == ">=" and contraction.placed(part.form) in ends
 
 
 def _whole(contraction: Contraction, part: Compare) -> bool:

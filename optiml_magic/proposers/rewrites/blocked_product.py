@@ -8,13 +8,14 @@ from functools import partial
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
-from optiml_magic.kernels.primitives.blocked import Tile, block_outputs
+from optiml_magic.kernels.primitives.blocked import block_outputs
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import value
+from optiml_magic.kernels.primitives.tile_layout import Tile
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -24,13 +25,12 @@ _MOST_POINTS = 3
 #: Tiles worth a try, and the share of the multiply-add rate that one leaves a full chip: ours. Few
 #: outputs a thread are for products that have not enough blocks otherwise.
 _SHAPES = (
-    (Tile(128, 128, 16, 8, 8), 1.0),
-    (Tile(128, 64, 16, 8, 8), 0.85),
-    (Tile(64, 64, 16, 8, 8), 0.75),
-    (Tile(64, 64, 16, 4, 4), 0.65),
-    (Tile(32, 64, 32, 4, 4), 0.5),
-    (Tile(32, 32, 16, 2, 2), 0.45),
-    (Tile(32, 32, 32, 2, 2), 0.43),
+    (Tile(128, 128, 16, 8, 8, 2), 1.0),
+    (Tile(128, 64, 16, 8, 8, 4), 0.85),
+    (Tile(64, 64, 16, 8, 4, 4), 0.75),
+    (Tile(64, 64, 16, 4, 4, 4), 0.65),
+    (Tile(64, 32, 32, 4, 4, 4), 0.5),
+    (Tile(32, 32, 32, 2, 2, 4), 0.45),
 )
 
 
@@ -67,7 +67,7 @@ class BlockedProduct(KernelRule):
                 0.9,
                 Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
                 _points(parts),
-                () if parts.from_zero else ("the order of additions",),
+                () if parts.exact else ("the order of additions",),
             )
 
 
@@ -93,4 +93,4 @@ def _points(parts: Contraction) -> tuple[Point, ...]:
 
 def _point(tile: Tile) -> Point:
     return {"BM": tile.rows, "BN": tile.columns, "BK": tile.deep, "TM": tile.own_rows,
-            "TN": tile.own_columns}  # fmt: skip
+            "TN": tile.own_columns, "BLOCKS": tile.blocks}  # fmt: skip
