@@ -23,6 +23,7 @@ from optiml_magic.kernels.primitives.limits import at_least, with_limits
 from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction
 from optiml_magic.kernels.primitives.tile_layout import Layout, Tile
 from optiml_magic.kernels.primitives.tile_outputs import outputs
+from optiml_magic.kernels.primitives.tile_outside import Outside
 from optiml_magic.kernels.primitives.tiles import Tiles
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Block, Declare, Statement, expressions, walk
@@ -51,6 +52,12 @@ class _Blocking:
         self.tile = tile
         self.layout = Layout(parts)
         self.tiles = Tiles(self.layout, self._depth())
+        self.inside: dict[Node, Node | None] = {}
+        for operand in parts.operands:
+            now, own = self.layout.names[operand][2], self.layout.side(operand).at
+            self.inside |= {access.own: text(f"{now}[{own}]") for access in operand.accesses}
+        self.inside |= dict.fromkeys(_unasked(parts.loop.body, self.inside))
+        self.outside = Outside(self.layout, self.tiles.rounds, self.inside)
         self.sums = {v: self.old.fresh(f"{v}_tile") for v in parts.variables()}
 
     def kernel(self) -> Kernel:
@@ -72,6 +79,7 @@ class _Blocking:
             else:
                 begun = f"{sums}[{m.at}][{n.at}] = {first};"
                 made += [f"{declared};", self.layout.each(begun)]
+        made += self.outside.before()
         return "\n".join([*made, self.tiles.fetching(), self.tiles.putting()])
 
     def _depth(self) -> Polynomial:
@@ -96,7 +104,7 @@ class _Blocking:
                 f"for (int {at} = 0; {at} < {side.own}; ++{at}) "
                 f"{now}[{at}] = {tile}[{half}][{deep}][{layout.owned(side, at)}];"
             )
-        inside = "\n".join([*owns, layout.each(self._round())])
+        inside = "\n".join([*owns, *self.outside.first(), layout.each(self._round())])
         whole = (
             f"#pragma unroll\nfor (int {deep} = 0; {deep} < {layout.deep}; ++{deep}) {{\n"
             f"{inside}\n}}"
@@ -120,11 +128,8 @@ __syncthreads();
 
     def _round(self) -> str:
         """The body of the loop on what a thread has in registers."""
-        loop, swaps = self.parts.loop, dict[Node, Node | None]()
+        loop, swaps = self.parts.loop, {**self.inside, **self.outside.swaps}
         m, n = self.layout.sides[ROW], self.layout.sides[COLUMN]
-        for operand in self.parts.operands:
-            now, own = self.layout.names[operand][2], self.layout.side(operand).at
-            swaps |= {access.own: text(f"{now}[{own}]") for access in operand.accesses}
         variables = self.parts.variables()
         for expr in self.parts.effects.inside(loop.body):
             if (
@@ -133,12 +138,7 @@ __syncthreads();
                 and expr.variable is variables.get(expr.name)
             ):
                 swaps[expr] = text(f"{self.sums[expr.name]}[{m.at}][{n.at}]")
-        swaps |= dict.fromkeys(_unasked(loop.body, swaps))
         shown = self.old.show(loop.body, swaps)
-        body = edited(loop.body, swaps)
-        axis = self.parts.axis.variable
-        if any(isinstance(e, Name) and e.variable is axis for e in self.parts.effects.inside(body)):
-            raise NotLegal("a round asks for its number", loop.line)
         return shown[1:-1].strip() if shown.startswith("{") else shown
 
     # -- the launch

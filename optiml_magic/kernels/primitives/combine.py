@@ -131,8 +131,8 @@ def nothing(reduction: Reduction) -> str:
         return identity(reduction)
     if op == "&":
         return f"{kind.name}(-1)"
-    if op in ("min", "max") and kind.name in _ENDS:
-        return _ENDS[kind.name][op == "max"]
+    if kind.name in _ENDS:
+        return _ENDS[kind.name][op in ("max", ">")]
     raise NotLegal(f"no {kind.name or 'value of its type'} is known to be beyond all others")
 
 

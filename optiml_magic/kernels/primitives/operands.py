@@ -14,23 +14,25 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
-from optiml_magic.kernels.primitives.grids import needed_form
+from optiml_magic.kernels.primitives.grids import form_of, needed_form, said_alike
 from optiml_magic.kernels.primitives.places import index
 from optiml_magic.kernels.reading import Access, Axis, Reduction
 from optiml_magic.kernels.symbols import Compare, Condition, Symbol
-from optiml_magic.kernels.tree import Declare, Evaluate, If, Leave, Loop, Variable, walk
+from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Loop, Variable, walk
 
 _ONE = Polynomial.constant(1)
 ROW, COLUMN = "@row", "@col"
 _KEEPING_ZERO = frozenset({"fabsf", "fabs", "abs", "sqrtf", "sqrt", "__half2float", "__float2half",
                            "__int2float_rn", "float", "double"})  # fmt: skip
 _FROM_ZERO = frozenset("+|^")
-_SELECTING = frozenset("<>")
 
 
 @dataclass(frozen=True)
 class Operand:
-    """Loads of one form; ``form`` is over ``@row`` or ``@col``, whichever ``side`` is."""
+    """Loads of one form; ``form`` is over ``@row`` or ``@col``, whichever ``side`` is, if any.
+
+    They are ``deep`` where each round has its own.
+    """
 
     array: str
     kind: str
@@ -38,6 +40,7 @@ class Operand:
     form: Polynomial
     side: str
     accesses: tuple[Access, ...]
+    deep: bool = True
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,9 @@ class Contraction:
         self._alone()
         self.outputs = self._outputs()
         self.reductions = self._reductions()
-        self.operands = tuple(self._operands())
+        every = tuple(self._operands())
+        self.operands = tuple(o for o in every if o.deep and o.side)
+        self.others = tuple(o for o in every if o not in self.operands)
         if {o.side for o in self.operands} != {ROW, COLUMN}:
             raise NotLegal("it combines no rows with columns", loop.line)
         self._alone_changed()
@@ -82,7 +87,8 @@ class Contraction:
         if self.effects.kept(loop.body):
             raise NotLegal(f"`{self.effects.kept(loop.body)}` goes from round to round", loop.line)
         for statement in walk(loop.body):
-            if isinstance(statement, If | Loop | Leave):
+            leaves = isinstance(statement, Leave) and statement.kind != "continue"
+            if leaves or isinstance(statement, Loop):
                 raise NotLegal("what the loop does depends on more than its round", statement.line)
         for other in loops_in(self.kernel.function.body):
             leaves = any(isinstance(s, Leave) and s.kind == "return" for s in walk(other.body))
@@ -103,9 +109,9 @@ class Contraction:
         flat = self._flat()
         if flat is not None:
             return flat
-        if widths[1] == 1 or "threadIdx.y" not in names:
+        if not {"threadIdx.y", "blockIdx.y"} & names.keys():
             raise NotLegal("its threads have one index")
-        x, y = needed_form(kernel, "x"), needed_form(kernel, "y")
+        x, y = self._needed("x"), self._needed("y")
         if x is None or y is None:
             raise NotLegal("its launch and its guards do not bound the outputs alike")
         along_x = self._unit(stores[0], "@x")
@@ -113,6 +119,16 @@ class Contraction:
         if along_y and not along_x:
             return Outputs(x, y, None, swapped=True)
         return Outputs(y, x, None, swapped=False)
+
+    def _needed(self, axis: str) -> Polynomial | None:
+        """The outputs along an axis; where blocks have one thread there, as many as blocks."""
+        kernel, at = self.kernel, "xyz".index(axis)
+        if kernel.block[at] != 1 or at >= len(kernel.launch.grid):
+            return needed_form(kernel, axis)
+        form = form_of(kernel.launch.grid[at].tree)
+        if form is None or not form.symbols <= kernel.reading.symbols.table.keys():
+            return None
+        return form if said_alike(kernel, form.symbols) else None
 
     def _unit(self, access: Access, name: str) -> bool:
         form = self._two(access.index) if access.index is not None else None
@@ -122,6 +138,8 @@ class Contraction:
     def _two(self, form: Polynomial) -> Polynomial | None:
         found: Polynomial | None = form
         for axis, width in zip("xy", self.kernel.block, strict=False):
+            if found is not None and width == 1 and f"threadIdx.{axis}" not in found.symbols:
+                found = _renamed(found, f"blockIdx.{axis}", f"@{axis}")
             found = index(found, axis, width) if found is not None and width else None
         return found
 
@@ -183,9 +201,11 @@ class Contraction:
         found = []
         for variable in changed:
             reduction = known.get(variable.name)
-            if reduction is None or reduction.op in _SELECTING:
+            if reduction is None or reduction.carried:
                 raise NotLegal(f"`{variable.name}` is no sum of its rounds", self.loop.line)
             combine.supported(reduction)
+            if reduction.op in "<>" and combine.test(reduction) != reduction.op:
+                raise NotLegal("which of equals it keeps is not certain", self.loop.line)
             combine.nothing(reduction)
             found.append(reduction)
         if not found:
@@ -217,11 +237,11 @@ class Contraction:
             kind = accesses[0].element
             own = self.kernel.reading.arrays[array].element
             sides = {ROW, COLUMN} & (form.symbols | symbols_inside(self, form))
-            if len(sides) != 1 or own != kind or not kind.size:
+            if len(sides) > 1 or own != kind or not kind.size:
                 raise NotLegal("a load belongs to no row and no column alone", accesses[0].line)
-            if not {self.axis.name, *sides} <= form.symbols:
-                raise NotLegal("a load is the same in every round", accesses[0].line)
-            yield Operand(array, kind.name, kind.size, form, sides.pop(), tuple(accesses))
+            side = sides.pop() if sides else ""
+            deep = self.axis.name in form.symbols | symbols_inside(self, form)
+            yield Operand(array, kind.name, kind.size, form, side, tuple(accesses), deep)
 
     def _alone_changed(self) -> None:
         for statement in walk(self.loop.body):
@@ -233,7 +253,8 @@ class Contraction:
     @property
     def zero_beyond(self) -> bool:
         """Whether rounds behind the last add nothing, where what they load is zero."""
-        loads = {access.own for operand in self.operands for access in operand.accesses}
+        every = (*self.operands, *self.others)
+        loads = {access.own for o in every if o.deep for access in o.accesses}
         lets = {
             v: v.value for s in walk(self.loop.body) if isinstance(s, Declare) for v in s.variables
         }
@@ -247,7 +268,7 @@ class Contraction:
                 continue
             if access.mode == "atomic":
                 raise NotLegal("it adds to what others hold", access.line)
-            for operand in self.operands:
+            for operand in (*self.operands, *self.others):
                 if self.effects.same(operand.array, access.array):
                     raise NotLegal("it reads what it writes", access.line)
         for access in self.effects.hidden():
@@ -260,7 +281,7 @@ class Contraction:
 
     def guards(self, operand: Operand) -> list[Condition]:
         """What must hold for an element to be there, the end of its rows or columns first."""
-        other = COLUMN if operand.side == ROW else ROW
+        others = {ROW, COLUMN} - {operand.side}
         test = {*self.axis.test.conjuncts(), self.axis.test}
         found: list[Condition] = []
         for condition in operand.accesses[0].guard:
@@ -273,10 +294,12 @@ class Contraction:
                     continue
                 form = self.placed(part.form)
                 names = form.symbols | symbols_inside(self, form)
-                if operand.side in names and other in names:
+                if {ROW, COLUMN} <= names:
                     raise NotLegal("a guard ties rows to columns", self.loop.line)
-                if other not in names:
+                if not others & names:
                     found.append(Compare(part.op, form, part.roots))
+        if not operand.side:
+            return found
         own = self.extent(operand.side) - Polynomial.symbol(operand.side) - _ONE
         limit = Compare(">=", own, frozenset())
         return [limit, *(c for c in found if c != limit)]

@@ -12,6 +12,7 @@ from optiml_magic.kernels.primitives.operands import (
     Operand,
     symbols_inside,
 )
+from optiml_magic.kernels.primitives.places import Place
 from optiml_magic.kernels.spelling import Speller
 
 RUN = 4  # outputs of a thread that lie together, 16 bytes of floats
@@ -161,6 +162,16 @@ class Layout:
                 return None
         return tuple(dict.fromkeys(tests))
 
+    def places(self, row: str, column: str) -> dict[str, Place]:
+        """What stands for the indices of a thread, given those of its output."""
+        across, down = self.old.block[0] or 1, self.old.block[1] or 1
+        out = self.parts.outputs
+        if out.flat is not None:
+            whole = f"({row} * {self.speller({}).factor(out.flat)} + {column})"
+            return {"x": Place(whole, across)}
+        x, y = (row, column) if out.swapped else (column, row)
+        return {"x": _place(x, across), "y": _place(y, down)}
+
     def each(self, inside: str) -> str:
         """For all outputs of a thread."""
         m, n = self.sides[ROW], self.sides[COLUMN]
@@ -169,3 +180,7 @@ class Layout:
             f"#pragma unroll\nfor (int {n.at} = 0; {n.at} < {n.own}; ++{n.at}) {{\n"
             f"{inside}\n}}\n}}"
         )
+
+
+def _place(name: str, width: int) -> Place:
+    return Place(name, width, "0", name) if width == 1 else Place(name, width)

@@ -14,7 +14,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.items import WIDEST, Items, is_plain
 from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction, is_bound
-from optiml_magic.kernels.primitives.places import Place, placed
+from optiml_magic.kernels.primitives.places import placed
 from optiml_magic.kernels.primitives.tile_layout import RUN, Layout
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import Block, Leave, Statement, walk
@@ -81,17 +81,8 @@ class _Outputs:
         return [f"if ({self.column} >= {columns}) continue;"]
 
     def _body(self) -> str:
-        parts, out = self.parts, self.parts.outputs
-        i, j, widths = self.row, self.column, self.old.block
-        assert widths[0] is not None
-        assert widths[1] is not None
-        if out.flat is not None:
-            whole = f"{i} * {self.layout.speller({}).factor(out.flat)} + {j}"
-            places = {"x": Place(f"({whole})", widths[0])}
-        else:
-            x, y = (i, j) if out.swapped else (j, i)
-            places = {"x": Place(x, widths[0]), "y": Place(y, widths[1])}
-        swaps: dict[Node, Node] = placed(self.old, places)
+        parts = self.parts
+        swaps: dict[Node, Node] = placed(self.old, self.layout.places(self.row, self.column))
         m, n = self.layout.sides[ROW], self.layout.sides[COLUMN]
         sums = [
             lines(combine.joining(r, r.place, f"{self.sums[r.place]}[{m.at}][{n.at}]"))

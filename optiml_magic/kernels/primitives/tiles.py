@@ -14,7 +14,8 @@ from optiml_magic.kernels.primitives.operands import Operand
 from optiml_magic.kernels.primitives.tile_layout import Layout
 from optiml_magic.kernels.symbols import Compare, Condition
 
-_MOST = 8  # elements at once: the rounds of the smallest tile
+_SPARE = 4  # elements behind each row of a tile, which keep rows off their banks
+_MOST = 4  # elements at once: with more, small tiles leave threads without any
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,7 @@ class Tiles:
             tile, following, _, whole = self.layout.names[one.operand]
             many = self.layout.side(one.operand).whole
             kind, deep = one.operand.kind, self.layout.deep
-            made.append(
-                f"__shared__ __align__(16) {kind} {tile}[2][{deep}][{many} + {self._spare(one)}];"
-            )
+            made.append(f"__shared__ __align__(16) {kind} {tile}[2][{deep}][{many} + {_SPARE}];")
             aligned = f"alignas({one.width * one.operand.size}) " if one.width > 1 else ""
             count = f"{many} * {deep} / {self.layout.threads}"
             made.append(f"{aligned}{kind} {following}[{count}];")
@@ -73,15 +72,13 @@ class Tiles:
             many, deep = self.layout.side(one.operand).whole, self.layout.deep
             by = f"{one.width} * {self.layout.count}" if one.width > 1 else self.layout.count
             found.append(f"{many} * {deep} % ({by}) == 0")
-            if one.along == self.parts.axis.name and one.width == _MOST:
-                found.append(f"{deep} >= {2 * one.width}")
         return list(dict.fromkeys(found))
 
     def shared(self) -> str:
         """The bytes of all tiles."""
         parts: dict[str, int] = {}
         for one in self.brought:
-            row = f"({self.layout.side(one.operand).whole} + {self._spare(one)})"
+            row = f"({self.layout.side(one.operand).whole} + {_SPARE})"
             parts[row] = parts.get(row, 0) + 2 * one.operand.size
         return " + ".join(f"{by} * {self.layout.deep} * {row}" for row, by in parts.items())
 
@@ -127,10 +124,6 @@ class Tiles:
         )
 
     # -- one operand
-
-    def _spare(self, one: Brought) -> int:
-        """The elements behind each row of a tile, which keep rows aligned and off their banks."""
-        return max(4, WIDEST // one.operand.size)
 
     def _brought(self, operand: Operand) -> Brought:
         access = operand.accesses[0]

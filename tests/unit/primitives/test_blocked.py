@@ -7,11 +7,12 @@ import pytest
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.blocked import block_outputs
 from optiml_magic.kernels.primitives.tile_layout import Tile
+from tests.present import sampled
 
 from .running import same
 from .shapes import PLANE, applied, kernel, refused
 
-TILE = Tile(32, 32, 8, 4, 4, 1)
+TILE = Tile(16, 32, 8, 4, 4, 1)
 LOOP = "for (int k = 0; k < d; ++k) s += %s;"
 
 
@@ -53,10 +54,10 @@ FORMS = (
 
 @pytest.mark.parametrize(
     ("value", "sizes", "tile"),
-    [(value, sizes, tile) for value, (sizes, tile) in zip(
+    sampled(((value, sizes, tile) for value, (sizes, tile) in zip(
         FORMS, [((33, 35, 9), {}), ((36, 40, 12), {}), ((5, 68, 20), {"BK": 16}),
                 ((37, 36, 11), {"TM": 2, "TN": 2, "BK": 32}), ((32, 32, 16), {"BN": 64, "BK": 16}),
-                ((36, 33, 7), {"BM": 64, "BK": 16})], strict=True)],
+                ((36, 33, 7), {"BM": 64, "BK": 16})], strict=True)), 2),
 )  # fmt: skip
 def test_products_of_any_kind_and_size_are_right(
     value: str, sizes: tuple[int, int, int], tile: dict[str, int]
@@ -75,13 +76,43 @@ def test_products_of_any_kind_and_size_are_right(
 
 @pytest.mark.parametrize(
     ("update", "start"),
-    [("s = fmaxf(s, {0})", "-1.0f"), ("s *= {0}", "1.0f")],
+    sampled([("s = fmaxf(s, {0})", "-1.0f"), ("s *= {0}", "1.0f")], 2),
 )
 def test_what_is_not_added_begins_with_what_changes_nothing(update: str, start: str) -> None:
     text = (PLANE % f"for (int k = 0; k < d; ++k) {update};").replace("s = 0.0f", f"s = {start}")
     text = text.replace("{0}", "(a[i * d + k] + b[j * d + k])")
     shapes = {"a": ("m", "d"), "b": ("n", "d"), "out": ("m", "n")}
     same(text, block_outputs(kernel(text), 0, TILE), shapes, {"m": 6, "n": 34, "d": 5})
+
+
+CENTRED = """\
+#pragma optiml launch k grid(cdiv(m, 16), cdiv(n, 16)) block(16, 16)
+__global__ void k(const float* a, const float* b, const float* u, const float* v, const float* w,
+                  const float* t, float* out, int m, int n, int d, int lim) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= m || j >= n) return;
+    const float mean = u[i], half = 0.5f * t[0];
+    float s = 0.0f, most = -1.0f;
+    for (int k = 0; k < d; ++k) {
+        float x = (a[i * d + k] - mean) * w[k] * half, y = b[j * d + k] - v[j] + (k < lim ? 1 : 0);
+        if (x > y) s += x * y;
+        if (x * y > most) most = x * y;
+    }
+    out[i * n + j] = s + most;
+}
+"""
+
+
+def test_what_belongs_to_a_row_a_column_or_a_round_alone_is_had_as_well() -> None:
+    found = block_outputs(kernel(CENTRED), 0, TILE)
+    text = applied(found).program.text
+    assert "mean_own[own_row]" in text
+    assert "v_own[own_col]" in text
+    assert "const float w_own = tile_from + deep < d ? w[(tile_from + deep)]" in text
+    assert "const int k = tile_from + deep;" in text
+    shapes = {"a": ("m", "d"), "b": ("n", "d"), "u": ("m",), "v": ("n",), "w": ("d",), "t": ("1",),
+              "out": ("m", "n")}  # fmt: skip
+    same(CENTRED, found, shapes, {"m": 35, "n": 34, "d": 11, "lim": 4})
 
 
 def test_tiles_that_a_block_has_no_room_for_are_no_values_of_it() -> None:
@@ -116,10 +147,15 @@ def test_indices_with_names_are_not_asked_for_again() -> None:
     ("inside", "reason"),
     [
         (LOOP % "a[i * d + k] * a[i * d + k]", "it combines no rows with columns"),
-        (LOOP % "a[i * d + k] * b[i * n + j]", "a load"),
-        (LOOP % "a[i * d + k] * b[k * n + j] * k", "a round asks for its number"),
+        (LOOP % "a[i * d + k] * b[i * n + j] * b[k * n + j]", "a load"),
+        ("for (int k = 1; k < d; ++k) s += a[i * d + k] * b[k * n + j] * k;",
+         "a round asks for its number"),
         ("for (int k = 0; k < d; ++k) if (a[i * d + k] > 0) s += a[i * d + k] * b[k * n + j];",
-         "what the loop does depends on more"),
+         "a guard is not a comparison of whole numbers"),
+        ("float f = 1; for (int k = 0; k < d; ++k) { s += f * a[i * d + k] * b[k * n + j]; } f = 2;",
+         "its rounds ask for `f`"),
+        (LOOP.replace("s += %s", "if (%s <= s) s = %s") % (("a[i * d + k] + b[k * n + j]",) * 2),
+         "which of equals"),
         ("for (int k = 0; k < d; ++k) { s += a[i * d + k] * b[k * n + j]; if (s > 9) break; }",
          ""),
         ("for (int q = 0; q < 2; ++q) for (int k = 0; k < d; ++k) s += a[i * d + k] * b[k * n + j];",
