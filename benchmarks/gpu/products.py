@@ -4,7 +4,7 @@
 
 Square products of 512 to 4,096 a side, a layer, batches and distances at the sizes of the suite.
 Every point is held against the answer of a library, then some launches of it are captured as one
-graph and timed between two events. ``FOLDER/products.jsonl`` gets a line a point as it is done; a
+graph and timed between two events; a library that cannot be captured is launched so often in a row. ``FOLDER/products.jsonl`` gets a line a point as it is done; a
 run that is started again goes on there. ``--also`` times programs of one's own on the squares: its
 points are the lines ``// point: BM=128 BN=64 ...``.
 """
@@ -18,6 +18,7 @@ import multiprocessing
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -123,8 +124,16 @@ def launcher(text: str, values: Mapping[str, Any]) -> Callable[[], None]:
     return lambda: kernel(grid, block, tuple(given))
 
 
-def timed(cp: Any, run: Callable[[], Any]) -> list[float]:
-    """Seconds of one run, from graphs of several."""
+def captured(stream: Any, runs: Callable[[], None]) -> Callable[[], None]:
+    """All that is launched there as one graph."""
+    stream.begin_capture()
+    runs()
+    found = stream.end_capture()
+    return lambda: found.launch(stream)
+
+
+def timed(cp: Any, run: Callable[[], Any], *, graph: bool) -> list[float]:
+    """Seconds of one run, from several in a row."""
     stream = cp.cuda.Stream(non_blocking=True)
     first, last = cp.cuda.Event(), cp.cuda.Event()
     with stream:
@@ -135,16 +144,18 @@ def timed(cp: Any, run: Callable[[], Any]) -> list[float]:
         last.synchronize()
         once = cp.cuda.get_elapsed_time(first, last) / 1e3
         many = max(1, min(100, int(_GRAPH_SECONDS / once)))
-        stream.begin_capture()
-        for _ in range(many):
-            run()
-        graph = stream.end_capture()
-        graph.launch(stream)
+
+        def several() -> None:
+            for _ in range(many):
+                run()
+
+        launch = captured(stream, several) if graph else several
+        launch()
         found: list[float] = []
         began = time.monotonic()
         while len(found) < _SAMPLES and (len(found) < 3 or time.monotonic() - began < _SECONDS):
             first.record(stream)
-            graph.launch(stream)
+            launch()
             last.record(stream)
             last.synchronize()
             found.append(cp.cuda.get_elapsed_time(first, last) / 1e3 / many)
@@ -174,13 +185,19 @@ def measured(case: Case, todo: list[tuple[str, str]]) -> Iterator[dict[str, Any]
                     continue
             else:
                 run = lambda: peer(cp, case, values)  # noqa: E731
-            row["samples"] = timed(cp, run)
+            row["samples"] = timed(cp, run, graph=bool(text))
             took = median(row["samples"])
             row["us"], row["TFLOP/s"] = took * 1e6, case.operations / took / 1e12
         except Exception as problem:  # noqa: BLE001  # the other points go on
             row["failed"] = str(problem)[:300]
         yield row
     cp.get_default_memory_pool().free_all_blocks()
+
+
+def tried(text: str) -> None:
+    """Compile a program into the cache; one that does not compile says so when it is timed."""
+    with suppress(Exception):
+        compiled(text)
 
 
 def key(text: str) -> str:
@@ -213,7 +230,7 @@ def main() -> None:
     texts = list(dict.fromkeys(t for _, found in todo.values() for _, t in found if t))
     context = multiprocessing.get_context("spawn")
     with context.Pool(min(14, multiprocessing.cpu_count())) as pool:
-        pool.map(compiled, texts, chunksize=1)
+        pool.map(tried, texts, chunksize=1)
     with record.open("a") as file:
         for case, found in todo.values():
             for row in measured(case, found):

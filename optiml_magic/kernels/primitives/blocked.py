@@ -33,8 +33,9 @@ from optiml_magic.source.expressions import Expression, parse_expression
 _ONE = Polynomial.constant(1)
 _SHARED = 48 * 1024  # bytes of a block that needs no leave
 _TILES, _DEEP, _OWN = (16, 32, 64, 128, 256), (8, 16, 32), (2, 4, 8, 16)
-_BLOCKS = (1, 2, 3, 4, 6, 8)
-_MOST_OWN = 128  # sums of a thread that registers hold
+BLOCKS = (1, 2, 3, 4, 6, 8)
+_OF_THREAD, REGISTERS = 255, 65536  # CUDA C++ Programming Guide, "Compute Capabilities"
+_LEAST_BESIDE = 20  # registers for indices and addresses, below which they spill: measured
 
 
 @primitive
@@ -97,12 +98,11 @@ class _Blocking:
         depth, more = tiles.rounds, f"{from_} + {layout.deep} < {tiles.rounds}"
         owns = []
         for operand in self.parts.operands:
-            side = layout.side(operand)
-            tile, _, now, _ = layout.names[operand]
+            side, now = layout.side(operand), layout.names[operand][2]
             owns.append(
                 f"{operand.kind} {now}[{side.own}];\n#pragma unroll\n"
                 f"for (int {at} = 0; {at} < {side.own}; ++{at}) "
-                f"{now}[{at}] = {tile}[{half}][{deep}][{layout.owned(side, at)}];"
+                f"{now}[{at}] = {tiles.taken(operand, at)};"
             )
         inside = "\n".join([*owns, *self.outside.first(), layout.each(self._round())])
         whole = (
@@ -162,10 +162,11 @@ __syncthreads();
         tile, layout = self.tile, self.layout
         m, n = layout.sides[ROW], layout.sides[COLUMN]
         fits = [
-            layout.fits(), f"{m.own} * {n.own} <= {_MOST_OWN}", *self.tiles.fits(),
-            f"{self.tiles.shared()} <= {_SHARED}",
+            layout.fits(), f"{layout.registers} + {_LEAST_BESIDE} <= {_OF_THREAD}",
+            *self.tiles.fits(), f"{self.tiles.shared()} <= {_SHARED}",
         ]  # fmt: skip
-        resident = f"{layout.count} * {layout.blocks} <= 1024"
+        needed = f"({layout.registers} + {_LEAST_BESIDE}) * ({layout.count})"
+        resident = f"{needed} * {layout.blocks} <= {REGISTERS}"
         return [
             TuneDirective(m.whole, at_least(_TILES, min(least, 32)), tile.rows),
             TuneDirective(n.whole, _TILES[1:], tile.columns),
@@ -174,7 +175,7 @@ __syncthreads();
             TuneDirective(
                 n.own, _OWN, tile.own_columns, parse_expression(" && ".join(fits))
             ),
-            TuneDirective(layout.blocks, _BLOCKS, tile.blocks, parse_expression(resident)),
+            TuneDirective(layout.blocks, BLOCKS, tile.blocks, parse_expression(resident)),
         ]  # fmt: skip
 
 

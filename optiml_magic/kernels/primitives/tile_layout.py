@@ -20,14 +20,17 @@ RUN = 4  # outputs of a thread that lie together, 16 bytes of floats
 
 @dataclass(frozen=True)
 class Tile:
-    """``rows`` x ``columns`` outputs a block and ``own_rows`` x ``own_columns`` a thread."""
+    """``rows`` x ``columns`` outputs a block and ``own_rows`` x ``own_columns`` a thread.
+
+    ``blocks`` of them shall fit on a multiprocessor, as far as registers go.
+    """
 
     rows: int = 64
     columns: int = 64
     deep: int = 16
     own_rows: int = 4
     own_columns: int = 4
-    blocks: int = 4
+    blocks: int = 1
 
     @property
     def threads(self) -> int:
@@ -75,7 +78,7 @@ class Layout:
                          fresh("run_col"), fresh("own_col")),
         }  # fmt: skip
         self.from_, self.half, self.round = fresh("tile_from"), fresh("half"), fresh("deep")
-        self.at = fresh("at")
+        self.at, self.at_side = fresh("at"), fresh("own")
         arrays = [operand.array for operand in parts.operands]
         self.names = {}
         for number, operand in enumerate(parts.operands):
@@ -99,6 +102,29 @@ class Layout:
         m, n = self.sides[ROW], self.sides[COLUMN]
         return f"{m.whole} / {m.own} >= 4 && {n.whole} / {n.own} >= 8 && {self.count} <= 1024"
 
+    @property
+    def registers(self) -> str:
+        """How many a thread needs for what it holds at once, in words of 4 bytes.
+
+        These are its sums, a round's elements, and its share of the next tiles.
+        """
+        parts, m, n = self.parts, self.sides[ROW], self.sides[COLUMN]
+        sums = sum(_words(r.type.size) for r in parts.reductions)
+        found = f"{sums} * {m.own} * {n.own}"
+        for name, side in self.sides.items():
+            held = [o for o in (*parts.operands, *parts.others) if o.side == name]
+            found += f" + {sum(_words(o.size) for o in held)} * {side.own}"
+        coming = " + ".join(f"{o.size} * {self.side(o).whole}" for o in parts.operands)
+        return f"{found} + ({coming}) * {self.deep} / 4 / ({self.count})"
+
+    def values(self, tile: Tile) -> dict[str, int]:
+        """A tile by the names of its numbers."""
+        m, n = self.sides[ROW], self.sides[COLUMN]
+        return {
+            m.whole: tile.rows, n.whole: tile.columns, self.deep: tile.deep,
+            m.own: tile.own_rows, n.own: tile.own_columns, self.blocks: tile.blocks,
+        }  # fmt: skip
+
     def opening(self) -> list[str]:
         """The lines that say where a thread is."""
         m, n = self.sides[ROW], self.sides[COLUMN]
@@ -116,10 +142,18 @@ class Layout:
             f"const int {n.start} = ({warp} % {across} * 8 + {lane} / 2 % 8) * {n.run};",
         ]
 
-    def owned(self, side: Side, at: str) -> str:
+    def owned(self, side: Side, at: str, start: str = "") -> str:
         """Where in a tile a thread's own are: in runs, which are one load each."""
         apart = f"({side.whole} / ({side.own} / {side.run}))"
-        return f"{at} / {side.run} * {apart} + {side.start} + {at} % {side.run}"
+        return f"{at} / {side.run} * {apart} + {start or side.start} + {at} % {side.run}"
+
+    def turned(self, deep: str) -> str:
+        """By which bits the columns of a tile change places in a round.
+
+        A warp brings ``32 / (BK / 4)`` rows of ``BK`` rounds, four at a time, and lays them into
+        as many rows of the tile, 4 banks apart: so those 8 rows apart, which would meet, do not.
+        """
+        return f"({deep} / 8 * (128 / {self.deep}))"
 
     def speller(self, names: dict[str, str]) -> Speller:
         """What forms are called inside of the kernel."""
@@ -184,3 +218,7 @@ class Layout:
 
 def _place(name: str, width: int) -> Place:
     return Place(name, width, "0", name) if width == 1 else Place(name, width)
+
+
+def _words(size: int | None) -> int:
+    return -(-(size or 4) // 4)

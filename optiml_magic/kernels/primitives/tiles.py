@@ -50,6 +50,16 @@ class Tiles:
         self.fetch, self.put = fresh("fetch"), fresh("put")
         self.brought = tuple(self._brought(operand) for operand in self.parts.operands)
 
+    def taken(self, operand: Operand, at: str) -> str:
+        """An element of a tile in a round, of those of a thread."""
+        one = next(b for b in self.brought if b.operand is operand)
+        side, tile = self.layout.side(operand), self.layout.names[operand][0]
+        start = side.start
+        if one.along == self.parts.axis.name and one.width > 1:
+            start = f"({start} ^ {self.layout.turned(self.layout.round)})"
+        index = self.layout.owned(side, at, start)
+        return f"{tile}[{self.layout.half}][{self.layout.round}][{index}]"
+
     def declared(self) -> list[str]:
         """The tiles, and what of them is on its way."""
         made = []
@@ -108,10 +118,12 @@ class Tiles:
                 inside = f"{tile}[{half}][{deep}][{own}] = {following}[{self.turn}];"
             elif along:
                 inside = (
-                    f"const int {self.layout.round} = {deep};\n"
+                    f"const int {self.layout.round} = {deep}, "
+                    f"{self.layout.at_side} = ({own}) ^ {self.layout.turned(self.layout.round)};\n"
                     + self._elements(one)
-                    + f"{tile}[{half}][{self.layout.round} + {self.element}][{own}]"
-                    f" = {following}[{self.turn} * {one.width} + {self.element}];"
+                    + f"{tile}[{half}][{self.layout.round} + {self.element}]"
+                    f"[{self.layout.at_side}] = {following}[{self.turn} * {one.width} + "
+                    f"{self.element}];"
                 )
             else:
                 inside = one.items.stored(
@@ -159,9 +171,8 @@ class Tiles:
         """Round and row in the tile of the first element that a thread brings in its turn."""
         many, at, deep = self.layout.side(one.operand).whole, self.layout.at, self.layout.deep
         width, along = one.width, one.along == self.parts.axis.name
-        if along and width > 1:
-            # Two groups of each row: then a warp lays them into all banks.
-            return f"({at} / (2 * {many}) * 2 + {at} % 2) * {width}", f"{at} / 2 % {many}"
+        if along and width > 1:  # neighbouring threads bring a row's whole share
+            return f"{at} % ({deep} / {width}) * {width}", f"{at} / ({deep} / {width})"
         if along:
             return f"{at} % {deep}", f"{at} / {deep}"
         if width > 1:

@@ -20,15 +20,15 @@ def blocked(inside: str) -> Kernel | Refused:
     return block_outputs(kernel(PLANE % inside), 0, TILE)
 
 
-DEPTH, SIDE = "(at / (2 * {0}) * 2 + at % 2) * 4", "at / ({0} / 4)"
+DEPTH, SIDE = "at % (BK / 4) * 4", "at / ({0} / 4)"
 
 
 @pytest.mark.parametrize(
     ("value", "along"),
     [
-        ("a[i * d + k] * b[k * n + j]", (DEPTH.format("BM"), SIDE.format("BN"))),
-        ("a[k * m + i] * b[j * d + k]", (SIDE.format("BM"), DEPTH.format("BN"))),
-        ("fabsf(a[i * d + k] - b[j * d + k])", (DEPTH.format("BM"), DEPTH.format("BN"))),
+        ("a[i * d + k] * b[k * n + j]", (DEPTH, SIDE.format("BN"))),
+        ("a[k * m + i] * b[j * d + k]", (SIDE.format("BM"), DEPTH)),
+        ("fabsf(a[i * d + k] - b[j * d + k])", (DEPTH, DEPTH)),
         ("a[2 * (i * d + k)] * b[k * n + n - 1 - j]", ("at / BM", "at / BN")),
     ],
 )
