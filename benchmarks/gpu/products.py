@@ -4,9 +4,10 @@
 
 Square products of 512 to 4,096 a side, a layer, batches and distances at the sizes of the suite.
 Every point is held against the answer of a library, then some launches of it are captured as one
-graph and timed between two events; a library that cannot be captured is launched so often in a row. ``FOLDER/products.jsonl`` gets a line a point as it is done; a
-run that is started again goes on there. ``--also`` times programs of one's own on the squares: its
-points are the lines ``// point: BM=128 BN=64 ...``.
+graph and timed between two events; a library that cannot be captured is launched so often in a row.
+``FOLDER/products.jsonl`` gets a line a point as it is done; a run that is started again goes on
+there. ``--also`` times programs of one's own on the squares: their points are the lines
+``// point: BM=128 BN=64 ...``.
 """
 
 from __future__ import annotations
