@@ -8,6 +8,7 @@ from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
+from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
@@ -30,5 +31,6 @@ REWRITES: tuple[Rewrite, ...] = (
     BlockSum(),
     VectoriseMap(),
     FloatLiterals(),
+    FastFunctions(),
     BlockSize(),
 )
