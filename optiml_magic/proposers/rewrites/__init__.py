@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optiml_magic.proposers.rewrites.accumulate_in_register import AccumulateInRegister
 from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
@@ -30,6 +31,7 @@ REWRITES: tuple[Rewrite, ...] = (
     PrivateCounters(),
     BlockSum(),
     VectoriseMap(),
+    AccumulateInRegister(),
     FloatLiterals(),
     FastFunctions(),
     BlockSize(),

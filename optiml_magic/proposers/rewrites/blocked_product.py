@@ -12,6 +12,7 @@ from optiml_magic.kernels.primitives.blocked import Tile, block_outputs
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.kept import in_register
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import value
@@ -38,7 +39,7 @@ class BlockedProduct(KernelRule):
     """Products of matrices and their kin: distances, correlations, Gram matrices."""
 
     name = "blocked_product"
-    before = (planar, in_full)
+    before = (planar, in_full, in_register)
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
         "caches once for each of its uses. A block that brings tiles of both into shared memory, "

@@ -11,6 +11,7 @@ from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.kept import in_register
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
@@ -33,7 +34,7 @@ class RowToLanes(KernelRule):
     """Loops over consecutive elements whose rows lie apart from thread to thread."""
 
     name = "row_to_lanes"
-    before = (linear, planar, in_full, direct, branched)
+    before = (linear, planar, in_full, direct, branched, in_register)
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
         "a row apart, a sector for each. Lanes that share a row read neighbouring elements, "

@@ -12,6 +12,7 @@ from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.kept import in_register
 from optiml_magic.kernels.primitives.parts import Sharing, spare_axis, split
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
@@ -34,7 +35,7 @@ class SplitReduction(KernelRule):
     """A thread a column, or an output, walks along an axis that is long, and there are few."""
 
     name = "split_reduction"
-    before = (linear, planar, in_full, direct, branched)
+    before = (linear, planar, in_full, direct, branched, in_register)
     teaches = (
         "Neighbouring threads read neighbouring elements already, but there are far fewer threads "
         "than the chip holds, each with a long loop, so too few loads are on their way. Rows of "
