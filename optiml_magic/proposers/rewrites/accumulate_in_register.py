@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from optiml_magic.kernels.primitives.accumulating import held, in_register
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.direct import direct, in_full
-from optiml_magic.kernels.primitives.kept import held, in_register
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.blocked import Tile, block_outputs
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
-from optiml_magic.kernels.primitives.kept import in_register
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import value

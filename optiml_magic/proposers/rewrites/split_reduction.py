@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import loops_in
-from optiml_magic.kernels.primitives.kept import in_register
 from optiml_magic.kernels.primitives.parts import Sharing, spare_axis, split
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar

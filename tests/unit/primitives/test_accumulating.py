@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.kernels.primitives.kept import in_register
+from optiml_magic.kernels.primitives.accumulating import in_register
 from tests.rewriting.writing import Array
 
 from .alike import end_of, kernel_of, refused, written
