@@ -13,6 +13,7 @@ from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
+from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
@@ -31,6 +32,7 @@ REWRITES: tuple[Rewrite, ...] = (
     PrivateCounters(),
     BlockSum(),
     VectoriseMap(),
+    ScalariseArray(),
     AccumulateInRegister(),
     FloatLiterals(),
     FastFunctions(),

@@ -8,6 +8,7 @@ from . import (
     counts,
     maps,
     neighbours,
+    owned,
     planes,
     rows,
     several,
@@ -24,4 +25,5 @@ FAMILIES = {
     "counts": counts.FAMILY,
     "several": several.FAMILY,
     "accumulated": accumulated.FAMILY,
+    "owned": owned.FAMILY,
 }
