@@ -108,7 +108,7 @@ def across_the_grid(subject: Subject) -> bool:
     if len(subject.plan.launches) > len(subject.program.alternatives):
         pairs += [(kernel, kernel) for kernel in found]
     try:
-        needs = [found for one, other in pairs if (found := [*_needs(one, other)])]
+        needs = [each for one, other in pairs if (each := [*_needs(one, other)])]
     except NotLegal:
         return False
     return bool(needs) and all(map(any, needs))

@@ -12,6 +12,7 @@ from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
+from optiml_magic.proposers.rewrites.restrict_readonly import RestrictReadonly
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
@@ -34,6 +35,7 @@ REWRITES: tuple[Rewrite, ...] = (
     VectoriseMap(),
     ScalariseArray(),
     AccumulateInRegister(),
+    RestrictReadonly(),
     FloatLiterals(),
     FastFunctions(),
     BlockSize(),
