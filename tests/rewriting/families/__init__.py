@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from . import (
+    accumulated,
     again,
     columns,
     counts,
     maps,
     neighbours,
+    owned,
     planes,
     rows,
     several,
@@ -25,4 +27,6 @@ FAMILIES = {
     "counts": counts.FAMILY,
     "several": several.FAMILY,
     "stencils": stencils.FAMILY,
+    "accumulated": accumulated.FAMILY,
+    "owned": owned.FAMILY,
 }
