@@ -43,7 +43,7 @@ class LaunchOverhead:
             ),
             actions=(
                 Action("Fuse the kernels: what one writes and the next reads stays in registers.",
-                       metric=_METRIC, factor=(2.0, float(number))),
+                       rewrite="fuse_elementwise", metric=_METRIC, factor=(2.0, float(number))),
                 Action("Do several steps in one launch, block by block.",
                        metric=_METRIC, factor=(2.0, float(number))),
             ),

@@ -59,12 +59,16 @@ class NotLegal(Exception):  # noqa: N818  # it says what happened
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """One kernel of a program under the one directive that launches it."""
+    """One kernel of a program under the one directive that launches it.
+
+    ``behind`` is the one that is launched next, as the program was before any step.
+    """
 
     program: Program
     launch: LaunchDirective
     facts: LaunchFacts | None = None
     chip: str = ""
+    behind: Kernel | None = None
 
     @cached_property
     def unit(self) -> Unit:
@@ -184,14 +188,18 @@ def kernels(program: Program, facts: Facts | None) -> list[Kernel]:
     """The kernels that one directive each launches, of a dispatch those that run."""
     found = []
     known = {launch.kernel: launch for launch in facts.launches} if facts is not None else {}
-    for launch in running(program, facts):
+    behind: Kernel | None = None
+    for launch in reversed(running(program, facts)):
         name, _ = split_name(launch.kernel or "")
         same = [d for d in program.launches if split_name(d.kernel or "")[0] == name]
         if len(same) == 1:
-            kernel = Kernel(program, launch, chip=facts.chip if facts is not None else "")
+            kernel = Kernel(program, launch, None, facts.chip if facts is not None else "", behind)
             spelled = launch.kernel or kernel.function.name
-            found.append(_whole(replace(kernel, facts=known.get(spelled))))
-    return found
+            behind = replace(kernel, facts=known.get(spelled))
+            found.append(_whole(behind))
+        else:
+            behind = None
+    return found[::-1]
 
 
 def running(program: Program, facts: Facts | None) -> list[LaunchDirective]:

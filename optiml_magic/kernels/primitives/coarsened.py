@@ -171,11 +171,14 @@ class _Coarsening:
 
     @cached_property
     def _bound(self) -> str:
-        words = self._spelled(self.items.bound)
-        return f"({words})" if " - " in words or " + " in words else words
+        return self.items.limit(self._speller())
 
     def _spelled(self, form: Polynomial, *, at: str = "") -> str:
-        reading, known = self.old.reading, dict[str, str]()
+        speller = self._speller(at)
+        return speller.form(speller.local(form))
+
+    def _speller(self, at: str = "") -> LocalSpeller:
+        known = dict[str, str]()
         for statement in self.items.outside:
             for variable in statement.variables if isinstance(statement, Declare) else ():
                 axis = axis_of(self.old, variable.value) if variable.value is not None else ""
@@ -183,9 +186,9 @@ class _Coarsening:
                     known.setdefault(f"@{axis}", variable.name)
         if at:
             known["@x"] = at
-        speller = LocalSpeller(reading.symbols, known, moved=self.effects.moved)
+        speller = LocalSpeller(self.old.reading.symbols, known, moved=self.effects.moved)
         speller.kernel = self.old
-        return speller.form(speller.local(form))
+        return speller
 
     def _body(self, swaps: dict[Node, Node]) -> str:
         """What is done for one item; ways out of the kernel lead to the next."""

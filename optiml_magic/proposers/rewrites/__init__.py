@@ -9,6 +9,7 @@ from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
+from optiml_magic.proposers.rewrites.fuse_elementwise import FuseElementwise
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from optiml_magic.proposers.rewrites.base import Rewrite
 
 REWRITES: tuple[Rewrite, ...] = (
+    FuseElementwise(),
     CoalesceMapping(),
     TransposeTile(),
     RowToLanes(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import (
+    chains,
     columns,
     counts,
     maps,
@@ -22,4 +23,5 @@ FAMILIES = {
     "tiles": (*tiles.FAMILY, *shuffled.FAMILY),
     "counts": counts.FAMILY,
     "several": several.FAMILY,
+    "chains": chains.FAMILY,
 }
