@@ -23,6 +23,7 @@ from optiml_magic.kernels.primitives.meetings import first_base
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.paired import Pair, done, numbered, paired, touching
 from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Statement, expressions, walk
 from optiml_magic.kernels.types import named
@@ -33,7 +34,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 @primitive
 def fused(kernel: Kernel) -> Kernel:
     """The kernel and the one that is launched behind it as one."""
-    return _Fusing(_alike(paired(kernel, (linear, in_full, direct)))).kernel()
+    return _Fusing(_alike(paired(kernel, (unstrided, linear, in_full, direct)))).kernel()
 
 
 def _alike(pair: Pair) -> Pair:
