@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.flat import flat
 from optiml_magic.kernels.primitives.items import element, is_plain
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.meetings import first_base
@@ -28,13 +29,15 @@ from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Statement, expressions, walk
 from optiml_magic.kernels.types import named
 
+#: One item a thread, along one axis where the launch has two for no reason.
+_SHAPE = (unstrided, linear, in_full, direct, flat)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @primitive
 def fused(kernel: Kernel) -> Kernel:
     """The kernel and the one that is launched behind it as one."""
-    return _Fusing(_alike(paired(kernel, (unstrided, linear, in_full, direct)))).kernel()
+    return _Fusing(_alike(paired(kernel, _SHAPE))).kernel()
 
 
 def _alike(pair: Pair) -> Pair:
