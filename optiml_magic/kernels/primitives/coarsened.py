@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.neighbours import Neighbours
 from optiml_magic.kernels.primitives.places import axis_of
+from optiml_magic.kernels.primitives.stepped import Stepped
 from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Statement, walk
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Number, parse_expression
@@ -73,6 +74,8 @@ class _Coarsening:
         for form in self.groups.whole:
             if form.value is not None and form.value % self.width:
                 raise NotLegal(f"rows of {form} items do not hold whole vectors")
+        self.stepped = Stepped(kernel, self.items, self.groups.whole, self.width)
+        self.tests: list[str] = []  # of sizes, for vectors to be taken
         self.own: dict[Items, str] = {}
         for group in self.groups.found:
             own = f"{group.array.replace('.', '_')}_items"
@@ -82,12 +85,13 @@ class _Coarsening:
         items, words, start, turn = self.items, self.items.words, self.start, self.turn
         wide = "long" in words or "size_t" in words or "64" in words
         block = f"({words})blockIdx.x" if wide else "blockIdx.x"
+        vectors = self._vectors()
         made = [
             f"const int {self.tile} = blockDim.x * {self.count} * {self.width};",
             f"const {words} {start} = {block} * {self.tile};",
             "if (" + " && ".join([f"(long long){start} + {self.tile} <= {self._bound}",
                                   *self._aligned()]) + ") {",
-            *self._vectors(),
+            *vectors,
             "} else {",
             f"for (int {turn} = 0; {turn} < {self.count} * {self.width}; ++{turn}) {{",
             f"{words} {items.name} = {start} + {turn} * blockDim.x + threadIdx.x;",
@@ -124,7 +128,12 @@ class _Coarsening:
             for access in group.accesses:
                 place = self._item(group, self.groups.offset(group, access))
                 swaps[element(self.effects, access) or access.node] = text(f"{own}[{place}]")
-        body = self._body(swaps)
+        body = self._body({**self.stepped.exchanged(self.k), **swaps} if self.width > 1 else swaps)
+        rows = self.stepped.before(body, self.first)
+        self.tests += self.stepped.tests(body)
+        each = self.stepped.each(body, self.k)
+        if each:
+            body = "\n".join(["{", *each, body[1:].lstrip()])
         if re.search(rf"\b{re.escape(self.items.name)}\b", body):
             words = f"{self.items.words} {self.items.name} = {self.first} + {self.k};"
             body = f"{{\n{words}\n{body[1:].lstrip()}"
@@ -132,6 +141,7 @@ class _Coarsening:
             *declared,
             *([*head, *before, "}"] if before else []),
             *head,
+            *rows,
             "#pragma unroll",
             f"for (int {self.k} = 0; {self.k} < {width}; ++{self.k}) {body}",
             *after,
@@ -167,7 +177,7 @@ class _Coarsening:
                 words = self._spelled(form)
                 words = f"({words})" if " " in words else words
                 found.append(f"{words} % {self.width} == 0")
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys([*found, *self.tests]))
 
     @cached_property
     def _bound(self) -> str:

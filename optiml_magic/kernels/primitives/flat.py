@@ -78,7 +78,7 @@ class _Flattening:
             v: axis for v in effects.lasting
             if v.value is not None and (axis := axis_of(kernel, v.value)) and not v.type.depth
         }  # fmt: skip
-        self.index = kernel.fresh("i")
+        self.index = kernel.fresh("at")
 
     def kernel(self) -> Kernel:
         old, at = self.old, self.index

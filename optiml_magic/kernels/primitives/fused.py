@@ -208,7 +208,7 @@ class _Fusing:
             name = items.name
             if name == later.name:
                 name = self.first.fresh(f"{name}_{self.first.function.name}")
-                swaps |= self._named(items.name, name)
+                swaps |= self._named(name)
             inner.append(f"{items.words} {name} = {later.name};")
         inner += extra
         for statement in items.inside:
@@ -225,11 +225,9 @@ class _Fusing:
         kind = named(items.words, self.first.unit.aliases)
         return kind.size, kind.signed
 
-    def _named(self, old: str, new: str) -> dict[Node, Node]:
+    def _named(self, new: str) -> dict[Node, Node]:
         """What to exchange in the first kernel, so that its item's index has another name."""
-        body = self.first.function.body
-        own = next((v for s in body.body if isinstance(s, Declare) for v in s.variables
-                    if v.name == old), None)  # fmt: skip
+        body, own = self.first.function.body, self.maps[0].holding
         found: dict[Node, Node] = dict.fromkeys(self.maps[0].swaps, text(new))
         return found | {e: text(new) for e in expressions(body)
                         if isinstance(e, Name) and e.variable is own is not None}  # fmt: skip

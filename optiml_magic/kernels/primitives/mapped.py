@@ -30,6 +30,7 @@ class Mapped:
     Attributes:
         count: how many items there are, in the words of the launch; ``bound`` in the reading's.
         name: what the index is called, and ``words`` its type; ``swaps`` are its places.
+        holding: the local that it is called as; None where it has no name.
         outside: what is done before, and says nothing of the item.
         leaves: whether the guard that bounds the items returns, so that nothing is beyond it.
         tests: all hold wherever something is done for an item, and say nothing of it.
@@ -48,6 +49,7 @@ class Mapped:
     inside: tuple[Statement, ...]
     held: frozenset[Condition]
     swaps: Mapping[Node, Node]
+    holding: Variable | None
 
     def limit(self, speller: LocalSpeller) -> str:
         """How many items there are, in the words of the kernel."""
@@ -91,6 +93,7 @@ class _Parting:
         self.held: set[Condition] = set()
         self.own: set[Variable] = set()  # the locals that say something of the item
         self.name, self.words = "", "int"
+        self.holding: Variable | None = None
         for statement in kernel.function.body.body:
             if isinstance(statement, Declare):
                 self._named(statement)
@@ -105,6 +108,7 @@ class _Parting:
         return Mapped(
             count, bound, self.index, self.name, self.words, tuple(self.outside), leaves,
             tuple(self.tests), tuple(self.inside), frozenset(self.held), self.swaps,
+            self.holding,
         )  # fmt: skip
 
     def _named(self, statement: Declare) -> None:
@@ -119,6 +123,7 @@ class _Parting:
             words = statement.words.replace("auto", kind.name if kind else "int")
             self.name, self.words = variable.name, " ".join(words.replace("const", " ").split())
             self.own.add(variable)
+            self.holding = variable
 
     def _part(self, left: Polynomial) -> bool:
         """Until the first statement that is neither a guard nor declares something.

@@ -22,12 +22,12 @@ SHAPES = {"a": ("h", "2 * w"), "b": ("w",), "out": ("h", "w")}
 @pytest.mark.parametrize(
     ("body", "shown"),
     [
-        ("if (x < w && y < h) out[y * w + x] = a[y * w + x];", "out[i] = a[i];"),
-        ("if (x >= w || y >= h) return;\nint at = x + w * y;\nout[at] = a[2 * at + 1];", "at = i;"),
+        ("if (x < w && y < h) out[y * w + x] = a[y * w + x];", "out[at] = a[at];"),
+        ("if (x >= w || y >= h) return;\nint k = x + w * y;\nout[k] = a[2 * k + 1];", "k = at;"),
         ("if (y >= h) return;\nif (x < w) { int n = y * w; out[n + x] = a[n + x]; }", "n + x"),
         ("if (x < w) { if (y < h) { out[(size_t)y * w + x] = b[0] * a[(size_t)y * w + x]; } }",
-         "long long i"),
-        ("const bool in = x < w && y < h;\nif (in) out[y * w + x] = a[y * w + x] + x;", "i % w"),
+         "long long at"),
+        ("const bool in = x < w && y < h;\nif (in) out[y * w + x] = a[y * w + x] + x;", "at % w"),
     ],
 )  # fmt: skip
 def test_one_index_for_both(body: str, shown: str) -> None:
