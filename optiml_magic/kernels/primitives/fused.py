@@ -256,8 +256,8 @@ class _Fusing:
         for array, item in self.items.items():
             for access in touching(self.second, array):
                 swaps[element(self.effects[1], access) or access.node] = text(item)
-        given = {p.name for p in self.first.function.parameters} - self.gone
-        given -= {p.name for p in self.second.function.parameters}
+        given = set(_WORD.findall(self.first.show(self.first.function.body)))
+        given -= self._declared(self.maps[0]) | {self.maps[0].name} | self.gone
         clash = sorted(self._declared(items) & given)
         if clash:
             raise NotLegal(f"both kernels call something `{clash[0]}`", self.second.function.line)
