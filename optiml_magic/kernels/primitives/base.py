@@ -279,15 +279,22 @@ def _same(program: Program, kernel: Kernel) -> LaunchDirective:
 
 
 def _inserted(kernel: Kernel, text: str, helpers: Iterable[str]) -> str:
-    """Helpers in front of the kernel, or of the template head that belongs to it."""
-    added = "".join(f"{helper.strip()}\n\n" for helper in helpers if helper.strip() not in text)
-    if not added:
-        return text
+    """Helpers in front of the kernel, or of the template head that belongs to it.
+
+    One that stands further below, for another kernel, is moved there.
+    """
     function = kernel.function
     start = kernel.unit.origin.origin(*(function.whole or function.span))[0]
     raw = text.encode()
     start = raw.rfind(b"\n", 0, start) + 1
-    return raw[:start].decode() + added + raw[start:].decode()
+    before, behind = raw[:start].decode(), raw[start:].decode()
+    added = ""
+    for helper in helpers:
+        words = f"{helper.strip()}\n\n"
+        if helper.strip() not in before:
+            behind = behind.replace(words, "")
+            added += words
+    return before + added + behind
 
 
 def _relaunch(

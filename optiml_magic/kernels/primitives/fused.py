@@ -23,6 +23,8 @@ from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.meetings import first_base
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.paired import Pair, done, numbered, paired, touching
+from optiml_magic.kernels.primitives.rows import rows
+from optiml_magic.kernels.primitives.serial import by_rows
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.reading import Access
@@ -30,14 +32,27 @@ from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Statement, expre
 from optiml_magic.kernels.types import named
 
 #: One item a thread, along one axis where the launch has two for no reason.
-_SHAPE = (unstrided, linear, in_full, direct, flat)
+_SHAPE = (unstrided, linear, in_full, direct)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @primitive
 def fused(kernel: Kernel) -> Kernel:
     """The kernel and the one that is launched behind it as one."""
-    return _Fusing(_alike(paired(kernel, _SHAPE))).kernel()
+    return _Fusing(_alike(paired(kernel, (*_SHAPE, flat)))).kernel()
+
+
+@primitive
+def fused_rows(kernel: Kernel) -> Kernel:
+    """The same where one of both walks along rows: a thread of the other takes a row as well."""
+    pair = paired(kernel, _SHAPE)
+    if rows(pair.first):
+        pair = pair.with_second(done(by_rows(pair.second, pair.first.block[0] or 1)))
+    elif rows(pair.second):
+        pair = pair.with_first(done(by_rows(pair.first, pair.second.block[0] or 1)))
+    else:
+        raise NotLegal("neither walks along rows", kernel.function.line)
+    return _Fusing(_alike(pair)).kernel()
 
 
 def _alike(pair: Pair) -> Pair:

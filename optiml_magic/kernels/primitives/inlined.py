@@ -13,7 +13,7 @@ from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.editing import lines as written
 from optiml_magic.kernels.expressions import Assign, Binary, Choice, Expr, Index, Name, Step, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.flat import flat
 from optiml_magic.kernels.primitives.grids import form_of
 from optiml_magic.kernels.primitives.items import is_plain
@@ -64,6 +64,9 @@ class _Inlining:
 
     def _stored(self) -> tuple[Access, Evaluate]:
         """The one store of an item, and its statement."""
+        for inside in self.items.inside:
+            for loop in loops_in(inside):
+                raise NotLegal("whoever asks for an element would repeat a loop", loop.line)
         stores = [a for a in self.first.reading.accesses if a.mode != "load"]
         inside = [s for part in self.items.inside for s in walk(part)]
         if any(isinstance(s, Leave) and s.kind == "return" for s in inside):

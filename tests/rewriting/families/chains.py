@@ -71,4 +71,37 @@ def table(rng: Random) -> Made:
     return Made("table", text, arrays, *sizes)
 
 
-FAMILY = (maps, maps, table)
+def normalised(rng: Random) -> Made:
+    """A number of each row, what is made of the row with it, and perhaps the same once more."""
+    above, text, scratch, source = "", "", [], "a"
+    plane = (("col", "cols"), ("row", "rows"))
+    arrays = {"a": Array("f4", ("rows", "cols")), "b": Array("f4", ("cols",))}
+    for k in range(rng.choice([1, 1, 2])):
+        at, last = flat(rng, "row", "cols", "j"), f"v{k}"
+        step = rng.choice([f"s += {source}[{at}];", f"s = fmaxf(s, {source}[{at}]);"])
+        text += program(
+            rng, f"number{k}", f"const float* {source}, float* s{k}, int rows, int cols",
+            axes(rng, ("row", "rows")), f"float s = 0.0f;\n{counting(rng, step)}\ns{k}[row] = s;",
+        )  # fmt: skip
+        at = flat(rng, "row", "cols", "col")
+        stored = value(rng, [f"{source}[{at}]", f"s{k}[row]", "b[col]"], 1)
+        body = f"{last}[{at}] = {source}[{at}] - {stored};"
+        if "square(" in body:
+            above = "__device__ float square(float v) { return v * v; }\n"
+        parameters = f"const float* {source}, const float* s{k}, const float* b, float* {last}"
+        text += program(
+            rng, f"made{k}", f"{parameters}, int rows, int cols", axes(rng, *plane), body
+        )
+        scratch.append((f"s{k}", ("rows",)))
+        scratch.append((last, ("rows", "cols")))
+        source = last
+    for name, shape in scratch:
+        if name == source or rng.choice([0, 0, 1]):
+            arrays[name] = Array("f4", shape, "zeros")
+        else:
+            above += f"#pragma optiml scratch {name} f4[{' * '.join(shape)}]\n"
+    sizes = sizes_of(rng, ["rows", "cols"], (1, 3, 4, 8, 17, 32, 33, 64))
+    return Made("normalised", above + text, arrays, *sizes)
+
+
+FAMILY = (maps, maps, table, normalised)
