@@ -60,6 +60,7 @@ class DramSaturated:
             actions=(
                 Action(
                     "Read each element once: fuse passes, and keep what is used again on the chip.",
+                    rewrite="fuse_map_reduce" if len(subject.plan.launches) > 1 else "",
                     metric=DRAM_BYTES,
                     factor=(1.1, max(1.1, most)),
                 ),

@@ -164,7 +164,10 @@ def _finding(subject: Subject, line: int, what: str, share: float, gain: float) 
         evidence=(Evidence("slow_instructions", 100 * share, 100 * _PART, "%", "modelled", line),),
         actions=(
             Action(
-                _ADVICE[what.split(maxsplit=1)[0]], metric=_METRIC, factor=(1.1, 1 / (1.02 - share))
+                _ADVICE[what.split(maxsplit=1)[0]],
+                rewrite="index_strength" if what.startswith("integer") else "",
+                metric=_METRIC,
+                factor=(1.1, 1 / (1.02 - share)),
             ),
         ),
         gain=(1.0, gain),

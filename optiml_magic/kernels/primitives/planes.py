@@ -20,13 +20,21 @@ from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.operands import over
 from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.tree import Evaluate, Leave, expressions, walk
+from optiml_magic.source.directives import TuneDirective
 from optiml_magic.source.expressions import parse_expression
+
+_WIDE, _HIGH = (32, 64, 128, 256), (1, 2, 4, 8, 16)
 
 
 @primitive
-def as_plane(kernel: Kernel, wide: int, high: int) -> Kernel:
+def as_plane(kernel: Kernel) -> Kernel:
     """Threads of one axis, whose index is divided by one size, in blocks of two axes."""
-    return Plane(kernel.settled()).kernel(wide, high)
+    return Plane(kernel.settled()).kernel()
+
+
+def names(kernel: Kernel) -> tuple[str, str]:
+    """What the extents of the blocks are called."""
+    return kernel.fresh("BLOCK_X"), kernel.fresh("BLOCK_Y")
 
 
 class Plane:
@@ -63,14 +71,17 @@ class Plane:
         same = held and expr.variable is self.items.holding  # type: ignore[attr-defined]
         return same or (bare(expr) is expr and expr in self.items.swaps)
 
-    def kernel(self, wide: int, high: int) -> Kernel:
+    def kernel(self) -> Kernel:
         items, launch = self.items, self.old.launch
+        wide, high = names(self.old)
+        fits = parse_expression(f"{wide} * {high} <= 1024")
+        tunes = [TuneDirective(wide, _WIDE, 64), TuneDirective(high, _HIGH, 4, fits)]
         words, rows = items.words, self.spelled(self.rows)
         launched = replace(
             launch,
             grid=(parse_expression(f"cdiv({self.columns}, {wide})"),
                   parse_expression(f"cdiv({rows}, {high})")),
-            block=(parse_expression(str(wide)), parse_expression(str(high))),
+            block=(parse_expression(wide), parse_expression(high)),
         )  # fmt: skip
         tests = [f"{self.column} < {self.columns}", f"{self.row} < {rows}"]
         made = [
@@ -81,7 +92,7 @@ class Plane:
             "}",
         ]
         body = replace(self.old.function.body, body=(*self.items.outside, lines("\n".join(made))))
-        found = limits(self.old, launched, ())
+        found = [*tunes, *limits(self.old, launched, tunes)]
         return self.old.rewritten(body, launch=launched, directives=found)
 
     def spelled(self, form: Polynomial) -> str:

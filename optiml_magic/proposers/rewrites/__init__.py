@@ -11,6 +11,7 @@ from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.fuse_elementwise import FuseElementwise
 from optiml_magic.proposers.rewrites.fuse_map_reduce import FuseMapReduce
+from optiml_magic.proposers.rewrites.index_strength import IndexStrength
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
@@ -33,6 +34,7 @@ REWRITES: tuple[Rewrite, ...] = (
     PrivateCounters(),
     BlockSum(),
     VectoriseMap(),
+    IndexStrength(),
     FloatLiterals(),
     BlockSize(),
 )

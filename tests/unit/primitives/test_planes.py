@@ -37,12 +37,12 @@ BODIES = [
 
 @pytest.mark.parametrize(("text", "body"), BODIES)
 def test_quotient_and_rest_are_axes(text: str, body: str) -> None:
-    made = as_plane(kernel(text % body), 8, 2)
+    made = as_plane(kernel(text % body))
     program = applied(made).program
-    assert "grid(cdiv(w, 8), cdiv(h, 2)) block(8, 2)" in program.text
+    assert "grid(cdiv(w, BLOCK_X), cdiv(h, BLOCK_Y)) block(BLOCK_X, BLOCK_Y)" in program.text
     assert "/ w" not in program.text
     assert "% w" not in program.text
-    same(text % body, made, SHAPES, {"h": 7, "w": 13})
+    same(text % body, made, SHAPES, {"h": 7, "w": 33}, {"BLOCK_X": 32, "BLOCK_Y": 2})
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_a_thread_takes_a_row(text: str, body: str) -> None:
     ],
 )
 def test_refused(text: str, body: str, reason: str) -> None:
-    step = as_plane(kernel(text % body), 8, 2) if text is LINE else by_rows(kernel(text % body), 8)
+    step = as_plane(kernel(text % body)) if text is LINE else by_rows(kernel(text % body), 8)
     assert reason in refused(step)[0]
 
 
 def test_other_numbers_of_items_are_refused() -> None:
     text = (LINE % "if (i < h) out[i] = b[i % w];").replace("cdiv(h * w, 32)", "cdiv(h, 32)")
-    assert "whole rows" in refused(as_plane(kernel(text), 8, 2))[0]
+    assert "whole rows" in refused(as_plane(kernel(text)))[0]
 
 
 ROWS = """\
