@@ -85,7 +85,9 @@ class _Fusing:
         self.items: dict[str, str] = {}
         for array in self.passed:
             self.items[array] = first.fresh(f"{array}_item", *self.items.values())
-        self.gone = {array for array in self.passed if pair.alone(array)}
+        again = {a for a in self.passed if self._last(1, a)[1] is not None}
+        self.gone = {array for array in self.passed if pair.alone(array)} - again
+        self.unstored = self.gone | again  # by the first kernel
 
     # -- what makes it legal
 
@@ -151,25 +153,46 @@ class _Fusing:
         return ""
 
     def _passed(self, array: str) -> Access | None:
-        """The one store of an item that all loads of the second kernel are after."""
-        found, asked = touching(self.first, array), touching(self.second, array)
-        if len(found) != 1 or found[0].mode != "store" or not asked:
+        """The last store of an item, that all loads of the second kernel are after.
+
+        The second one may store to the element as well, once all of its loads are done.
+        """
+        own, store = self._last(0, array)
+        more, again = self._last(1, array)
+        if store is None or not more or (again is None and any(a.mode != "load" for a in more)):
             return None
-        store = found[0]
-        own = (
-            isinstance(store.node, Assign) and store.node.op == "="
-            and _is_of(store.node.target, array)
-            and store.call is None and is_plain(self.first, store)
-            and any(isinstance(s, Evaluate) and s.expression is store.node
-                    for s in self.maps[0].inside)
-        )  # fmt: skip
-        loads = all(
-            a.mode == "load" and a.index == store.index
-            and is_plain(self.second, a) and _is_of(element(self.effects[1], a), array)
-            for a in asked
-        )  # fmt: skip
-        alone = (self._named_in(0, array), self._named_in(1, array)) == (1, len(asked))
-        return store if own and loads and alone else None
+        if not any(a.mode == "load" for a in more):
+            return None
+        for at, accesses in enumerate((own, more)):
+            kernel, effects = (self.first, self.second)[at], self.effects[at]
+            alike = all(
+                a.index == store.index and is_plain(kernel, a) and a.call is None
+                and _is_of(element(effects, a), array)
+                for a in accesses
+            )  # fmt: skip
+            if not alike or self._named_in(at, array) != len(accesses):
+                return None
+        return store
+
+    def _last(self, at: int, array: str) -> tuple[list[Access], Access | None]:
+        """A kernel's accesses to an array, and its one store that is made last, of every item."""
+        accesses = touching((self.first, self.second)[at], array)
+        stores = [a for a in accesses if a.mode != "load"]
+        if len(stores) != 1 or stores[0].mode != "store":
+            return accesses, None
+        node, inside = stores[0].node, self.maps[at].inside
+        if not isinstance(node, Assign) or node.op != "=":
+            return accesses, None
+        own = (n for n, s in enumerate(inside) if isinstance(s, Evaluate) and s.expression is node)
+        place = next(own, None)
+        if place is None:
+            return accesses, None
+        before = {e for s in inside[: place + 1] for e in expressions(s)}
+        done = all(a.node in before for a in accesses)
+        early = [s for part in inside[:place] for s in walk(part) if isinstance(s, Leave)]
+        if any(s.kind == "return" for s in early):
+            return accesses, None
+        return accesses, stores[0] if done else None
 
     def _named_in(self, at: int, array: str) -> int:
         """How often a kernel names an array."""
@@ -261,7 +284,7 @@ class _Fusing:
         else:
             before.append(f"{kind} {item};")
             found.append(f"{item} = {value}")
-        if array not in self.gone:
+        if array not in self.unstored:
             found.append(self.first.show(statement, {**swaps, store.value: text(item)}))
         return found
 
@@ -270,6 +293,8 @@ class _Fusing:
         swaps: dict[Node, Node] = dict(items.swaps)
         for array, item in self.items.items():
             for access in touching(self.second, array):
+                if access.mode != "load":
+                    continue
                 swaps[element(self.effects[1], access) or access.node] = text(item)
         given = set(_WORD.findall(self.first.show(self.first.function.body)))
         given -= self._declared(self.maps[0]) | {self.maps[0].name} | self.gone

@@ -39,6 +39,29 @@ def maps(rng: Random) -> Made:
     return Made("chain", above + directives + text, arrays, *sizes_of(rng, ["n"], LONG_EXTENTS))
 
 
+def in_place(rng: Random) -> Made:
+    """Two or three of them that change one array, one of them perhaps sometimes only."""
+    text, above = "", ""
+    for k in range(rng.choice([2, 2, 3])):
+        stored = f"x[i] = {value(rng, ['x[i]', 'b[i]'], 1)};"
+        stored = rng.choice([
+            stored, stored, stored,
+            f"if (b[i] > 0.0f) return;\n{stored}",
+            f"if (x[i] > 0.0f) {{\n{stored}\n}}",
+            "x[i] += b[i];",
+            f"{stored}\ny[i] = x[i];",
+            f"float v = x[i];\n{stored}\ny[i] = v - x[i];",
+            "y[i] = y[i] + x[i];\nx[i] = 0.0f;",
+        ])  # fmt: skip
+        if "square(" in stored:
+            above = "__device__ float square(float v) { return v * v; }\n"
+        parameters = "const float* b, float* x, float* y, int n"
+        text += program(rng, f"k{k}", parameters, axes(rng, ("i", "n")), stored)
+    arrays = {name: Array("f4", ("n",)) for name in "bxy"}
+    sizes = sizes_of(rng, ["n"], LONG_EXTENTS)
+    return Made("in_place", above + text, arrays, *sizes, {}, ("x", "y"))
+
+
 def table(rng: Random) -> Made:
     """A plane, by planes, rows, columns or one index of all; some threads take rows of it."""
     at = flat(rng, "row", "cols", "col")
@@ -104,4 +127,4 @@ def normalised(rng: Random) -> Made:
     return Made("normalised", above + text, arrays, *sizes)
 
 
-FAMILY = (maps, maps, table, normalised)
+FAMILY = (maps, maps, in_place, table, normalised)

@@ -10,6 +10,9 @@ from optiml_magic.kernels.primitives.base import Kernel, kernels
 from optiml_magic.kernels.primitives.fused import fused
 from optiml_magic.kernels.primitives.paired import rounds
 from optiml_magic.source.program import parse_program
+from tests.rewriting.offers import Offer
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
 
 from .running import same
 from .shapes import applied, refused
@@ -64,6 +67,39 @@ def test_what_is_asked_for_is_written_still() -> None:
     made = fused(_first(text))
     assert "t[i] = t_item;" in applied(made).program.text
     same(text, made, {"a": ("n",), "b": ("n",), "t": ("n",), "out": ("n",)}, {"n": 100})
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "stores"),
+    [
+        ("x[i] = x[i] + a[i];", "x[i] = x[i] > 0.0f ? x[i] : 0.0f;", 1),
+        ("x[i] = x[i] + a[i];", "{ x[i] = x[i] * 2.0f; a[i] = x[i]; }", 2),
+        ("{ x[i] = a[i]; a[i] = x[i]; }", "a[i] = x[i] + a[i];", 1),
+        ("x[i] = x[i] + a[i];", "{ if (a[i] > 0.0f) return; x[i] = 2.0f * x[i]; }", 2),
+        ("x[i] = x[i] + a[i];", "if (x[i] > 0.0f) x[i] = 0.0f;", 2),
+        ("x[i] += a[i];", "x[i] *= 2.0f;", 2),
+    ],
+)
+def test_in_place_the_last_store_is_the_one_that_stays(one: str, two: str, stores: int) -> None:
+    text = f"""\
+#pragma optiml launch one grid(cdiv(n, 32)) block(32)
+#pragma optiml launch two grid(cdiv(n, 32)) block(32)
+__global__ void one(float* a, float* x, int n) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {one}
+}}
+__global__ void two(float* x, float* a, int n) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {two}
+}}
+"""
+    made = fused(_first(text))
+    shown = applied(made).program.text
+    assert len(re.findall(r"x\[i\] [+*]?= ", shown)) == stores
+    arrays = {"a": Array("f4", ("n",)), "x": Array("f4", ("n",))}
+    stand = Stand(Made("one", text, arrays, {"n": 70}, {"n": 33}, {}, ("a", "x")))
+    found = stand.applied(Offer("one", "", shown), text)
+    assert found.sound, f"{found.end}: {found.detail}"
 
 
 def test_what_is_not_always_written_passes_through_memory() -> None:
