@@ -167,7 +167,7 @@ class _Coarsening:
     def _aligned(self) -> list[str]:
         found = []
         for group in self.groups.found:
-            rest = [n for n in group.index.symbols if n[:1] == "/"]
+            rest = [n for n in group.index.symbols if n[:1] == "/" or self.groups.begins(n)]
             at = self._spelled(group.index.without(rest))
             place = group.array if at == "0" else f"&{group.array}[{at}]"
             many = self.groups.elements(group, self.width)
@@ -196,7 +196,9 @@ class _Coarsening:
                     known.setdefault(f"@{axis}", variable.name)
         if at:
             known["@x"] = at
-        speller = LocalSpeller(self.old.reading.symbols, known, moved=self.effects.moved)
+        reading = self.old.reading
+        steady = frozenset(reading.arrays) - reading.written
+        speller = LocalSpeller(reading.symbols, known, steady=steady, moved=self.effects.moved)
         speller.kernel = self.old
         return speller
 

@@ -6,16 +6,16 @@ A division by a size that the compiler does not know is some twenty instructions
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, text
-from optiml_magic.kernels.expressions import Binary, Expr, Name
+from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.mapped import Mapped
-from optiml_magic.kernels.primitives.places import bare
+from optiml_magic.kernels.primitives.places import axis_of, bare
 from optiml_magic.kernels.tree import expressions
 
 
@@ -46,29 +46,33 @@ class Stepped:
         self.swaps: dict[Node, Node] = {}
         self._cuts: dict[tuple[str, str], _Cut] = {}
         self._places: list[tuple[Expr, str, _Cut]] = []
+        effects = Effects(kernel)
+        self.holding = {
+            v for v in effects.lasting if v.value is not None and axis_of(kernel, v.value) == "x"
+        }
         sizes = {p.name for p in kernel.function.parameters if not p.type.depth}
-        sizes -= Effects(kernel).moved
+        sizes -= effects.moved
         certain = {str(form) for form in whole}
         given = kernel.facts.scalars if kernel.facts is not None else {}
         for expr in (e for s in items.inside for e in expressions(s)):
             if not isinstance(expr, Binary) or expr.op not in ("/", "%"):
                 continue
-            by, kind = expr.right, kernel.reading.types.get(expr)
-            if not isinstance(by, Name) or by.name not in sizes or kind is None:
+            kind = kernel.reading.types.get(expr)
+            size, number = _spelled(expr.right, sizes, given)
+            if not size or kind is None or not kind.integral or not self._is_index(expr.left):
                 continue
-            if not kind.integral or not self._is_index(expr.left):
+            fits = size in certain or number % width == 0
+            if not fits and size.isdigit():  # a compiler multiplies by its inverse
                 continue
-            cut = self._cuts.get((by.name, kind.name))
+            cut = self._cuts.get((size, kind.name))
             if cut is None:
                 names = [n for c in self._cuts.values() for n in (c.row, c.column, c.over)]
                 fresh = [kernel.fresh(f"{items.name}_{word}", *names)
                          for word in ("row", "column", "over")]  # fmt: skip
-                fits = by.name in certain or given.get(by.name, 1) % width == 0
-                test = f"{by.name} % {width} == 0" if fits else f"{by.name} >= {width}"
-                if by.name in certain:
-                    test = ""
-                cut = _Cut(by.name, kind.name, fits, test, *fresh)
-                self._cuts[by.name, kind.name] = cut
+                test = f"{size} % {width} == 0" if fits else f"{size} >= {width}"
+                test = "" if size in certain or size.isdigit() else test
+                cut = _Cut(size, kind.name, fits, test, *fresh)
+                self._cuts[size, kind.name] = cut
             self._places.append((expr, expr.op, cut))
 
     def _is_index(self, expr: Expr) -> bool:
@@ -76,7 +80,7 @@ class Stepped:
         if plain is not expr:  # its value may be another one in that type
             return False
         held = isinstance(plain, Name) and plain.variable is not None
-        return (held and plain.variable is self.items.holding) or plain in self.items.swaps
+        return (held and plain.variable in self.holding) or plain in self.items.swaps
 
     def exchanged(self, item: str) -> dict[Node, Node]:
         """What stands for each in the ``item``-th of a vector."""
@@ -114,3 +118,13 @@ class Stepped:
         for cut in self._cuts.values():
             if re.search(rf"\b({cut.row}|{cut.column}|{cut.over})\b", body):
                 yield cut
+
+
+def _spelled(by: Expr, sizes: Collection[str], given: Mapping[str, int | float]) -> tuple[str, int]:
+    """A divisor in words, and as a number where that is known, else 1; empty for any other."""
+    match by:
+        case Name(name=name) if name in sizes:
+            return name, int(given.get(name, 1))
+        case Literal(value=int(number)) if number > 0:
+            return str(number), number
+    return "", 1
