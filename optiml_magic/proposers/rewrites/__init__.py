@@ -11,6 +11,9 @@ from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
+from optiml_magic.proposers.rewrites.fuse_elementwise import FuseElementwise
+from optiml_magic.proposers.rewrites.fuse_map_reduce import FuseMapReduce
+from optiml_magic.proposers.rewrites.index_strength import IndexStrength
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.proposers.rewrites.read_once import ReadOnce
 from optiml_magic.proposers.rewrites.restrict_readonly import RestrictReadonly
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from optiml_magic.proposers.rewrites.base import Rewrite
 
 REWRITES: tuple[Rewrite, ...] = (
+    FuseElementwise(),
+    FuseMapReduce(),
     CoalesceMapping(),
     TransposeTile(),
     RowToLanes(),
@@ -37,6 +42,7 @@ REWRITES: tuple[Rewrite, ...] = (
     PrivateCounters(),
     BlockSum(),
     VectoriseMap(),
+    IndexStrength(),
     ScalariseArray(),
     AccumulateInRegister(),
     RestrictReadonly(),

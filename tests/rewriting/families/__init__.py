@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     accumulated,
     again,
+    chains,
     columns,
     counts,
     maps,
@@ -29,4 +30,5 @@ FAMILIES = {
     "stencils": stencils.FAMILY,
     "accumulated": accumulated.FAMILY,
     "owned": owned.FAMILY,
+    "chains": chains.FAMILY,
 }
