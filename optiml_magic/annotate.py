@@ -53,7 +53,7 @@ def annotate(task: Task, settings: Settings) -> Annotation:
         return _static(task, settings, unfit)
     cases = [instance.case for instance in problem.instances]
     with session(settings, task=task, counted=True, machine=True) as members:
-        members.counts_on(problem)
+        members.begin(problem)
         for case in cases:  # the device's host starts while the compiler's does
             members.tools.device.put(case)
         tools = members.tools

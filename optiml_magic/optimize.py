@@ -85,7 +85,7 @@ def _prepared_beside(task: Task, settings: Settings, members: Session) -> Proble
     """The task made concrete, while the processes of the members start."""
     with members.tools.timings.stage("prepare"):
         problem = prepared(task, settings)
-    members.counts_on(problem)
+    members.begin(problem)
     return problem
 
 
@@ -236,6 +236,7 @@ def run_once(task: Task, settings: Settings, *, program: str | None = None) -> d
     """
     problem = prepared(task, replace(settings, verify_seeds=1))
     with session(settings, task=task) as members:
+        members.begin(problem)
         text = program or problem.program.text
         outputs = {bound.name for bound in problem.interface.named("output")}
         values = problem.instances[0].values
@@ -289,8 +290,9 @@ class _Calls:
 
     @cached_property
     def _members(self) -> Session:
-        members = session(self._settings, task=self._problem.task)
-        return self._opened.enter_context(members)
+        members = self._opened.enter_context(session(self._settings, task=self._problem.task))
+        members.begin(self._problem)
+        return members
 
     @cached_property
     def _in_process(self) -> InProcess:

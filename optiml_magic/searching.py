@@ -61,7 +61,7 @@ class Search:
             self._members = members = opened.enter_context(
                 session(settings, task=task, counted=True, extent="winners", timings=timings)
             )
-            members.counts_on(problem)
+            members.begin(problem)
             model = opened.enter_context(language_model(chosen, settings))
             proposers = proposers_of(members, settings, model)
             header = header_of(problem, members, settings, proposers, batch=1)

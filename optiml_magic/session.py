@@ -57,6 +57,8 @@ from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
 from optiml_magic.verifiers.sanitizer import SanitizerInspector
 
 _COMPILERS = max(1, min(4, (os.cpu_count() or 2) - 1))  # beside a card; ours
+_BY_LINE = 60.0  # seconds of ncu's figures by line of one run, where no limit asks for less; ours
+_LEAST_BY_LINE = 3.5  # the first kernel in a process of ncu takes two of them anyway; ours
 _LOOKING = 3.0  # seconds for hazards of a finalist, at least; ours
 _DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -70,8 +72,14 @@ class Session:
     plugins: Plugins
     compilers: CompilerPool
 
-    def counts_on(self, problem: Problem) -> None:
-        """The counters' inputs are those of a problem."""
+    def begin(self, problem: Problem) -> None:
+        """The counters' inputs are those of ``problem``, and nothing of it has run yet.
+
+        Raises MachineError where the driver is older than what the compiler makes.
+        """
+        if not self.choice.is_emulated:
+            compiler = self.compilers
+            require_release(compiler.version, compiler.major, self.choice.driver)
         self.tools.levels.put([instance.case for instance in problem.instances])
 
 
@@ -88,7 +96,7 @@ def session(
     """Compiler, device host and tools for the length of one command; their processes start now.
 
     Programs are compiled with what ``task`` and the settings ask for. ``counted``: ncu counts, on
-    the inputs of the problem that ``Session.counts_on`` names.
+    the inputs of the problem that ``Session.begin`` names.
     ``machine``: emulated counts are weighted by the machine code too; half a second a new build.
     The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, which takes
     seconds: there the finalists are inspected in the place of all who would win.
@@ -111,8 +119,6 @@ def session(
 
         compiler = CompilerPool(another(), another, 1 if emulated else _COMPILERS)
         children.callback(compiler.close)
-        if not emulated:
-            require_release(compiler.version, compiler.major, choice.driver)
         profiler: Profiler = (
             EmulatedProfiler(
                 device,
@@ -130,6 +136,9 @@ def session(
                 SanitizerInspector(choice.name),
                 EmulatedInspector(f"emulated:{choice.chip.name}"),
             )
+            children.callback(inspector.close)
+            if extent == "all":
+                inspector.warm()
             if extent == "winners":
                 extent, looking = "finalists", max(_LOOKING, settings.seconds / 10)
         levels = _levels_of(choice, device, settings, plugins, counted=counted, machine=machine)
@@ -180,7 +189,12 @@ def _levels_of(
     counters = None
     if not emulated and counted:
         metrics = tuple(dict.fromkeys((*default_counters(), *wanted((*TOOLS, *plugins.tools)))))
-        counters = NcuCounters(choice.name, metrics=metrics, disassemble=disassemble)
+        counters = NcuCounters(
+            choice.name,
+            metrics=metrics,
+            disassemble=disassemble,
+            by_line_seconds=min(_BY_LINE, max(_LEAST_BY_LINE, settings.seconds / 16)),
+        )
     return Levels(
         emulated=emulated,
         depth="rules" if machine else "lines",

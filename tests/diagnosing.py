@@ -52,7 +52,7 @@ class Diagnoses:
         if self._family == "cuda":
             [instance.case for instance in problem.instances]
             with session(settings, task=problem.task, counted=True, machine=True) as members:
-                members.counts_on(problem)
+                members.begin(problem)
                 _looked(members.tools.levels, "rules" if pair.name == "ncu_rules" else "lines")
                 return self._evaluated(pair, problem, members)
         if device not in self._open:

@@ -116,7 +116,7 @@ def healthy() -> dict[str, float]:
     parts = {"inputs and reference": time.perf_counter() - began}
     [instance.case for instance in problem.instances]
     with session(resolve({"device": "cuda"}), counted=True) as members:
-        members.counts_on(problem)
+        members.begin(problem)
         tools = members.tools
         began = time.perf_counter()
         evaluator = Evaluator(problem, tools)

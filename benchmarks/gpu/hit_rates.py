@@ -88,7 +88,7 @@ def facts(name: str, settings: Settings) -> list[Row]:
     [instance.case for instance in problem.instances]
     rows: list[Row] = []
     with session(settings, task=asked, counted=True) as members:
-        members.counts_on(problem)
+        members.begin(problem)
         evaluator = Evaluator(problem, members.tools)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (before,) = evaluator([root])

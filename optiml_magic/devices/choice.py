@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from optiml_magic.chips import CHIPS, DEFAULT_CHIP, Chip, chip
+from optiml_magic.devices import probe
 from optiml_magic.devices.base import is_emulated
 from optiml_magic.devices.driver import advice, driver_release
 from optiml_magic.errors import MachineError, UsageError
 
 _FIX = "devices: auto, cuda, cuda:INDEX, emulated, emulated:CHIP"
-# A card is asked in a process of its own: most commands need no CUDA context in the parent.
-_ASK = """
-import json, cupy
-p = cupy.cuda.runtime.getDeviceProperties({index})
-keys = ("name major minor multiProcessorCount clockRate l2CacheSize sharedMemPerMultiprocessor "
-        "sharedMemPerBlockOptin reservedSharedMemPerBlock regsPerMultiprocessor "
-        "maxThreadsPerMultiProcessor maxBlocksPerMultiProcessor memoryClockRate memoryBusWidth")
-found = {{k: (p[k].decode() if k == "name" else int(p[k])) for k in keys.split() if k in p}}
-found["uuid"] = p["uuid"].hex() if isinstance(p.get("uuid"), bytes) else ""
-print(json.dumps(found))
-"""
 
 
 @dataclass(frozen=True)
@@ -76,7 +63,7 @@ def _emulated(found: Chip, why: str) -> Choice:
 
 def _no_gpu() -> str:
     """Why no GPU can be used here; empty where one can."""
-    if not Path("/proc/driver/nvidia/version").exists() and sys.platform != "win32":
+    if not probe.has_driver():
         return "no NVIDIA driver answers here"
     try:
         _card(0)
@@ -91,15 +78,13 @@ def _card(index: int) -> tuple[Chip, str]:
 
     And the card's UUID.
     """
-    command = [sys.executable, "-c", _ASK.format(index=index)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
+    told, lacking = probe.properties(index)
+    if lacking:
         raise MachineError(
-            f"cuda:{index} does not answer: {last[:200]}",
+            f"cuda:{index} does not answer: {lacking}",
             fix=f"{advice(driver_release())}; see optiml doctor",
         )
-    found = json.loads(done.stdout)
+    found = json.loads(told)
     return _from_properties(found), found["uuid"]
 
 

@@ -16,6 +16,7 @@ from optiml_magic.diagnosis import Diagnosis
 from optiml_magic.errors import KernelFailed
 from optiml_magic.evaluation import stages
 from optiml_magic.evaluation.elsewhere import elsewhere
+from optiml_magic.evaluation.finalists import hazards
 from optiml_magic.evaluation.stages import AFTER, Context
 from optiml_magic.evaluation.tools import Tools
 from optiml_magic.model.build import Build
@@ -316,6 +317,8 @@ class Evaluator:
     def _settled(self, candidates: Sequence[Candidate]) -> dict[int, Measurement | Verdict]:
         settled: dict[int, Measurement | Verdict] = {}
         passed: dict[int, Prepared] = {}
+        if self._tools.extent == "finalists" and self._tools.inspector is not None:
+            self._tools.inspector.warm()
         for candidate in candidates:
             prepared = stages.prepare(candidate.text, self._context)
             if isinstance(prepared, Verdict):
@@ -342,31 +345,10 @@ class Evaluator:
 
     def _hazardous(self, finalists: Mapping[int, Prepared]) -> dict[int, Measurement | Verdict]:
         """The verdicts of those with a hazard."""
-        inspector = self._tools.inspector
-        if inspector is None or not finalists:
-            return {}
-        programs = [*finalists.values()]
-        seconds = max(self._seconds_of(one) for one in programs)
-        inspections = stages.inspect(programs, self._context, seconds)
-        smaller = {
-            instance.condition
-            for one in programs
-            if (instance := self._context.inspected(one, seconds)[0]) is not one.verified[0][0]
-        }
-        where = f" at {', '.join(sorted(smaller))}, since it is slow" if smaller else ""
-        reasons = {i.unchecked for i in inspections if i.unchecked}
-        self._note(
-            f"hazards of the finalists: not all were looked for; {'; '.join(sorted(reasons))}"
-            if reasons
-            else f"hazards of the finalists: {inspector.name} looked for them{where}"
-        )
-        verdicts = {
-            number: inspected(stages.passed(), replace(inspection, unchecked=""))
-            for number, inspection in zip(finalists, inspections, strict=True)
-        }
-        for number, verdict in verdicts.items():
-            for note in verdict.notes:
-                self._note(f"candidate {number}: {note}")
+        seconds = max(map(self._seconds_of, finalists.values()), default=0.0)
+        verdicts, notes = hazards(finalists, self._context, seconds)
+        for note in notes:
+            self._note(note)
         return {number: verdict for number, verdict in verdicts.items() if not verdict.passed}
 
     def _seconds_of(self, prepared: Prepared) -> float:
@@ -386,6 +368,8 @@ class Evaluator:
         measured = evaluation.measurement
         if measured is None or not evaluation.verdict.passed:
             return
+        if measured.seconds < self._best and evaluation.candidate in self._runs:
+            self._tools.profiler.follow(*self._runs[evaluation.candidate], measured)
         self._best = min(self._best, measured.seconds)
         if not evaluation.only_where:
             self._best_general = min(self._best_general, measured.seconds)

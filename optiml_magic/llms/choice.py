@@ -6,7 +6,6 @@ import os
 from dataclasses import dataclass
 
 from optiml_magic.llms.base import LlmFailure
-from optiml_magic.llms.openai import OpenAILLM
 
 PREFERRED = ("gpt-5-mini", "gpt-5", "gpt-4.1-mini", "gpt-4.1", "gpt-4o-mini", "gpt-4o")
 """What ``auto`` takes where an endpoint offers several, the first that is there. Our choice."""
@@ -36,6 +35,8 @@ def choose(asked: str, base_url: str) -> ModelChoice:
     base_url = base_url or os.environ.get("OPENAI_BASE_URL", "")
     if not base_url and not os.environ.get("OPENAI_API_KEY"):
         return ModelChoice("", "none: auto found neither OPENAI_API_KEY nor a base URL")
+    from optiml_magic.llms.openai import OpenAILLM  # the client takes half a second to load
+
     endpoint = OpenAILLM("any", base_url or None, timeout=_SECONDS, max_retries=0)
     try:
         found = endpoint.offered()

@@ -40,6 +40,7 @@ def affordable(
     if sizing is None or few:
         return {}, ""
     whole = _foreseen(references, sizing, seconds)
+    references.by_numpy = whole.seconds
     if whole.seconds > _FASTER and whole.largest and references.may_use_card:
         references.try_card(whole.largest[1], spelled(whole.largest[0]))
         if references.is_on_card:

@@ -46,16 +46,19 @@ class Sizing:
     own: Sizes
     given: Sizes
 
-    def draw(self, sizes: Sizes, seed: int) -> dict[str, Any]:
-        """Every value by name at these sizes; whatever the task's own code raises."""
+    def draw(self, sizes: Sizes, seed: int, *, contents: bool = True) -> dict[str, Any]:
+        """Every value by name at these sizes; whatever the task's own code raises.
+
+        Without ``contents`` arrays hold nothing, where it is not that code that makes them.
+        """
         if _is_sized(self.task):
             chosen = replace(self.task, sizes={**self.task.sizes, **sizes})
             values = inputs.draw(chosen, seed)
         else:
-            values = self._resized(sizes, seed)
+            values = self._resized(sizes, seed, contents)
         return with_sizes(self.program, values)
 
-    def _resized(self, sizes: Sizes, seed: int) -> dict[str, Any]:
+    def _resized(self, sizes: Sizes, seed: int, contents: bool) -> dict[str, Any]:
         first, rng = self.first, np.random.default_rng(seed)
         extents = {self.own[name]: size for name, size in sizes.items()}
         derived = {directive.name for directive in self.program.sizes}
@@ -63,7 +66,8 @@ class Sizing:
         for name, value in first.items():
             if isinstance(value, np.ndarray) and value.ndim:
                 shape = tuple(extents.get(extent, extent) for extent in value.shape)
-                values[name] = inputs.like(value, rng, shape)
+                none: Any = np.broadcast_to(np.zeros((), value.dtype), shape)
+                values[name] = inputs.like(value, rng, shape) if contents else none
             elif isinstance(value, (int, np.integer)) and name not in derived:
                 values[name] = type(value)(extents.get(int(value), int(value)))
             elif name not in derived:

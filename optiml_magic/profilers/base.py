@@ -37,6 +37,9 @@ class Profiler(Protocol):
         of the fastest so far: what is far slower need not be measured as well.
         """
 
+    def follow(self, build: Build, job: Job, measured: Measurement) -> None:
+        """This one may win: later ones may be timed beside it, where the baseline is slow."""
+
     def remember(self, build: Build, job: Job, seconds: float) -> None:
         """The baseline of a run that is resumed, and what it took then."""
 

@@ -93,6 +93,9 @@ class EmulatedProfiler:
             else counters,
         )
 
+    def follow(self, build: Build, job: Job, measured: Measurement) -> None:
+        """Nothing is measured beside another."""
+
     def remember(self, build: Build, job: Job, seconds: float) -> None:
         """Nothing is measured against a baseline."""
 

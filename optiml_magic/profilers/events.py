@@ -3,12 +3,16 @@
 The seconds of a candidate are those of the baseline times the ratio of the two medians, so that a
 clock that drifts in the course of a search falls on both alike. The baseline is timed against
 itself first, as two runs: by what that ratio misses 1, every later interval is wider.
+
+Most samples of a slow baseline would be spent on itself. Once there is a far faster program that
+may win, candidates are timed beside that one, and its own ratio stands between: both errors count.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from optiml_magic.chips import Chip
 from optiml_magic.devices.base import Execution, Fault, Job, Sampling, TimedDevice, Timing
@@ -20,9 +24,21 @@ from optiml_magic.profilers.emulated import fitted, static
 
 # All of these are ours.
 _USUAL = Sampling(least=10, most=100, seconds=1.0)
-_FINAL = Sampling(least=30, most=200, seconds=4.0)
+_FINAL = Sampling(least=30, most=200, seconds=2.0)
+_SLOW = 2e-3  # seconds of a baseline that is no longer timed in each round
+_FAR = 2.0  # times faster than what others are timed beside
 _HOPELESS = 1.25  # times slower than the fastest so far: it is not timed any better
 _LEAST_ERROR = 0.01  # a gain below 1 % is never called one
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """A program that takes so many ``times`` as long as the baseline, within ``error``."""
+
+    build: Build
+    job: Job
+    times: float
+    error: float
 
 
 class EventsProfiler:
@@ -39,6 +55,7 @@ class EventsProfiler:
         self._chip = chip
         self._baseline: tuple[Build, Job] | None = None
         self._seconds = 0.0
+        self._beside: _Beside | None = None  # what candidates are timed beside
         self._remarks: dict[str, None] = {}
         self.itself: Ratio | None = None
 
@@ -52,6 +69,7 @@ class EventsProfiler:
     def begin(self) -> None:
         """Forget the baseline: the next one measured is the input kernel of a problem."""
         self._baseline, self._seconds, self.itself = None, 0.0, None
+        self._beside = None
         self._remarks.clear()
 
     def measure(
@@ -59,16 +77,24 @@ class EventsProfiler:
     ) -> Measurement | Fault | Execution:
         if self._baseline is None:
             return self._first(build, job)
-        limit = _HOPELESS * min(best, self._seconds) / self._seconds
+        beside = self._beside or _Beside(*self._baseline, 1.0, 1.0)
+        limit = _HOPELESS * min(best, self._seconds) / (self._seconds * beside.times)
         sampling = Sampling(_USUAL.least, _USUAL.most, _USUAL.seconds, hopeless=limit)
-        timed = self._device.time([self._baseline, (build, job)], sampling)
+        timed = self._device.time([(beside.build, beside.job), (build, job)], sampling)
         if isinstance(timed, Fault):
             return timed
-        return _unlike(timed[1]) or self._against(build, job, timed[0], timed[1])
+        return _unlike(timed[1]) or self._against(build, job, timed[0], timed[1], beside)
+
+    def follow(self, build: Build, job: Job, measured: Measurement) -> None:
+        """Only where the baseline is slow, and this one far faster than what stands there."""
+        times = measured.seconds / self._seconds
+        before = self._beside.times if self._beside else 1.0
+        if self._seconds > _SLOW and times * _FAR < before:
+            self._beside = _Beside(build, job, times, measured.ratio_error)
 
     def remember(self, build: Build, job: Job, seconds: float) -> None:
         """The baseline of a run that is resumed."""
-        self._baseline, self._seconds = (build, job), seconds
+        self._baseline, self._seconds, self._beside = (build, job), seconds, None
 
     def settle(
         self, finalists: Sequence[tuple[Build, Job]]
@@ -98,9 +124,15 @@ class EventsProfiler:
         self._seconds = statistics.median([s for one in timed for s in one.samples])
         return self._measurement(build, job, 1.0, self.itself.error, timed[0].conditions)
 
-    def _against(self, build: Build, job: Job, baseline: Timing, found: Timing) -> Measurement:
-        measured = ratio(baseline.samples, found.samples)
-        return self._measurement(build, job, measured.value, measured.error, found.conditions)
+    def _against(
+        self, build: Build, job: Job, other: Timing, found: Timing, beside: _Beside | None = None
+    ) -> Measurement:
+        """``other`` is the timing of what it was timed ``beside``, else of the baseline."""
+        measured = ratio(other.samples, found.samples)
+        times, error = (beside.times, beside.error) if beside else (1.0, 1.0)
+        return self._measurement(
+            build, job, measured.value * times, measured.error * error, found.conditions
+        )
 
     def _measurement(
         self, build: Build, job: Job, times: float, error: float, conditions: Conditions | None

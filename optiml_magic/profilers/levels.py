@@ -8,6 +8,7 @@ answer leaves its reason in the measurement, and the others go on.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from optiml_magic.devices.base import Case, Job
@@ -16,7 +17,8 @@ from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.measurement import Measurement, Missing
 from optiml_magic.profilers.code import NO_NVDISASM, Disassemble, code_metrics
 from optiml_magic.profilers.energy import EnergyProfiler
-from optiml_magic.profilers.ncu import Counted, Depth, NcuCounters, Refused
+from optiml_magic.profilers.ncu import Counted, NcuCounters, Refused
+from optiml_magic.profilers.ncu_request import Depth
 
 _EMULATED = (
     Missing("counters", "an emulated device has no hardware counters; its own counts stand here"),
@@ -24,8 +26,11 @@ _EMULATED = (
 )
 _NOT_EMULATED = Missing("emulated", "the card runs the machine code itself; nothing is emulated")
 _OUT_OF_REACH = Missing("counters", "nobody will build on it, so ncu was not asked")
+_UNREAD = Missing("code__instructions", "nobody will build on it, so its code was not read")
 _NOT_ASKED = Missing("energy", "nobody asked for it: --energy")
 
+_SLOW = 2e-3  # seconds of a kernel that may do so much that ncu is not done with it in time; ours
+_READERS = 4  # of machine code, beside ncu; ours
 _WARM = 2  # processes of ncu that start for what comes next; ours
 
 
@@ -62,6 +67,7 @@ class Levels:
         self._energy = energy
         self._added = added  # by profilers of other packages
         self._refused: dict[str, None] = {}
+        self._reading = ThreadPoolExecutor(_READERS, thread_name_prefix="optiml-code")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -80,6 +86,7 @@ class Levels:
 
     def close(self) -> None:
         """End what waits."""
+        self._reading.shutdown(cancel_futures=True)
         if self._counters is not None:
             self._counters.close()
 
@@ -139,13 +146,18 @@ class Levels:
         also: Sequence[str],
         counted: Sequence[bool],
     ) -> Callable[[], list[Measurement]]:
+        reading = [
+            self._reading.submit(self._with_code, run, wanted=one or self._emulated)
+            for run, one in zip(runs, counted, strict=True)
+        ]
         near = [(run.build, run.job) for run, one in zip(runs, counted, strict=True) if one]
         counting: Callable[[], tuple[Counted, ...] | Refused] = tuple
         if self._counters is not None and near:
-            counting = self._counters.begin(near, depth=depth, also=also)
+            slow = max(run.measurement.seconds for run in runs) > _SLOW
+            counting = self._counters.begin(near, depth=depth, also=also, slow=slow)
 
         def completed() -> list[Measurement]:
-            found = [self._with_code(run) for run in runs]
+            found = [one.result() for one in reading]
             if self._emulated:
                 found = [replace(m, missing=(*m.missing, *_EMULATED)) for m in found]
             else:
@@ -159,8 +171,10 @@ class Levels:
 
         return completed
 
-    def _with_code(self, run: Measured) -> Measurement:
+    def _with_code(self, run: Measured, *, wanted: bool) -> Measurement:
         measured = run.measurement
+        if not wanted:
+            return replace(measured, missing=(*measured.missing, _UNREAD))
         if self._disassemble is None or not run.build.cubin:
             return measured
         code = self._disassemble(run.build.cubin)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from optiml_magic.devices.base import Case, Job
 from optiml_magic.model.build import Build
@@ -28,25 +28,18 @@ from optiml_magic.model.vocabulary import (
 )
 from optiml_magic.profilers import lines
 from optiml_magic.profilers.code import Code, Disassemble
-from optiml_magic.profilers.ncu_process import NcuProcess
+from optiml_magic.profilers.ncu_process import SECONDS, NcuProcess
+from optiml_magic.profilers.ncu_request import BY_LINE, Asked, Depth, Manners, of_ncu
 from optiml_magic.profilers.report import (
     LaunchReport,
     Unreadable,
     combined,
     from_csv,
     load,
-    parts,
 )
 
-_GIVEN = ("launch__", "sm__maximum_warps_")  # in every report, and not to be asked for
-_SECTION = ("--section", "SourceCounters")
-_RULES = ("--set", "detailed")
 _REFUSED = re.compile(r"(?:Failed to find metric|[Uu]nknown metric)[:\s]+([\w.]+)")
-_BY_LINE = "lines"
-
-# How much is asked of ncu, which replays a launch until it has it all: the brief metrics; all that
-# tools read, and figures by line; these and NVIDIA's rules.
-Depth = Literal["brief", "lines", "rules"]
+_SOON = 3.0  # seconds of a batch, below which one of its runs is what others begin with; ours
 
 
 @dataclass(frozen=True)
@@ -66,55 +59,25 @@ class Counted:
     missing: tuple[Missing, ...]
 
 
-@dataclass
-class _Manners:
-    """How the ncu here wants to be asked on a device; learned once a process."""
-
-    unknown: set[str] = field(default_factory=set)  # metrics, on that chip
-    by_section: bool = False  # the figures by instruction
-
-
-_MANNERS: dict[str, _Manners] = {}
+_MANNERS: dict[str, Manners] = {}
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """The metrics of a launch and of its instructions that one process of ncu is to collect."""
+class _Ran:
+    """A process of ncu that ran what it should, or why not, and what it was asked for."""
 
-    metrics: tuple[str, ...]
-    by_line: tuple[str, ...]
-    manners: _Manners
-    sections: tuple[str, ...] = ()
-
-    @property
-    def with_rules(self) -> _Asked:
-        """NVIDIA's rules; with so many passes the L1's counters are off by 1 %, so apart."""
-        return replace(self, by_line=(), sections=_RULES)
-
-    @property
-    def collected(self) -> list[str]:
-        """What is read of a report; ratios follow from two others."""
-        weights = [VOCABULARY[n].weight for n in self.metrics if n in VOCABULARY]
-        names = dict.fromkeys((*self.metrics, *filter(_of_ncu, weights), *self.by_line))
-        names.update(dict.fromkeys(part for n in self.metrics for part in parts(n)))
-        return [n for n in names if n not in self.manners.unknown and not parts(n)]
-
-    @property
-    def arguments(self) -> list[str]:
-        """Those of ncu's command line."""
-        by_section = self.manners.by_section and bool(self.by_line)
-        names = [n for n in self.collected if not n.startswith(_GIVEN)]
-        if by_section:
-            names = [n for n in names if n not in self.by_line]
-        by_line = _SECTION if by_section else ()
-        return ["--metrics", ",".join(names), *by_line, *self.sections]
+    process: NcuProcess
+    failure: str
+    asked: Asked
 
 
 class NcuCounters:
     """Counts builds on one device; ``cases`` are put on the host that ncu wraps.
 
     Looked at closely, ``metrics`` are collected of a launch and ``by_line`` of its machine
-    instructions, else ``brief`` alone. ``disassemble`` places the instructions in the text.
+    instructions, else ``brief`` alone. ``disassemble`` places the instructions in the text. ncu
+    counts by instruction in code that it adds to the kernel, a hundred times slower and more: where
+    a run takes longer than ``by_line_seconds`` so, the figures of the launch alone are asked for.
     """
 
     def __init__(
@@ -126,15 +89,17 @@ class NcuCounters:
         by_line: Sequence[str] = line_counters(),
         brief: Sequence[str] = brief_counters(),
         disassemble: Disassemble | None = None,
+        by_line_seconds: float = SECONDS,
     ) -> None:
         self._device = device
+        self._by_line_seconds = by_line_seconds
         self._cases: dict[str, Case] = {}
         self.put(cases)
         self._metrics = tuple(metrics)
         self._lines = tuple(by_line)
         self._brief = tuple(brief)
         self._disassemble = disassemble
-        self._manners = _MANNERS.setdefault(device, _Manners())
+        self._manners = _MANNERS.setdefault(device, Manners())
         self._waiting: list[NcuProcess] = []
         self._known: tuple[Build, Job] | None = None  # a run that ended well
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="optiml-ncu")
@@ -153,19 +118,19 @@ class NcuCounters:
         if tool is None:
             return
         asked = self._asked(depth, also)
-        kinds = {tuple(asked.arguments): count}
+        wanted = {tuple(asked.arguments): (asked, count)}
         if depth == "rules":
-            kinds[tuple(asked.with_rules.arguments)] = 1
-        if any(process.arguments not in kinds for process in self._waiting):
+            wanted[tuple(asked.with_rules.arguments)] = asked.with_rules, 1
+        if any(process.arguments not in wanted for process in self._waiting):
             self.close()
-        for arguments, number in kinds.items():
+        for arguments, (kind, number) in wanted.items():
             there = sum(process.arguments == arguments for process in self._waiting)
             for _ in range(number - there):
-                self._waiting.append(self._ahead(tool, arguments))
+                self._waiting.append(self._ahead(tool, kind))
 
-    def _ahead(self, tool: str, arguments: Sequence[str]) -> NcuProcess:
+    def _ahead(self, tool: str, asked: Asked) -> NcuProcess:
         """One that starts now, and counts what is known already."""
-        process = NcuProcess(self._device, tool, arguments)
+        process = self._new(tool, asked)
         process.start()
         if self._known is not None:
             build, job = self._known
@@ -196,16 +161,20 @@ class NcuCounters:
         *,
         depth: Depth = "brief",
         also: Sequence[str] = (),
+        slow: bool = False,
     ) -> Callable[[], tuple[Counted, ...] | Refused]:
         """Run them now; the result has what ``count`` returns.
 
         ncu writes its report as it ends, which takes longer than the runs and needs no card: that
-        and reading it is done in a thread meanwhile.
+        and reading it is done in a thread meanwhile. ``slow`` says that figures by line may be
+        given up: the process that would be asked then starts as well.
         """
         tool = shutil.which("ncu")
         if tool is None:
             return lambda: Refused("ncu is not on the PATH; install Nsight Compute")
         asked = self._asked(depth, also)
+        if slow and asked.by_line:
+            self._waiting.append(self._ahead(tool, asked.without_lines(self._by_line_seconds)))
         counted = self._begun(tool, runs, asked)
         if depth != "rules":
             return counted
@@ -213,65 +182,67 @@ class NcuCounters:
         return lambda: _with_rules(counted(), ruled())
 
     def _begun(
-        self, tool: str, runs: Sequence[tuple[Build, Job]], asked: _Asked
+        self, tool: str, runs: Sequence[tuple[Build, Job]], asked: Asked
     ) -> Callable[[], tuple[Counted, ...] | Refused]:
-        process = self._process(tool, asked.arguments)
-        failure = self._run(process, runs)
-        ending = self._threads.submit(self._ended, process, failure, tool, runs, asked)
+        ran = self._run(tool, runs, asked)
+        ending = self._threads.submit(self._ended, ran, tool, runs)
         return lambda: ending.result() or self._counted(tool, runs, asked)
 
-    def _asked(self, depth: Depth, also: Sequence[str]) -> _Asked:
+    def _asked(self, depth: Depth, also: Sequence[str]) -> Asked:
         close = depth != "brief"
         names = (*(self._metrics if close else self._brief), *(n for n in also if n in VOCABULARY))
-        metrics = tuple(dict.fromkeys(filter(_of_ncu, names)))
-        return _Asked(metrics, self._lines if close else (), self._manners)
+        metrics = tuple(dict.fromkeys(filter(of_ncu, names)))
+        return Asked(metrics, self._lines if close else (), self._manners)
 
     def _counted(
-        self, tool: str, runs: Sequence[tuple[Build, Job]], asked: _Asked
+        self, tool: str, runs: Sequence[tuple[Build, Job]], asked: Asked
     ) -> tuple[Counted, ...] | Refused:
         while True:
-            process = self._process(tool, asked.arguments)
-            found = self._ended(process, self._run(process, runs), tool, runs, asked)
+            found = self._ended(self._run(tool, runs, asked), tool, runs)
             if found is not None:
                 return found
 
     def _ended(
-        self,
-        process: NcuProcess,
-        failure: str,
-        tool: str,
-        runs: Sequence[tuple[Build, Job]],
-        asked: _Asked,
+        self, ran: _Ran, tool: str, runs: Sequence[tuple[Build, Job]]
     ) -> tuple[Counted, ...] | Refused | None:
         """What the process wrote at its end; None where it should be asked in another way."""
+        process = ran.process
         try:
             process.host.close(seconds=60.0)
-            if not failure and process.report.exists():
-                return self._read(tool, process, runs, asked)
-            if self._learned(process.log, asked):
+            if not ran.failure and process.report.exists():
+                return self._read(tool, process, runs, ran.asked)
+            if self._learned(process.log, ran.asked):
                 return None
-            return Refused(advice(failure, process.log))
+            return Refused(advice(ran.failure, process.log))
         finally:
             process.close()
 
-    def _process(self, tool: str, arguments: Sequence[str]) -> NcuProcess:
+    def _process(self, tool: str, asked: Asked) -> NcuProcess:
         """The one that waits longest, if it was started for just this; a new one else."""
         for process in self._waiting:
-            if process.arguments == tuple(arguments):
+            if process.arguments == tuple(asked.arguments):
                 self._waiting.remove(process)
                 return process
         self.close()
-        return NcuProcess(self._device, tool, arguments)
+        return self._new(tool, asked)
 
-    def _run(self, process: NcuProcess, runs: Sequence[tuple[Build, Job]]) -> str:
-        failure = process.run(
-            [self._cases[key] for key in dict.fromkeys(job.case for _, job in runs)], runs
-        )
-        if not failure:
-            self._known = runs[0]
-        return failure
+    def _new(self, tool: str, asked: Asked) -> NcuProcess:
+        seconds = self._by_line_seconds if asked.patches else SECONDS
+        return NcuProcess(self._device, tool, asked.arguments, seconds)
 
-    def _learned(self, log: Path, asked: _Asked) -> bool:
+    def _run(self, tool: str, runs: Sequence[tuple[Build, Job]], asked: Asked) -> _Ran:
+        """All of them in one process, without figures by line where these take too long."""
+        process, began = self._process(tool, asked), time.monotonic()
+        cases = [self._cases[key] for key in dict.fromkeys(job.case for _, job in runs)]
+        failure = process.run(cases, runs)
+        if process.late and asked.by_line:
+            process.close(seconds=0.0)
+            return self._run(tool, runs, asked.without_lines(self._by_line_seconds))
+        if not failure and time.monotonic() - began < _SOON:
+            self._known = runs[-1]
+        return _Ran(process, failure, asked)
+
+    def _learned(self, log: Path, asked: Asked) -> bool:
         """Whether ncu refused metrics by name, or might give those by line as a section only."""
         said = log.read_text(errors="replace") if log.exists() else ""
         refused = set(_REFUSED.findall(said)) & set(asked.collected)
@@ -283,12 +254,13 @@ class NcuCounters:
         return bool(refused)
 
     def _read(
-        self, tool: str, process: NcuProcess, runs: Sequence[tuple[Build, Job]], asked: _Asked
+        self, tool: str, process: NcuProcess, runs: Sequence[tuple[Build, Job]], asked: Asked
     ) -> tuple[Counted, ...] | Refused:
         launches = load(process.report, tool, asked.collected)
-        lost: tuple[Missing, ...] = ()
+        lost = asked.lost
         if isinstance(launches, Unreadable):
-            lost = (Missing(_BY_LINE, f"no figures by line, and no rules: {launches.reason}"),)
+            reason = f"no figures by line, and no rules: {launches.reason}"
+            lost = (*lost, Missing(BY_LINE, reason))
             launches = from_csv(tool, process.report, asked.collected)
         launches = launches[process.primed :]
         wanted = sum(len(job.plan.launches) for _, job in runs)
@@ -309,7 +281,7 @@ class NcuCounters:
         build: Build,
         launches: Sequence[LaunchReport],
         lost: tuple[Missing, ...],
-        asked: _Asked,
+        asked: Asked,
     ) -> Counted:
         kernels = self._kernels(build, launches) if asked.by_line else ()
         metrics, missing = self._combined(launches, asked)
@@ -317,7 +289,7 @@ class NcuCounters:
             flops = sum(sum(k.flops.values()) for k in kernels)
             metrics.append(Metric("flop_count.sum", flops, "flop", "ncu", "machine code"))
         elif asked.by_line and not lost:
-            lost = (Missing(_BY_LINE, "ncu's report has no figures by instruction"),)
+            lost = (Missing(BY_LINE, "ncu's report has no figures by instruction"),)
         rules = tuple(rule for launch in launches for rule in launch.rules)
         return Counted(tuple(metrics), kernels, rules, (*missing, *lost))
 
@@ -332,7 +304,7 @@ class NcuCounters:
         return tuple(k for k in found if k is not None) if None not in found else ()
 
     def _combined(
-        self, launches: Sequence[LaunchReport], asked: _Asked
+        self, launches: Sequence[LaunchReport], asked: Asked
     ) -> tuple[list[Metric], list[Missing]]:
         metrics, missing = [], []
         lost_lines = self._manners.unknown.intersection(asked.by_line)
@@ -357,12 +329,6 @@ def _with_rules(
         lost = Missing("rules", ruled.reason)
         return tuple(replace(one, missing=(*one.missing, lost)) for one in counted)
     return tuple(replace(one, rules=other.rules) for one, other in zip(counted, ruled, strict=True))
-
-
-def _of_ncu(name: str) -> bool:
-    """Whether to ask ncu for it: a name that is not in the vocabulary is taken for one of ncu's."""
-    entry = VOCABULARY.get(name)
-    return entry is None or ("ncu" in entry.sources and name != "flop_count.sum")
 
 
 def _is_of(seen: str, lowered: str, build: Build) -> bool:

@@ -13,6 +13,7 @@ from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.devices.turns import turn
 from optiml_magic.errors import MachineError
 from optiml_magic.model.build import Build
+from optiml_magic.model.verdict import Outcome
 
 SECONDS = 180.0  # of one request to a host that ncu wraps
 
@@ -20,12 +21,16 @@ SECONDS = 180.0  # of one request to a host that ncu wraps
 class NcuProcess:
     """One process of ncu around a device host, with the files that it writes.
 
-    ``primed`` launches come first in its report, and are nobody's.
+    ``primed`` launches come first in its report, and are nobody's. ``late`` says that a run took
+    longer than its ``seconds``, whereupon all of it was ended.
     """
 
-    def __init__(self, device: str, tool: str, arguments: Sequence[str]) -> None:
+    def __init__(
+        self, device: str, tool: str, arguments: Sequence[str], seconds: float = SECONDS
+    ) -> None:
         self.arguments = tuple(arguments)
         self.primed = 0
+        self.late = False
         self._device = device
         self._priming: Future[str] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="optiml-ncu-")
@@ -36,7 +41,7 @@ class NcuProcess:
             tool, "--profile-from-start", "off", "--clock-control", "none", *arguments,
             "--log-file", str(self.log), "--force-overwrite", "-o", out,
         )  # fmt: skip
-        self.host = HostedDevice(device, seconds=SECONDS, prefix=prefix)
+        self.host = HostedDevice(device, seconds=seconds, prefix=prefix)
 
     def start(self) -> None:
         """Let it start beside whatever is done now: that takes longer than a batch of counts."""
@@ -71,6 +76,7 @@ class NcuProcess:
             for build, job in runs:
                 execution = self.host.execute(build, replace(job, count=True))
                 if execution.fault is not None:
+                    self.late = execution.fault.outcome is Outcome.TIMEOUT
                     return execution.fault.message
         except MachineError as lost:  # ncu went before the host was there
             return lost.message

@@ -38,6 +38,14 @@ class SecondOpinion:
         self._first.put(case)
         self._second.put(case)
 
+    def warm(self) -> None:
+        """The second is asked in few cases, and not waited for in the others."""
+        self._first.warm()
+
+    def close(self) -> None:
+        self._first.close()
+        self._second.close()
+
     def writer(self, build: Build, job: Job, check: OutputCheck) -> Writer | None:
         return self._first.writer(build, job, check)
 
@@ -78,6 +86,12 @@ class EmulatedInspector:
 
     def put(self, case: Case) -> None:
         self._cases[case.key] = case.without_answers()
+
+    def warm(self) -> None:
+        """Its host starts with an inspection."""
+
+    def close(self) -> None:
+        """Its host ends with an inspection."""
 
     def writer(self, build: Build, job: Job, check: OutputCheck) -> Writer | None:
         """Nobody is named: this device did not run the wrong program."""

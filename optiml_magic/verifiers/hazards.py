@@ -45,6 +45,12 @@ class Inspector(Protocol):
     def put(self, case: Case) -> None:
         """A set of inputs that runs may be on."""
 
+    def warm(self) -> None:
+        """Somebody will ask soon: start what takes long to start."""
+
+    def close(self) -> None:
+        """End what was started and not used."""
+
     def inspect(self, runs: Sequence[tuple[Build, Job]]) -> list[Inspection]:
         """What was found in each run."""
 
@@ -58,6 +64,12 @@ class DeviceInspector:
     def __init__(self, device: Device) -> None:
         self._device = device
         self.name = device.name
+
+    def warm(self) -> None:
+        """The device runs already."""
+
+    def close(self) -> None:
+        """The device is its owner's."""
 
     def put(self, case: Case) -> None:
         """It lies there: whoever verifies put it there."""

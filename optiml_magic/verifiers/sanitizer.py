@@ -61,9 +61,21 @@ class SanitizerInspector:
         self._device = device
         self._cases: dict[str, Case] = {}
         self._seconds = seconds
+        self._waiting: dict[str, _Watched] = {}  # by tool
 
     def put(self, case: Case) -> None:
         self._cases[case.key] = case.without_answers()
+
+    def warm(self) -> None:
+        tool = shutil.which("compute-sanitizer")
+        for name in TOOLS if tool else ():
+            if tool and name not in self._waiting:
+                self._waiting[name] = _Watched(self._device, tool, name, self._seconds)
+                self._waiting[name].host.start()
+
+    def close(self) -> None:
+        while self._waiting:
+            self._waiting.popitem()[1].close(seconds=0.0)
 
     def writer(self, build: Build, job: Job, check: OutputCheck) -> None:
         """No tool tells."""
@@ -102,28 +114,41 @@ class SanitizerInspector:
         if left <= 0:
             return Inspection((), f"{name}: the {self._seconds:g} s for it were spent")
         unchecked = ""
-        with tempfile.TemporaryDirectory(prefix="optiml-sanitizer-") as folder:
-            host = sanitized(self._device, tool, name, Path(folder), seconds=left)
-            try:
-                for key in dict.fromkeys(job.case for _, job in runs):
-                    host.put(self._cases[key])
-                for build, job in runs:
-                    fault = host.execute(build, replace(job, checks=True, count=False)).fault
-                    if fault is not None:
-                        # A kernel's own fault ends it as it should, but not those behind it.
-                        ended = len(runs) == 1 and fault.outcome not in UNFINISHED
-                        unchecked = "" if ended else f"{name}: {fault.message}"
-                        break
-                else:
-                    fault = None
-            except OptimlError as lost:  # a card that the tool does not support fails anywhere
-                fault, unchecked = None, f"{name}: {lost.message.strip().splitlines()[-1]}"
-            finally:
-                host.close(seconds=60.0)
-            text = logged(Path(folder))
+        watched = self._waiting.pop(name, None) or _Watched(self._device, tool, name, left)
+        host = watched.host
+        try:
+            for key in dict.fromkeys(job.case for _, job in runs):
+                host.put(self._cases[key])
+            for build, job in runs:
+                fault = host.execute(build, replace(job, checks=True, count=False)).fault
+                if fault is not None:
+                    # A kernel's own fault ends it as it should, but not those behind it.
+                    ended = len(runs) == 1 and fault.outcome not in UNFINISHED
+                    unchecked = "" if ended else f"{name}: {fault.message}"
+                    break
+            else:
+                fault = None
+        except OptimlError as lost:  # a card that the tool does not support fails anywhere
+            fault, unchecked = None, f"{name}: {lost.message.strip().splitlines()[-1]}"
+        finally:
+            text = watched.close(seconds=60.0)
         if not unchecked and fault is None and "SUMMARY" not in text:
             unchecked = f"{name} gave no summary"
         return Inspection(parse(text), unchecked)
+
+
+class _Watched:
+    """A device host inside one of the tools, and the folder of its report."""
+
+    def __init__(self, device: str, tool: str, name: str, seconds: float) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="optiml-sanitizer-")
+        self.host = sanitized(device, tool, name, Path(self._folder.name), seconds=seconds)
+
+    def close(self, *, seconds: float) -> str:
+        """End it, by force after so many seconds; what the tool wrote."""
+        with self._folder as folder:
+            self.host.close(seconds=seconds)
+            return logged(Path(folder))
 
 
 def _joined(found: Sequence[Inspection]) -> Inspection:

@@ -104,14 +104,15 @@ class Sides:
         seed: int,
     ) -> bool:
         """Whether one of these launches would run at these sizes."""
-        condition = self._conditions.side(chosen, seed)
+        sizing, name = self._conditions.sizing, sizes.spelled(chosen)
+        assert sizing is not None
         try:
-            if condition.name not in self._drawn:
-                values = condition.draw()
+            if name not in self._drawn:
+                values = sizing.draw(chosen, seed, contents=False)
                 shapes = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
                 scalars = {n: v for n, v in values.items() if n not in shapes}
-                self._drawn[condition.name] = scalars, shapes
-            ran = program.running(*self._drawn[condition.name])
+                self._drawn[name] = scalars, shapes
+            ran = program.running(*self._drawn[name])
         except Exception:  # noqa: BLE001  # the task's own code: it does not know such inputs
             return False
         return not {x.start for x in missing}.isdisjoint(x.start for x in ran)

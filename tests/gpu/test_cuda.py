@@ -84,7 +84,7 @@ def test_ncu_counts_a_naive_transpose_like_the_emulator() -> None:
     names = [f"{stem}_{op}.sum" for op in ("ld", "st")]
     [instance.case for instance in problem.instances]
     with session(resolve({"device": "cuda"}), counted=True) as members:
-        members.counts_on(problem)
+        members.begin(problem)
         evaluator = Evaluator(problem, members.tools)
         evaluator([Candidate(0, None, Proposal(problem.program.text, "", "test"))])
         text = problem.program.text.replace("out[", "if (rows == -1) return;\n    out[", 1)

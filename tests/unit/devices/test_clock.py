@@ -242,3 +242,20 @@ class TestProfiler:
         profiler = EventsProfiler(opened(card), chip("h200"))
         self.measured(profiler, "root")
         assert isinstance(profiler.measure(*run("wrong")), Execution)
+
+    @pytest.mark.parametrize(("root", "spared"), [(20e-3, True), (100e-6, False)])
+    def test_a_slow_baseline_is_not_timed_beside_what_is_far_faster(self, opened, root, spared):
+        kernels = {"root": root, "fast": 50e-6, "faster": 40e-6}
+        card = Card({n: (double, s) for n, s in kernels.items()}, noise=0.003)
+        profiler = EventsProfiler(opened(card), chip("h200"))
+        self.measured(profiler, "root")
+        fast = self.measured(profiler, "fast")
+        profiler.follow(*run("fast"), fast)
+        card.happened.clear()
+        faster = self.measured(profiler, "faster")
+        launched = {what[1] for what in card.happened if what[0] == "launch"}
+        assert launched == {"faster", "fast" if spared else "root"}
+        assert faster.seconds == pytest.approx(40e-6, rel=0.01)
+        assert (faster.ratio_error > fast.ratio_error) is spared
+        settled = profiler.settle([run("faster")])
+        assert settled[1].seconds == pytest.approx(40e-6, rel=0.01)

@@ -8,7 +8,7 @@ import pytest
 
 from optiml_magic.devices.base import Tolerance
 from optiml_magic.devices.compare import compare
-from optiml_magic.problem.tolerance import terms, tolerance
+from optiml_magic.problem.tolerance import scale_of, terms, tolerance
 
 RNG = np.random.default_rng(0)
 
@@ -84,3 +84,13 @@ def test_what_underflows_in_a_float_may_be_zero() -> None:
     assert tolerance(wanted, np.dtype("f4")).atol >= 1e-39
     assert tolerance(wanted, np.dtype("f8")).atol < 1e-60
     assert tolerance(np.array([1e-3]), np.dtype("f4")).atol < 1e-7
+
+
+def test_a_sample_tells_the_scale_of_a_large_output() -> None:
+    rng = np.random.default_rng(0)
+    columns = np.exp(rng.uniform(-3, 3, 2048))  # each of a magnitude of its own
+    large = rng.standard_normal((2048, 2048)) * columns
+    assert scale_of(large) == pytest.approx(float(np.median(np.abs(large))), rel=0.02)
+    sparse = np.zeros(1 << 22)
+    sparse[5] = -3.0
+    assert scale_of(sparse) == 3.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +25,11 @@ from optiml_magic.model.vocabulary import (
     line_counters,
 )
 from optiml_magic.optimize import evaluate_once
-from optiml_magic.profilers import permission
+from optiml_magic.profilers import ncu, permission
 from optiml_magic.profilers.energy import EnergyProfiler
 from optiml_magic.profilers.levels import Levels, Measured
 from optiml_magic.profilers.ncu import NcuCounters, Refused
+from optiml_magic.profilers.ncu_process import NcuProcess
 from optiml_magic.profilers.report import LaunchReport, Unreadable, combined, load
 from optiml_magic.reports import standing
 from optiml_magic.settings import resolve
@@ -173,6 +175,30 @@ def test_a_profile_finds_both_processes_of_ncu_started(
     assert "ERR_NVGPUCTRPERM" in refused.reason
     assert not counters._waiting
     assert len((tmp_path / "asked").read_text().splitlines()) == len(waiting)
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_figures_by_line_that_take_too_long_are_given_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, slow: bool
+) -> None:
+    class Late(NcuProcess):
+        def run(self, cases: Sequence[Case], runs: Sequence[tuple[Build, Job]]) -> str:
+            self.late = "inst_executed" in self.arguments[1].split(",")
+            return "no end within 7 s" if self.late else super().run(cases, runs)
+
+    fake(tmp_path, "==ERROR== nothing works here")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(ncu, "NcuProcess", Late)
+    counters = NcuCounters("emulated:a10", CASES, by_line_seconds=7.0)
+    refused = counters.begin([(BUILD, JOB)], depth="lines", slow=slow)()
+    assert isinstance(refused, Refused)
+    assert "nothing works here" in refused.reason
+    assert not counters._waiting
+    (asked,) = (tmp_path / "asked").read_text().splitlines()
+    metrics = asked.split("--metrics ")[1].split()[0].split(",")
+    assert "dram__bytes.sum" in metrics
+    assert not set(line_counters()) & set(metrics)
+    assert not [name for name in metrics if "__sass_" in name]
 
 
 def test_candidates_are_counted_by_what_they_promise(

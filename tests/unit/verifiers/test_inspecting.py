@@ -25,6 +25,7 @@ class Processes:
 
     def __init__(self) -> None:
         self.started: list[tuple[str, list[str]]] = []
+        self.waiting: set[str] = set()
         self.report: Callable[[str, str], str] = lambda _tool, _build: ""
         self.fault: Callable[[str, str], Fault | None] = lambda _tool, _build: None
         self.refuse: OptimlError | None = None
@@ -42,6 +43,9 @@ class Host:
     def __init__(self, processes: Processes, name: str, folder: Path, ran: list[str]) -> None:
         self.processes, self.name, self.folder, self.ran = processes, name, folder, ran
 
+    def start(self) -> None:
+        self.processes.waiting.add(self.name)
+
     def put(self, case: Case) -> None:
         if self.processes.refuse:
             raise self.processes.refuse
@@ -53,6 +57,7 @@ class Host:
         return Execution(self.processes.fault(self.name, build.digest))
 
     def close(self, *, seconds: float) -> None:
+        self.processes.waiting.discard(self.name)
         said = "".join(self.processes.report(self.name, build) for build in self.ran)
         (self.folder / "1.log").write_text(said + self.processes.end)
 
@@ -137,3 +142,19 @@ def test_without_the_tool_nothing_is_started(processes, monkeypatch):
     assert [i.unchecked for i in found] == [found[0].unchecked] * 2
     assert "not on the PATH" in found[0].unchecked
     assert processes.started == []
+
+
+def test_what_was_started_ahead_is_used_once_and_ended(processes):
+    inspector = SanitizerInspector("cuda:0")
+    inspector.warm()
+    inspector.warm()
+    assert processes.waiting == set(TOOLS)
+    inspector.put(Case("one", ()))
+    run = Build("", b"", {}, {}, (), (), "a"), Job("one", LaunchPlan(()), 0, True, 0)
+    for _ in range(2):
+        assert inspector.inspect([run]) == [sanitizer.Inspection(())]
+    assert len(processes.started) == 2 * len(TOOLS)
+    inspector.warm()
+    inspector.close()
+    assert not processes.waiting
+    assert sorted(ran for _, ran in processes.started) == [[]] * 4 + [["a"]] * 8
