@@ -323,8 +323,8 @@ class Decided:
     def prepare(self) -> None:
         """Ways that are decided in the place of their tests; short loops to be unrolled."""
         body = self.kernel.function.body
-        for choice, way in reversed([*self._chosen.items()]):
-            self.swaps[choice] = edited(way, self.swaps)
+        for choice, chosen in reversed([*self._chosen.items()]):
+            self.swaps[choice] = edited(chosen, self.swaps)
         for statement in reversed([*walk(body)]):
             if isinstance(statement, If) and statement in self.taken:
                 way = statement.then if self.taken[statement] else statement.other

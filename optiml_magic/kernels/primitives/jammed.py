@@ -31,7 +31,7 @@ from optiml_magic.kernels.tree import Declare, Leave, Variable, expressions, wal
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Number, parse_expression
 
-_MOST_THREADS = 1024
+_THREADS, _WARP = 256, 32
 _SEEN = 8  # rounds of a loop that are looked at to see what is shared
 
 
@@ -305,16 +305,19 @@ class _Jam:
             TuneDirective(self.counts[axis], tuple(sorted({*values})), values[0])
             for axis, values in self.several.counts.items()
         ]
+        lowest = {a: least(self.old, self.several, a) for a in "yz"}
+        # A block of so many fits with as many registers as a thread may have.
+        most = max(_THREADS, _WARP * lowest["y"] * lowest["z"])
+        old = {a: size or 1 for a, size in zip("xyz", self.old.block, strict=True)}
+        if math.prod(old.values()) > most:
+            old = {a: lowest.get(a, _WARP) if a in self.extents else old[a] for a in old}
         others = [f"({size})" for axis, size in zip("xyz", self.old.launch.block, strict=False)
                   if axis not in self.extents]  # fmt: skip
-        threads = " * ".join([*self.extents.values(), *others]) or "1"
-        fits = parse_expression(f"{threads} <= {_MOST_THREADS}")
+        fits = parse_expression(f"{' * '.join([*self.extents.values(), *others]) or 1} <= {most}")
         for axis, name in self.extents.items():
-            old = self.old.block["xyz".index(axis)] or 1
-            values = {
-                *at_least(self.several.blocks.get(axis, ()), least(self.old, self.several, axis)),
-                old,
-            }
+            wanted = self.several.blocks.get(axis, ())
+            values = {*at_least(wanted, lowest.get(axis, 1)), old[axis]}
             last = len(self.extents) > 1 and name == [*self.extents.values()][-1]
-            found.append(TuneDirective(name, tuple(sorted(values)), old, fits if last else None))
+            condition = fits if last else None
+            found.append(TuneDirective(name, tuple(sorted(values)), old[axis], condition))
         return found

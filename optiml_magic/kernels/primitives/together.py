@@ -275,10 +275,10 @@ class Together:
         for expr in expressions(part.tree):
             if isinstance(expr, Name) and expr.variable and _key(expr.variable) in self.expanded:
                 swaps[expr] = self._one(expr.variable)
-        for statement, new in [*swaps.items()]:
+        for node, new in [*swaps.items()]:
             if isinstance(new, tuple) and new:
-                inner = {n: s for n, s in swaps.items() if n is not statement}
-                swaps[statement] = tuple(edited(s, inner) for s in new)
+                inner = {n: s for n, s in swaps.items() if n is not node}
+                swaps[node] = tuple(edited(s, inner) for s in new)
         shown = self.kernel.show(part.tree, swaps).removeprefix("{").removesuffix("}").strip()
         if not shown:
             return []

@@ -145,15 +145,14 @@ class Window:
 
     def loads(self) -> Iterator[str]:
         """What fills it."""
-        alike: dict[tuple[object, ...], list[Taken]] = {}
+        alike: dict[tuple[tuple[Round, ...], tuple[Polynomial, ...]], list[Taken]] = {}
         for one in self.taken:
-            rows = tuple((s, self.steps(one, s)) for s in self.strides)
+            rows = tuple(self.steps(one, s) for s in self.strides)
             turns = tuple(
-                t for t in one.rounds if any(factor(f, f"{COUNTER}{t.name}") for _, f in rows)
+                t for t in one.rounds if any(factor(f, f"{COUNTER}{t.name}") for f in rows)
             )
-            alike.setdefault((rows, turns), []).append(one)
-        for (_, turns), group in alike.items():
-            assert isinstance(turns, tuple)
+            alike.setdefault((turns, rows), []).append(one)
+        for (turns, _), group in alike.items():
             first = group[0]
             used = [
                 a for a in self.others
