@@ -22,7 +22,7 @@ from optiml_magic.kernels.expressions import (
     every,
 )
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.indices import Element, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
@@ -81,6 +81,10 @@ class Decided:
         body = kernel.function.body
         self._sort(body)
         self._decide(body)
+        for statement in self.alive(body):
+            if isinstance(statement, Leave) and statement.kind == "return":
+                reason = "whether an item ends before the others is not known"
+                raise NotLegal(reason, statement.line)
         self._fix(body)
         self._respell(body)
         self.unrolled = self._unrolled(body)

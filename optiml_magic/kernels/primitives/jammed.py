@@ -68,6 +68,12 @@ def least(kernel: Kernel, several: Several, axis: str) -> int:
     return 1 if axis == "x" else -(-old // min(several.counts.get(axis, (1,))))
 
 
+def most_threads(kernel: Kernel, several: Several) -> int:
+    """Threads of a block that fit with as many registers as one may have, or as few as possible."""
+    rows = math.prod(least(kernel, several, axis) for axis in "yz")
+    return max(_THREADS, _WARP * rows)
+
+
 def item_names(kernel: Kernel, axes: Iterable[str]) -> dict[str, str]:
     """What the numbers of items are called, by axis."""
     return {axis: kernel.fresh(f"ITEMS_{axis.upper()}") for axis in axes}
@@ -306,8 +312,7 @@ class _Jam:
             for axis, values in self.several.counts.items()
         ]
         lowest = {a: least(self.old, self.several, a) for a in "yz"}
-        # A block of so many fits with as many registers as a thread may have.
-        most = max(_THREADS, _WARP * lowest["y"] * lowest["z"])
+        most = most_threads(self.old, self.several)
         old = {a: size or 1 for a, size in zip("xyz", self.old.block, strict=True)}
         if math.prod(old.values()) > most:
             old = {a: lowest.get(a, _WARP) if a in self.extents else old[a] for a in old}

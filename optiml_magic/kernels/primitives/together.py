@@ -24,7 +24,6 @@ from optiml_magic.kernels.tree import (
     Declare,
     Evaluate,
     If,
-    Leave,
     Loop,
     Statement,
     TypeName,
@@ -78,8 +77,6 @@ class Together:
     def lines(self) -> list[str]:
         """The statements for all items, behind the addresses that they step from."""
         body = self.kernel.function.body
-        if any(isinstance(s, Leave) and s.kind == "return" for s in self.decided.alive(body)):
-            raise NotLegal("whether an item ends before the others is not known")
         whole = self._list(body, None)
         self._expand(whole)
         made = self._written(whole)

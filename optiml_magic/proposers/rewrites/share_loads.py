@@ -18,6 +18,7 @@ from optiml_magic.kernels.primitives.jammed import (
     item_names,
     jam,
     least,
+    most_threads,
     shared,
 )
 from optiml_magic.kernels.primitives.sizes import rounds, threads, value
@@ -26,6 +27,7 @@ from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
+_WARP = 32
 _ITEMS = (4, 8, 16)
 _SEVERAL = (4, 2, 8)  # where there are items along another axis as well
 _SAVED = 0.1  # of a thread's loads, below which no items are worth their registers: ours
@@ -142,9 +144,11 @@ def _points(kernel: Kernel, several: Several) -> tuple[Point, ...]:
     names, extents = item_names(kernel, several.counts), extent_names(kernel)
     tall = {axis: least(kernel, several, axis) for axis in "yz"}
     found: list[Point] = []
+    most = most_threads(kernel, several)
     for at, rows in ((0, 4), (1, 4), (0, 8)):
-        own = tall | {"y": max(rows if "y" in extents else 1, tall["y"])}
-        own["x"] = max(32, 256 // (own["y"] * own["z"]))
+        fit = most // (_WARP * tall["z"])
+        own = tall | {"y": max(min(rows, fit) if "y" in extents else 1, tall["y"])}
+        own["x"] = max(_WARP, most // (own["y"] * own["z"]))
         blocks = {name: own[axis] for axis, name in extents.items()}
         items = {name: several.counts[axis][at if axis != "x" or len(names) == 1 else 0]
                  for axis, name in names.items()}  # fmt: skip
