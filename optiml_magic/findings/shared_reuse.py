@@ -71,7 +71,7 @@ def _finding(subject: Subject, loads: list[MemoryCounters], again: float) -> Fin
             Action(
                 "Let each thread compute several results from what it loaded, in registers.",
                 "share_loads",
-                metric=_LOADS,
+                _LOADS,
                 factor=(1.5, 8.0),
             ),
         ),
