@@ -26,7 +26,7 @@ COUNTS = (2, 4, 8, 16, 32)
 BLOCKS = (64, 128, 256, 512)
 THREADS = (64, 128, 256, 512, 1024)
 _A_LANE = 16  # elements of a row for each lane, where there are enough
-SHORT, LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
+SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
 
 
 class RowToLanes(KernelRule):
@@ -53,7 +53,7 @@ class RowToLanes(KernelRule):
         sums = [r for r in kernel.reading.reductions if names & set(r.axes) and not r.exact]
         arithmetic = ("the order of additions",) if sums else ()
         hypothesis = Hypothesis(_SECTORS, "lower", "lanes read neighbouring elements", (1.5, 8.0))
-        if not length or length <= LONG:
+        if not length or length <= _LONG:
             yield Site(
                 f"warp {at}", f"lanes of a warp share the loop over {counters}",
                 partial(shared_by, kernel, at, Lanes("warp", 32, 256, COUNTS, BLOCKS)),
@@ -63,7 +63,7 @@ class RowToLanes(KernelRule):
             yield Site(
                 f"block {at}", f"a block shares the loop over {counters}",
                 partial(shared_by, kernel, at, Lanes("block", 256, 256, THREADS, THREADS)),
-                0.86 if length > LONG // 4 else 0.78, hypothesis, _threads(kernel, length),
+                0.86 if length > _LONG // 4 else 0.78, hypothesis, _threads(kernel, length),
                 arithmetic,
             )  # fmt: skip
 
