@@ -24,6 +24,15 @@ _IDEMPOTENT = frozenset({"&", "|", "min", "max", "<", ">"})
 _ZEROS = {"float": "0.0f", "double": "0.0", "__half": "__half(0.0f)"}
 _ONES = {"float": "1.0f", "double": "1.0", "__half": "__half(1.0f)"}
 
+#: The greatest and the least value.
+_ENDS = {
+    "float": ("__int_as_float(0x7f800000)", "__int_as_float(0xff800000)"),
+    "double": ("__longlong_as_double(0x7ff0000000000000)",
+               "__longlong_as_double(0xfff0000000000000)"),
+    "int": ("0x7fffffff", "(-0x7fffffff - 1)"),
+    "unsigned int": ("0xffffffffu", "0u"),
+}  # fmt: skip
+
 MASK = """\
 // The lanes of a warp that work together: LANES of them, a power of two.
 template <int LANES> __device__ __forceinline__ unsigned group_mask() {
@@ -129,6 +138,18 @@ def identity(reduction: Reduction) -> str:
     if kind.name not in table:
         raise NotLegal(f"no value of {kind.name or 'its type'} is known to change nothing")
     return table[kind.name]
+
+
+def nothing(reduction: Reduction) -> str:
+    """A value that every other one is kept beside, for extremes and bits as well."""
+    kind, op = reduction.type, reduction.op
+    if op not in _IDEMPOTENT or op == "|":
+        return identity(reduction)
+    if op == "&":
+        return f"{kind.name}(-1)"
+    if kind.name in _ENDS:
+        return _ENDS[kind.name][op in ("max", ">")]
+    raise NotLegal(f"no {kind.name or 'value of its type'} is known to be beyond all others")
 
 
 def supported(reduction: Reduction) -> None:

@@ -48,6 +48,26 @@ def rounds(kernel: Kernel, axis: Axis, at: Mapping[str, int] = _NOWHERE) -> int 
     return None if rest is None else max(0, rest // -step + 1)
 
 
+def mean_rounds(kernel: Kernel, axis: Axis) -> int | None:
+    """As many as ``rounds``; of a loop that begins where memory says, each thread's in the mean.
+
+    Such loops walk through an array that all threads share out among them.
+    """
+    known = rounds(kernel, axis)
+    count, facts, symbols = threads(kernel), kernel.facts, kernel.reading.symbols
+    if known is not None or not count or facts is None or axis.start is None:
+        return known
+    if not any(symbols[name].kind == "load" for name in axis.start.symbols):
+        return None
+    walked = [
+        facts.arrays[access.array].nbytes // (access.element.size or 1)
+        for access in kernel.reading.accesses
+        if axis.name in access.loops and access.array in facts.arrays and access.index is not None
+        and access.index.coefficient(axis.name) == Polynomial.constant(1)
+    ]  # fmt: skip
+    return max(1, min(walked) // count) if walked else None
+
+
 def threads(kernel: Kernel) -> int | None:
     """The threads of the launch, in all."""
     facts = kernel.facts

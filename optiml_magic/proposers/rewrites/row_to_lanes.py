@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.counted import all_counted
@@ -14,7 +15,7 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.vectors import vectorised
 from optiml_magic.model.hypothesis import Hypothesis
@@ -27,13 +28,14 @@ BLOCKS = (64, 128, 256, 512)
 THREADS = (64, 128, 256, 512, 1024)
 _A_LANE = 16  # elements of a row for each lane, where there are enough
 SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
+_UNEVEN = 128  # elements of a row that begins anywhere, up to which vectors are few: ours
 
 
 class RowToLanes(KernelRule):
     """Loops over consecutive elements whose rows lie apart from thread to thread."""
 
     name = "row_to_lanes"
-    before = (linear, planar, in_full, direct, branched)
+    before = (linear, planar, in_full, direct, branched, in_register)
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
         "a row apart, a sector for each. Lanes that share a row read neighbouring elements, "
@@ -47,16 +49,25 @@ class RowToLanes(KernelRule):
             return
         loops = loops_in(kernel.function.body)
         at = tuple(loops.index(axis.node) for axis in found)
-        length = max((n for axis in found if (n := rounds(kernel, axis)) is not None), default=0)
+        lengths = [mean_rounds(kernel, axis) for axis in found]
+        length = max((n for n in lengths if n is not None), default=0)
+        apart = any(axis.start is None or axis.start.value is None for axis in found)
         counters = ", ".join(dict.fromkeys(a.variable.name for a in found if a.variable))
         names = {axis.name for axis in found}
         sums = [r for r in kernel.reading.reductions if names & set(r.axes) and not r.exact]
         arithmetic = ("the order of additions",) if sums else ()
         hypothesis = Hypothesis(_SECTORS, "lower", "lanes read neighbouring elements", (1.5, 8.0))
+        lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
+        title = f"lanes of a warp share the loop over {counters}"
+        if apart and (not length or length <= _UNEVEN):
+            yield Site(
+                f"warp {at} one by one", f"{title}, an element each",
+                partial(shared_by, kernel, at, lanes, vectors=False),
+                0.87, hypothesis, _few(length), arithmetic,
+            )  # fmt: skip
         if not length or length <= _LONG:
             yield Site(
-                f"warp {at}", f"lanes of a warp share the loop over {counters}",
-                partial(shared_by, kernel, at, Lanes("warp", 32, 256, COUNTS, BLOCKS)),
+                f"warp {at}", title, partial(shared_by, kernel, at, lanes),
                 0.85, hypothesis, _lanes(length), arithmetic,
             )  # fmt: skip
         if not length or length >= SHORT:
@@ -66,6 +77,13 @@ class RowToLanes(KernelRule):
                 0.86 if length > _LONG // 4 else 0.78, hypothesis, _threads(kernel, length),
                 arithmetic,
             )  # fmt: skip
+
+
+def _few(length: int) -> tuple[Point, ...]:
+    """So many lanes that each has two elements of a row or more, half as many and twice."""
+    fit = max((n for n in COUNTS if 2 * n <= length), default=COUNTS[0]) if length else 8
+    near = (fit, fit // 2, 2 * fit)
+    return tuple({"LANES": n} for n in near if n in COUNTS)
 
 
 def _lanes(length: int) -> tuple[Point, ...]:

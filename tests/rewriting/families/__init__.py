@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from . import (
+    accumulated,
     again,
     columns,
     counts,
     maps,
     neighbours,
+    owned,
     planes,
     rows,
     several,
     shuffled,
+    stencils,
     tiles,
 )
 
@@ -23,4 +26,7 @@ FAMILIES = {
     "tiles": (*tiles.FAMILY, *shuffled.FAMILY),
     "counts": counts.FAMILY,
     "several": several.FAMILY,
+    "stencils": stencils.FAMILY,
+    "accumulated": accumulated.FAMILY,
+    "owned": owned.FAMILY,
 }
