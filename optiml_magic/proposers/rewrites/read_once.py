@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.again import Again, again
 from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn, where_legal
 from optiml_magic.kernels.primitives.branched import branched
@@ -17,7 +18,7 @@ from optiml_magic.kernels.primitives.kept import keep
 from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.rows import along, rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import rounds
+from optiml_magic.kernels.primitives.sizes import mean_rounds, rounds
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.model.hypothesis import Hypothesis
@@ -34,7 +35,7 @@ class ReadOnce(KernelRule):
     """Softmax, norms, losses: loops of a thread, or of lanes, over the same elements."""
 
     name = "read_once"
-    before = (linear, planar, in_full, direct, branched)
+    before = (linear, planar, in_full, direct, branched, in_register)
     teaches = (
         "The same elements were brought from memory by several loops, one after the other. The "
         "first rounds of all of them take their elements from registers, which are loaded once, "
@@ -90,7 +91,8 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site]:
         return
     loops = loops_in(kernel.function.body)
     at = tuple(loops.index(axis.node) for axis in walked)
-    length = max((n for axis in walked if (n := rounds(kernel, axis)) is not None), default=0)
+    lengths = [mean_rounds(kernel, axis) for axis in walked]
+    length = max((n for n in lengths if n is not None), default=0)
     width = WIDEST // max(sizes.values())
     width = 1 if length % width else width
     each = width * sum(sizes[name] for name in twice)
