@@ -41,7 +41,8 @@ def points(
     found = [*_held(length, groups, width, size)]
     easy = [n for n, all_of_it, bytes_ in found if all_of_it and bytes_ <= EASY]
     whole = [n for n, all_of_it, _ in reversed(found) if all_of_it]
-    chosen = (easy or whole or [n for n, _, _ in found][-1:])[:3]
+    part = [n for n, _, _ in found][-1:] if groups[-1] >= BLOCK else []  # of what no block holds
+    chosen = (easy or whole or part)[:3]
     return tuple(
         {lanes: n, keep: near(-(-length // (n * width)), counts(size, max(n, BLOCK)))[0]}
         for n in chosen

@@ -105,9 +105,10 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site]:
         if not starts or (lanes.group == "block" and 0 < length < SHORT):
             continue
         steps = _sharing(at, lanes, counts(each, THREADS[0]), vectors=width > 1)
+        easily = starts[0][kernel.fresh("KEEP")] * each <= EASY
         yield Site(
             f"{lanes.group} {at} {width}", f"{words} {what}", partial(in_turn, kernel, steps),
-            0.9, _BYTES, starts, _order(kernel, walked),
+            0.9 if easily else 0.8, _BYTES, starts, _order(kernel, walked),
         )  # fmt: skip
 
 
