@@ -12,9 +12,11 @@ from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
+from optiml_magic.proposers.rewrites.read_once import ReadOnce
 from optiml_magic.proposers.rewrites.restrict_readonly import RestrictReadonly
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
+from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
@@ -27,9 +29,11 @@ REWRITES: tuple[Rewrite, ...] = (
     CoalesceMapping(),
     TransposeTile(),
     RowToLanes(),
+    ReadOnce(),
     SplitReduction(),
     BlockedProduct(),
     StageTile(),
+    ShareLoads(),
     PrivateCounters(),
     BlockSum(),
     VectoriseMap(),

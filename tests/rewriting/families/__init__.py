@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import (
     accumulated,
+    again,
     columns,
     counts,
     maps,
@@ -13,12 +14,13 @@ from . import (
     rows,
     several,
     shuffled,
+    stencils,
     tiles,
 )
 
 FAMILIES = {
     "maps": (*maps.FAMILY, *neighbours.FAMILY),
-    "rows": rows.FAMILY,
+    "rows": (*rows.FAMILY, *again.FAMILY),
     "planes": planes.FAMILY,
     "columns": columns.FAMILY,
     "tiles": (*tiles.FAMILY, *shuffled.FAMILY),
@@ -26,4 +28,5 @@ FAMILIES = {
     "several": several.FAMILY,
     "accumulated": accumulated.FAMILY,
     "owned": owned.FAMILY,
+    "stencils": stencils.FAMILY,
 }
