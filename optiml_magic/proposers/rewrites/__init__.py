@@ -11,6 +11,7 @@ from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
+from optiml_magic.proposers.rewrites.pad_shared import PadShared
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.proposers.rewrites.read_once import ReadOnce
 from optiml_magic.proposers.rewrites.restrict_readonly import RestrictReadonly
@@ -39,6 +40,7 @@ REWRITES: tuple[Rewrite, ...] = (
     VectoriseMap(),
     ScalariseArray(),
     AccumulateInRegister(),
+    PadShared(),
     RestrictReadonly(),
     FloatLiterals(),
     FastFunctions(),

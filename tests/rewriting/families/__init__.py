@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     accumulated,
     again,
+    banks,
     columns,
     counts,
     maps,
@@ -23,7 +24,7 @@ FAMILIES = {
     "rows": (*rows.FAMILY, *again.FAMILY),
     "planes": planes.FAMILY,
     "columns": columns.FAMILY,
-    "tiles": (*tiles.FAMILY, *shuffled.FAMILY),
+    "tiles": (*tiles.FAMILY, *shuffled.FAMILY, *banks.FAMILY),
     "counts": counts.FAMILY,
     "several": several.FAMILY,
     "accumulated": accumulated.FAMILY,
