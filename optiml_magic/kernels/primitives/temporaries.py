@@ -14,7 +14,7 @@ from optiml_magic.kernels.expressions import Call, Cast, Expr, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.primitives.precision import in_float
-from optiml_magic.kernels.tree import Block, Declare, Function, Statement, walk
+from optiml_magic.kernels.tree import Block, Declare, Function, walk
 
 _DOUBLE = re.compile(r"\bdouble\b")
 
@@ -70,8 +70,7 @@ def _swaps(function: Function) -> Iterator[tuple[Node, Node]]:
                     inner[expr] = _cast(expr, inner)
         if isinstance(statement, Declare) and _DOUBLE.search(statement.words):
             words = _DOUBLE.sub("float", statement.words)
-            made: Statement = edited(statement, inner) if inner else statement
-            yield statement, replace(made, span=None, words=words)
+            yield statement, replace(edited(statement, inner), span=None, words=words)
         elif inner:
             yield from inner.items()
 

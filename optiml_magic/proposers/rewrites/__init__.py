@@ -21,6 +21,7 @@ from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
+from optiml_magic.proposers.rewrites.unroll_static import UnrollStatic
 from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ REWRITES: tuple[Rewrite, ...] = (
     AccumulateInRegister(),
     PadShared(),
     RestrictReadonly(),
+    UnrollStatic(),
     FloatLiterals(),
     FastFunctions(),
     BlockSize(),
