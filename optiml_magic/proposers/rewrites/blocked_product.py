@@ -8,15 +8,18 @@ from dataclasses import replace
 from functools import partial
 
 from optiml_magic.chips import CHIPS
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.blocked import BLOCKS, REGISTERS, block_outputs
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.exchanged import exchange_rows
+from optiml_magic.kernels.primitives.fused import fuse_loops
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.tile_layout import Layout, Tile
+from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -57,28 +60,42 @@ class BlockedProduct(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        done: list[Loop] = []
         for number, loop in enumerate(loops_in(kernel.function.body)):
-            if not combining(kernel, loop):
+            if loop in done or not combining(kernel, loop):
                 continue
-            try:
-                ready = as_counted(kernel, number)
-                if isinstance(ready, Refused):
-                    yield ready
-                    continue
-                parts = Contraction(ready, loops_in(ready.function.body)[number])
-            except NotLegal as reason:
-                yield Refused(reason.reason, reason.line)
+            whole = where_legal(fuse_loops, kernel, number)
+            done += loops_in(loop.body) if whole is not kernel else []
+            ready = as_counted(whole, number)
+            parts = _contraction(ready, number) if isinstance(ready, Kernel) else ready
+            if isinstance(parts, Refused):
+                yield parts
                 continue
             counter = parts.axis.variable.name if parts.axis.variable is not None else "its loop"
             yield Site(
                 f"loop {number}",
                 f"tiles in shared memory and registers for the loop over {counter}",
-                partial(block_outputs, ready, number, Tile()),
+                partial(block_outputs, parts.kernel, number, Tile()),
                 0.9,
                 Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
                 _points(parts),
                 () if parts.exact else ("the order of additions",),
             )
+
+
+def _contraction(kernel: Kernel, number: int) -> Contraction | Refused:
+    """The parts of the loop with this number, if need be with the rows of another axis."""
+    try:
+        return Contraction(kernel, loops_in(kernel.function.body)[number])
+    except NotLegal as reason:
+        refused = Refused(reason.reason, reason.line)
+    other = where_legal(exchange_rows, kernel)
+    if other is kernel:
+        return refused
+    try:
+        return Contraction(other, loops_in(other.function.body)[number])
+    except NotLegal:
+        return refused
 
 
 def _points(parts: Contraction) -> tuple[Point, ...]:
