@@ -44,12 +44,16 @@ class Operand:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The indices of an output as what the launch gives, and how many of each there are."""
+    """The indices of an output as what the launch gives, and how many of each there are.
+
+    Of ``counted`` sides the launch has as many blocks, so that no guard need say where they end.
+    """
 
     rows: Polynomial
     columns: Polynomial
     flat: Polynomial | None  # the length of a row where a thread's one index is cut into two
     swapped: bool  # whether rows lie along x of the launch
+    counted: tuple[str, ...] = ()
 
 
 class Contraction:
@@ -115,9 +119,12 @@ class Contraction:
             raise NotLegal("its launch and its guards do not bound the outputs alike")
         along_x = self._unit(stores[0], "@x")
         along_y = self._unit(stores[0], "@y")
-        if along_y and not along_x:
-            return Outputs(x, y, None, swapped=True)
-        return Outputs(y, x, None, swapped=False)
+        swapped = along_y and not along_x
+        sides = (ROW, COLUMN) if swapped else (COLUMN, ROW)
+        counted = tuple(s for s, width in zip(sides, widths, strict=False) if width == 1)
+        if swapped:
+            return Outputs(x, y, None, swapped, counted)
+        return Outputs(y, x, None, swapped, counted)
 
     def _needed(self, axis: str) -> Polynomial | None:
         """The outputs along an axis; where blocks have one thread there, as many as blocks."""

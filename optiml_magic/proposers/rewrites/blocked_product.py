@@ -18,6 +18,7 @@ from optiml_magic.kernels.primitives.fused import fuse_loops
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import value
+from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.tile_layout import Layout, Tile
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
@@ -67,15 +68,16 @@ class BlockedProduct(KernelRule):
             whole = where_legal(fuse_loops, kernel, number)
             done += loops_in(loop.body) if whole is not kernel else []
             ready = as_counted(whole, number)
-            parts = _contraction(ready, number) if isinstance(ready, Kernel) else ready
-            if isinstance(parts, Refused):
-                yield parts
+            found = _contraction(ready, number) if isinstance(ready, Kernel) else ready
+            if isinstance(found, Refused):
+                yield found
                 continue
+            parts, at = found
             counter = parts.axis.variable.name if parts.axis.variable is not None else "its loop"
             yield Site(
                 f"loop {number}",
                 f"tiles in shared memory and registers for the loop over {counter}",
-                partial(block_outputs, parts.kernel, number, Tile()),
+                partial(block_outputs, parts.kernel, at, Tile()),
                 0.9,
                 Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
                 _points(parts),
@@ -83,19 +85,25 @@ class BlockedProduct(KernelRule):
             )
 
 
-def _contraction(kernel: Kernel, number: int) -> Contraction | Refused:
-    """The parts of the loop with this number, if need be with the rows of another axis."""
-    try:
-        return Contraction(kernel, loops_in(kernel.function.body)[number])
-    except NotLegal as reason:
-        refused = Refused(reason.reason, reason.line)
-    other = where_legal(exchange_rows, kernel)
-    if other is kernel:
-        return refused
-    try:
-        return Contraction(other, loops_in(other.function.body)[number])
-    except NotLegal:
-        return refused
+def _contraction(kernel: Kernel, number: int) -> Refused | tuple[Contraction, int]:
+    """The parts of the loop with this number, and its number then.
+
+    If need be with the rows of another axis, or with the rounds of the loop around it as blocks.
+    """
+    refused = None
+    loops = loops_in(kernel.function.body)
+    around = [at for at, o in enumerate(loops) if loops[number] in set(loops_in(o.body))]
+    outer = where_legal(spread_rounds, kernel, around[0]) if around else kernel
+    for made, at in ((kernel, number), (outer, number - 1), (exchange_rows, number)):
+        whole = where_legal(made, kernel) if not isinstance(made, Kernel) else made
+        if whole is kernel and refused is not None:
+            continue
+        try:
+            return Contraction(whole, loops_in(whole.function.body)[at]), at
+        except NotLegal as reason:
+            refused = refused or Refused(reason.reason, reason.line)
+    assert refused is not None
+    return refused
 
 
 def _points(parts: Contraction) -> tuple[Point, ...]:

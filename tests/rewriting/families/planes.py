@@ -107,7 +107,12 @@ def paired(rng: Random) -> Made:
     end = "c[row * n + col] = s + more;" if "more" in step else f"c[row * n + col] = {rng.choice(['s', 's * alpha', 's + v[col]'])};"  # fmt: skip
     extra = ", more = 0.0f" if "more" in step else ""
     body = f"{above}float s = {start}{extra};\n{counting(rng, step, 'p', 'k')}\n{end}"
-    over = axes(rng, ("col", "n"), ("row", "m"))
+    if rng.choice([0, 0, 1]):  # a thread computes a row, or a column
+        inner, wide, outer, high = rng.choice([("col", "n", "row", "m"), ("row", "m", "col", "n")])
+        body = f"for (int {inner} = 0; {inner} < {wide}; ++{inner}) {{\n{body}\n}}"
+        over = axes(rng, (outer, high))
+    else:
+        over = axes(rng, ("col", "n"), ("row", "m"))
     parameters = "const float* a, const float* b, const float* u, const float* v, const float* w, float* c, float alpha, int m, int n, int k"  # fmt: skip
     text = program(rng, "paired", parameters, over, body)
     shapes = {

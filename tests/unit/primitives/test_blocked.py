@@ -8,6 +8,7 @@ from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.blocked import block_outputs
 from optiml_magic.kernels.primitives.exchanged import exchange_rows
 from optiml_magic.kernels.primitives.fused import fuse_loops
+from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.tile_layout import Tile
 from tests.present import sampled
 
@@ -251,3 +252,43 @@ def test_a_counter_that_was_cut_by_hand_is_one_again() -> None:
     text = applied(block_outputs(one, 0, TILE)).program.text
     assert "a[own_row * d + deep]" in text
     assert "b[deep * n + own_col]" in text
+
+
+ROWS_OF = """\
+#pragma optiml launch k grid(cdiv(m, 64)) block(64)
+__global__ void k(const float* a, const float* b, float* out, int m, int n, int d) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= m) return;
+    for (int j = 0; j < n; ++j) {
+        if (j == 3) continue;
+        float s = 0.0f;
+        for (int k = 0; k < d; ++k) s += a[i * d + k] * b[k * n + j];
+        out[i * n + j] = s;
+    }
+}
+"""
+
+
+def test_a_thread_that_computes_a_row_shares_it_with_others() -> None:
+    one = applied(spread_rounds(kernel(ROWS_OF), 0))
+    assert "grid(cdiv(m, 64), n) block(64)" in one.program.text
+    assert "const int j = blockIdx.y;" in one.program.text
+    found = block_outputs(one, 0, TILE)
+    assert "grid(cdiv(n, BN), cdiv(m, BM))" in applied(found).program.text
+    shapes = {"a": ("m", "d"), "b": ("d", "n"), "out": ("m", "n")}
+    same(ROWS_OF, found, shapes, {"m": 19, "n": 34, "d": 9})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("out[i * n + j] = s", "out[i * n] += s", "two rounds may store to one element"),
+        ("if (j == 3) continue", "if (j == 3) return", "the loop does not count from 0"),
+        ("    for (int j", "    out[i * n] = 1.0f;\n    for (int j",
+         "what is around the loop meets what it stores"),
+        ("float s = 0.0f", "float s = blockIdx.y + blockIdx.z", "no axis of its launch is free"),
+        ("int j = 0", "int j = i", "the loop does not count from 0 in its head"),
+    ],
+)  # fmt: skip
+def test_rounds_that_meet_stay_with_their_thread(old: str, new: str, reason: str) -> None:
+    assert refused(spread_rounds(kernel(ROWS_OF.replace(old, new)), 0))[0].startswith(reason)
