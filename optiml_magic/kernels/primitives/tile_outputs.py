@@ -81,10 +81,8 @@ class _Outputs:
         out = self.parts.outputs
         sides = (COLUMN,) if out.flat is not None else out.counted
         at = {ROW: self.row, COLUMN: self.column}
-        return [
-            f"if ({at[side]} >= {self.layout.speller({}).factor(self.parts.extent(side))}) continue;"
-            for side in sides
-        ]
+        ends = {s: self.layout.speller({}).factor(self.parts.extent(s)) for s in sides}
+        return [f"if ({at[side]} >= {end}) continue;" for side, end in ends.items()]
 
     def _body(self) -> str:
         parts = self.parts
