@@ -9,7 +9,7 @@ from functools import partial
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
-from optiml_magic.kernels.primitives.blocked import BLOCKS, REGISTERS, block_outputs
+from optiml_magic.kernels.primitives.blocked import BLOCKS, REGISTERS, Blocking, block_outputs
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
@@ -19,7 +19,7 @@ from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.spread import spread_rounds
-from optiml_magic.kernels.primitives.tile_layout import Layout, Tile
+from optiml_magic.kernels.primitives.tile_layout import Tile
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -73,6 +73,11 @@ class BlockedProduct(KernelRule):
                 yield found
                 continue
             parts, at = found
+            try:
+                points = _points(Blocking(parts))
+            except NotLegal as reason:
+                yield Refused(reason.reason, reason.line)
+                continue
             counter = parts.axis.variable.name if parts.axis.variable is not None else "its loop"
             yield Site(
                 f"loop {number}",
@@ -80,7 +85,7 @@ class BlockedProduct(KernelRule):
                 partial(block_outputs, parts.kernel, at, Tile()),
                 0.9,
                 Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
-                _points(parts),
+                points,
                 () if parts.exact else ("the order of additions",),
             )
 
@@ -106,14 +111,14 @@ def _contraction(kernel: Kernel, number: int) -> Refused | tuple[Contraction, in
     return refused
 
 
-def _points(parts: Contraction) -> tuple[Point, ...]:
+def _points(product: Blocking) -> tuple[Point, ...]:
     """The tiles that keep most multiprocessors busy, by whole waves of blocks."""
-    kernel, layout = parts.kernel, Layout(parts)
+    parts, kernel = product.parts, product.parts.kernel
     rows, columns = (value(kernel, f) for f in (parts.outputs.rows, parts.outputs.columns))
     chip = CHIPS.get(kernel.chip)
     if rows is None or columns is None or chip is None or not rows or not columns:
-        chosen = (_SHAPES[0][0], Tile(64, 64, 16, 4, 4))
-        return tuple(p for tile in chosen if (p := _point(layout, tile, 1024)))
+        chosen = (_SHAPES[0][0], Tile(64, 64, 16, 4, 4), Tile(32, 32, 32, 2, 2))
+        return tuple(p for tile in chosen if (p := _point(product, tile, 1024)))[:2]
     others = math.prod(kernel.facts.grid[2:]) if kernel.facts is not None else 1
 
     def blocks(tile: Tile) -> int:
@@ -126,13 +131,16 @@ def _points(parts: Contraction) -> tuple[Point, ...]:
         return share * blocks(tile) / (waves * chip.sms) * rows * columns * others / padded
 
     best = [tile for tile, _ in sorted(_SHAPES, key=rate, reverse=True)]
-    found = [p for tile in best if (p := _point(layout, tile, -(-blocks(tile) // chip.sms)))]
+    found = [p for tile in best if (p := _point(product, tile, -(-blocks(tile) // chip.sms)))]
     return tuple(found[:_MOST_POINTS])
 
 
-def _point(layout: Layout, tile: Tile, most: int) -> Point:
+def _point(product: Blocking, tile: Tile, most: int) -> Point:
     """The tile with as many blocks at once as registers hold, ``most`` if so many; or nothing."""
+    layout = product.layout
     needed = parse_expression(layout.registers).evaluate(layout.values(tile)) + _BESIDE
     each = -(-needed // _ROUNDED) * _ROUNDED * tile.threads
     fitting = [n for n in BLOCKS if n * each <= REGISTERS and n <= max(1, most)]
-    return layout.values(replace(tile, blocks=fitting[-1])) if fitting and needed < 256 else {}
+    if not fitting or not product.fits(tile):
+        return {}
+    return layout.values(replace(tile, blocks=fitting[-1]))
