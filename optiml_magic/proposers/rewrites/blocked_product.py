@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.blocked import BLOCKS, REGISTERS, Blocking, block_outputs
 from optiml_magic.kernels.primitives.counted import as_counted
@@ -52,7 +53,7 @@ class BlockedProduct(KernelRule):
     """Products of matrices and their kin: distances, correlations, Gram matrices."""
 
     name = "blocked_product"
-    before = (planar, in_full)
+    before = (planar, in_full, in_register)
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
         "caches once for each of its uses. A block that brings tiles of both into shared memory, "
