@@ -309,10 +309,10 @@ def _bounded(kernel: Kernel, bounds: str) -> Edit:
     words = f"__launch_bounds__({bounds})"
     old = re.search(r"__launch_bounds__\s*(\((?:[^()]|\([^()]*\))*\))", head)
     name = re.search(rf"\b{function.name.rpartition('::')[2]}\s*\(", head)
-    if old is None and name is None:
+    place = old.span() if old is not None else (name.start(), name.start()) if name else None
+    if place is None:
         raise NotLegal("its name does not stand in front of its parameters", function.line)
-    at, to = old.span() if old is not None else (name.start(), name.start())
-    at, to = (start + len(head[:place].encode()) for place in (at, to))
+    at, to = (start + len(head[:where].encode()) for where in place)
     return Edit(at, to, words if old is not None else f"{words} ")
 
 
