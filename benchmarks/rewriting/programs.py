@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Literal
@@ -117,7 +118,7 @@ def _original(original: Original) -> Listed:
 def _twins() -> Iterator[Listed]:
     every = (twin for original in ORIGINALS for twin in of(original))
     for twin in sample(every, 1):
-        yield Listed(f"twins/{twin.name}", "twins", "own", lambda twin=twin: _spelled(twin))
+        yield Listed(f"twins/{twin.name}", "twins", "own", partial(_spelled, twin))
 
 
 def _spelled(twin: Twin) -> Task:
