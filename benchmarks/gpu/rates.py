@@ -4,7 +4,8 @@
 
 Four tasks stress what evaluations pay for: data (256 MB streamed), a slow reference (16 Mi
 elements), contended atomics, quadratic work; beside them the quickstart's three. Each is searched
-in a process of its own, in one home, by rules alone. FOLDER/rates.jsonl has a line a search:
+in a process of its own, in one home, by rules alone; the first one also measures the roofs.
+FOLDER/rates.jsonl has a line a search:
 seconds by stage, when each stage began, complete evaluations (verified and timed, no duplicates),
 how many ncu counted, the first one's time, and the wall time beside the limit.
 """
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optiml_magic.devices import probe
 from optiml_magic.model.task import Task
 
 Array = NDArray[Any]
@@ -132,7 +134,7 @@ def tasks() -> dict[str, Task]:
 
 
 QUICKSTART = ("transpose_naive", "matmul_naive", "row_sum_naive")
-NAMES = ("data", "reference", "atomics", "quadratic", *QUICKSTART)
+NAMES = (*QUICKSTART, "atomics", "quadratic", "data", "reference")
 
 
 def task(name: str) -> Task:
@@ -205,6 +207,8 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     options.home = options.home or options.folder.resolve() / "home"
     if options.worker:
+        if not options.device.startswith("emulated"):
+            probe.begin()  # as the command line does
         print(json.dumps(searched(options.names[0], options)))
         return 0
     from machine import gpu, versions

@@ -22,9 +22,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from optiml_magic.kernels.unit import lift_program
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step
 from optiml_magic.model.facts import ArrayFacts, Facts, LaunchFacts
+from optiml_magic.model.idea import Idea
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
@@ -114,26 +116,44 @@ def products() -> Iterator[Case]:
 
 def programs(case: Case) -> list[tuple[str, str]]:
     """The naive program, and what the rule offers for it."""
-    program = parse_program(case.text)
-    (launch,) = program.launches
-    grid = [size.evaluate(case.scalars) for size in launch.grid]
-    block = [size.evaluate(case.scalars) for size in launch.block]
-    array = ArrayFacts("", "in", "float32", (1,), 4, 256)
-    arrays = {n: ArrayFacts(n, *_tail(array)) for n in ("a", "b", "out")}
-    dims = [(*part, 1, 1)[:3] for part in (grid, block)]
-    known = LaunchFacts(launch.kernel or "", launch.line, *dims, arrays, case.scalars)
-    facts = Facts((known,), {}, 1e-5, 1e-5, "h200")
-    candidate = Candidate(0, None, Proposal(case.text, "", ""))
-    step = Step(candidate, Evaluation(0, "", Verdict(Outcome.PASSED, "")))
     rule: KernelRule = RowToLanes() if case.family == "rows" else BlockedProduct()
     found = [("naive", case.text)]
-    for idea in rule.propose(program, View(step, step, find_facts=lambda: facts)):
-        made = idea if isinstance(idea, Refusal) else idea.make()
-        if isinstance(made, str) and not isinstance(idea, Refusal):
-            found.append((idea.title, made))
-        else:
-            print(f"{case.family} {case.name} {dict(case.scalars)}: {made}", file=sys.stderr)
+    for idea in offers(rule, case.text, facts_of(case.text, case.scalars)):
+        for point in idea.starts:
+            made = idea.make()
+            if isinstance(made, Refusal):
+                print(f"{case.family} {case.name} {dict(case.scalars)}: {made}", file=sys.stderr)
+                break
+            said = ", ".join(f"{name} = {value}" for name, value in point.items())
+            found.append((f"{idea.title.split(':')[0]}: {said}",
+                          parse_program(made).with_values(point).text))  # fmt: skip
     return found
+
+
+def facts_of(text: str, scalars: Mapping[str, int]) -> Facts:
+    """What is known of a program with one launch, bound to aligned floats and these numbers."""
+    program = parse_program(text)
+    (launch,) = program.launches
+    grid = [size.evaluate(scalars) for size in launch.grid]
+    block = [size.evaluate(scalars) for size in launch.block]
+    array = ArrayFacts("", "in", "float32", (1,), 4, 256)
+    (kernel,) = lift_program(program).kernels
+    names = [p.name for p in kernel.parameters if p.type.depth]
+    arrays = {n: ArrayFacts(n, *_tail(array)) for n in names}
+    dims = [(*part, 1, 1)[:3] for part in (grid, block)]
+    known = LaunchFacts(launch.kernel or "", launch.line, *dims, arrays, scalars)
+    return Facts((known,), {}, 1e-5, 1e-5, "h200")
+
+
+def offers(rule: KernelRule, text: str, facts: Facts) -> Iterator[Idea]:
+    """The ideas of a rule for a program of one launch; refusals are shown."""
+    candidate = Candidate(0, None, Proposal(text, "", ""))
+    step = Step(candidate, Evaluation(0, "", Verdict(Outcome.PASSED, "")))
+    for idea in rule.propose(parse_program(text), View(step, step, find_facts=lambda: facts)):
+        if isinstance(idea, Refusal):
+            print(idea, file=sys.stderr)
+        else:
+            yield idea
 
 
 def _tail(array: ArrayFacts) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from optiml_magic.findings.base import WORTH, by_line, saved, severity
+from optiml_magic.findings.followed import padded
 from optiml_magic.findings.subject import Subject, counted, of_name
 from optiml_magic.model.counters import MemoryCounters
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
@@ -73,23 +74,25 @@ def _finding(subject: Subject, access: MemoryCounters, gain: float) -> Finding:
                 access.line,
             ),
         ),
-        actions=_actions(access.wavefronts / access.ideal),
+        actions=_actions(
+            access.wavefronts / access.ideal,
+            padded=padded(access.line, access.access, subject),
+        ),
         gain=(1.0, gain),
         reason="each conflict is one more pass of the load-store unit",
     )
 
 
-def _actions(most: float) -> tuple[Action, ...]:
-    return (
-        Action(
-            "Pad the inner dimension of the array by one element.",
-            "transpose_tile",
-            _METRIC,
-            factor=(2.0, most * 10),
-        ),
-        Action(
-            "Swap the thread indices so that lanes run along the inner dimension.",
-            metric=_METRIC,
-            factor=(2.0, most * 10),
-        ),
+def _actions(most: float, *, padded: bool = False) -> tuple[Action, ...]:
+    pad = Action(
+        "Pad the inner dimension of the array by one element.",
+        "transpose_tile",
+        _METRIC,
+        factor=(2.0, most * 10),
     )
+    swap = Action(
+        "Swap the thread indices so that lanes run along the inner dimension.",
+        metric=_METRIC,
+        factor=(2.0, most * 10),
+    )
+    return (swap,) if padded else (pad, swap)

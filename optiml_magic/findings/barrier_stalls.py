@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from optiml_magic.findings.base import saved, severity
 from optiml_magic.findings.dominant_stall import stall_metric, stalls
+from optiml_magic.findings.followed import exchanges
 from optiml_magic.findings.subject import Subject, counted
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
@@ -37,7 +38,7 @@ class BarrierStalls:
         if share is not None:
             if share >= _STALLED:
                 yield _finding(
-                    _busiest(subject),
+                    subject,
                     f"Warps spend {100 * share:.0f} % of their time at barriers",
                     Evidence(stall_metric("barrier"), 100 * share, 100 * _STALLED, "%", "ncu"),
                     share,
@@ -49,7 +50,7 @@ class BarrierStalls:
             often = run.launch.block_threads > 32 and counts.barriers > _OFTEN * warps
             if often and between < _BETWEEN:
                 yield _finding(
-                    _busiest(subject),
+                    subject,
                     f"Warps meet at a barrier every {between:.0f} instructions",
                     Evidence("inst_per_barrier", between, _BETWEEN, "inst/barrier", "emulated"),
                     _WAITING * subject.part("latency"),
@@ -69,7 +70,9 @@ def _busiest(subject: Subject) -> int:
     return most if found.get(most) else subject.lines.first_barrier
 
 
-def _finding(line: int, cause: str, evidence: Evidence, share: float) -> Finding:
+def _finding(subject: Subject, cause: str, evidence: Evidence, share: float) -> Finding:
+    line = _busiest(subject)
+    advice = _ACTIONS[1:] if exchanges(subject) else _ACTIONS
     where = f" (line {line})" if line else ""
     metric = _BARRIERS if evidence.source == "emulated" else evidence.metric
     placed = Evidence(
@@ -80,7 +83,7 @@ def _finding(line: int, cause: str, evidence: Evidence, share: float) -> Finding
         severity=severity(saved(share)),
         cause=f"{cause}{where}: there is little to do in between.",
         evidence=(placed,),
-        actions=tuple(Action(advice, metric=metric, factor=(1.2, 8.0)) for advice in _ACTIONS),
+        actions=tuple(Action(one, metric=metric, factor=(1.2, 8.0)) for one in advice),
         gain=(1.0, saved(share)),
         reason="at a barrier the whole block waits for its slowest warp",
     )

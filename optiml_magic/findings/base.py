@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+from optiml_magic.findings.followed import fitting
 from optiml_magic.findings.subject import Subject
 from optiml_magic.model.counters import Access, MemoryCounters, Space
 from optiml_magic.model.finding import Finding, RooflineClass, Severity
@@ -82,11 +83,12 @@ _ORDER = {"critical": 0, "warning": 1, "note": 2}
 def diagnose(tools: Sequence[Tool], found: RooflineClass, subject: Subject) -> tuple[Finding, ...]:
     """All findings of the tools that fit the class, the most severe and promising first.
 
-    What several launches say of one line is said once.
+    What several launches say of one line is said once, and so is one advice for several lines;
+    what the program does already is not advised.
     """
     findings = [f for tool in tools if found in tool.classes for f in tool.diagnose(subject)]
     findings.sort(key=lambda f: (_ORDER[f.severity], -f.gain[1]))
     once: dict[tuple[str, int, str], Finding] = {}
     for finding in findings:
         once.setdefault((finding.tool, finding.line, finding.evidence[0].metric), finding)
-    return tuple(once.values())
+    return tuple(fitting(once.values(), subject))

@@ -1,8 +1,8 @@
 """Reuse missed by the L2: the same bytes come from device memory more than once.
 
-Blocks that use the same data run too far apart in time, so that what one fetched is gone when the
-other asks. Source: CUDA C++ Programming Guide, "L2 Cache"; CUTLASS documentation, "threadblock
-rasterization".
+Blocks, or loops of one thread, that use the same data are too far apart in time, so that what one
+fetched is gone when the other asks. Source: CUDA C++ Programming Guide, "L2 Cache"; CUTLASS
+documentation, "threadblock rasterization".
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class CacheReuse:
             tool=self.name,
             severity="critical" if read > 3 * least else "warning",
             cause=f"Device memory is read {read / least:.1f} times over{where if line else ''}: "
-            "blocks that use the same data run too far apart for the L2 to keep it.",
+            "those that use the same data are too far apart for the caches to keep it.",
             evidence=(
                 Evidence(
                     _READ,
@@ -57,6 +57,12 @@ class CacheReuse:
                 ),
             ),
             actions=(
+                Action(
+                    "Keep what several loops of a thread read in registers.",
+                    metric=_READ,
+                    factor=(1.2, read / least),
+                    rewrite="read_once",
+                ),
                 Action(
                     "Handle elements that share data in one thread or block.",
                     metric=_READ,

@@ -62,6 +62,7 @@ class DramSaturated:
                     "Read each element once: fuse passes, and keep what is used again on the chip.",
                     metric=DRAM_BYTES,
                     factor=(1.1, max(1.1, most)),
+                    rewrite="read_once" if spare > 1.2 else "",
                 ),
                 Action("Store the data in a narrower type, where the task allows it.",
                        metric=DRAM_BYTES, factor=(1.1, 2.0)),

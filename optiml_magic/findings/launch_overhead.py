@@ -9,11 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from optiml_magic.findings.base import saved
+from optiml_magic.findings.followed import across_the_grid
 from optiml_magic.findings.subject import Subject
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 
 _SHARE = 0.20
 _METRIC = "plan__launches"
+_TOGETHER = (
+    "Fuse the kernels: what one writes and the next reads stays in registers.",
+    "Do several steps in one launch, block by block.",
+)
+# Where a launch needs what all blocks of the one before did, no block may go on by itself.
+_BORDERS = "Take several steps from a tile whose border is as wide as they are many."
+_LAST = "Let the last block that ends do what the next launch does."
+_APART = (_BORDERS, _LAST)
 
 
 class LaunchOverhead:
@@ -41,11 +50,9 @@ class LaunchOverhead:
             evidence=(
                 Evidence("launch_share", 100 * share, 100 * _SHARE, "%", "estimated", line),
             ),
-            actions=(
-                Action("Fuse the kernels: what one writes and the next reads stays in registers.",
-                       metric=_METRIC, factor=(2.0, float(number))),
-                Action("Do several steps in one launch, block by block.",
-                       metric=_METRIC, factor=(2.0, float(number))),
+            actions=tuple(
+                Action(advice, metric=_METRIC, factor=(2.0, float(number)))
+                for advice in (_APART if across_the_grid(subject) else _TOGETHER)
             ),
             gain=(1.0, saved(share * (1 - 1 / number))),
             reason="a launch that is not made costs nothing, and its data makes no round trip",

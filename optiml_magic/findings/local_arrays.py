@@ -47,7 +47,7 @@ class LocalArrays:
                 ),
                 actions=(
                     Action("Unroll the loops around it, so that every index is a constant.",
-                           metric=_BYTES, factor=(1.5, 1e6)),
+                           "scalarise_array", _BYTES, factor=(1.5, 1e6)),
                     Action("Keep it in shared memory, a column for each thread.",
                            metric=_BYTES, factor=(1.5, 1e6)),
                 ),

@@ -156,17 +156,15 @@ _ADVICE = {
 def _finding(subject: Subject, line: int, what: str, share: float, gain: float) -> Finding:
     target = subject.lines.assigned(line)
     value = f" for `{target}`" if target else ""
+    slow = what.split(maxsplit=1)[0]
+    advice, rule = _ADVICE[slow], "fast_functions" if slow != "integer" else ""
     return Finding(
         tool=SlowMath.name,
         severity=severity(gain),
         cause=f"The {what} on line {line}{value} and its like become about {100 * share:.0f} % of "
         "the machine instructions.",
         evidence=(Evidence("slow_instructions", 100 * share, 100 * _PART, "%", "modelled", line),),
-        actions=(
-            Action(
-                _ADVICE[what.split(maxsplit=1)[0]], metric=_METRIC, factor=(1.1, 1 / (1.02 - share))
-            ),
-        ),
+        actions=(Action(advice, rule, _METRIC, factor=(1.1, 1 / (1.02 - share))),),
         gain=(1.0, gain),
         reason="each of them takes the issue slots of a dozen additions or more",
     )

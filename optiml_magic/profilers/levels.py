@@ -26,6 +26,7 @@ _EMULATED = (
 )
 _NOT_EMULATED = Missing("emulated", "the card runs the machine code itself; nothing is emulated")
 _OUT_OF_REACH = Missing("counters", "nobody will build on it, so ncu was not asked")
+_UNREAD = Missing("code__instructions", "nobody will build on it, so its code was not read")
 _NOT_ASKED = Missing("energy", "nobody asked for it: --energy")
 
 _SLOW = 2e-3  # seconds of a kernel that may do so much that ncu is not done with it in time; ours
@@ -145,7 +146,10 @@ class Levels:
         also: Sequence[str],
         counted: Sequence[bool],
     ) -> Callable[[], list[Measurement]]:
-        reading = [self._reading.submit(self._with_code, run) for run in runs]
+        reading = [
+            self._reading.submit(self._with_code, run, wanted=one or self._emulated)
+            for run, one in zip(runs, counted, strict=True)
+        ]
         near = [(run.build, run.job) for run, one in zip(runs, counted, strict=True) if one]
         counting: Callable[[], tuple[Counted, ...] | Refused] = tuple
         if self._counters is not None and near:
@@ -167,8 +171,10 @@ class Levels:
 
         return completed
 
-    def _with_code(self, run: Measured) -> Measurement:
+    def _with_code(self, run: Measured, *, wanted: bool) -> Measurement:
         measured = run.measurement
+        if not wanted:
+            return replace(measured, missing=(*measured.missing, _UNREAD))
         if self._disassemble is None or not run.build.cubin:
             return measured
         code = self._disassemble(run.build.cubin)

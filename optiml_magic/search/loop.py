@@ -53,13 +53,16 @@ class Budget:
     seconds: float = float("inf")
     kept: float = 0.0
 
-    def room(self, steps: Sequence[Step], elapsed: float, *, repeated: int = 0) -> int:
+    def room(
+        self, steps: Sequence[Step], elapsed: float, *, repeated: int = 0, begun: int = 0
+    ) -> int:
         """How many more there is time for after ``steps``: the next take as long as the last few.
 
         Where one as slow as the slowest of these would overrun the seconds by a twelfth, none.
-        ``repeated`` counts the programs that had come before, which are not among the steps.
+        ``repeated`` counts the programs that had come before, which are not among the steps, and
+        ``begun`` those that are not told yet, whose seconds are nearly spent.
         """
-        left = self.evaluations - max(len(steps), repeated)
+        left = self.evaluations - max(len(steps), repeated) - begun
         if not steps or self.seconds == float("inf"):
             return left
         recent = [
@@ -116,16 +119,16 @@ def run(
                 evaluated.append(step)
             progress(step, search.refused)
 
-    def room() -> int:
+    def room(begun: int = 0) -> int:
         repeated = len(steps) - len(evaluated)
-        return budget.room(evaluated, timings.elapsed, repeated=repeated)
+        return budget.room(evaluated, timings.elapsed, repeated=repeated, begun=begun)
 
     why = ""
     try:
         while not why or flying:
             while not why and len(flying) <= batches.ahead:
-                asked = sum(len(candidates) for candidates, _ in flying)
-                wanted = min(batches.size, room() - asked)
+                begun = sum(len(candidates) for candidates, _ in flying)
+                wanted = min(batches.size, room(begun))
                 if wanted < 1:
                     break
                 with timings.stage("propose"):

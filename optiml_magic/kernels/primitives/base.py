@@ -154,18 +154,22 @@ class Kernel:
         directives: Iterable[Directive | str] = (),
         helpers: Iterable[str] = (),
         tidy: bool = True,
+        bounds: str = "",
     ) -> Kernel:
         """This kernel with another body, in the program where it stands.
 
         One that is not to be made ``tidy`` keeps its own lines, but for what changes in them.
+        ``bounds`` are what ``__launch_bounds__`` says from now on, where that is to change.
         """
         function = replace(self.function, body=replace(body, span=None))
         text = printed(self.unit, function, tidied if tidy else str)
         program = parse_program(_inserted(self, text, helpers))
         old = _same(program, self)
         new = launch or self.launch
-        edit = _relaunch(program, old, new, directives)
-        program = parse_program(apply(program.text, [edit]))
+        edits = [_relaunch(program, old, new, directives)]
+        if bounds:
+            edits.append(_bounded(replace(self, program=program, launch=old), bounds))
+        program = parse_program(apply(program.text, edits))
         found = next(d for d in program.launches if str(d) == str(new))
         return replace(self, program=program, launch=found)
 
@@ -280,6 +284,21 @@ def _inserted(kernel: Kernel, text: str, helpers: Iterable[str]) -> str:
     raw = text.encode()
     start = raw.rfind(b"\n", 0, start) + 1
     return raw[:start].decode() + added + raw[start:].decode()
+
+
+def _bounded(kernel: Kernel, bounds: str) -> Edit:
+    """How many threads and blocks the head of a kernel promises, in the place of what it did."""
+    function, unit = kernel.function, kernel.unit
+    start, end = unit.origin.origin(*(function.head or function.span))
+    head = kernel.program.text.encode()[start:end].decode()
+    words = f"__launch_bounds__({bounds})"
+    old = re.search(r"__launch_bounds__\s*(\((?:[^()]|\([^()]*\))*\))", head)
+    name = re.search(rf"\b{function.name.rpartition('::')[2]}\s*\(", head)
+    if old is None and name is None:
+        raise NotLegal("its name does not stand in front of its parameters", function.line)
+    at, to = old.span() if old is not None else (name.start(), name.start())
+    at, to = (start + len(head[:place].encode()) for place in (at, to))
+    return Edit(at, to, words if old is not None else f"{words} ")
 
 
 def _relaunch(

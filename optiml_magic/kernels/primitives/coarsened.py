@@ -8,11 +8,12 @@ thread come before what it computes; elsewhere they take one item at a time, a b
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from optiml_magic.kernels.editing import Node, lines, text
-from optiml_magic.kernels.expressions import Expr
+from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
@@ -21,7 +22,8 @@ from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.neighbours import Neighbours
 from optiml_magic.kernels.primitives.places import axis_of
-from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Statement, walk
+from optiml_magic.kernels.primitives.sizes import value
+from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Statement, Variable, walk
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Number, parse_expression
 
@@ -73,6 +75,9 @@ class _Coarsening:
         for form in self.groups.whole:
             if form.value is not None and form.value % self.width:
                 raise NotLegal(f"rows of {form} items do not hold whole vectors")
+        others = (over for _, over, _ in self._digits())
+        even = [o for o in others if (n := value(kernel, o)) is not None and n % self.width == 0]
+        self.whole = tuple(dict.fromkeys([*self.groups.whole, *even]))
         self.own: dict[Items, str] = {}
         for group in self.groups.found:
             own = f"{group.array.replace('.', '_')}_items"
@@ -113,7 +118,7 @@ class _Coarsening:
             f"const {self.items.words} {self.first} = {at};",
         ]
         declared, before, after = [], [], []
-        swaps: dict[Node, Node] = {}
+        swaps = self._of_first()
         for group, own in self.own.items():
             many, whole = self.groups.elements(group, width), group.apart * width
             declared.append(group.declared(own, many, f"{count} * {whole}"))
@@ -138,6 +143,34 @@ class _Coarsening:
             "}",
         ]
 
+    def _digits(self) -> Iterator[tuple[Binary, Polynomial, str]]:
+        """The quotients and rests of an item, by what, and how that is spelled."""
+        for expr in dict.fromkeys(e for s in self.items.inside for e in self.effects.inside(s)):
+            if not isinstance(expr, Binary) or expr.op not in ("/", "%"):
+                continue
+            item = expr.left
+            variable = item.variable if isinstance(item, Name) else None
+            named = variable in self.effects.lasting and variable is not None
+            begun = variable.value if named and variable is not None else None
+            own = begun is not None and axis_of(self.old, begun) == "x"
+            if not own and item not in self.items.swaps:
+                continue
+            match expr.right:
+                case Name(name=name, variable=Variable(storage="parameter")):
+                    yield expr, Polynomial.symbol(name), name
+                case Literal(value=int(number)):
+                    yield expr, Polynomial.constant(number), str(number)
+
+    def _of_first(self) -> dict[Node, Node]:
+        """Quotients and rests by those of a vector's first item, where rows hold whole vectors.
+
+        All items of a vector then have one quotient, which a compiler computes once.
+        """
+        return {
+            expr: text(f"{self.first} {expr.op} {words}{f' + {self.k}' if expr.op == '%' else ''}")
+            for expr, over, words in self._digits() if over in self.whole
+        }  # fmt: skip
+
     def _item(self, group: Items, offset: int) -> str:
         """Where in the local array an element of the present item is."""
         if group.apart == 1:
@@ -157,12 +190,12 @@ class _Coarsening:
     def _aligned(self) -> list[str]:
         found = []
         for group in self.groups.found:
-            rest = [n for n in group.index.symbols if n[:1] == "/"]
+            rest = [n for n in group.index.symbols if n[:1] == "/" or self.groups.begins(n)]
             at = self._spelled(group.index.without(rest))
             place = group.array if at == "0" else f"&{group.array}[{at}]"
             many = self.groups.elements(group, self.width)
             found.append(f"(size_t){place} % {many * group.size} == 0")
-        for form in self.groups.whole:
+        for form in self.whole:
             if form.value is None and self.width > 1:
                 words = self._spelled(form)
                 words = f"({words})" if " " in words else words
@@ -183,7 +216,8 @@ class _Coarsening:
                     known.setdefault(f"@{axis}", variable.name)
         if at:
             known["@x"] = at
-        speller = LocalSpeller(reading.symbols, known, moved=self.effects.moved)
+        steady = frozenset(reading.arrays) - reading.written
+        speller = LocalSpeller(reading.symbols, known, steady=steady, moved=self.effects.moved)
         speller.kernel = self.old
         return speller.form(speller.local(form))
 

@@ -1,19 +1,21 @@
 """P11, combine: what the lanes of a group hold each becomes what all of them hold.
 
-Sub-warps exchange by a butterfly of shuffles, after which every lane has the same bits; the warps
-of a block go through shared memory. Source: CUDA C++ Programming Guide, "Warp Shuffle Functions".
+Sub-warps exchange by a butterfly of shuffles, after which every lane has the same bits, be they
+neighbours or, for ``apart``, lanes with as many others between them; the warps of a block go
+through shared memory. Source: CUDA C++ Programming Guide, "Warp Shuffle Functions".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.reading import Reduction
 from optiml_magic.kernels.types import CType
 
-Group = Literal["warp", "block"]
+Group = Literal["warp", "apart", "block"]
+_SCOPES: Mapping[Group, str] = {"warp": "lanes", "apart": "apart", "block": "block"}
 _WORDS = {"+": "sum", "*": "product", "&": "and", "|": "or", "^": "xor", "min": "min", "max": "max",
           "<": "least", ">": "greatest"}  # fmt: skip
 _INFIX = frozenset("+*&|^")
@@ -22,11 +24,34 @@ _IDEMPOTENT = frozenset({"&", "|", "min", "max", "<", ">"})
 _ZEROS = {"float": "0.0f", "double": "0.0", "__half": "__half(0.0f)"}
 _ONES = {"float": "1.0f", "double": "1.0", "__half": "__half(1.0f)"}
 
+#: The greatest and the least value.
+_ENDS = {
+    "float": ("__int_as_float(0x7f800000)", "__int_as_float(0xff800000)"),
+    "double": ("__longlong_as_double(0x7ff0000000000000)",
+               "__longlong_as_double(0xfff0000000000000)"),
+    "int": ("0x7fffffff", "(-0x7fffffff - 1)"),
+    "unsigned int": ("0xffffffffu", "0u"),
+}  # fmt: skip
+
 MASK = """\
 // The lanes of a warp that work together: LANES of them, a power of two.
 template <int LANES> __device__ __forceinline__ unsigned group_mask() {
     return (~0u >> (32 - LANES)) << (threadIdx.x % 32 / LANES * LANES);
 }"""
+APART_MASK = """\
+// The lanes of a warp that work together: LANES of them, a power of two, 32 / LANES apart.
+template <int LANES> __device__ __forceinline__ unsigned apart_mask() {
+    return ~0u / (~0u >> (32 - 32 / LANES)) << (threadIdx.x % (32 / LANES));
+}"""
+_APART = """\
+// Combines the values of lanes that are 32 / LANES apart; each of them gets the whole.
+template <int LANES, class T> __device__ __forceinline__ T apart_{word}(T value) {{
+    for (int apart = 16; apart >= 32 / LANES; apart /= 2) {{
+        const T other = __shfl_xor_sync(apart_mask<LANES>(), value, apart);
+        value = {combined};
+    }}
+    return value;
+}}"""
 _WARP = """\
 // Combines the values of a group's lanes; each of them gets the whole.
 template <int LANES, class T> __device__ __forceinline__ T lanes_{word}(T value) {{
@@ -60,17 +85,16 @@ def helpers(reductions: Iterable[Reduction], group: Group, *, mask: bool) -> lis
     """The functions that the combinations of these need, each once."""
     found = {}
     for reduction in reductions:
-        shape = _WARP if group == "warp" else _BLOCK
+        shape = {"warp": _WARP, "apart": _APART, "block": _BLOCK}[group]
         word = _word(reduction)
         found[word] = shape.format(word=word, combined=joined(reduction, "value", "other"))
-    first = [MASK] if group == "warp" and (found or mask) else []
-    return [*first, *found.values()]
+    first = {"warp": [MASK], "apart": [APART_MASK], "block": []}[group]
+    return [*(first if found or mask else []), *found.values()]
 
 
 def combined(reduction: Reduction, group: Group, count: str, value: str) -> str:
     """The call that combines ``value`` over ``count`` lanes."""
-    scope = "lanes" if group == "warp" else "block"
-    return f"{scope}_{_word(reduction)}<{count}>({value})"
+    return f"{_SCOPES[group]}_{_word(reduction)}<{count}>({value})"
 
 
 def joined(reduction: Reduction, value: str, other: str) -> str:
@@ -96,7 +120,8 @@ def joining(reduction: Reduction, value: str, other: str) -> str:
 
 def waiting(group: Group, count: str) -> str:
     """Where lanes see what the others have stored."""
-    return "__syncthreads();" if group == "block" else f"__syncwarp(group_mask<{count}>());"
+    mask = "apart_mask" if group == "apart" else "group_mask"
+    return "__syncthreads();" if group == "block" else f"__syncwarp({mask}<{count}>());"
 
 
 def idempotent(reduction: Reduction) -> bool:
@@ -113,6 +138,18 @@ def identity(reduction: Reduction) -> str:
     if kind.name not in table:
         raise NotLegal(f"no value of {kind.name or 'its type'} is known to change nothing")
     return table[kind.name]
+
+
+def nothing(reduction: Reduction) -> str:
+    """A value that every other one is kept beside, for extremes and bits as well."""
+    kind, op = reduction.type, reduction.op
+    if op not in _IDEMPOTENT or op == "|":
+        return identity(reduction)
+    if op == "&":
+        return f"{kind.name}(-1)"
+    if kind.name in _ENDS:
+        return _ENDS[kind.name][op in ("max", ">")]
+    raise NotLegal(f"no {kind.name or 'value of its type'} is known to be beyond all others")
 
 
 def supported(reduction: Reduction) -> None:

@@ -200,8 +200,10 @@ def is_counted(axis: Axis, effects: Effects) -> bool:
         return False
     if not _ordered(loop.test, variable):
         return False
-    moving = {p.variable for p in every(loop.update) if isinstance(p, Name)}
-    return moving <= {variable} and variable not in effects.changed(loop.body)
+    head = effects.changed(Evaluate(None, loop.line, loop.update)).keys()
+    moving, inside = names([loop.update]), effects.changed(loop.body).keys()
+    steady = axis.step is not None and effects.reading.symbols.known(axis.step)
+    return head == {variable} and steady and not moving & inside
 
 
 def _ordered(test: Expr, variable: Variable) -> bool:

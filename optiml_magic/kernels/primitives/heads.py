@@ -37,16 +37,20 @@ class Heads:
         """
         axis = self.axes[loop]
         assert axis.variable is not None
-        assert axis.step is not None
         name = axis.variable.name
-        step = Speller(self.kernel.reading.symbols, {}, moved=self.effects.moved).factor(axis.step)
+        step = self.step(axis)
         by = own if step == "1" else f"{own} * {step}"
         stride = count if step == "1" else f"{count} * {step}"
         words, start = self.start(loop, swaps)
         start = by if start == "0" else f"{start} + {by}"
-        test = self._test(loop, axis, swaps)
+        test = self.test(loop, axis, swaps)
         body = self.kernel.show(loop.body, {**swaps, **told})
         return lines(f"for ({words}{name} = {start}; {test}; {name} += {stride}) {body}")
+
+    def step(self, axis: Axis) -> str:
+        """How far its counter goes in a round."""
+        assert axis.step is not None
+        return Speller(self.kernel.reading.symbols, {}, moved=self.effects.moved).factor(axis.step)
 
     def start(self, loop: Loop, swaps: Mapping[Node, Node]) -> tuple[str, str]:
         """The type that the head declares its counter with, if it does, and where this begins.
@@ -77,7 +81,8 @@ class Heads:
             for e in self.effects.inside(self.kernel.function.body)
         )  # fmt: skip
 
-    def _test(self, loop: Loop, axis: Axis, swaps: Mapping[Node, Node]) -> str:
+    def test(self, loop: Loop, axis: Axis, swaps: Mapping[Node, Node]) -> str:
+        """Whether there is a round, also of those behind the last."""
         test = loop.test
         if test is None:
             raise NotLegal("the loop has no test", loop.line)

@@ -38,7 +38,8 @@ from optiml_magic.source.expressions import parse_expression
 class Lanes:
     """``count`` lanes work on what one thread did, in blocks of ``block`` threads.
 
-    The values of both that a tuner may choose from; with ``group`` block they are one.
+    The values of both that a tuner may choose from; with ``group`` block they are one. Lanes that
+    are ``apart`` leave the neighbours of a thread its neighbours, as far as their warp reaches.
     """
 
     group: Group
@@ -69,6 +70,8 @@ class _Sharing:
             r: selected(kernel, self.axes[loop], loop, r, self.effects)
             for loop, found in self.reductions.items() for r in found if r.carried
         }  # fmt: skip
+        if self.selections and lanes.group == "apart":
+            raise NotLegal("what goes along with an extreme is not combined apart")
         self.taken: list[str] = []
         self.told: dict[Statement, Statement] = {}
         block = lanes.group == "block"
@@ -108,6 +111,10 @@ class _Sharing:
         """The thread that a group of lanes stands for, counted through the grid along x."""
         if self.lanes.group == "block":
             return "(int)blockIdx.x"
+        if self.lanes.group == "apart":
+            beside = f"(32 / {self.count})"
+            inside = f"threadIdx.x / 32 * {beside} + threadIdx.x % {beside}"
+            return f"(int)(blockIdx.x * ({self.block} / {self.count}) + {inside})"
         return f"(int)(blockIdx.x * ({self.block} / {self.count}) + threadIdx.x / {self.count})"
 
     def _places_of(self) -> dict[str, Place]:
@@ -127,7 +134,11 @@ class _Sharing:
         self._loops()
         self._waits()
         inside = edited(body, {**self.swaps, **self.changes})
-        opening = "threadIdx.x" if self.lanes.group == "block" else f"threadIdx.x % {self.count}"
+        opening = {
+            "block": "threadIdx.x",
+            "warp": f"threadIdx.x % {self.count}",
+            "apart": f"threadIdx.x % 32 / (32 / {self.count})",
+        }[self.lanes.group]
         known = [f"const int {self.lane} = {opening};"]
         known += [] if self.flat else [f"const int {self.item} = {self._whole()};"]
         first = lines("\n".join(known))
@@ -308,7 +319,7 @@ class _Sharing:
                 else f"cdiv({whole}, {self.block} / {self.count})"
             )
         else:
-            if lanes.group == "warp" and self.width * lanes.count % lanes.block:
+            if lanes.group != "block" and self.width * lanes.count % lanes.block:
                 raise NotLegal("its blocks cannot be cut into groups of lanes")
             self.even = True
             blocks = launch.grid[0]
@@ -320,7 +331,7 @@ class _Sharing:
     def _tunes(self) -> list[TuneDirective]:
         lanes = self.lanes
         found = [TuneDirective(self.count, lanes.counts, lanes.count)]
-        if lanes.group == "warp":
+        if lanes.group != "block":
             even = parse_expression(f"{self.width} % ({self.block} / {self.count}) == 0")
             found.append(
                 TuneDirective(self.block, lanes.blocks, lanes.block, even if self.even else None)

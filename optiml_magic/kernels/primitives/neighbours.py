@@ -96,11 +96,16 @@ class Neighbours:
                 if by is None:
                     return None
                 whole += [symbols[name].arguments[1], -by if str(by)[0] == "-" else by]
+            elif self.begins(name):  # what a row of items has in common, such as where it begins
+                by = form.coefficient(name)
+                if by is None or (by.value is not None and by.value % WIDEST):
+                    return None
+                whole += [*self._overs(symbols[name].arguments[0]), *([] if by.value else [by])]
         apart = form.coefficient(_THREAD)
         if apart is None or apart.value is None or not 1 <= apart.value <= _MOST_APART:
             return None
         first = form - apart * self.items.index
-        hidden = first.without([n for n in first.symbols if self._digit(n)])
+        hidden = first.without([n for n in first.symbols if self._digit(n) or self.begins(n)])
         inner = {a.name for a in self.kernel.reading.axes if a.node in self._loops}
         if ({_THREAD, _BLOCK} | inner) & symbols.inside(hidden) or inner & symbols.inside(first):
             return None
@@ -120,6 +125,31 @@ class Neighbours:
         return index == self.items.index and self.kernel.reading.symbols.known(over) and not (
             {_THREAD, _BLOCK} & inside or any(self.kernel.reading.symbols[n].kind == "load"
                                               for n in inside))  # fmt: skip
+
+    def begins(self, name: str) -> bool:
+        """Whether a symbol is an element that a row of items has in common, and nobody changes."""
+        symbol = self.kernel.reading.symbols[name]
+        if symbol.kind != "load" or len(symbol.arguments) != 1:
+            return False
+        written = (a.array for a in self.kernel.reading.accesses if a.mode != "load")
+        inside = self.kernel.reading.symbols.inside
+        index = symbol.arguments[0]
+        digits = [n for n in index.symbols if n[:1] == "/" and self._digit(n)]
+        rest = index.without(digits)
+        return (
+            bool(digits)
+            and not any(self.effects.same(array, symbol.array) for array in written)
+            and all(index.coefficient(n) is not None for n in digits)
+            and not {_THREAD, _BLOCK} & inside(rest)
+            and self.kernel.reading.symbols.known(rest)
+            and not any(self.kernel.reading.symbols[n].kind in ("load", "counter")
+                        for n in inside(rest))
+        )  # fmt: skip
+
+    def _overs(self, index: Polynomial) -> list[Polynomial]:
+        """What the digits of an index are divided by."""
+        table = self.kernel.reading.symbols
+        return [table[n].arguments[1] for n in index.symbols if n[:1] == "/" and self._digit(n)]
 
     def _clusters(self, array: str) -> list[list[Access]]:
         """The accesses of an array whose elements lie together; all, where it is written."""

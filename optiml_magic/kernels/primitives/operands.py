@@ -14,21 +14,25 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
-from optiml_magic.kernels.primitives.grids import needed_form
+from optiml_magic.kernels.primitives.grids import form_of, needed_form, said_alike
 from optiml_magic.kernels.primitives.places import index
 from optiml_magic.kernels.reading import Access, Axis, Reduction
 from optiml_magic.kernels.symbols import Compare, Condition, Symbol
-from optiml_magic.kernels.tree import Declare, Evaluate, If, Leave, Loop, Variable, walk
+from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Loop, Variable, walk
 
 _ONE = Polynomial.constant(1)
 ROW, COLUMN = "@row", "@col"
 _KEEPING_ZERO = frozenset({"fabsf", "fabs", "abs", "sqrtf", "sqrt", "__half2float", "__float2half",
                            "__int2float_rn", "float", "double"})  # fmt: skip
+_FROM_ZERO = frozenset("+|^")
 
 
 @dataclass(frozen=True)
 class Operand:
-    """Loads of one form; ``form`` is over ``@row`` or ``@col``, whichever ``side`` is."""
+    """Loads of one form; ``form`` is over ``@row`` or ``@col``, whichever ``side`` is, if any.
+
+    They are ``deep`` where each round has its own.
+    """
 
     array: str
     kind: str
@@ -36,6 +40,7 @@ class Operand:
     form: Polynomial
     side: str
     accesses: tuple[Access, ...]
+    deep: bool = True
 
 
 @dataclass(frozen=True)
@@ -66,10 +71,12 @@ class Contraction:
         self._alone()
         self.outputs = self._outputs()
         self.reductions = self._reductions()
-        self.operands = tuple(self._operands())
+        every = tuple(self._operands())
+        self.operands = tuple(o for o in every if o.deep and o.side)
+        self.others = tuple(o for o in every if o not in self.operands)
         if {o.side for o in self.operands} != {ROW, COLUMN}:
             raise NotLegal("it combines no rows with columns", loop.line)
-        self._zero_beyond()
+        self._alone_changed()
         self._stores()
 
     def _alone(self) -> None:
@@ -80,7 +87,8 @@ class Contraction:
         if self.effects.kept(loop.body):
             raise NotLegal(f"`{self.effects.kept(loop.body)}` goes from round to round", loop.line)
         for statement in walk(loop.body):
-            if isinstance(statement, If | Loop | Leave):
+            leaves = isinstance(statement, Leave) and statement.kind != "continue"
+            if leaves or isinstance(statement, Loop):
                 raise NotLegal("what the loop does depends on more than its round", statement.line)
         for other in loops_in(self.kernel.function.body):
             leaves = any(isinstance(s, Leave) and s.kind == "return" for s in walk(other.body))
@@ -101,9 +109,9 @@ class Contraction:
         flat = self._flat()
         if flat is not None:
             return flat
-        if widths[1] == 1 or "threadIdx.y" not in names:
+        if not {"threadIdx.y", "blockIdx.y"} & names.keys():
             raise NotLegal("its threads have one index")
-        x, y = needed_form(kernel, "x"), needed_form(kernel, "y")
+        x, y = self._needed("x"), self._needed("y")
         if x is None or y is None:
             raise NotLegal("its launch and its guards do not bound the outputs alike")
         along_x = self._unit(stores[0], "@x")
@@ -111,6 +119,16 @@ class Contraction:
         if along_y and not along_x:
             return Outputs(x, y, None, swapped=True)
         return Outputs(y, x, None, swapped=False)
+
+    def _needed(self, axis: str) -> Polynomial | None:
+        """The outputs along an axis; where blocks have one thread there, as many as blocks."""
+        kernel, at = self.kernel, "xyz".index(axis)
+        if kernel.block[at] != 1 or at >= len(kernel.launch.grid):
+            return needed_form(kernel, axis)
+        form = form_of(kernel.launch.grid[at].tree)
+        if form is None or not form.symbols <= kernel.reading.symbols.table.keys():
+            return None
+        return form if said_alike(kernel, form.symbols) else None
 
     def _unit(self, access: Access, name: str) -> bool:
         form = self._two(access.index) if access.index is not None else None
@@ -120,6 +138,8 @@ class Contraction:
     def _two(self, form: Polynomial) -> Polynomial | None:
         found: Polynomial | None = form
         for axis, width in zip("xy", self.kernel.block, strict=False):
+            if found is not None and width == 1 and f"threadIdx.{axis}" not in found.symbols:
+                found = _renamed(found, f"blockIdx.{axis}", f"@{axis}")
             found = index(found, axis, width) if found is not None and width else None
         return found
 
@@ -181,9 +201,12 @@ class Contraction:
         found = []
         for variable in changed:
             reduction = known.get(variable.name)
-            if reduction is None or reduction.op != "+":
-                raise NotLegal(f"`{variable.name}` is not a sum", self.loop.line)
+            if reduction is None or reduction.carried:
+                raise NotLegal(f"`{variable.name}` is no sum of its rounds", self.loop.line)
             combine.supported(reduction)
+            if reduction.op in "<>" and combine.test(reduction) != reduction.op:
+                raise NotLegal("which of equals it keeps is not certain", self.loop.line)
+            combine.nothing(reduction)
             found.append(reduction)
         if not found:
             raise NotLegal("the loop sums nothing", self.loop.line)
@@ -194,10 +217,12 @@ class Contraction:
         return {v.name: v for v in self.effects.changed(self.loop.body)}
 
     @property
-    def from_zero(self) -> bool:
-        """Whether the sums begin with nothing, so that the order of their parts stays."""
-        starts = [r.start for r in self.reductions]
-        return all(s is not None and getattr(s, "value", None) == 0 for s in starts)
+    def exact(self) -> bool:
+        """Whether the order of the parts shows nowhere, or stays, as where sums begin with 0."""
+        return all(
+            r.exact or (r.op == "+" and getattr(r.start, "value", None) == 0)
+            for r in self.reductions
+        )
 
     def _operands(self) -> Iterator[Operand]:
         symbols = self.kernel.reading.symbols
@@ -212,26 +237,30 @@ class Contraction:
             kind = accesses[0].element
             own = self.kernel.reading.arrays[array].element
             sides = {ROW, COLUMN} & (form.symbols | symbols_inside(self, form))
-            if len(sides) != 1 or own != kind or not kind.size:
+            if len(sides) > 1 or own != kind or not kind.size:
                 raise NotLegal("a load belongs to no row and no column alone", accesses[0].line)
-            if not {self.axis.name, *sides} <= form.symbols:
-                raise NotLegal("a load is the same in every round", accesses[0].line)
-            yield Operand(array, kind.name, kind.size, form, sides.pop(), tuple(accesses))
+            side = sides.pop() if sides else ""
+            deep = self.axis.name in form.symbols | symbols_inside(self, form)
+            yield Operand(array, kind.name, kind.size, form, side, tuple(accesses), deep)
 
-    def _zero_beyond(self) -> None:
-        """Rounds beyond the last add nothing, where what they load is zero."""
-        loads = {access.own for operand in self.operands for access in operand.accesses}
-        lets = {
-            v: v.value for s in walk(self.loop.body) if isinstance(s, Declare) for v in s.variables
-        }
-        values = [value for r in self.reductions for value in r.values]
-        if not all(_zero(value, loads, lets) for value in values):
-            raise NotLegal("a round without elements would add something", self.loop.line)
+    def _alone_changed(self) -> None:
         for statement in walk(self.loop.body):
             if isinstance(statement, Evaluate):
                 changed = self.effects.changed(statement)
                 if not changed.keys() <= set(self.variables().values()):
                     raise NotLegal("a round changes more than its sums", statement.line)
+
+    @property
+    def zero_beyond(self) -> bool:
+        """Whether rounds behind the last add nothing, where what they load is zero."""
+        every = (*self.operands, *self.others)
+        loads = {access.own for o in every if o.deep for access in o.accesses}
+        lets = {
+            v: v.value for s in walk(self.loop.body) if isinstance(s, Declare) for v in s.variables
+        }
+        values = [value for r in self.reductions for value in r.values]
+        sums = all(r.op in _FROM_ZERO for r in self.reductions)
+        return sums and all(_zero(value, loads, lets) for value in values)
 
     def _stores(self) -> None:
         for access in self.kernel.reading.accesses:
@@ -239,16 +268,20 @@ class Contraction:
                 continue
             if access.mode == "atomic":
                 raise NotLegal("it adds to what others hold", access.line)
-            for operand in self.operands:
+            for operand in (*self.operands, *self.others):
                 if self.effects.same(operand.array, access.array):
                     raise NotLegal("it reads what it writes", access.line)
         for access in self.effects.hidden():
             if access.mode != "load":
                 raise NotLegal("a function stores for it", access.line)
 
+    def extent(self, side: str) -> Polynomial:
+        """How many rows or columns there are."""
+        return self.outputs.rows if side == ROW else self.outputs.columns
+
     def guards(self, operand: Operand) -> list[Condition]:
-        """What must hold for an element to be there, of its own row or column alone."""
-        other = COLUMN if operand.side == ROW else ROW
+        """What must hold for an element to be there, the end of its rows or columns first."""
+        others = {ROW, COLUMN} - {operand.side}
         test = {*self.axis.test.conjuncts(), self.axis.test}
         found: list[Condition] = []
         for condition in operand.accesses[0].guard:
@@ -261,12 +294,13 @@ class Contraction:
                     continue
                 form = self.placed(part.form)
                 names = form.symbols | symbols_inside(self, form)
-                if operand.side in names and other in names:
+                if {ROW, COLUMN} <= names:
                     raise NotLegal("a guard ties rows to columns", self.loop.line)
-                if operand.side in names:
+                if not others & names:
                     found.append(Compare(part.op, form, part.roots))
-        bound = self.outputs.rows if operand.side == ROW else self.outputs.columns
-        own = bound - Polynomial.symbol(operand.side) - _ONE
+        if not operand.side:
+            return found
+        own = self.extent(operand.side) - Polynomial.symbol(operand.side) - _ONE
         limit = Compare(">=", own, frozenset())
         return [limit, *(c for c in found if c != limit)]
 
@@ -275,7 +309,7 @@ def combining(kernel: Kernel, loop: Loop) -> bool:
     """Whether a loop sums over loads of more than one place, some of a row and some of a column."""
     axis = kernel.axes().get(loop)
     sums = [r for r in kernel.reading.reductions if axis is not None and axis.name in r.axes]
-    if axis is None or not sums or not all(r.op == "+" for r in sums):
+    if axis is None or not sums:
         return False
     inside = kernel.reading.symbols.inside
     forms = {a.index for a in Effects(kernel).accesses(loop) if a.index is not None}
@@ -291,6 +325,16 @@ def symbols_inside(contraction: Contraction, form: Polynomial) -> frozenset[str]
     if inside & {"threadIdx.x", "threadIdx.y", "blockIdx.x", "blockIdx.y"}:
         raise NotLegal("an index is not a sum of its parts", contraction.loop.line)
     return inside
+
+
+def is_bound(contraction: Contraction, part: Condition) -> bool:
+    """Whether a condition is no more than the end of rows or of columns."""
+    if not isinstance(part, Compare):
+        return False
+    if contraction.outputs.flat is not None:
+        return _whole(contraction, part)
+    ends = [contraction.extent(side) - Polynomial.symbol(side) - _ONE for side in (ROW, COLUMN)]
+    return part.op == ">=" and contraction.placed(part.form) in ends
 
 
 def _whole(contraction: Contraction, part: Compare) -> bool:

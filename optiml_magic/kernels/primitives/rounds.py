@@ -63,7 +63,7 @@ def _reductions(kernel: Kernel, axis: Axis, effects: Effects, loop: Loop) -> tup
 
 def _check_stores(kernel: Kernel, axis: Axis, access: Access, effects: Effects, loop: Loop) -> None:
     """Rounds that run side by side must not meet in memory."""
-    if not _moves(kernel, axis, access, loop):
+    if not moves(kernel, axis, access, loop):
         raise NotLegal("two rounds may store to one element", access.line)
     for other in effects.accesses(loop):
         met = effects.same(other.array, access.array) and other.offset != access.offset
@@ -71,7 +71,7 @@ def _check_stores(kernel: Kernel, axis: Axis, access: Access, effects: Effects, 
             raise NotLegal("a round may meet what another has stored", other.line)
 
 
-def _moves(kernel: Kernel, axis: Axis, access: Access, loop: Loop) -> bool:
+def moves(kernel: Kernel, axis: Axis, access: Access, loop: Loop) -> bool:
     """Whether no two rounds of one thread reach the same element."""
     reading = kernel.reading
     inner = {a.name for a in reading.axes if a.node in set(loops_in(loop.body))}

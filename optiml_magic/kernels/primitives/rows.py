@@ -20,7 +20,7 @@ def rows(kernel: Kernel) -> tuple[Axis, ...]:
         axis = axes.get(loop)
         if loop in inside or axis is None:
             continue
-        if any(_along(kernel, axis, access) for access in effects.accesses(loop)):
+        if any(along(kernel, axis, access) for access in effects.accesses(loop)):
             found.append(axis)
             inside |= set(loops_in(loop.body))
     if found:
@@ -31,7 +31,7 @@ def rows(kernel: Kernel) -> tuple[Axis, ...]:
     return tuple(found)
 
 
-def _along(kernel: Kernel, axis: Axis, access: Access) -> bool:
+def along(kernel: Kernel, axis: Axis, access: Access) -> bool:
     """Whether the rounds take neighbouring elements, and the threads such that lie apart."""
     form, size = access.offset, access.element.size
     by = form.coefficient(axis.name) if form is not None else None

@@ -32,16 +32,40 @@ def value(kernel: Kernel, form: Polynomial, at: Mapping[str, int] = _NOWHERE) ->
     return total
 
 
-def rounds(kernel: Kernel, axis: Axis) -> int | None:
-    """How many rounds a loop has there; None where each thread may have its own number."""
+def rounds(kernel: Kernel, axis: Axis, at: Mapping[str, int] = _NOWHERE) -> int | None:
+    """How many rounds a loop has there; None where each thread may have its own number.
+
+    ``at`` is as for ``value``: the built-in variables of one of the threads.
+    """
     parts = [*axis.test.conjuncts()]
     if len(parts) != 1 or not isinstance(parts[0], Compare):
         return None
     by = parts[0].form.coefficient(axis.name)
-    if by is None or by.value is None or by.value >= 0:
+    step = value(kernel, by) if by is not None else None
+    if step is None or step >= 0:
         return None
-    rest = value(kernel, parts[0].form.without([axis.name]))
-    return None if rest is None else max(0, rest // -by.value + 1)
+    rest = value(kernel, parts[0].form.without([axis.name]), at)
+    return None if rest is None else max(0, rest // -step + 1)
+
+
+def mean_rounds(kernel: Kernel, axis: Axis) -> int | None:
+    """As many as ``rounds``; of a loop that begins where memory says, each thread's in the mean.
+
+    Such loops walk through an array that all threads share out among them.
+    """
+    known = rounds(kernel, axis)
+    count, facts, symbols = threads(kernel), kernel.facts, kernel.reading.symbols
+    if known is not None or not count or facts is None or axis.start is None:
+        return known
+    if not any(symbols[name].kind == "load" for name in axis.start.symbols):
+        return None
+    walked = [
+        facts.arrays[access.array].nbytes // (access.element.size or 1)
+        for access in kernel.reading.accesses
+        if axis.name in access.loops and access.array in facts.arrays and access.index is not None
+        and access.index.coefficient(axis.name) == Polynomial.constant(1)
+    ]  # fmt: skip
+    return max(1, min(walked) // count) if walked else None
 
 
 def threads(kernel: Kernel) -> int | None:
@@ -58,12 +82,13 @@ def _symbol(kernel: Kernel, symbol: Symbol | None, name: str, at: Mapping[str, i
         return int(facts.scalars[name])
     if facts is not None and name in facts.fixed:
         return facts.fixed[name]
-    if symbol is None or symbol.kind != "operation" or len(symbol.arguments) != 2:
+    if symbol is None or symbol.kind not in ("operation", "select") or len(symbol.arguments) != 2:
         return None
-    sides = [value(kernel, argument, at) for argument in symbol.arguments]
-    left, right = sides
+    left, right = (value(kernel, argument, at) for argument in symbol.arguments)
     if left is None or right is None:
         return None
     if symbol.op in ("/", "%") and right > 0:
         return left // right if symbol.op == "/" else left % right
+    if symbol.kind == "select":
+        return max(left, right)
     return {"min": min, "max": max}[symbol.op](left, right) if symbol.op in ("min", "max") else None

@@ -8,25 +8,40 @@ addresses that are multiples of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Name
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.items import WIDEST, Items, element, is_plain
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Condition
-from optiml_magic.kernels.tree import Declare, Loop, Variable
+from optiml_magic.kernels.tree import Block, Declare, Loop, Variable, walk
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The end of the vectors of loops that make the same rounds, from a multiple of ``width``.
+
+    The first of the loops declares it, with the ``tests`` of all of them.
+    """
+
+    name: str
+    width: int
+    tests: tuple[str, ...]
+    declared: bool = False
 
 
 @primitive
-def vectorise(kernel: Kernel, at: int) -> Kernel:
+def vectorise(kernel: Kernel, at: int, whole: Whole | None = None) -> Kernel:
     """The loop with this number takes as many elements as 16 bytes of the widest array hold."""
     loop = loops_in(kernel.function.body)[at]
-    return _Vectorising(kernel, loop).kernel()
+    return _Vectorising(kernel, loop, whole).kernel()
 
 
 def vectorised(kernel: Kernel, at: Sequence[int]) -> tuple[Kernel, tuple[int, ...]]:
@@ -34,25 +49,61 @@ def vectorised(kernel: Kernel, at: Sequence[int]) -> tuple[Kernel, tuple[int, ..
 
     Also the numbers of the loops that they are then, one of vectors and those of the rest.
     """
-    numbers = list(at)
-    for number in sorted(at, reverse=True):
+    numbers, whole = list[int](), dict(_wholes(kernel, at))
+    ahead = 0  # loops that those before have more now
+    for own in sorted(at):
+        number, shared = own + ahead, whole.get(own)
         before = loops_in(kernel.function.body)
         inner = len(loops_in(before[number].body))
-        made = vectorise(kernel, number)
-        if isinstance(made, Kernel):
-            after = loops_in(made.function.body)
-            added = len(after) - len(before)
-            own = after[number : number + 1 + inner + added]
-            within = {i for loop in own for i in loops_in(loop.body)}
-            numbers = [n + added if n > number else n for n in numbers if n != number]
-            numbers += [number + at for at, loop in enumerate(own) if loop not in within]
-            kernel = made
-    return kernel, tuple(sorted(numbers))
+        made = vectorise(kernel, number, shared)
+        if isinstance(made, Refused):
+            numbers.append(number)
+            continue
+        after = loops_in(made.function.body)
+        added = len(after) - len(before)
+        parts = after[number : number + 1 + inner + added]
+        within = {i for loop in parts for i in loops_in(loop.body)}
+        numbers += [number + at for at, loop in enumerate(parts) if loop not in within]
+        kernel, ahead = made, ahead + added
+        if shared is not None:
+            done = replace(shared, declared=True)
+            whole |= {n: done for n, other in whole.items() if other.name == shared.name}
+    return kernel, tuple(numbers)
+
+
+def _wholes(kernel: Kernel, at: Sequence[int]) -> Iterator[tuple[int, Whole]]:
+    """What loops side by side have in common that make the same rounds as vectors."""
+    loops = loops_in(kernel.function.body)
+    around = {s: block for block in walk(kernel.function.body) if isinstance(block, Block)
+              for s in block.body}  # fmt: skip
+    groups: dict[object, list[tuple[int, _Vectorising]]] = {}
+    for number in sorted(at):
+        try:
+            one = _Vectorising(kernel, loops[number])
+        except NotLegal:
+            continue
+        if one.whole_start and loops[number] in around:
+            key = (around[loops[number]], one.axis.start, one.axis.stop)
+            groups.setdefault(key, []).append((number, one))
+    taken = list[str]()
+    for group in (g for g in groups.values() if len(g) > 1):
+        first = group[0][1]
+        width = min(one.width for _, one in group)
+        speller = speller_before(kernel, first.effects, first.loop)
+        try:
+            tests = [test for _, one in group for test in one.tests(speller, width)]
+        except Unspelled:
+            continue
+        name = kernel.fresh(f"whole_{first.variable.name}", *taken)
+        taken.append(name)
+        shared = Whole(name, width, tuple(dict.fromkeys(tests)))
+        yield from ((number, shared) for number, _ in group)
 
 
 class _Vectorising:
-    def __init__(self, kernel: Kernel, loop: Loop) -> None:
+    def __init__(self, kernel: Kernel, loop: Loop, whole: Whole | None = None) -> None:
         self.old = kernel
+        self.whole = whole
         self.loop = loop
         self.effects = Effects(kernel)
         axis = kernel.axes().get(loop)
@@ -80,7 +131,8 @@ class _Vectorising:
         self.groups = self._groups()
         if not self.groups:
             raise NotLegal("it reads no consecutive elements one by one", loop.line)
-        self.width = WIDEST // max(group.size for group in self.groups)
+        widest = WIDEST // max(group.size for group in self.groups)
+        self.width = widest if whole is None else whole.width
         if self.width < 2:
             raise NotLegal("its elements fill a vector already", loop.line)
 
@@ -93,6 +145,10 @@ class _Vectorising:
             form = accesses[0].index
             if form is None or not all(self._consecutive(a, form) for a in accesses):
                 continue
+            sure = [self._always(a.guard) for a in accesses]
+            if not any(sure) or not all(s or a.mode == "load"
+                                        for a, s in zip(accesses, sure, strict=True)):  # fmt: skip
+                continue
             others = [a for name, more in found.items() if name != array for a in more
                       if self.effects.same(name, array)]  # fmt: skip
             writes = any(a.mode == "store" for a in (*accesses, *others))
@@ -102,7 +158,7 @@ class _Vectorising:
         return groups
 
     def _consecutive(self, access: Access, form: Polynomial) -> bool:
-        """Whether every round takes the next element, whatever else is true."""
+        """Whether a round that takes an element takes the one behind that of the round before."""
         by = form.coefficient(self.axis.name)
         inner = {a.name for a in self.old.reading.axes if a.node in set(loops_in(self.loop.body))}
         symbols = self.old.reading.symbols
@@ -113,7 +169,6 @@ class _Vectorising:
             and by is not None and by.value == 1
             and not ({self.axis.name} | inner) & symbols.inside(rest)
             and is_plain(self.old, access)
-            and self._always(access.guard)
             and not any(loop in inner for loop in access.loops)
             and element(self.effects, access) is not None
         )  # fmt: skip
@@ -123,25 +178,33 @@ class _Vectorising:
         known = {*self.axis.guard, *self.axis.test.conjuncts(), self.axis.test}
         return all(part in known for c in guard for part in c.conjuncts())
 
+    @property
+    def whole_start(self) -> bool:
+        """Whether vectors begin with the first round."""
+        return self._start.value is not None and self._start.value % self.width == 0
+
     def kernel(self) -> Kernel:
         old, loop, name = self.old, self.loop, self.variable.name
         speller = speller_before(old, self.effects, loop)
         start = speller.form(speller.local(self._start))
         stop = speller.form(speller.local(self._stop))
         whole, first, k = (old.fresh(n) for n in (f"whole_{name}", f"{name}_first", f"{name}_item"))
+        whole = whole if self.whole is None else self.whole.name
         items = {g.array: old.fresh(f"{g.array.replace('.', '_')}_items") for g in self.groups}
-        tests = " && ".join(dict.fromkeys(self._aligned(g, speller) for g in self.groups))
+        own = self.tests(speller, self.width) if self.whole is None else self.whole.tests
+        tests = " && ".join(own)
         const = "" if "const" in self.words else "const "
         width = self.width
         made = []
         begin = "0"
-        if self._start.value is not None and self._start.value % width == 0:
+        if self.whole_start:
             begin = start
             length = f"({stop})" if " " in stop else stop
             length = length if start == "0" else f"({stop} - {start})"
             ahead = "" if start == "0" else f"{start} + "
             rounded = f"{ahead}{length} / {width} * {width}"
-            made.append(f"{const}{self.words}{whole} = {tests} ? {rounded} : {start};")
+            if self.whole is None or not self.whole.declared:
+                made.append(f"{const}{self.words}{whole} = {tests} ? {rounded} : {start};")
         else:  # up to a multiple of the width, where addresses are aligned that begin at one
             up, begin = old.fresh(f"up_{name}"), old.fresh(f"head_{name}")
             least = self._start.value
@@ -202,11 +265,15 @@ class _Vectorising:
             for e in Effects(self.old).inside(body)
         )
 
-    def _aligned(self, group: Items, speller: LocalSpeller) -> str:
+    def tests(self, speller: LocalSpeller, width: int) -> tuple[str, ...]:
+        """What tells, where a speller's loop begins, that the vectors are aligned."""
+        return tuple(dict.fromkeys(self._aligned(g, speller, width) for g in self.groups))
+
+    def _aligned(self, group: Items, speller: LocalSpeller, width: int) -> str:
         own = group.index.without([self.axis.name]) - self._start
         at = speller.form(speller.local(own))
         place = group.array if at == "0" else f"&{group.array}[{at}]"
-        return f"(size_t){place} % {self.width * group.size} == 0"
+        return f"(size_t){place} % {width * group.size} == 0"
 
     def _at(self, form: Polynomial, first: str, speller: LocalSpeller) -> Polynomial:
         """An index at the counter's value ``first``, which is at the start in round 0."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.counted import all_counted
@@ -14,7 +15,7 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.vectors import vectorised
 from optiml_magic.model.hypothesis import Hypothesis
@@ -22,18 +23,19 @@ from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
-_COUNTS = (2, 4, 8, 16, 32)
-_BLOCKS = (64, 128, 256, 512)
-_THREADS = (64, 128, 256, 512, 1024)
+COUNTS = (2, 4, 8, 16, 32)
+BLOCKS = (64, 128, 256, 512)
+THREADS = (64, 128, 256, 512, 1024)
 _A_LANE = 16  # elements of a row for each lane, where there are enough
-_SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
+SHORT, LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
+_UNEVEN = 128  # elements of a row that begins anywhere, up to which vectors are few: ours
 
 
 class RowToLanes(KernelRule):
     """Loops over consecutive elements whose rows lie apart from thread to thread."""
 
     name = "row_to_lanes"
-    before = (linear, planar, in_full, direct, branched)
+    before = (linear, planar, in_full, direct, branched, in_register)
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
         "a row apart, a sector for each. Lanes that share a row read neighbouring elements, "
@@ -47,32 +49,48 @@ class RowToLanes(KernelRule):
             return
         loops = loops_in(kernel.function.body)
         at = tuple(loops.index(axis.node) for axis in found)
-        length = max((n for axis in found if (n := rounds(kernel, axis)) is not None), default=0)
+        lengths = [mean_rounds(kernel, axis) for axis in found]
+        length = max((n for n in lengths if n is not None), default=0)
+        apart = any(axis.start is None or axis.start.value is None for axis in found)
         counters = ", ".join(dict.fromkeys(a.variable.name for a in found if a.variable))
         names = {axis.name for axis in found}
         sums = [r for r in kernel.reading.reductions if names & set(r.axes) and not r.exact]
         arithmetic = ("the order of additions",) if sums else ()
         hypothesis = Hypothesis(_SECTORS, "lower", "lanes read neighbouring elements", (1.5, 8.0))
-        if not length or length <= _LONG:
+        lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
+        title = f"lanes of a warp share the loop over {counters}"
+        if apart and (not length or length <= _UNEVEN):
             yield Site(
-                f"warp {at}", f"lanes of a warp share the loop over {counters}",
-                partial(_apply, kernel, at, Lanes("warp", 32, 256, _COUNTS, _BLOCKS)),
+                f"warp {at} one by one", f"{title}, an element each",
+                partial(shared_by, kernel, at, lanes, vectors=False),
+                0.87, hypothesis, _few(length), arithmetic,
+            )  # fmt: skip
+        if not length or length <= LONG:
+            yield Site(
+                f"warp {at}", title, partial(shared_by, kernel, at, lanes),
                 0.85, hypothesis, _lanes(length), arithmetic,
             )  # fmt: skip
-        if not length or length >= _SHORT:
+        if not length or length >= SHORT:
             yield Site(
                 f"block {at}", f"a block shares the loop over {counters}",
-                partial(_apply, kernel, at, Lanes("block", 256, 256, _THREADS, _THREADS)),
-                0.86 if length > _LONG // 4 else 0.78, hypothesis, _threads(kernel, length),
+                partial(shared_by, kernel, at, Lanes("block", 256, 256, THREADS, THREADS)),
+                0.86 if length > LONG // 4 else 0.78, hypothesis, _threads(kernel, length),
                 arithmetic,
             )  # fmt: skip
+
+
+def _few(length: int) -> tuple[Point, ...]:
+    """So many lanes that each has two elements of a row or more, half as many and twice."""
+    fit = max((n for n in COUNTS if 2 * n <= length), default=COUNTS[0]) if length else 8
+    near = (fit, fit // 2, 2 * fit)
+    return tuple({"LANES": n} for n in near if n in COUNTS)
 
 
 def _lanes(length: int) -> tuple[Point, ...]:
     """So many lanes that each has a few elements, and twice as many."""
     if not length:
         return ({}, {"LANES": 8})
-    fit = max((n for n in _COUNTS if n * _A_LANE <= length + _A_LANE), default=_COUNTS[0])
+    fit = max((n for n in COUNTS if n * _A_LANE <= length + _A_LANE), default=COUNTS[0])
     more = min(2 * fit, 32) if fit < 32 else 16
     return ({"LANES": fit}, {"LANES": more})
 
@@ -81,18 +99,20 @@ def _threads(kernel: Kernel, length: int) -> tuple[Point, ...]:
     count, chip = threads(kernel), CHIPS.get(kernel.chip)
     if not length:
         return ({},)
-    fit = max((n for n in _THREADS if n * _A_LANE <= length + _A_LANE), default=_THREADS[0])
+    fit = max((n for n in THREADS if n * _A_LANE <= length + _A_LANE), default=THREADS[0])
     if count is not None and chip is not None and count < 4 * chip.sms:
-        return ({"THREADS": _THREADS[-1]}, {"THREADS": 512})
+        return ({"THREADS": THREADS[-1]}, {"THREADS": 512})
     return ({"THREADS": fit}, {"THREADS": min(2 * fit, 1024) if fit < 1024 else 512})
 
 
-def _apply(kernel: Kernel, at: tuple[int, ...], lanes: Lanes) -> Kernel | Refused:
-    """Counted, as vectors, and shared: the loops with these numbers."""
+def shared_by(
+    kernel: Kernel, at: tuple[int, ...], lanes: Lanes, *, vectors: bool = True
+) -> Kernel | Refused:
+    """Counted, as vectors where these are wanted, and shared: the loops with these numbers."""
     plain = all_counted(kernel, at)
     if isinstance(plain, Refused):
         return plain
     for number in at:
         plain = where_legal(unpeeled, plain, number)
-    wide, loops = vectorised(plain, at)
+    wide, loops = vectorised(plain, at) if vectors else (plain, at)
     return share(wide, loops, lanes)

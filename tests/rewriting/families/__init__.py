@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from . import (
+    accumulated,
+    again,
     columns,
     counts,
     maps,
     neighbours,
+    owned,
     planes,
     rows,
     several,
     shuffled,
+    stencils,
     tiles,
 )
 
 FAMILIES = {
     "maps": (*maps.FAMILY, *neighbours.FAMILY),
-    "rows": rows.FAMILY,
+    "rows": (*rows.FAMILY, *again.FAMILY),
     "planes": planes.FAMILY,
     "columns": columns.FAMILY,
     "tiles": (*tiles.FAMILY, *shuffled.FAMILY),
     "counts": counts.FAMILY,
     "several": several.FAMILY,
+    "stencils": stencils.FAMILY,
+    "accumulated": accumulated.FAMILY,
+    "owned": owned.FAMILY,
 }

@@ -242,6 +242,9 @@ def rough(rng: Random) -> Made:
             "powf(y[i], 2.0) + 1e-3",
             "logf(y[i]) / 3.0",
             "x[i] / 3 + a / 7.0",
+            "x[i] / sqrtf(y[i]) + powf(y[i], 1.5f)",
+            "powf(x[i] - y[i], 2) / (float)n",
+            "log2f(y[i]) * exp10f(x[i]) - tanhf(x[i] / y[i])",
         ]
     )
     body = f"out[i] = {expression};"

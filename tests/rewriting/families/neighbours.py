@@ -111,4 +111,26 @@ def lines(rng: Random) -> Made:
     return Made("lines", text, arrays, *sizes, {"s": 0.5})
 
 
-FAMILY = (fields, fields, halves, lines)
+def gathered(rng: Random) -> Made:
+    """Rows that memory chooses, whole or from some element on."""
+    dtype = rng.choice(["f4", "f4", "f2", "u1"])
+    place = rng.choice(["at[row] * w + col", "at[i / w] * w + col", "(at[row]) * w + i % w",
+                        "at[row] * w + i - row * w", "at[row] + col", "at[i] * w + col"])  # fmt: skip
+    read = [_read(dtype, f"x[{place}]"), rng.choice(["b[col]", "b[row]", "1.0f", "b[at[row]]"])]
+    body = f"int row = i / w;\nint col = i % w;\nout[i] = {value(rng, read)};"
+    if rng.choice([0, 0, 1]):
+        body += "\nif (col == 0) first[row] = b[row] + 1.0f;"
+    parameters = f"const int* at, const {_KINDS[dtype]}* x, const float* b, float* first, float* out, int h, int w"  # fmt: skip
+    text = _one(rng, parameters, "h * w", body, dtype == "f2")
+    arrays = {
+        "at": Array("i4", ("h * w",), "below h"),
+        "x": Array(dtype, ("h", "w")),
+        "b": Array("f4", ("h + w",)),
+        "first": Array("f4", ("h",), "zeros"),
+        "out": Array("f4", ("h", "w"), "zeros"),
+    }
+    sizes = [{"h": rng.choice([5, 17, 32]), "w": rng.choice([8, 12, 16, 31, 32])} for _ in "12"]
+    return Made("gathered", text, arrays, *sizes)
+
+
+FAMILY = (fields, fields, halves, lines, gathered)

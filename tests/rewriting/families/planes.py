@@ -86,6 +86,40 @@ def product(rng: Random) -> Made:
     return Made("product", text, arrays, one, other, {"alpha": 0.5, "beta": -2.0}, inout)
 
 
+_PAIRED = (
+    "s += ({x} - {y}) * ({x} - {y});", "s += fabsf({x} - {y});", "s = fmaxf(s, {x} + {y});",
+    "s = fminf({x} + {y}, s);", "float v = {x} + {y};\nif (v < s) s = v;", "s += {x} == {y};",
+    "if ({x} > {y}) s += {x} * {y};", "s += w[p] * {x} * {y};", "s += ({x} - u[row]) * {y};",
+    "s += ({x} - u[row]) * ({y} - v[col]);", "float d = {x} - mean;\ns += d * {y};",
+    "s += {x} * {y} + scale;", "s += {x} * {y};\nmore += {x} * {x};", "s += ({x} + p) * {y};",
+)  # fmt: skip
+
+
+def paired(rng: Random) -> Made:
+    """Rows combined with columns in other ways than a product, with values of theirs alone."""
+    left, right = (f"{name}[{flat(rng, *((own, 'k', 'p') if rng.choice([0, 1]) else ('p', wide, own)))}]"
+                   for name, own, wide in (("a", "row", "m"), ("b", "col", "n")))  # fmt: skip
+    step = rng.choice(_PAIRED).format(x=left, y=right)
+    above = "float mean = u[row];\n" * ("mean" in step) + "float scale = alpha * 0.5f;\n" * (
+        "scale" in step
+    )
+    start = rng.choice(["0.0f", "alpha", "u[row]"])
+    end = "c[row * n + col] = s + more;" if "more" in step else f"c[row * n + col] = {rng.choice(['s', 's * alpha', 's + v[col]'])};"  # fmt: skip
+    extra = ", more = 0.0f" if "more" in step else ""
+    body = f"{above}float s = {start}{extra};\n{counting(rng, step, 'p', 'k')}\n{end}"
+    over = axes(rng, ("col", "n"), ("row", "m"))
+    parameters = "const float* a, const float* b, const float* u, const float* v, const float* w, float* c, float alpha, int m, int n, int k"  # fmt: skip
+    text = program(rng, "paired", parameters, over, body)
+    shapes = {
+        "a": ("m", "k") if "row * k" in left or "k * row" in left else ("k", "m"),
+        "b": ("n", "k") if "col * k" in right or "k * col" in right else ("k", "n"),
+    }
+    arrays = {name: Array("f4", shape) for name, shape in shapes.items()}
+    arrays |= {"u": Array("f4", ("m",)), "v": Array("f4", ("n",)), "w": Array("f4", ("k",))}
+    arrays["c"] = Array("f4", ("m", "n"), "zeros")
+    return Made("paired", text, arrays, *sizes_of(rng, ["m", "n", "k"], _SMALL), {"alpha": 0.5})
+
+
 def vector(rng: Random) -> Made:
     """A matrix times a vector, of its columns or of its rows; distances of all pairs."""
     if rng.choice([0, 1]):
@@ -177,4 +211,4 @@ def stencil(rng: Random) -> Made:
     return Made("stencil_2d", text, arrays, *sizes_of(rng, ["rows", "cols"], (1, 2, 3, 5, 8, 13, 17, 31)))  # fmt: skip
 
 
-FAMILY = (columns, product, product, product, vector, vector, moved, moved, stencil)
+FAMILY = (columns, product, product, product, paired, paired, vector, vector, moved, moved, stencil)

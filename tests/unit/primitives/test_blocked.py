@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
-from optiml_magic.kernels.primitives.blocked import Tile, block_outputs
+from optiml_magic.kernels.primitives.blocked import block_outputs
+from optiml_magic.kernels.primitives.tile_layout import Tile
+from tests.present import sampled
 
+from .running import same
 from .shapes import PLANE, applied, kernel, refused
 
-TILE = Tile(32, 32, 8, 4, 4)
+TILE = Tile(16, 32, 8, 4, 4, 1)
 LOOP = "for (int k = 0; k < d; ++k) s += %s;"
 
 
@@ -17,13 +20,16 @@ def blocked(inside: str) -> Kernel | Refused:
     return block_outputs(kernel(PLANE % inside), 0, TILE)
 
 
+DEPTH, SIDE = "at % (BK / 4) * 4", "at / ({0} / 4)"
+
+
 @pytest.mark.parametrize(
     ("value", "along"),
     [
-        ("a[i * d + k] * b[k * n + j]", ("at % BK", "at / BN")),
-        ("a[k * m + i] * b[j * d + k]", ("at / BM", "at % BK")),
-        ("(a[i * d + k] - b[j * d + k]) * (a[i * d + k] - b[j * d + k])", ("at % BK", "at % BK")),
-        ("fabsf(a[i * d + k] - b[j * d + k])", ("at % BK", "at % BK")),
+        ("a[i * d + k] * b[k * n + j]", (DEPTH, SIDE.format("BN"))),
+        ("a[k * m + i] * b[j * d + k]", (SIDE.format("BM"), DEPTH)),
+        ("fabsf(a[i * d + k] - b[j * d + k])", (DEPTH, DEPTH)),
+        ("a[2 * (i * d + k)] * b[k * n + n - 1 - j]", ("at / BM", "at / BN")),
     ],
 )
 def test_neighbouring_threads_bring_neighbouring_elements(
@@ -31,9 +37,82 @@ def test_neighbouring_threads_bring_neighbouring_elements(
 ) -> None:
     text = applied(blocked(LOOP % value)).program.text
     fetch = text[text.index("fetch = ") : text.index("put = ")]
-    assert [line.split(" + ", 1)[1].split(",")[0] for line in fetch.splitlines()
-            if "const int deep" in line] == list(along)  # fmt: skip
-    assert "grid(cdiv(n, BN), cdiv(m, BM)) block(BM / TM * (BN / TN))" in text
+    found = [line.split("tile_from + ", 1)[1].split(",")[0].removesuffix(" + element")
+             for line in fetch.splitlines() if "const int deep" in line]  # fmt: skip
+    assert tuple(dict.fromkeys(found)) == tuple(dict.fromkeys(along))
+
+
+FORMS = (
+    "a[i * d + k] * b[k * n + j]",
+    "a[k * m + i] * b[j * d + k]",
+    "(a[i * d + k] - b[j * d + k]) * (a[i * d + k] - b[j * d + k])",
+    "a[i * d + k] * b[k * n + j] + 1.0f",
+    "expf(-fabsf(a[i * d + k] - b[j * d + k]))",
+    "fmaxf(a[k * m + i], b[k * n + j])",
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "sizes", "tile"),
+    sampled(((value, sizes, tile) for value, (sizes, tile) in zip(
+        FORMS, [((33, 35, 9), {}), ((36, 40, 12), {}), ((5, 68, 20), {"BK": 16}),
+                ((37, 36, 11), {"TM": 2, "TN": 2, "BK": 32}), ((32, 32, 16), {"BN": 64, "BK": 16}),
+                ((36, 33, 7), {"BM": 64, "BK": 16})], strict=True)), 2),
+)  # fmt: skip
+def test_products_of_any_kind_and_size_are_right(
+    value: str, sizes: tuple[int, int, int], tile: dict[str, int]
+) -> None:
+    text = PLANE % (LOOP % value)
+    m, n, d = sizes
+    a, b = (
+        (("d", "m") if "a[k" in value else ("m", "d")),
+        (("d", "n") if "b[k" in value else ("n", "d")),
+    )
+    known = {"m": m, "n": n, "d": d}
+    same(
+        text, block_outputs(kernel(text), 0, TILE), {"a": a, "b": b, "out": ("m", "n")}, known, tile
+    )
+
+
+@pytest.mark.parametrize(
+    ("update", "start"),
+    sampled([("s = fmaxf(s, {0})", "-1.0f"), ("s *= {0}", "1.0f")], 2),
+)
+def test_what_is_not_added_begins_with_what_changes_nothing(update: str, start: str) -> None:
+    text = (PLANE % f"for (int k = 0; k < d; ++k) {update};").replace("s = 0.0f", f"s = {start}")
+    text = text.replace("{0}", "(a[i * d + k] + b[j * d + k])")
+    shapes = {"a": ("m", "d"), "b": ("n", "d"), "out": ("m", "n")}
+    same(text, block_outputs(kernel(text), 0, TILE), shapes, {"m": 6, "n": 34, "d": 5})
+
+
+CENTRED = """\
+#pragma optiml launch k grid(cdiv(m, 16), cdiv(n, 16)) block(16, 16)
+__global__ void k(const float* a, const float* b, const float* u, const float* v, const float* w,
+                  const float* t, float* out, int m, int n, int d, int lim) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= m || j >= n) return;
+    const float mean = u[i], half = 0.5f * t[0];
+    float s = 0.0f, most = -1.0f;
+    for (int k = 0; k < d; ++k) {
+        float x = (a[i * d + k] - mean) * w[k] * half, y = b[j * d + k] - v[j] + (k < lim ? 1 : 0);
+        if (x > y) s += x * y;
+        if (x * y > most) most = x * y;
+    }
+    out[i * n + j] = s + most;
+}
+"""
+
+
+def test_what_belongs_to_a_row_a_column_or_a_round_alone_is_had_as_well() -> None:
+    found = block_outputs(kernel(CENTRED), 0, TILE)
+    text = applied(found).program.text
+    assert "mean_own[own_row]" in text
+    assert "v_own[own_col]" in text
+    assert "const float w_own = tile_from + deep < d ? w[(tile_from + deep)]" in text
+    assert "const int k = tile_from + deep;" in text
+    shapes = {"a": ("m", "d"), "b": ("n", "d"), "u": ("m",), "v": ("n",), "w": ("d",), "t": ("1",),
+              "out": ("m", "n")}  # fmt: skip
+    same(CENTRED, found, shapes, {"m": 35, "n": 34, "d": 11, "lim": 4})
 
 
 def test_tiles_that_a_block_has_no_room_for_are_no_values_of_it() -> None:
@@ -68,12 +147,15 @@ def test_indices_with_names_are_not_asked_for_again() -> None:
     ("inside", "reason"),
     [
         (LOOP % "a[i * d + k] * a[i * d + k]", "it combines no rows with columns"),
-        (LOOP % "a[i * d + k] * b[i * n + j]", "a load"),
-        (LOOP % "a[i * d + k] * b[k * n + j] + 1.0f", "a round without elements would add"),
-        (LOOP % "expf(a[i * d + k] - b[j * d + k])", "a round without elements would add"),
-        (LOOP % "a[i * d + k] * b[k * n + j] * k", "a round asks for its number"),
+        (LOOP % "a[i * d + k] * b[i * n + j] * b[k * n + j]", "a load"),
+        ("for (int k = 1; k < d; ++k) s += a[i * d + k] * b[k * n + j] * k;",
+         "a round asks for its number"),
         ("for (int k = 0; k < d; ++k) if (a[i * d + k] > 0) s += a[i * d + k] * b[k * n + j];",
-         "what the loop does depends on more"),
+         "a guard is not a comparison of whole numbers"),
+        ("float f = 1; for (int k = 0; k < d; ++k) { s += f * a[i * d + k] * b[k * n + j]; } f = 2;",
+         "its rounds ask for `f`"),
+        (LOOP.replace("s += %s", "if (%s <= s) s = %s") % (("a[i * d + k] + b[k * n + j]",) * 2),
+         "which of equals"),
         ("for (int k = 0; k < d; ++k) { s += a[i * d + k] * b[k * n + j]; if (s > 9) break; }",
          ""),
         ("for (int q = 0; q < 2; ++q) for (int k = 0; k < d; ++k) s += a[i * d + k] * b[k * n + j];",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen
+from tests.rewriting.writing import Array
 
+from .alike import end_of
 from .running import same
 from .shapes import applied, kernel, refused
 
@@ -120,3 +122,47 @@ def test_refused(body: str, reason: str) -> None:
 def test_a_guard_that_does_not_bound_the_items_is_refused(old: str, new: str, reason: str) -> None:
     text = MAP % "out[i] = a[i];"
     assert reason in refused(coarsen(kernel(text.replace(old, new)), ONE))[0]
+
+
+GATHER = """\
+#pragma optiml launch k grid(cdiv(n * w, 32)) block(32)
+__global__ void k(const int* at, const float* table, float* out, int n, int w) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n * w) return;
+    int row = i / w, col = i % w;
+    BODY
+}
+"""
+
+
+@pytest.mark.parametrize("w", [16, 30])
+def test_rows_that_memory_chooses_are_vectors_too(w: int) -> None:
+    text = GATHER.replace("BODY", "out[i] = table[at[row] * w + col];")
+    found = applied(coarsen(kernel(text), ONE)).program.text
+    assert "&table[at[(i_first / w)] * w + i_first - (i_first / w) * w]" in found
+    assert "w % 4 == 0" in found
+    arrays = {
+        "at": Array("i4", ("n",), "below n"),
+        "table": Array("f4", ("n", "w")),
+        "out": Array("f4", ("n", "w"), "zeros"),
+    }
+    assert end_of(text, found, arrays, {"n": 35, "w": w}, {"n": 3, "w": 5}) == "same"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "out[i] = table[at[row] + col];",
+        "out[i] = table[at[i] * w + col];",
+        "out[i] = table[at[row * w + col] * w];",
+    ],
+)
+def test_elements_that_memory_chooses_are_none(body: str) -> None:
+    made = coarsen(kernel(GATHER.replace("BODY", body)), ONE)
+    assert "table_items" not in applied(made).program.text
+
+
+def test_rows_whose_place_changes_are_refused() -> None:
+    body = "out[i] = table[at[row] * w + col]; if (col == 0) at[row] = 0;"
+    text = GATHER.replace("BODY", body).replace("const int* at", "int* at")
+    assert "cannot be written anew" in refused(coarsen(kernel(text), ONE))[0]

@@ -7,10 +7,12 @@ import pytest
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 
+from .running import same
 from .shapes import ROWS, accesses, applied, kernel, refused
 
 WARP = Lanes("warp", 32, 256, (8, 16, 32), (128, 256))
 BLOCK = Lanes("block", 256, 256, (128, 256), (128, 256))
+APART = Lanes("apart", 4, 64, (2, 4, 8, 32), (64, 128))
 SUM = "float s = 0; for (int c = 0; c < w; ++c) s += a[r * w + c]; out[r] = s;"
 
 
@@ -149,3 +151,19 @@ def test_functions_stand_before_the_template_head_of_the_kernel() -> None:
 def test_a_counter_that_holds_no_longer_step_is_refused(kind: str) -> None:
     body = SUM.replace("int c = 0", f"{kind} c = 0").replace("c < w", "c < 100")
     assert refused(shared(body))[0] == "its counter may not hold a longer step"
+
+
+@pytest.mark.parametrize("count", [2, 4, 8, 32])
+def test_lanes_apart_leave_neighbours_beside_each_other(count: int) -> None:
+    body = "float s = 1; for (int c = 0; c < w; ++c) s += a[c * h + r]; for (int c = 0; c < w; ++c) out[c * h + r] = s;"
+    made = share(kernel(ROWS % body), (0, 1), APART)
+    (load,) = accesses(applied(made), "a")
+    assert load.offset is not None
+    shapes = {"a": ("w", "h"), "at": ("i4", "1"), "out": ("w", "h")}
+    same(ROWS % body, made, shapes, {"w": 7, "h": 45}, {"LANES": count})
+
+
+def test_the_place_of_an_extreme_stays_with_neighbours() -> None:
+    body = "float s = 0; int p = 0; for (int c = 0; c < w; ++c) if (a[c * h + r] > s) { s = a[c * h + r]; p = c; } out[r] = p;"
+    reason = "what goes along with an extreme is not combined apart"
+    assert refused(share(kernel(ROWS % body), (0,), APART)) == (reason, 0)

@@ -227,5 +227,7 @@ def test_the_seconds_end_a_search_before_one_more_would_overrun_them() -> None:
     budget = Budget(100, 60.0, kept=10.0)
     assert budget.room(steps, elapsed=20.0) == 10  # of 3 s each
     assert budget.room(steps, elapsed=49.0) == 1  # one of 4 s ends 3 s late: less than a twelfth
+    assert budget.room(steps, elapsed=20.0, begun=4) == 10  # these have had their seconds
+    assert budget.room(steps, elapsed=20.0, begun=budget.evaluations - 4) == 4 - len(steps)
     assert budget.room(steps, elapsed=50.0) == 0
     assert budget.room([*steps, step(3, 30.0)], elapsed=30.0) == 0

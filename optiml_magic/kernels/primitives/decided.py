@@ -1,0 +1,366 @@
+"""What is decided of a kernel for a thread far from the borders, and its loads spelled anew.
+
+Each load is spelled as a number of steps behind one address, so that two that are the same are seen
+to be so, and a compiler makes them once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import (
+    Binary,
+    Call,
+    Cast,
+    Choice,
+    Expr,
+    Literal,
+    Name,
+    Unary,
+    builtin,
+    every,
+)
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
+from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, Undecided
+from optiml_magic.kernels.primitives.interior import Interior
+from optiml_magic.kernels.primitives.items import element, is_plain
+from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.symbols import Condition
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Declare,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    Variable,
+    expressions,
+    walk,
+)
+from optiml_magic.kernels.types import named
+
+_UNROLLED = 1024  # accesses of a thread in a row that a compiler is asked for, at most: ours
+_SEEN = 8  # rounds of a loop that are looked at to see what is shared
+_UNROLL = "#pragma unroll"
+_PURE_CALLS = ("min", "max", "abs")
+
+
+class Decided:
+    """What to exchange in a kernel, in ``swaps``, which begin with its ``places``.
+
+    ``most`` items are unrolled at once. Of the locals that keep a value which costs nothing but
+    arithmetic, ``pure`` ones, some are ``uniform``: the same for all items and rounds.
+    """
+
+    def __init__(
+        self, kernel: Kernel, effects: Effects, interior: Interior, most: int,
+        places: Mapping[Node, Node | None],
+    ) -> None:  # fmt: skip
+        self.kernel = kernel
+        self.effects = effects
+        self.interior = interior
+        self.most = most
+        self.swaps: dict[Node, Node | tuple[Statement, ...] | None] = {**places}
+        self.elements: list[tuple[Element, Access]] = []  # what is loaded
+        self.bases: dict[tuple[str, Polynomial], tuple[str, str]] = {}
+        self.pure: set[Variable] = set()
+        self.uniform: set[Variable] = set()
+        self.taken: dict[If, bool] = {}
+        self._varying = {e for e in places if isinstance(e, Expr)}
+        self._chosen: dict[Choice, Expr] = {}
+        self._kept: dict[Loop, bool] = {}
+        self._counters = {
+            axis.variable for axis in kernel.axes().values() if is_counted(axis, effects)
+        }
+        body = kernel.function.body
+        self._sort(body)
+        self._decide(body)
+        self._fix(body)
+        self._respell(body)
+        self._prepare(body)
+
+    def saved(self, along: Along, items: int) -> float:
+        """The share of its loads that a thread saves by so many items along one axis."""
+        total, found = 0, set[tuple[object, ...]]()
+        for at, access in self.elements:
+            moving = {f"{ITEM}{along.item}": range(items)}
+            for axis in self.kernel.reading.loops(access):
+                count = self.interior.rounds(axis.name)
+                if axis.variable is not None and count and not self.keeps(axis.node):
+                    moving[f"{COUNTER}{axis.variable.name}"] = range(min(count, _SEEN))
+            steps = []
+            for sizes, form in sorted(at.steps.items()):
+                by = [_factor(form, name) for name in moving]
+                rest = form.without(moving)
+                number = dict(rest.terms).get((), 0)
+                steps.append((sizes, rest - Polynomial.constant(number), number, by))
+            for values in product(*moving.values()):
+                total += 1
+                found.add((at.array, at.base, *(
+                    (sizes, rest, number + sum(b * v for b, v in zip(by, values, strict=True)))
+                    for sizes, rest, number, by in steps
+                )))  # fmt: skip
+        return 1 - len(found) / total if total else 0.0
+
+    # What is known of locals.
+
+    def _sort(self, body: Statement) -> None:
+        for statement in walk(body):
+            for variable in statement.variables if isinstance(statement, Declare) else ():
+                value = variable.value
+                lasts = variable in self.effects.lasting and not variable.array
+                if value is None or not lasts or not all(map(self._is_pure, every(value))):
+                    continue
+                self.pure.add(variable)
+                if not any(self._differs(e) for e in every(value)):
+                    self.uniform.add(variable)
+
+    def _is_pure(self, expr: Expr) -> bool:
+        if expr in self._varying or builtin(expr):
+            return True
+        match expr:
+            case Name(variable=Variable() as variable):
+                known = variable in self.pure or variable in self._counters
+                return known or variable.storage == "parameter"
+            case Unary(op=op):
+                return op in "+-!~"
+            case Call(function=name):
+                return name in _PURE_CALLS
+        return isinstance(expr, Literal | Name | Binary | Cast | Choice)
+
+    def _differs(self, expr: Expr) -> bool:
+        """Whether an expression may be another for each item, or in each round."""
+        if isinstance(expr, Name) and expr.variable is not None:
+            own = expr.variable.storage == "parameter" or expr.variable in self.uniform
+            return not own
+        return expr in self._varying or bool(builtin(expr))
+
+    # What is decided.
+
+    def alive(self, statement: Statement) -> Iterator[Statement]:
+        """The statements in one that are not beyond a border."""
+        yield statement
+        if isinstance(statement, If) and statement in self.taken:
+            way = statement.then if self.taken[statement] else statement.other
+            if way is not None:
+                yield from self.alive(way)
+            return
+        for inner in statement.statements:
+            yield from self.alive(inner)
+
+    def _decide(self, statement: Statement) -> None:
+        if isinstance(statement, If):
+            condition = self._condition(statement)
+            if condition is not None:
+                try:
+                    self.taken[statement] = self.interior.decide(condition, self._prefer(statement))
+                except Undecided:
+                    pass
+                else:
+                    way = statement.then if self.taken[statement] else statement.other
+                    if way is not None:
+                        self._decide(way)
+                    return
+        for expr in statement.expressions:
+            for part in every(expr):
+                if isinstance(part, Choice):
+                    self._choose(part)
+        for inner in statement.statements:
+            self._decide(inner)
+
+    def _condition(self, statement: If) -> Condition | None:
+        found = [g for g in self.kernel.reading.guards if g.test is statement.test]
+        if len(found) != 1 or statement.before is not None:
+            return None
+        return ~found[0].condition if found[0].exits else found[0].condition
+
+    def _prefer(self, statement: If) -> bool | None:
+        """The way where more is loaded, and on which a thread stays."""
+        then = statement.then.body if isinstance(statement.then, Block) else (statement.then,)
+        if then and isinstance(then[-1], Leave):
+            return False
+        loads = [0, 0]
+        for at, way in enumerate((statement.then, statement.other)):
+            if way is not None:
+                loads[at] = sum(a.mode == "load" for a in self.effects.accesses(way))
+        return None if loads[0] == loads[1] else loads[0] > loads[1]
+
+    def _choose(self, choice: Choice) -> None:
+        """``x > 0 ? a[x - 1] : 0`` is ``a[x - 1]``."""
+        branching = (Choice, Call)
+        for way, expr in ((True, choice.then), (False, choice.other)):
+            inside = set(every(expr))
+            if any(isinstance(e, branching) or _is_logical(e) for e in inside):
+                continue
+            for access in self.kernel.reading.accesses:
+                if access.own not in inside or access.call is not None or not access.guard:
+                    continue
+                condition = access.guard[-1] if way else ~access.guard[-1]
+                try:
+                    taken = self.interior.decide(condition, way)
+                except Undecided:
+                    return
+                self._chosen[choice] = choice.then if taken else choice.other
+                return
+
+    def _fix(self, body: Statement) -> None:
+        """Scalars that have been compared with a number are that number."""
+        for expr in expressions(body):
+            variable = expr.variable if isinstance(expr, Name) else None
+            if variable is not None and variable.storage == "parameter":
+                value = self.interior.fixed.get(variable.name)
+                if value is not None:
+                    self.swaps[expr] = Literal(None, str(value), value)
+
+    # Loads and stores, spelled anew.
+
+    def _respell(self, body: Statement) -> None:
+        alive = {e for s in self.alive(body) for top in s.expressions for e in every(top)}
+        by_node: dict[Expr, list[Access]] = {}
+        for access in self.kernel.reading.accesses:
+            if access.space == "global" and access.own in alive:
+                node = element(self.effects, access)
+                if node is not None:
+                    by_node.setdefault(node, []).append(access)
+        for node, accesses in by_node.items():
+            if len({a.index for a in accesses}) > 1 or not self._followed(accesses[0]):
+                continue
+            try:
+                found = self.interior.element(accesses[0])
+                self.swaps[node] = text(self._spelled(found, accesses[0], node))
+            except Undecided:
+                continue
+            if any(a.mode == "load" for a in accesses):
+                self.elements.append((found, accesses[0]))
+
+    def _followed(self, access: Access) -> bool:
+        """Whether an element is one of an array that is called by its own name."""
+        given = {p.name for p in self.kernel.function.parameters if p.type.depth == 1}
+        counters = [a.variable for a in self.kernel.reading.loops(access)]
+        names = [v.name for v in counters if v is not None]
+        hidden = {v.name for s in walk(self.kernel.function.body) if isinstance(s, Declare)
+                  for v in s.variables}  # fmt: skip
+        return (
+            access.array in given
+            and access.array not in hidden
+            and is_plain(self.kernel, access)
+            and len({*names}) == len(counters)
+        )
+
+    def _spelled(self, found: Element, access: Access, node: Expr) -> str:
+        wide = any(
+            (kind := self.kernel.reading.types.get(e)) is not None and kind.size == 8
+            and kind.integral for e in every(node)
+        )  # fmt: skip
+        steps = []
+        for sizes, step in sorted(found.steps.items(), key=lambda s: -len(s[0])):
+            if not step.terms:
+                continue
+            words = self.interior.speller.form(step)
+            if sizes:
+                extent = " * ".join(self._size(name, wide) for name in sizes)
+                words = f"({words})" if len(step.terms) > 1 else words
+                words = {"1": "", "-1": "-"}.get(words, f"{words} * ") + extent
+            steps.append(words)
+        offset = " + ".join(steps).replace("+ -", "- ") or "0"
+        return f"{self._base(found, access)}[{offset}]"
+
+    def _size(self, name: str, wide: bool) -> str:
+        """A size as a signed number, since what is stepped may lie before the base."""
+        for parameter in self.kernel.function.parameters:
+            if parameter.name == name:
+                kind = named(parameter.type.base, self.kernel.unit.aliases)
+                if wide or (kind.size == 8 and not kind.signed):
+                    return f"(long long){name}"
+                return name if kind.signed or kind.size != 4 else f"(int){name}"
+        return name
+
+    def _base(self, found: Element, access: Access) -> str:
+        key = found.array, found.base
+        if key not in self.bases:
+            others = [name for name, _ in self.bases.values()]
+            name = self.kernel.fresh(f"{found.array}_at", *others)
+            speller = self.interior.speller
+            speller.wide = True
+            at = speller.form(found.base)
+            speller.wide = False
+            const = "const " if found.array not in self.kernel.reading.written else ""
+            place = f"&{found.array}[{at}]" if at != "0" else found.array
+            self.bases[key] = name, f"{const}{access.element.name}* {name} = {place};"
+        return self.bases[key][0]
+
+    def _prepare(self, body: Statement) -> None:
+        """Ways that are decided in the place of their tests; short loops to be unrolled."""
+        for choice, way in reversed([*self._chosen.items()]):
+            self.swaps[choice] = edited(way, self.swaps)
+        inside = [*walk(body)]
+        told = {
+            after for s in inside if isinstance(s, Block)
+            for at, after in zip(s.body, s.body[1:], strict=False) if isinstance(at, Blank)
+        }  # fmt: skip
+        unrolled = {s for s in inside if isinstance(s, Loop) and self._is_short(s)} - told
+        for statement in reversed(inside):
+            if isinstance(statement, If) and statement in self.taken:
+                way = statement.then if self.taken[statement] else statement.other
+                new = edited(way, self.swaps) if way is not None else None
+                self.swaps[statement] = _spread(new)
+            elif isinstance(statement, Loop) and statement in unrolled:
+                self.swaps[statement] = (lines(_UNROLL), edited(statement, self.swaps))
+
+    def _rounds(self, loop: Loop) -> int:
+        """The rounds of a loop that all items have, 0 where that is no number."""
+        axis = self.kernel.axes().get(loop)
+        return (self.interior.rounds(axis.name) or 0) if axis is not None else 0
+
+    def keeps(self, loop: Loop) -> bool:
+        """Whether a loop stands around the items: it is the same for all, and not unrolled."""
+        if loop not in self._kept:
+            self._kept[loop] = not self._is_short(loop) and self._is_same(loop)
+        return self._kept[loop]
+
+    def _is_short(self, loop: Loop) -> bool:
+        total = self._rounds(loop) * self.most
+        for inner in loops_in(loop.body):
+            total *= self._rounds(inner)
+        return 0 < total <= _UNROLLED
+
+    def _is_same(self, loop: Loop) -> bool:
+        axis = self.kernel.axes().get(loop)
+        if axis is None or not axis.exact or not is_counted(axis, self.effects):
+            return False
+        for statement in self.alive(loop.body):
+            if isinstance(statement, Leave):
+                return False
+        own = axis.variable
+        for expr in (loop.test, *(loop.before.expressions if loop.before else ())):
+            for part in every(expr) if expr is not None else ():
+                mine = isinstance(part, Name) and (part.variable is own or self._outer(part, loop))
+                if not mine and (self._differs(part) or not self._is_pure(part)):
+                    return False
+        return True
+
+    def _outer(self, name: Name, loop: Loop) -> bool:
+        """Whether a name is the counter of a loop around that all items share."""
+        around = [a for a in self.kernel.axes().values() if loop in set(loops_in(a.node.body))]
+        return any(a.variable is name.variable and self.keeps(a.node) for a in around)
+
+
+def _factor(form: Polynomial, name: str) -> int:
+    by = form.coefficient(name)
+    return (by.value or 0) if by is not None else 0
+
+
+def _spread(way: Statement | None) -> tuple[Statement, ...]:
+    """What stands in the place of a test that is decided."""
+    if isinstance(way, Block) and not any(isinstance(s, Declare) for s in way.body):
+        return way.body
+    return () if way is None else (way,)
+
+
+def _is_logical(expr: Expr) -> bool:
+    return isinstance(expr, Binary) and expr.op in ("&&", "||")

@@ -1,0 +1,200 @@
+"""P25, fast forms: functions and divisions that are exact to the last bits become short ones.
+
+What they are off by: CUDA C++ Programming Guide, "Mathematical Functions". ``__expf`` by 2 ulp and
+more with its argument, ``__logf`` by 2^-21 near one, ``rsqrtf`` and ``__fdividef`` by 2 ulp, the
+latter for divisors up to 2^126. No option of a compiler is set: each of them stands in the text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import Literal as Word
+
+from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Expr,
+    Index,
+    Literal,
+    Member,
+    Name,
+    Unary,
+    every,
+)
+from optiml_magic.kernels.functions import bare
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.places import reached
+from optiml_magic.kernels.tree import Block, Function, expressions, walk
+
+Kind = Word["functions", "tanh", "divisions", "powers"]
+KINDS: tuple[Kind, ...] = ("functions", "tanh", "divisions", "powers")
+_FAST = {
+    "expf": "__expf", "exp": "__expf", "exp10f": "__exp10f", "exp10": "__exp10f",
+    "logf": "__logf", "log": "__logf", "log2f": "__log2f", "log2": "__log2f",
+    "log10f": "__log10f", "log10": "__log10f",
+}  # fmt: skip
+_ANGLES = frozenset({"sinf", "cosf", "tanf", "sin", "cos", "tan"})
+_MOST = 4  # the greatest power that becomes products
+_ONE, _TWO = Literal(None, "1.0f", 1.0), Literal(None, "2.0f", 2.0)
+
+
+@primitive
+def fast(kernel: Kernel, kinds: Collection[Kind]) -> Kernel:
+    """The kernel, and the functions that it calls, with all of these kinds in a fast form."""
+    bodies: dict[Function, Block] = {}
+    for function in _functions(kernel):
+        swaps = _Forms(kernel, kinds).of(function)
+        if swaps:
+            bodies[function] = edited(function.body, swaps)
+    if not bodies:
+        raise NotLegal("nothing has a fast form")
+    return kernel.with_bodies(bodies)
+
+
+def kinds_in(kernel: Kernel) -> tuple[Kind, ...]:
+    """The kinds that something in a kernel is of."""
+    every_expression = (e for f in _functions(kernel) for e in expressions(f.body))
+    found = {_kind(kernel, e) for e in every_expression}
+    return tuple(kind for kind in KINDS if kind in found)
+
+
+def angles(kernel: Kernel) -> int:
+    """The first line that asks for the sine of what may be any angle; 0 where none does.
+
+    ``__sinf`` is right to 2^-21 between -pi and pi alone, and no range of a float is followed.
+    """
+    lines = (
+        statement.line
+        for function in _functions(kernel)
+        for statement in walk(function.body)
+        for top in statement.expressions
+        for e in every(top)
+        if isinstance(e, Call) and bare(e.function) in _ANGLES and _single(kernel, e)
+    )
+    return min(lines, default=0)
+
+
+def _functions(kernel: Kernel) -> Iterator[Function]:
+    """The kernel, and what it calls but for templates, which others may call with other types."""
+    yield kernel.function
+    yield from (f for f in reached(kernel.unit, kernel.function) if not f.template)
+
+
+def _kind(kernel: Kernel, e: Expr) -> Kind | None:
+    match e:
+        case Call(function=name, arguments=(only,)):
+            known = _library(kernel, e) and _single(kernel, only)
+            if known and bare(name) in _FAST:
+                return "functions"
+            return "tanh" if known and bare(name) in ("tanhf", "tanh") else None
+        case Call(function=name, arguments=(base, Literal(value=value))):
+            known = bare(name) in ("powf", "pow") and _library(kernel, e)
+            if known and _plain(base) and _same_type(kernel, e, base) and value is not None:
+                return "powers" if _power(value) else None
+        case Binary(op="/", left=left, right=right) if _single(kernel, e):
+            return "divisions" if _worth(right) and _float_sides(kernel, left, right) else None
+        case Assign(op="/=", target=Name() as left, value=right) if _single(kernel, left):
+            return "divisions" if _worth(right) and _float_sides(kernel, left, right) else None
+    return None
+
+
+def _single(kernel: Kernel, e: Expr) -> bool:
+    kind = kernel.reading.types.get(e)
+    return kind is not None and kind.floating and kind.size == 4
+
+
+def _float_sides(kernel: Kernel, *sides: Expr) -> bool:
+    """Whether nothing is computed in double: a whole number is converted to float."""
+    kinds = [kernel.reading.types.get(side) for side in sides]
+    return all(k is not None and (k.integral or (k.floating and k.size == 4)) for k in kinds)
+
+
+def _same_type(kernel: Kernel, one: Expr, other: Expr) -> bool:
+    kinds = [kernel.reading.types.get(e) for e in (one, other)]
+    return kinds[0] is not None and kinds[0].floating and kinds[0] == kinds[1]
+
+
+def _library(kernel: Kernel, call: Call) -> bool:
+    """Whether a function is that of CUDA's headers, not one of the text."""
+    return not kernel.unit.called(call.function, len(call.arguments))
+
+
+def _worth(divisor: Expr) -> bool:
+    """A division by a power of two is a product already."""
+    value = divisor.value if isinstance(divisor, Literal) else None
+    return not isinstance(value, int | float) or not value or math.frexp(value)[0] != 0.5
+
+
+def _plain(e: Expr) -> bool:
+    """Whether to compute it twice does nothing twice."""
+    kept = (Name, Literal, Index, Member, Binary, Unary, Cast)
+    return all(isinstance(part, kept) for part in every(e))
+
+
+def _power(value: float) -> bool:
+    return value in (0.5, 1.5) or (value in range(2, _MOST + 1))
+
+
+class _Forms:
+    """The fast forms of one function's expressions, innermost first."""
+
+    def __init__(self, kernel: Kernel, kinds: Collection[Kind]) -> None:
+        self.kernel = kernel
+        self.kinds = kinds
+        self.made: dict[Node, Node] = {}
+
+    def of(self, function: Function) -> dict[Node, Node]:
+        chosen = [e for e in expressions(function.body) if _kind(self.kernel, e) in self.kinds]
+        for e in sorted(chosen, key=lambda e: len([*every(e)])):
+            self.made[e] = self._form(e)
+        return self.made
+
+    def _form(self, e: Expr) -> Expr:
+        match e:
+            case Assign(target=target, value=value):
+                return replace(e, span=None, op="=", value=self._divided(target, value))
+            case Binary(left=left, right=right):
+                return self._divided(left, right)
+            case Call(arguments=(base, Literal(value=value))) if value is not None:
+                return self._raised(e, edited(base, self.made), value)
+            case Call(function=name, arguments=(only,)):
+                inner = edited(only, self.made)
+                if bare(name) in _FAST:
+                    return _called(_FAST[bare(name)], inner)
+                # tanh x = 1 - 2 / (1 + e^2x): of one use of x, and right where e^2x is infinite
+                power = _called("__expf", Binary(None, "*", _TWO, inner))
+                part = _called("__fdividef", _TWO, Binary(None, "+", _ONE, power))
+                return Binary(None, "-", _ONE, part)
+        raise TypeError(type(e).__name__)
+
+    def _divided(self, left: Expr, right: Expr) -> Expr:
+        """``left / right``; by a constant it is a product, by a root one with its reciprocal."""
+        above = edited(left, self.made)
+        if isinstance(right, Literal):
+            return Binary(None, "*", above, Binary(None, "/", _ONE, right))
+        root = isinstance(right, Call) and bare(right.function) in ("sqrtf", "sqrt")
+        if isinstance(right, Call) and root and _library(self.kernel, right):
+            inverse = _called("rsqrtf", edited(right.arguments[0], self.made))
+            one = isinstance(left, Literal) and left.value == 1
+            return inverse if one else Binary(None, "*", above, inverse)
+        return _called("__fdividef", above, edited(right, self.made))
+
+    def _raised(self, call: Call, base: Expr, value: float) -> Expr:
+        """A power as products of its base, and of its square root for a half."""
+        parts = [base] * int(value)
+        if value % 1:
+            single = _single(self.kernel, call)
+            parts.append(_called("sqrtf" if single else "sqrt", base))
+        found = parts[0]
+        for part in parts[1:]:
+            found = Binary(None, "*", found, part)
+        return found
+
+
+def _called(name: str, *arguments: Expr) -> Call:
+    return Call(None, name, arguments)

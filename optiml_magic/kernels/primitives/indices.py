@@ -1,0 +1,68 @@
+"""Indices that a thread takes along the axes of its launch, and elements as steps from there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from optiml_magic.kernels.polynomial import Polynomial
+
+# Beside ``@x``, a thread's first index along an axis: what begins the names of symbols for how far
+# an item is behind it, for how many items there are, and for the counter of a loop.
+ITEM, COUNT, COUNTER = "@+", "@=", "@#"
+
+
+class Undecided(Exception):  # noqa: N818  # it says what happened
+    """A test or an index that no comparison at the beginning settles: it stays as it is."""
+
+
+@dataclass(frozen=True)
+class Along:
+    """The indices that a thread takes along one axis: ``first`` and so many behind it.
+
+    Attributes:
+        width: threads of a block along it.
+        name: what an index is called, and ``words`` its type.
+        first: the first of a thread's own, and ``item`` how far behind it one is.
+        count: how many there are, in words; 1 where a thread has one as before.
+        bound: how many indices do something, None where it is not known; ``guard`` says so in the
+            words of the launch where the kernel itself does not.
+    """
+
+    axis: str
+    width: int
+    name: str
+    words: str
+    first: str
+    item: str
+    count: str
+    bound: Polynomial | None
+    guard: str = ""
+
+    @property
+    def several(self) -> bool:
+        return self.count != "1"
+
+
+@dataclass(frozen=True)
+class Element:
+    """An element as so many ``steps`` of each stride behind ``base``, which no item changes.
+
+    A stride is a product of sizes; ``()`` is one element. ``steps`` are sums over items and the
+    counters of loops.
+    """
+
+    array: str
+    base: Polynomial
+    steps: Mapping[tuple[str, ...], Polynomial]
+
+
+def put(form: Polynomial, name: str, value: Polynomial) -> Polynomial:
+    """A form with another in the place of a symbol."""
+    found = Polynomial()
+    for monomial, factor in form.terms:
+        term = Polynomial.of({tuple(n for n in monomial if n != name): factor})
+        for _ in range(monomial.count(name)):
+            term = term * value
+        found = found + term
+    return found

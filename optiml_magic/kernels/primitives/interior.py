@@ -1,0 +1,378 @@
+"""P19, specialise: what holds for all items of a thread that are far enough from the borders.
+
+Tests of the borders are decided, and indices that are clamped, wrapped or chosen there become plain
+sums. Each decision is a comparison of whole numbers that a thread makes once, for the least that
+it can be over its items and over the rounds of the loops around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.grids import room
+from optiml_magic.kernels.primitives.indices import (
+    COUNT,
+    COUNTER,
+    ITEM,
+    Along,
+    Element,
+    Undecided,
+    put,
+)
+from optiml_magic.kernels.primitives.naming import LocalSpeller
+from optiml_magic.kernels.primitives.places import index
+from optiml_magic.kernels.ranges import Ranges
+from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.spelling import Unspelled
+from optiml_magic.kernels.symbols import Compare, Condition, Symbol
+
+_ZERO, _ONE = Polynomial(), Polynomial.constant(1)
+_EDGE = Polynomial.constant(32)  # indices at most that are a border: ours
+_PLACES = ("threadIdx", "blockIdx")
+
+
+class _Speller(LocalSpeller):
+    """Spells forms at the first of a thread's items."""
+
+    inside: Interior
+
+    def name(self, name: str) -> str | None:
+        return name[2:] if name[:2] in (ITEM, COUNTER, COUNT) else super().name(name)
+
+    def local(self, form: Polynomial) -> Polynomial:
+        try:
+            return self.inside.placed(form, items=False)
+        except Undecided as reason:
+            raise Unspelled("it depends on more than its place") from reason
+
+
+class Interior:
+    """The comparisons that a thread makes, and what follows from them.
+
+    Scalars that are ``fixed`` have these values, which is compared as well.
+    """
+
+    def __init__(
+        self, kernel: Kernel, effects: Effects, along: Sequence[Along], fixed: Mapping[str, int]
+    ) -> None:
+        self.kernel = kernel
+        self.effects = effects
+        self.along = tuple(along)
+        self.fixed = dict(fixed)
+        self.symbols = kernel.reading.symbols
+        self.known: list[Condition] = [
+            Compare(">=", left, frozenset()) for a in along if (left := self._left(a)) is not None
+        ]  # fmt: skip
+        names = {f"@{a.axis}": a.first for a in along}
+        self.speller = _Speller(self.symbols, names, moved=effects.moved)
+        self.speller.kernel, self.speller.inside = kernel, self
+        self._builtins = {f"{p}.{a.axis}" for a in along for p in _PLACES}
+        self._coarse = {f"{p}.{a.axis}" for a in along if a.several for p in _PLACES}
+        self.needs: dict[Polynomial, str] = {}
+        self.whole: dict[tuple[Polynomial, str], str] = {}
+
+    def tests(self) -> list[str]:
+        """What a thread compares; nothing that another comparison says as well."""
+        found = [
+            words for form, words in self.needs.items()
+            if not any(other != form and ((form - other).value or -1) > 0 for other in self.needs)
+        ]  # fmt: skip
+        same = [f"{name} == {value}" for name, value in self.fixed.items()]
+        return [*same, *self.whole.values(), *found]
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """What is needed for a decision that is not made after all is not compared."""
+        before = dict(self.needs), dict(self.whole)
+        try:
+            yield
+        except (Undecided, Unspelled) as reason:
+            self.needs, self.whole = before
+            raise Undecided(str(reason)) from reason
+
+    def exist(self) -> None:
+        """All items exist: compared where the kernel itself does not ask."""
+        for along in self.along:
+            left = self._left(along)
+            if along.guard and left is not None:
+                self._need(left)
+
+    def _left(self, along: Along) -> Polynomial | None:
+        """How many indices are behind a thread's."""
+        if along.bound is None:
+            return None
+        left = room(along.axis, along.width, along.bound)
+        thread = f"threadIdx.{along.axis}"
+        return left if thread in self.symbols.table else put(left, thread, _ZERO)
+
+    def decide(self, condition: Condition, prefer: bool | None) -> bool:
+        """Which way all items go; where both can be compared, not to an edge, or as ``prefer``."""
+        ways = [value for value in (True, False) if self._comparable(condition, value)]
+        if len(ways) > 1:
+            edges = [value for value in ways if self._is_edge(condition if value else ~condition)]
+            ways = [not edges[0]] if len(edges) == 1 else [prefer] if prefer is not None else []
+        if not ways:
+            raise Undecided("a test is no comparison with a border")
+        with self.attempt():
+            for part in (condition if ways[0] else ~condition).conjuncts():
+                assert isinstance(part, Compare)
+                self._need(part.form if part.op == ">=" else self._side(part.form))
+        return ways[0]
+
+    def element(self, access: Access) -> Element:
+        """Where an access is, as steps behind what is the same for all items."""
+        if access.index is None:
+            raise Undecided("where it is is not followed")
+        with self.attempt():
+            form = self._counted(self.placed(self.plain(access.index)), access)
+            self._settled_rest(form)
+            base, steps = _ZERO, dict[tuple[str, ...], Polynomial]()
+            for monomial, factor in form.terms:
+                term = Polynomial.of({monomial: factor})
+                moving = [n for n in monomial if n[:2] in (ITEM, COUNTER)]
+                sizes = tuple(n for n in monomial if n not in moving)
+                fixed = all(self._is_size(n) for n in sizes)
+                if len(moving) > 1 or (moving and not fixed):
+                    raise Undecided("its items are not a number of sizes apart")
+                if moving or fixed:
+                    step = Polynomial.of({tuple(moving): factor})
+                    steps[sizes] = steps.get(sizes, _ZERO) + step
+                else:
+                    base = base + term
+            self.speller.form(base)
+        return Element(access.array, base, steps)
+
+    def placed(self, form: Polynomial, *, items: bool = True) -> Polynomial:
+        """A form over ``@x``, the first index of a thread, and the ``items`` behind it."""
+        for along in self.along:
+            block = f"blockIdx.{along.axis}"
+            if along.width == 1 and f"threadIdx.{along.axis}" not in form.symbols:
+                form = put(form, block, Polynomial.symbol(f"@{along.axis}"))
+            else:
+                found = index(form, along.axis, along.width)
+                if found is None:
+                    raise Undecided("it tells more of a place than its index")
+                form = found
+            by = form.coefficient(f"@{along.axis}")
+            if by is None:
+                raise Undecided("it is not linear in an index")
+            if items and along.several:
+                form = form + by * Polynomial.symbol(f"{ITEM}{along.item}")
+        for name, value in self.fixed.items():
+            form = put(form, name, Polynomial.constant(value))
+        return form
+
+    def plain(self, form: Polynomial) -> Polynomial:
+        """A form without what is only there for the borders."""
+        for name in sorted(form.symbols):
+            symbol = self.symbols[name]
+            if symbol.kind not in ("operation", "select") or not self._varies(symbol):
+                continue
+            by = form.coefficient(name)
+            if by is None:
+                raise Undecided("it is not linear in what a border decides")
+            digit = self._digit(symbol)
+            if digit is None:
+                form = form - by * Polynomial.symbol(name) + by * self._inner(symbol)
+            elif digit.several:
+                self._divides(digit, symbol.arguments[1])
+                if symbol.op == "%":
+                    form = form + by * Polynomial.symbol(f"{ITEM}{digit.item}")
+        return form
+
+    def _inner(self, symbol: Symbol) -> Polynomial:
+        """What an operation gives away from the borders."""
+        if symbol.op == "select" and symbol.condition is not None:
+            then, other = symbol.arguments
+            prefer = self._moves(then) if self._moves(then) != self._moves(other) else None
+            return self.plain(then if self.decide(symbol.condition, prefer) else other)
+        moving = [a for a in symbol.arguments if self._moves(a)]
+        if len(moving) != 1:
+            raise Undecided("two things move in it")
+        (inner,) = moving
+        rest = [a for a in symbol.arguments if a is not inner]
+        if symbol.op == "min" and rest:
+            self._need(rest[0] - inner)
+        elif symbol.op == "max" and rest:
+            self._need(inner - rest[0])
+        elif symbol.op == "abs":
+            self._need(inner)
+        elif symbol.op == "%" and rest and symbol.arguments[0] is inner:
+            inner = self._unwrapped(inner, rest[0])
+        else:
+            raise Undecided(f"`{symbol.op}` is not looked through")
+        return self.plain(inner)
+
+    def _unwrapped(self, form: Polynomial, extent: Polynomial) -> Polynomial:
+        """``(x + d + n) % n`` as ``x + d``, where ``n`` is how many indices there are."""
+        own = [a for a in self.along if f"threadIdx.{a.axis}" in form.symbols]
+        if len(own) != 1 or own[0].bound != extent or len(extent.terms) != 1:
+            raise Undecided("a rest is not that of an index at the border")
+        times = dict(form.terms).get(extent.terms[0][0], 0)
+        inner = form - Polynomial.constant(times) * extent
+        self._need(inner)
+        self._need(extent - inner - _ONE)
+        if times:
+            self._need(form)
+        return inner
+
+    def _need(self, form: Polynomial) -> None:
+        least = self._least(form)
+        if least.value is not None:
+            if least.value < 0:
+                raise Undecided("it holds for no item")
+            return
+        self.needs[least] = self._compared(least)
+
+    def _compared(self, form: Polynomial) -> str:
+        """That a form is not negative, as sums that do not overflow."""
+        own = {f"@{along.axis}" for along in self.along}
+        less = Polynomial.of({m: -c for m, c in form.terms if c < 0})
+        names = self.speller.names
+        below = dict(form.terms).get(()) == -1  # it is spelled by `<` then
+        if own & less.symbols and len(less.terms) > 1 + below:
+            self.speller.names = {n: f"(long long){w}" if n in own else w
+                                  for n, w in names.items()}  # fmt: skip
+        try:
+            return self.speller.condition(Compare(">=", form, frozenset()))
+        finally:
+            self.speller.names = names
+
+    def _least(self, form: Polynomial) -> Polynomial:
+        """The least that a form can be over a thread's items and the rounds of loops."""
+        form = self.plain(form)
+        while counters := [n for n in form.symbols if self._is_counter(n)]:
+            name = max(counters, key=lambda n: int(n[1:]))
+            by = form.coefficient(name)
+            if by is None or by.value is None:
+                raise Undecided("how a round changes it is not a number")
+            form = put(form, name, _ZERO if by.value > 0 else self.plain(self._last(name)))
+        form = self.placed(form)
+        self._settled_rest(form)
+        for along in self.along:
+            by = form.coefficient(f"{ITEM}{along.item}") if along.several else _ZERO
+            if by is None or by.value is None:
+                raise Undecided("how an item changes it is not a number")
+            most = Polynomial.symbol(f"{COUNT}{along.count}") - _ONE
+            if along.several:
+                form = put(form, f"{ITEM}{along.item}", most if by.value < 0 else _ZERO)
+        return form
+
+    def rounds(self, name: str) -> int | None:
+        """The rounds of a loop, where that is a number for all items."""
+        try:
+            last = self.placed(self._last(name)).value
+        except Undecided:
+            return None
+        return None if last is None else max(0, last + 1)
+
+    def _last(self, name: str) -> Polynomial:
+        """The number of the last round of a loop, or more."""
+        for part in self.kernel.reading.axis(name).test.conjuncts():
+            if isinstance(part, Compare) and part.op == ">=":
+                by = part.form.coefficient(name)
+                if by is not None and by.value == -1:
+                    return part.form.without([name])
+        raise Undecided("how many rounds a loop has is not known")
+
+    def _counted(self, form: Polynomial, access: Access) -> Polynomial:
+        """A form over the counters of the loops around, as they are called in the text."""
+        for axis in self.kernel.reading.loops(access):
+            by = form.coefficient(axis.name)
+            if by is None:
+                raise Undecided("it is not linear in a round")
+            if by == _ZERO:
+                continue
+            form = form - by * Polynomial.symbol(axis.name) + self._by_counter(axis, by)
+        return form
+
+    def _by_counter(self, axis: Axis, by: Polynomial) -> Polynomial:
+        variable, start, step = axis.variable, axis.start, axis.step
+        size = step.value if step is not None else None
+        if variable is None or start is None or not size or axis.scaled:
+            raise Undecided("a loop's counter is not read")
+        if variable in self.effects.changed(axis.node.body):
+            raise Undecided("a loop's counter changes in its body")
+        apart = by.divided(abs(size))
+        if apart is None:
+            raise Undecided("a round's step does not divide it")
+        apart = apart if size > 0 else -apart
+        start = self.placed(self.plain(start), items=False)
+        if {n for n in start.symbols if n[0] == "@"}:
+            raise Undecided("a loop begins elsewhere for each item")
+        return apart * (Polynomial.symbol(f"{COUNTER}{variable.name}") - start)
+
+    def _settled_rest(self, form: Polynomial) -> None:
+        """Raise where something is left that is not the same for all items and rounds."""
+        for name in form.symbols:
+            if name[0] == "@":
+                continue
+            symbol = self.symbols[name]
+            if symbol.kind == "scalar":
+                continue
+            if symbol.kind != "operation":
+                raise Undecided(f"`{name}` is not a size")
+            inside = self.symbols.inside(Polynomial.symbol(name))
+            kinds = {self.symbols[n].kind for n in inside}
+            if not kinds <= {"scalar", "operation", "builtin"}:
+                raise Undecided(f"`{name}` may be another in each round")
+            if inside & self._coarse and self._digit(symbol) is None:
+                raise Undecided(f"`{name}` may be another for each item")
+
+    def _is_size(self, name: str) -> bool:
+        return name[0] != "@" and self.symbols[name].kind == "scalar"
+
+    def _is_counter(self, name: str) -> bool:
+        return name in self.symbols.table and self.symbols[name].kind == "counter"
+
+    def _moves(self, form: Polynomial) -> bool:
+        inside = self.symbols.inside(form)
+        return bool(inside & self._builtins) or any(self._is_counter(n) for n in inside)
+
+    def _varies(self, symbol: Symbol) -> bool:
+        return self._moves(Polynomial.symbol(symbol.name))
+
+    def _digit(self, symbol: Symbol) -> Along | None:
+        """The axis whose index alone an operation takes apart, by what is the same for all."""
+        if symbol.op not in ("/", "%") or len(symbol.arguments) != 2:
+            return None
+        top, by = symbol.arguments
+        if self._moves(by) or not self.symbols.known(by):
+            return None
+        for along in self.along:
+            thread, block = (Polynomial.symbol(f"{p}.{along.axis}") for p in _PLACES)
+            whole = thread + Polynomial.constant(along.width) * block
+            if top == whole or (along.width == 1 and top == block):
+                return None if along.bound == by else along
+        return None
+
+    def _divides(self, along: Along, form: Polynomial) -> None:
+        """Items of a thread lie within one row of so many."""
+        words = self.speller.form(self.speller.local(form))
+        words = f"({words})" if " " in words else words
+        self.whole[form, along.count] = f"{words} % {along.count} == 0"
+
+    def _comparable(self, condition: Condition, value: bool) -> bool:
+        parts = [*(condition if value else ~condition).conjuncts()]
+        return bool(parts) and all(
+            isinstance(part, Compare) and part.op in (">=", "!=")
+            and self.symbols.inside(part.form) & self._builtins
+            for part in parts
+        )  # fmt: skip
+
+    def _is_edge(self, condition: Condition) -> bool:
+        """Whether a comparison holds for a few indices at most, at one end."""
+        ranges = Ranges(self.known, self.symbols)
+        return isinstance(condition, Compare) and ranges.nonnegative(_EDGE - condition.form)
+
+    def _side(self, form: Polynomial) -> Polynomial:
+        """On which side of a border the items are that are not on it."""
+        ranges = Ranges(self.known, self.symbols)
+        for side in (form, -form):
+            if ranges.nonnegative(side):
+                return side - _ONE
+        raise Undecided("on which side of a border items are is not known")

@@ -1,0 +1,272 @@
+"""P5 and P9, unroll and jam: a thread takes several items, and what they share it loads once.
+
+Items are what threads did that stood beside each other along an axis. A thread far from the borders
+goes through the kernel once, each statement for all of its items in turn (``together``). At the
+borders a thread takes one item after another, by the statements as they were.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from optiml_magic.kernels.editing import Node, lines, text
+from optiml_magic.kernels.expressions import Lambda
+from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.cutting import Freedom, freedom, uses
+from optiml_magic.kernels.primitives.decided import Decided
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.grids import form_of
+from optiml_magic.kernels.primitives.indices import Along, Undecided
+from optiml_magic.kernels.primitives.interior import Interior
+from optiml_magic.kernels.primitives.limits import at_least, limits
+from optiml_magic.kernels.primitives.places import axis_of, own_text_only
+from optiml_magic.kernels.primitives.together import Together
+from optiml_magic.kernels.tree import Declare, Leave, Variable, expressions, walk
+from optiml_magic.source.directives import LaunchDirective, TuneDirective
+from optiml_magic.source.expressions import Number, parse_expression
+
+_MOST_THREADS = 1024
+
+
+@dataclass(frozen=True)
+class Several:
+    """How many items a thread may take along each axis, the first of these to begin with.
+
+    Scalars that are ``fixed`` have these values where a thread takes its items together; elsewhere
+    it takes one after another. ``blocks`` are extents that a block may have along each axis.
+    """
+
+    counts: Mapping[str, tuple[int, ...]]
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    blocks: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+@primitive
+def jam(kernel: Kernel, several: Several) -> Kernel:
+    """The kernel whose threads take several items each along some axes."""
+    return _Jam(kernel.settled(), several).kernel()
+
+
+def free_axes(kernel: Kernel) -> str:
+    """The axes along which threads stand, and a thread may take several items."""
+    return "".join(a for a in "xyz" if uses(kernel, a).whole and _freedom(kernel, a))
+
+
+def least(kernel: Kernel, several: Several, axis: str) -> int:
+    """The least extent of a block, so that its grid has no more blocks along an axis than before.
+
+    Along x there may be as many as threads can be counted.
+    """
+    old = kernel.block["xyz".index(axis)] or 1
+    return 1 if axis == "x" else -(-old // min(several.counts.get(axis, (1,))))
+
+
+def item_names(kernel: Kernel, axes: Iterable[str]) -> dict[str, str]:
+    """What the numbers of items are called, by axis."""
+    return {axis: kernel.fresh(f"ITEMS_{axis.upper()}") for axis in axes}
+
+
+def extent_names(kernel: Kernel) -> dict[str, str]:
+    """What the extents of a block are called, by axis; none where they stay as they are."""
+    found = {a: _freedom(kernel, a) for a in "xyz" if uses(kernel, a).whole}
+    numbers = all(isinstance(size.tree, Number) for size in kernel.launch.block)
+    if kernel.function.launch_bounds or not all(found.values()) or not numbers:
+        return {}
+    axes = [axis for axis, free in found.items() if free is not None and not free.guard]
+    single = len(axes) == 1
+    return {a: kernel.fresh("BLOCK" if single else f"BLOCK_{a.upper()}") for a in axes}
+
+
+def _freedom(kernel: Kernel, axis: str) -> Freedom | None:
+    """How many threads there are along an axis, where it may have more or fewer."""
+    try:
+        found = freedom(kernel, axis)
+    except NotLegal:
+        return None
+    return found if found.count is not None and form_of(found.count.tree) is not None else None
+
+
+def shared(kernel: Kernel, several: Several) -> dict[str, float]:
+    """The share of its loads that a thread saves by several items along each axis alone.
+
+    As many items as come first in the counts of the axis.
+    """
+    made = _Jam(kernel.settled(), several)
+    return {
+        along.axis: made.decided.saved(along, several.counts[along.axis][0])
+        for along in made.along if along.several
+    }  # fmt: skip
+
+
+class _Jam:
+    def __init__(self, kernel: Kernel, several: Several) -> None:
+        self.old = kernel
+        self.several = several
+        self.effects = Effects(kernel)
+        self._check()
+        self.counts = item_names(kernel, several.counts)
+        self.free = {a: _freedom(kernel, a) for a in "xyz"}
+        for axis in several.counts:
+            if self.free[axis] is None:
+                freedom(kernel, axis)
+                raise NotLegal(f"how many items there are along {axis} is not certain")
+        self.swaps: dict[Node, Node | None] = {}
+        self.along = [self._axis(a) for a in "zyx" if uses(kernel, a).whole]
+        self.extents = extent_names(kernel)
+
+        self.interior = Interior(kernel, self.effects, self.along, several.fixed)
+        most = math.prod(values[0] for values in several.counts.values())
+        try:
+            self.interior.exist()
+        except Undecided as reason:
+            raise NotLegal(f"how many items there are is not compared: {reason}") from reason
+        self.decided = Decided(kernel, self.effects, self.interior, most, self.swaps)
+
+    def kernel(self) -> Kernel:
+        inside = Together(self.old, self.effects, self.decided).lines()
+        tests = self.interior.tests()
+        made = [*(self._first(along) for along in self.along), *inside]
+        if tests:
+            made = [*(self._first(along) for along in self.along), f"if ({' && '.join(tests)}) {{",
+                    *inside, "} else {", *self._one_by_one(), "}"]  # fmt: skip
+        body = replace(self.old.function.body, body=(lines("\n".join(made)),))
+        launch, tunes = self._launch(), self._tunes()
+        asked = limits(self.old, launch, tunes)
+        return self.old.rewritten(body, launch=launch, directives=[*tunes, *asked])
+
+    def _check(self) -> None:
+        kernel, effects = self.old, self.effects
+        effects.straightforward()
+        without_warps(kernel)
+        own_text_only(kernel)
+        every_place_read(kernel)
+        for name in sorted(effects.moved):
+            raise NotLegal(f"the parameter `{name}` changes")
+        for access in kernel.reading.accesses:
+            if access.mode == "atomic":
+                raise NotLegal("threads may wait for what an atomic operation says", access.line)
+        for loop in loops_in(kernel.function.body):
+            if any(isinstance(s, Leave) and s.kind == "return" for s in walk(loop)):
+                raise NotLegal("the kernel is left within a loop", loop.line)
+        for statement in walk(kernel.function.body):
+            for variable in statement.variables if isinstance(statement, Declare) else ():
+                if variable.storage != "local":
+                    raise NotLegal(f"`{variable.name}` is not the item's own", statement.line)
+        if any(isinstance(e, Lambda) for e in expressions(kernel.function.body)):
+            raise NotLegal("it has a function within itself")
+
+    def _axis(self, axis: str) -> Along:
+        kernel, width = self.old, self.old.block["xyz".index(axis)]
+        if width is None:
+            raise NotLegal(f"the extent of its block along {axis} is not a number")
+        found = uses(kernel, axis)
+        words, name = "int", ""
+        for statement in kernel.function.body.body:
+            if not isinstance(statement, Declare):
+                continue
+            for variable in statement.variables:
+                if not name and self._holds(variable, axis):
+                    kind = kernel.reading.types.get(variable.value) if variable.value else None
+                    spelled = statement.words.replace("auto", kind.name if kind else "int")
+                    words = " ".join(spelled.replace("const", " ").split())
+                    name = variable.name
+                    self._undeclare(statement, variable)
+        several = axis in self.several.counts
+        name = name or kernel.fresh(f"{axis}_index")
+        self.swaps |= {place: text(name) for place in found.whole}
+        free = self.free[axis]
+        bound = form_of(free.count.tree) if free is not None and free.count is not None else None
+        return Along(
+            axis, width, name, words,
+            kernel.fresh(f"{name}_first") if several else name,
+            kernel.fresh(f"{name}_item"),
+            self.counts.get(axis, "1"),
+            bound,
+            str(free.count) if several and free is not None and free.guard else "",
+        )  # fmt: skip
+
+    def _holds(self, variable: Variable, axis: str) -> bool:
+        """Whether a local holds the thread's index along an axis, and always does."""
+        value = variable.value
+        place = value is not None and value in uses(self.old, axis).whole
+        return (
+            (place or (value is not None and axis_of(self.old, value) == axis))
+            and variable in self.effects.lasting
+            and not variable.type.depth
+        )
+
+    def _undeclare(self, statement: Declare, variable: Variable) -> None:
+        before = self.swaps.get(statement, statement)
+        assert isinstance(before, Declare)
+        rest = tuple(v for v in before.variables if v is not variable)
+        alone = replace(before, variables=rest, span=None)
+        self.swaps[statement] = alone if rest else None
+
+    def _first(self, along: Along) -> str:
+        wide = "long" in along.words or "size_t" in along.words or "64" in along.words
+        block = f"({along.words})blockIdx.{along.axis}" if wide else f"blockIdx.{along.axis}"
+        at = f"{block} * blockDim.{along.axis} + threadIdx.{along.axis}"
+        at = f"({at}) * {along.count}" if along.several else at
+        return f"const {along.words} {along.first} = {at};"
+
+    def _one_by_one(self) -> list[str]:
+        """Each item by itself, as the kernel was; ways out of it lead to the next."""
+        body = self.old.function.body
+        leaves: dict[Node, Node | None] = {
+            s: lines("continue;") for s in walk(body)
+            if isinstance(s, Leave) and s.kind == "return"
+        }  # fmt: skip
+        shown = self.old.show(replace(body, span=None), {**self.swaps, **leaves})
+        found: list[str] = []
+        several = [along for along in self.along if along.several]
+        for along in several:
+            here = f"{along.first} + {along.item}"
+            test = f"{along.item} < {along.count}"
+            test += f" && {here} < {along.guard}" if along.guard else ""
+            found += [
+                "#pragma unroll 1",
+                f"for (int {along.item} = 0; {test}; ++{along.item}) {{",
+                f"const {along.words} {along.name} = {here};",
+            ]
+        return [*found, shown.removeprefix("{").removesuffix("}").strip("\n"), *"}" * len(several)]
+
+    def _launch(self) -> LaunchDirective:
+        launch = self.old.launch
+        rank = max(len(launch.grid), *("xyz".index(a.axis) + 1 for a in self.along))
+        one = parse_expression("1")
+        grid = [*launch.grid, *[one] * (rank - len(launch.grid))]
+        block = [*launch.block, *[one] * (rank - len(launch.block))]
+        for along in self.along:
+            at, free = "xyz".index(along.axis), self.free[along.axis]
+            if along.axis in self.extents:
+                block[at] = parse_expression(self.extents[along.axis])
+            if free is not None and (along.several or along.axis in self.extents):
+                by = f"({block[at]})" if " " in str(block[at]) else str(block[at])
+                if along.several:
+                    by = along.count if by == "1" else f"{by} * {along.count}"
+                grid[at] = parse_expression(f"cdiv({free.count}, {by})")
+        while len(block) > len(launch.block) and block[-1] == one:
+            block.pop()
+        return replace(launch, grid=tuple(grid), block=tuple(block))
+
+    def _tunes(self) -> list[TuneDirective]:
+        found = [
+            TuneDirective(self.counts[axis], tuple(sorted({*values})), values[0])
+            for axis, values in self.several.counts.items()
+        ]
+        others = [f"({size})" for axis, size in zip("xyz", self.old.launch.block, strict=False)
+                  if axis not in self.extents]  # fmt: skip
+        threads = " * ".join([*self.extents.values(), *others]) or "1"
+        fits = parse_expression(f"{threads} <= {_MOST_THREADS}")
+        for axis, name in self.extents.items():
+            old = self.old.block["xyz".index(axis)] or 1
+            values = {
+                *at_least(self.several.blocks.get(axis, ()), least(self.old, self.several, axis)),
+                old,
+            }
+            last = len(self.extents) > 1 and name == [*self.extents.values()][-1]
+            found.append(TuneDirective(name, tuple(sorted(values)), old, fits if last else None))
+        return found

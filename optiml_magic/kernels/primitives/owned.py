@@ -1,0 +1,220 @@
+"""P9 and P7, a thread's own elements: a small problem in memory is held in registers.
+
+Elements that lie together, and that a thread loads and stores in loops of constant bounds, become a
+local array. It is filled and stored by 16 bytes at a time, and the loops are unrolled, so that each
+of its indices is a constant and a compiler keeps it in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import Index, Unary
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
+from optiml_magic.kernels.primitives.following import Touch, number, touches
+from optiml_magic.kernels.primitives.items import WIDEST, Items, element
+from optiml_magic.kernels.primitives.naming import speller_before
+from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.spelling import Speller
+from optiml_magic.kernels.tree import Blank, Block, Declare, Leave, Loop, Statement, walk
+
+_FEW, _MANY = 4, 64  # elements of an array that registers hold
+_UNROLLED = 1024  # accesses of all rounds written out
+
+
+@dataclass(frozen=True, eq=False)
+class Owned:
+    """``count`` elements of an array from ``base`` on, which the thread alone stores to.
+
+    They are ``loaded`` before where their first values are asked for.
+    """
+
+    array: str
+    base: Polynomial
+    count: int
+    accesses: tuple[Access, ...]
+    loaded: bool
+    stored: bool
+
+
+@primitive
+def hold(kernel: Kernel, at: int) -> Kernel:
+    """What a thread owns in the loop with this number, in local arrays; its loops unrolled."""
+    loop = loops_in(kernel.function.body)[at]
+    effects = Effects(kernel)
+    found = owned(kernel, loop, effects)
+    if not found:
+        raise NotLegal("no elements that lie together are a thread's own", loop.line)
+    place = speller_before(kernel, effects, loop)
+    swaps: dict[Node, Node] = {}
+    before, after, taken = list[str](), list[str](), list[str]()
+    for one in found:
+        name = kernel.fresh(f"{one.array.replace('.', '_')}_own", *taken)
+        taken.append(name)
+        for access in one.accesses:
+            names = {a.name: a.variable.name for a in kernel.reading.loops(access)
+                     if a.variable is not None}  # fmt: skip
+            assert access.index is not None
+            inner = Speller(kernel.reading.symbols, names).form(access.index - one.base)
+            swaps[element(effects, access) or access.node] = text(f"{name}[{inner}]")
+        base = place.form(place.local(one.base))
+        before.append(_declared(one, name))
+        if one.loaded:
+            before.append(_moved(one, name, base, stores=False))
+        if one.stored:
+            after.append(_moved(one, name, base, stores=True))
+    made = unrolled(loop, swaps)
+    whole = (*map(lines, before), *made, *map(lines, after))
+    return kernel.rewritten(edited(kernel.function.body, {loop: whole}))
+
+
+@primitive
+def unroll(kernel: Kernel, at: int) -> Kernel:
+    """The loop with this number and those in it, as many rounds as a compiler can write out."""
+    loop = loops_in(kernel.function.body)[at]
+    return kernel.rewritten(edited(kernel.function.body, {loop: unrolled(loop, {})}))
+
+
+def unrolled(loop: Loop, swaps: dict[Node, Node]) -> tuple[Statement, ...]:
+    """A loop with all in it unrolled, and parts exchanged; none that says so itself already."""
+    said = {
+        after for block in walk(loop) if isinstance(block, Block)
+        for before, after in zip(block.body, block.body[1:], strict=False)
+        if isinstance(before, Blank)
+    }  # fmt: skip
+    inner = [s for s in loops_in(loop.body)
+             if not any(s in loops_in(o.body) for o in loops_in(loop.body))]  # fmt: skip
+    changes: dict[Node, Node | tuple[Statement, ...] | None] = {**swaps}
+    for one in inner:
+        made = unrolled(one, swaps)
+        changes[one] = made[1:] if one in said else made
+    return lines("#pragma unroll"), replace(edited(loop, changes), lead=None)
+
+
+def owned(kernel: Kernel, loop: Loop, effects: Effects) -> list[Owned]:
+    """The arrays of which a thread has elements of its own in an outermost loop."""
+    axis = kernel.axes().get(loop)
+    if axis is None:
+        return []
+    effects.straightforward()
+    every = written_out(kernel, axis)
+    if any(isinstance(s, Leave) and s.kind != "continue" for s in walk(loop)):
+        raise NotLegal("the loop has another way out", loop.line)
+    counters = {a.variable.name for a in kernel.reading.axes if a.variable is not None}
+    inner = {v.name for s in walk(loop) if isinstance(s, Declare) and s not in heads(loop)
+             for v in s.variables}  # fmt: skip
+    if counters & inner:
+        raise NotLegal("a local has the name of a counter", loop.line)
+    arrays = dict.fromkeys(t.access.array for t in every if t.access.space == "global")
+    found = [_own(kernel, axis, array, every, effects) for array in arrays]
+    return [one for one in found if one is not None]
+
+
+def heads(loop: Loop) -> frozenset[Statement]:
+    """What the heads of a loop and of those in it declare their counters with."""
+    return frozenset(one.before for one in loops_in(loop) if one.before is not None)
+
+
+def written_out(kernel: Kernel, axis: Axis) -> list[Touch]:
+    """What a loop does in all of its rounds, where a compiler may write them out."""
+    every = [*touches(kernel, axis)]
+    if not every or len(every) > _UNROLLED:
+        raise NotLegal("its loops have too many rounds to be written out", axis.line)
+    return every
+
+
+def _own(
+    kernel: Kernel, axis: Axis, array: str, every: Sequence[Touch], effects: Effects
+) -> Owned | None:
+    reading = kernel.reading
+    accesses = [a for a in reading.accesses if effects.same(a.array, array)]
+    inside = {t.access for t in every}
+    base = _base(kernel, accesses[0], axis)
+    if base is None or "threadIdx.x" not in reading.symbols.inside(base):
+        return None
+    if array.partition(".")[0] in effects.moved:
+        return None
+    for access in accesses:
+        plain = isinstance(element(effects, access), Index | Unary) and access.call is None
+        if access not in inside or access.array != array or access.mode == "atomic" or not plain:
+            return None
+        if _base(kernel, access, axis) != base or access.element != accesses[0].element:
+            return None
+        if not all(is_simple(a, effects) for a in _inner(kernel, access, axis)):
+            return None
+    if accesses[0].element.lanes > 1:
+        return None
+    own = [t for t in every if t.access.array == array]
+    places = {t: _place(t, base) for t in own}
+    sure = {places[t] for t in own if t.surely}
+    if not sure or {min(places.values()), max(places.values())} - sure:
+        return None
+    first, count = min(sure), max(sure) - min(sure) + 1
+    stored, loaded = set[int](), False
+    for touch in own:
+        place = places[touch]
+        if touch.access.mode == "load":
+            loaded |= place not in stored
+        elif touch.surely:
+            stored.add(place)
+    stores = any(t.access.mode == "store" for t in own)
+    if not _FEW <= count <= _MANY or (stores and len(stored) < count):
+        return None
+    shifted = base + Polynomial.constant(first)
+    return Owned(array, shifted, count, tuple(accesses), loaded, stores)
+
+
+def _inner(kernel: Kernel, access: Access, axis: Axis) -> Sequence[Axis]:
+    """A loop, and those in it around an access."""
+    return kernel.reading.loops(access)[access.loops.index(axis.name) :]
+
+
+def _base(kernel: Kernel, access: Access, axis: Axis) -> Polynomial | None:
+    """An index without what moves with the loops around it; None where that is not a sum."""
+    if access.index is None or not kernel.reading.symbols.known(access.index):
+        return None
+    if axis.name not in access.loops:
+        return None
+    counters = frozenset(a.name for a in _inner(kernel, access, axis))
+    moving = Polynomial.of({m: c for m, c in access.index.terms if counters.intersection(m)})
+    rest = access.index - moving
+    if counters & kernel.reading.symbols.inside(rest) or not moving.symbols <= counters:
+        return None
+    constant = Polynomial.constant(dict(rest.terms).get((), 0))
+    return rest - constant
+
+
+def _place(touch: Touch, base: Polynomial) -> int:
+    assert touch.access.index is not None
+    found = number(touch.access.index - base, touch.rounds)
+    assert found is not None
+    return found
+
+
+def _declared(one: Owned, name: str) -> str:
+    return Items(one.array, one.base, one.accesses).declared(name, 1, str(one.count)).replace(
+        f"alignas({one.accesses[0].element.size})", f"alignas({WIDEST})")  # fmt: skip
+
+
+def _moved(one: Owned, name: str, base: str, *, stores: bool) -> str:
+    """The elements to or from memory: by vectors where the first one's address is aligned."""
+    items = Items(one.array, one.base, one.accesses)
+    width = next((w for w in (WIDEST // items.size, 2) if w > 1 and one.count % w == 0), 1)
+    at = "at" if base == "0" else f"{base} + at"
+    there, here = f"{one.array}[{at}]", f"{name}[at]"
+    single = f"{there} = {here};" if stores else f"{here} = {there};"
+    each = f"#pragma unroll\nfor (int at = 0; at < {one.count}; ++at) {single}"
+    if width == 1 or items.size * width < 4:
+        return each
+    move = items.stored if stores else items.loaded
+    vector = move(width, f"&{here}", f"&{there}")
+    test = f"(size_t)&{one.array}[{base}] % {width * items.size} == 0"
+    return (
+        f"if ({test}) {{\n#pragma unroll\n"
+        f"for (int at = 0; at < {one.count}; at += {width}) {vector}\n"
+        f"}} else {{\n{each}\n}}"
+    )

@@ -1,0 +1,242 @@
+"""Tiles of the operands of a product on their way to shared memory, through registers.
+
+Each thread brings as many elements at once as 16 bytes hold, where addresses and sizes allow it;
+what lies behind the last row, column or round is zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.items import WIDEST, Items, is_plain
+from optiml_magic.kernels.primitives.operands import Operand
+from optiml_magic.kernels.primitives.tile_layout import Layout
+from optiml_magic.kernels.symbols import Compare, Condition
+
+_SPARE = 4  # elements behind each row of a tile, which keep rows off their banks
+_MOST = 4  # elements at once: with more, small tiles leave threads without any
+
+
+@dataclass(frozen=True)
+class Brought:
+    """How the tile of an operand comes: ``width`` elements at once, neighbours along ``along``.
+
+    ``along`` is the name of the loop's counter, that of its side, or empty; ``tests`` say where
+    the addresses of such groups are multiples of their size and their ends those of the tile's.
+    """
+
+    operand: Operand
+    items: Items
+    along: str
+    width: int
+    tests: tuple[str, ...]
+
+    @property
+    def vector(self) -> str:
+        return self.items.vector(self.width)
+
+
+class Tiles:
+    """The tiles of all operands of a product."""
+
+    def __init__(self, layout: Layout, depth: Polynomial) -> None:
+        self.layout = layout
+        self.parts = layout.parts
+        self.rounds = layout.speller({}).factor(depth)
+        self.depth = depth
+        fresh = layout.old.fresh
+        self.turn, self.element = fresh("turn"), fresh("element")
+        self.fetch, self.put = fresh("fetch"), fresh("put")
+        self.brought = tuple(self._brought(operand) for operand in self.parts.operands)
+
+    def taken(self, operand: Operand, at: str) -> str:
+        """An element of a tile in a round, of those of a thread."""
+        one = next(b for b in self.brought if b.operand is operand)
+        side, tile = self.layout.side(operand), self.layout.names[operand][0]
+        start = side.start
+        if one.along == self.parts.axis.name and one.width > 1:
+            start = f"({start} ^ {self.layout.turned(self.layout.round)})"
+        index = self.layout.owned(side, at, start)
+        return f"{tile}[{self.layout.half}][{self.layout.round}][{index}]"
+
+    def declared(self) -> list[str]:
+        """The tiles, and what of them is on its way."""
+        made = []
+        for one in self.brought:
+            tile, following, _, whole = self.layout.names[one.operand]
+            many = self.layout.side(one.operand).whole
+            kind, deep = one.operand.kind, self.layout.deep
+            made.append(f"__shared__ __align__(16) {kind} {tile}[2][{deep}][{many} + {_SPARE}];")
+            aligned = f"alignas({one.width * one.operand.size}) " if one.width > 1 else ""
+            count = f"{many} * {deep} / {self.layout.threads}"
+            made.append(f"{aligned}{kind} {following}[{count}];")
+            if one.width > 1:
+                made.append(f"const bool {whole} = {' && '.join(one.tests)};")
+        return made
+
+    def fits(self) -> list[str]:
+        """The conditions on tuned names under which threads bring whole groups."""
+        found = []
+        for one in self.brought:
+            many, deep = self.layout.side(one.operand).whole, self.layout.deep
+            by = f"{one.width} * {self.layout.count}" if one.width > 1 else self.layout.count
+            found.append(f"{many} * {deep} % ({by}) == 0")
+        return list(dict.fromkeys(found))
+
+    def shared(self) -> str:
+        """The bytes of all tiles."""
+        parts: dict[str, int] = {}
+        for one in self.brought:
+            row = f"({self.layout.side(one.operand).whole} + {_SPARE})"
+            parts[row] = parts.get(row, 0) + 2 * one.operand.size
+        return " + ".join(f"{by} * {self.layout.deep} * {row}" for row, by in parts.items())
+
+    def fetching(self) -> str:
+        """Brings the tiles of some rounds into registers."""
+        made = []
+        for one in self.brought:
+            if one.width == 1:
+                made.append(self._turns(one, self._single(one)))
+                continue
+            *_, whole = self.layout.names[one.operand]
+            made.append(
+                f"if ({whole}) {{\n{self._turns(one, self._vector(one))}\n}} else {{\n"
+                f"{self._turns(one, self._single(one))}\n}}"
+            )
+        from_ = self.layout.from_
+        return f"const auto {self.fetch} = [&](int {from_}) {{\n" + "\n".join(made) + "\n};"
+
+    def putting(self) -> str:
+        """Lays what came into one of the two tiles of each operand."""
+        made = []
+        for one in self.brought:
+            tile, following, *_ = self.layout.names[one.operand]
+            deep, own = self._placing(one)
+            along, half = one.along == self.parts.axis.name, self.layout.half
+            if one.width == 1:
+                inside = f"{tile}[{half}][{deep}][{own}] = {following}[{self.turn}];"
+            elif along:
+                inside = (
+                    f"const int {self.layout.round} = {deep}, "
+                    f"{self.layout.at_side} = ({own}) ^ {self.layout.turned(self.layout.round)};\n"
+                    + self._elements(one)
+                    + f"{tile}[{half}][{self.layout.round} + {self.element}]"
+                    f"[{self.layout.at_side}] = {following}[{self.turn} * {one.width} + "
+                    f"{self.element}];"
+                )
+            else:
+                inside = one.items.stored(
+                    one.width, f"{following} + {self.turn} * {one.width}",
+                    f"&{tile}[{half}][{deep}][{own}]",
+                )  # fmt: skip
+            made.append(self._turns(one, inside))
+        return (
+            f"const auto {self.put} = [&](int {self.layout.half}) {{\n" + "\n".join(made) + "\n};"
+        )
+
+    # -- one operand
+
+    def _brought(self, operand: Operand) -> Brought:
+        access = operand.accesses[0]
+        items = Items(operand.array, operand.form, operand.accesses)
+        axis, plain = self.parts.axis.name, is_plain(self.layout.old, access)
+        width = min(WIDEST // operand.size, _MOST) if plain else 1
+        for along in (axis, operand.side):
+            by = operand.form.coefficient(along)
+            if by is None or by.value not in (1, -1):
+                continue
+            tests = self._tests(operand, along, width) if by.value == 1 and width > 1 else None
+            if tests is None:
+                return Brought(operand, items, along, 1, ())
+            return Brought(operand, items, along, width, tests)
+        return Brought(operand, items, "", 1, ())
+
+    def _tests(self, operand: Operand, along: str, width: int) -> tuple[str, ...] | None:
+        """When groups of ``width`` are aligned and whole; None where that cannot be."""
+        axis, side = self.parts.axis.name, operand.side
+        if any(along in _names(condition) for condition in self._further(operand)):
+            return None
+        other = side if along == axis else axis
+        bound = self.depth if along == axis else self.parts.extent(side)
+        return self.layout.tests(
+            operand.array, operand.form, (along, other), bound, width, operand.size
+        )
+
+    def _further(self, operand: Operand) -> list[Condition]:
+        """What must hold for an element to be there, but for the ends of rows and columns."""
+        return self.parts.guards(operand)[1:]
+
+    def _placing(self, one: Brought) -> tuple[str, str]:
+        """Round and row in the tile of the first element that a thread brings in its turn."""
+        many, at, deep = self.layout.side(one.operand).whole, self.layout.at, self.layout.deep
+        width, along = one.width, one.along == self.parts.axis.name
+        if along and width > 1:  # neighbouring threads bring a row's whole share
+            return f"{at} % ({deep} / {width}) * {width}", f"{at} / ({deep} / {width})"
+        if along:
+            return f"{at} % {deep}", f"{at} / {deep}"
+        if width > 1:
+            return f"{at} / ({many} / {width})", f"{at} % ({many} / {width}) * {width}"
+        return f"{at} / {many}", f"{at} % {many}"
+
+    def _turns(self, one: Brought, inside: str) -> str:
+        many, deep, threads = (
+            self.layout.side(one.operand).whole, self.layout.deep, self.layout.threads,
+        )  # fmt: skip
+        by = f"({one.width} * {threads})" if one.width > 1 else threads
+        return (
+            f"#pragma unroll\nfor (int {self.turn} = 0; {self.turn} < {many} * {deep} / {by}; "
+            f"++{self.turn}) {{\n"
+            f"const int {self.layout.at} = threadIdx.x + {self.turn} * {threads};\n{inside}\n}}"
+        )
+
+    def _elements(self, one: Brought) -> str:
+        e = self.element
+        return f"#pragma unroll\nfor (int {e} = 0; {e} < {one.width}; ++{e}) "
+
+    def _first(self, one: Brought) -> str:
+        """Which round and row the first element of a group is of."""
+        deep, own = self._placing(one)
+        side = self.layout.side(one.operand)
+        return (
+            f"const int {self.layout.round} = {self.layout.from_} + {deep}, "
+            f"{side.at} = {side.first} + {own};\n"
+        )
+
+    def _loaded(self, one: Brought, deep: str, own: str) -> tuple[str, str]:
+        """When an element is there, and where."""
+        speller = self.layout.speller({self.parts.axis.name: deep, one.operand.side: own})
+        tests = [f"{deep} < {self.rounds}"]
+        tests += [speller.condition(c) for c in self.parts.guards(one.operand)]
+        there = f"{one.operand.array}[{speller.form(one.operand.form)}]"
+        return " && ".join(dict.fromkeys(tests)), there
+
+    def _vector(self, one: Brought) -> str:
+        _, following, *_ = self.layout.names[one.operand]
+        side = self.layout.side(one.operand)
+        test, there = self._loaded(one, self.layout.round, side.at)
+        there = f"*reinterpret_cast<const {one.vector}*>(&{there})"
+        here = f"*reinterpret_cast<{one.vector}*>({following} + {self.turn} * {one.width})"
+        return f"{self._first(one)}{here} = {test} ? {there} : {one.vector}{{}};"
+
+    def _single(self, one: Brought) -> str:
+        _, following, *_ = self.layout.names[one.operand]
+        side, kind = self.layout.side(one.operand), one.operand.kind
+        if one.width == 1:
+            test, there = self._loaded(one, self.layout.round, side.at)
+            return f"{self._first(one)}{following}[{self.turn}] = {test} ? {there} : {kind}(0);"
+        deep, own = self._placing(one)
+        along = one.along == self.parts.axis.name
+        k, i = self.layout.round, side.at
+        more = f" + {self.element}"
+        first = (
+            f"const int {k} = {self.layout.from_} + {deep}{more * along}, "
+            f"{i} = {side.first} + {own}{more * (not along)};\n"
+        )
+        test, there = self._loaded(one, k, i)
+        place = f"{following}[{self.turn} * {one.width} + {self.element}]"
+        return f"{self._elements(one)}{{\n{first}{place} = {test} ? {there} : {kind}(0);\n}}"
+
+
+def _names(condition: Condition) -> frozenset[str]:
+    return condition.form.symbols if isinstance(condition, Compare) else condition.depends

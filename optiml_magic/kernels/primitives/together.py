@@ -1,0 +1,310 @@
+"""What a thread does for all of its items at once, away from the borders.
+
+Loops that are the same for all items stand around these, locals that are asked for later become an
+element for each item, and what is stored at the end is stored behind all loads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from optiml_magic.kernels.editing import Node, edited, text
+from optiml_magic.kernels.expressions import Assign, Expr, Name, every
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.decided import Decided
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Declare,
+    Evaluate,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    TypeName,
+    Variable,
+    expressions,
+    walk,
+)
+
+_UNROLL = "#pragma unroll"
+_Key = tuple[str, int]
+
+
+@dataclass(eq=False)
+class _List:
+    """The parts of a body: runs of statements, loops around parts, and what is stored behind.
+
+    ``helpers`` are locals that any part may compute for itself; ``own`` those declared here.
+    """
+
+    helpers: list[tuple[Variable, str]] = field(default_factory=list)
+    own: list[Variable] = field(default_factory=list)
+    parts: list[_Part] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class _Part:
+    """Statements for each item, or a ``loop`` around others."""
+
+    tree: Statement
+    loop: Loop | None = None
+    inner: _List | None = None
+
+
+class Together:
+    """Makes the lines of the inside from a kernel and what is decided of it."""
+
+    def __init__(self, kernel: Kernel, effects: Effects, decided: Decided) -> None:
+        self.kernel = kernel
+        self.effects = effects
+        self.decided = decided
+        self.swaps = decided.swaps
+        self.several = [along for along in decided.interior.along if along.several]
+        self.expanded: dict[_Key, str] = {}
+
+    def lines(self) -> list[str]:
+        """The statements for all items, behind the addresses that they step from."""
+        body = self.kernel.function.body
+        if any(isinstance(s, Leave) and s.kind == "return" for s in self.decided.alive(body)):
+            raise NotLegal("whether an item ends before the others is not known")
+        whole = self._list(body)
+        self._expand(whole)
+        made = self._written(whole)
+        words = "\n".join(made)
+        bases = [line for name, line in self.decided.bases.values() if _stands(name, words)]
+        return [*bases, *made]
+
+    def _list(self, statement: Statement) -> _List:
+        found = _List()
+        run: list[Statement] = []
+        for inner in self._flat(statement):
+            if isinstance(inner, Loop) and inner not in self.swaps and self.decided.keeps(inner):
+                self._close(found, run)
+                head = replace(inner, body=Block(None, inner.line, ()), span=None, head=None)
+                found.parts.append(_Part(edited(head, self.swaps), inner, self._list(inner.body)))
+            elif isinstance(inner, Declare):
+                self._declared(found, run, inner)
+            else:
+                run.append(inner)
+        stores = self._stores(run)
+        late: list[Statement] = []
+        del run[len(run) - len(stores) :]
+        for assign, access in stores:
+            if isinstance(assign.value, Name):
+                late.append(Evaluate(None, 0, assign))
+                continue
+            name = self.kernel.fresh(f"{access.array}_items", *self.expanded.values())
+            local = Variable(name, TypeName(access.element.name), "local", 0)
+            self.expanded[_key(local)] = name
+            found.own.append(local)
+            value = Name(None, name, local)
+            run.append(Evaluate(None, 0, Assign(None, "=", value, assign.value)))
+            late.append(Evaluate(None, 0, Assign(None, "=", assign.target, value)))
+        self._close(found, run)
+        self._close(found, late)
+        return found
+
+    def _flat(self, statement: Statement) -> Iterator[Statement]:
+        """The statements of a body, those of ways that are taken among them."""
+        if isinstance(statement, Block):
+            for inner in statement.body:
+                yield from self._flat(inner)
+        elif isinstance(statement, If) and statement in self.decided.taken:
+            way = statement.then if self.decided.taken[statement] else statement.other
+            if way is not None:
+                yield from self._flat(way)
+        elif isinstance(statement, Declare) and statement in self.swaps:
+            swapped = self.swaps[statement]
+            if isinstance(swapped, Declare):
+                yield swapped
+        else:
+            yield statement
+
+    def _declared(self, found: _List, run: list[Statement], statement: Declare) -> None:
+        for variable in statement.variables:
+            if variable in self.decided.pure:
+                found.helpers.append((variable, statement.words))
+            else:
+                found.own.append(variable)
+                run.append(replace(statement, variables=(variable,), span=None))
+
+    def _stores(self, run: Sequence[Statement]) -> list[tuple[Assign, Access]]:
+        """What a run stores at its end, where nothing behind asks for it."""
+        found: list[tuple[Assign, Access]] = []
+        for statement in reversed(run):
+            assign = statement.expression if isinstance(statement, Evaluate) else None
+            own = [
+                a for a in self.kernel.reading.accesses if assign is not None and a.own is assign
+            ]
+            if not isinstance(assign, Assign) or assign.op != "=" or len(own) != 1:
+                break
+            access = own[0]
+            if (
+                access.space != "global"
+                or access.mode != "store"
+                or assign.target not in self.swaps
+            ):
+                break
+            later = [e for other, _ in found for e in every(other.value)]
+            loaded = [a for a in self.kernel.reading.accesses if a.own in later]
+            if any(self.effects.same(a.array, access.array) for a in loaded):
+                break
+            found.insert(0, (assign, access))
+        return found
+
+    def _close(self, found: _List, run: list[Statement]) -> None:
+        while run and isinstance(run[-1], Blank):  # it is said of the loop behind
+            run.pop()
+        if run:
+            tree = edited(Block(None, 0, tuple(run)), self.swaps)
+            found.parts.append(_Part(self._without_idle(tree)))
+            run.clear()
+
+    def _without_idle(self, tree: Block) -> Block:
+        """A run without the locals that nothing in it asks for any more."""
+        pure = {*map(_key, self.decided.pure)}
+        while True:
+            asked = {_key(e.variable) for e in expressions(tree)
+                     if isinstance(e, Name) and e.variable is not None}  # fmt: skip
+            idle: dict[Node, Node | tuple[Statement, ...] | None] = {}
+            for statement in walk(tree):
+                if isinstance(statement, Declare):
+                    left = tuple(v for v in statement.variables
+                                 if _key(v) in asked or _key(v) not in pure)  # fmt: skip
+                    if len(left) < len(statement.variables):
+                        alone = replace(statement, variables=left, span=None)
+                        idle[statement] = alone if left else ()
+            if not idle:
+                return tree
+            tree = edited(tree, idle)
+
+    # Locals that several parts ask for.
+
+    def _expand(self, whole: _List) -> None:
+        asked = [self._asked(part) for own in _lists(whole) for part in own.parts]
+        for own in _lists(whole):
+            for variable in own.own:
+                users = sum(_key(variable) in found for found in asked)
+                if _key(variable) not in self.expanded and users > 1:
+                    if variable.type.reference or variable.initial or variable.array:
+                        reason = f"`{variable.name}` cannot be one for each item"
+                        raise NotLegal(reason, variable.line)
+                    self.expanded[_key(variable)] = variable.name
+
+    def _asked(self, part: _Part) -> set[_Key]:
+        """The locals that a part names, or computes for itself from."""
+        found: dict[_Key, Variable] = {}
+        todo = [e.variable for e in expressions(part.tree) if isinstance(e, Name)]
+        for statement in walk(part.tree):
+            todo += statement.variables if isinstance(statement, Declare) else ()
+        while todo:
+            variable = todo.pop()
+            if variable is None or _key(variable) in found:
+                continue
+            found[_key(variable)] = variable
+            if variable in self.decided.pure and variable.value is not None:
+                todo += [e.variable for e in every(variable.value) if isinstance(e, Name)]
+        return {*found}
+
+    # Text.
+
+    def _written(self, whole: _List, helpers: Sequence[tuple[Variable, str]] = ()) -> list[str]:
+        once = [h for h in whole.helpers if h[0] in self.decided.uniform]
+        each = [*helpers, *(h for h in whole.helpers if h[0] not in self.decided.uniform)]
+        made = [
+            f"{self._type(variable)} {self.expanded[_key(variable)]}{self._extents};"
+            for variable in whole.own if _key(variable) in self.expanded
+        ]  # fmt: skip
+        for part in whole.parts:
+            if part.loop is not None and part.inner is not None:
+                head = self.kernel.show(part.tree).removesuffix("}").rstrip().removesuffix("{")
+                made += [f"{head.rstrip()} {{", *self._written(part.inner, each), "}"]
+            else:
+                made += self._for_each(part, each)
+        return [*self._needed(once, made), *made]
+
+    @property
+    def _extents(self) -> str:
+        return "".join(f"[{along.count}]" for along in self.several)
+
+    @property
+    def _place(self) -> str:
+        return "".join(f"[{along.item}]" for along in self.several)
+
+    def _for_each(self, part: _Part, helpers: Sequence[tuple[Variable, str]]) -> list[str]:
+        swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
+        for statement in walk(part.tree):
+            first = statement.variables[0] if isinstance(statement, Declare) else None
+            if isinstance(statement, Declare) and first and _key(first) in self.expanded:
+                (variable,) = statement.variables
+                begun = () if variable.value is None else (
+                    Evaluate(None, 0, Assign(None, "=", self._one(variable), variable.value)),
+                )  # fmt: skip
+                swaps[statement] = begun
+        for expr in expressions(part.tree):
+            if isinstance(expr, Name) and expr.variable and _key(expr.variable) in self.expanded:
+                swaps[expr] = self._one(expr.variable)
+        for statement, new in [*swaps.items()]:
+            if isinstance(new, tuple) and new:
+                inner = {n: s for n, s in swaps.items() if n is not statement}
+                swaps[statement] = tuple(edited(s, inner) for s in new)
+        shown = self.kernel.show(part.tree, swaps).removeprefix("{").removesuffix("}").strip()
+        if not shown:
+            return []
+        body = [shown]
+        body = [*self._needed(helpers, body), *body]
+        head: list[str] = []
+        for along in self.several:
+            head += [
+                _UNROLL,
+                f"for (int {along.item} = 0; {along.item} < {along.count}; ++{along.item}) {{",
+            ]
+        words = "\n".join(body)
+        index = [f"const {a.words} {a.name} = {a.first} + {a.item};"
+                 for a in self.several if _stands(a.name, words)]  # fmt: skip
+        return [*head, *index, *body, *"}" * len(self.several)]
+
+    def _type(self, variable: Variable) -> str:
+        kind = self.kernel.reading.types.get(variable.value) if variable.value else None
+        if variable.type.base == "auto":
+            if kind is None or kind.depth:
+                raise NotLegal(f"the type of `{variable.name}` is not known", variable.line)
+            return kind.name
+        const = "const " if variable.type.const and variable.type.depth else ""
+        return f"{const}{variable.type.base}{'*' * variable.type.depth}"
+
+    def _one(self, variable: Variable) -> Expr:
+        return text(f"{self.expanded[_key(variable)]}{self._place}")
+
+    def _needed(self, helpers: Iterable[tuple[Variable, str]], body: Sequence[str]) -> list[str]:
+        """The locals that some lines ask for, computed before them."""
+        found: list[str] = []
+        words = "\n".join(body)
+        for variable, declared in reversed([*helpers]):
+            if _stands(variable.name, words):
+                alone = Declare(None, 0, declared, (replace(variable, span=None),))
+                line = self.kernel.show(alone, self.swaps)
+                found.insert(0, line)
+                words = f"{line}\n{words}"
+        return found
+
+
+def _key(variable: Variable) -> _Key:
+    """What a local is known by: an edited one is another object."""
+    return variable.name, variable.line
+
+
+def _lists(whole: _List) -> Iterator[_List]:
+    yield whole
+    for part in whole.parts:
+        if part.inner is not None:
+            yield from _lists(part.inner)
+
+
+def _stands(name: str, words: str) -> bool:
+    return re.search(rf"\b{re.escape(name)}\b", words) is not None

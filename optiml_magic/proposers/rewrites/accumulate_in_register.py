@@ -1,0 +1,41 @@
+"""Elements that every round of a loop loads and stores again, kept in registers meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.kernels.primitives.accumulating import held, in_register
+from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+
+class AccumulateInRegister(KernelRule):
+    """``out[i] += x`` in a loop becomes ``sum += x``, with one store behind the loop.
+
+    Rules that look for reductions take this step themselves: it makes none of them superfluous.
+    """
+
+    name = "accumulate_in_register"
+    before = (in_full, direct)
+    teaches = (
+        "Each round of the loop stored its result to global memory and the next one loaded it "
+        "again, since the compiler cannot know that nothing else in the loop is that element. A "
+        "local is kept in a register, and memory is written once."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        found = held(kernel)
+        if not found:
+            return
+        arrays = ", ".join(dict.fromkeys(one.array for one in found))
+        yield Site(
+            "kept", f"keep the element of {arrays} in a register through the loop",
+            partial(in_register, kernel), 0.75,
+            Hypothesis(
+                "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", "lower",
+                "an element is stored once, not in every round", (2.0, 10_000.0),
+            ),
+        )  # fmt: skip

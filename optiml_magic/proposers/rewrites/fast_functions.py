@@ -1,0 +1,48 @@
+"""Exact functions and divisions in float code, in the short forms that chips have units for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.fast import Kind, angles, fast, kinds_in
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_SAID: dict[Kind, str] = {
+    "functions": "fast exponentials and logarithms",
+    "tanh": "hyperbolic tangents by a fast exponential",
+    "divisions": "divisions by approximate reciprocals",
+    "powers": "powers as products",
+}
+
+
+class FastFunctions(KernelRule):
+    """``expf`` becomes ``__expf``, ``a / b`` ``__fdividef(a, b)``, ``powf(x, 2)`` ``x * x``."""
+
+    name = "fast_functions"
+    teaches = (
+        "A division, a logarithm or a power that is right to the last bits takes ten to forty "
+        "instructions, some of them for numbers that hardly ever occur. The special function unit "
+        "has a reciprocal, a root, an exponential and a logarithm of one instruction each, whose "
+        "last bits may differ. Whether the results still agree is for the tolerance to say."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        found = kinds_in(kernel)
+        choices = [found, *((kind,) for kind in found)] if len(found) > 1 else [found]
+        for kinds in choices if found else ():
+            said = ", ".join(_SAID[kind] for kind in kinds)
+            yield Site(
+                " ".join(kinds), f"use {said}", partial(fast, kernel, kinds),
+                0.62 if kinds == found else 0.4,
+                Hypothesis(
+                    "smsp__inst_executed.sum", "lower", "the short forms are a few instructions",
+                    (1.05, 3.0),
+                ),
+                arithmetic=tuple(_SAID[kind] for kind in kinds),
+            )  # fmt: skip
+        line = angles(kernel)
+        if line:
+            yield Refused("a sine is fast near zero alone, and its argument may be anything", line)

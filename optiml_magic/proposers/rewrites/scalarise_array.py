@@ -1,0 +1,87 @@
+"""Small problems of one thread each, held in registers: their loops written out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.owned import hold, owned, unroll, written_out
+from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.tree import Blank, Block, Loop, walk
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_FEW = 64  # rounds of the outermost loop
+
+
+class ScalariseArray(KernelRule):
+    """A matrix a thread, in memory or in a local array that loops of constant bounds walk through.
+
+    What such loops index by their counters has constant indices once they are unrolled.
+    """
+
+    name = "scalarise_array"
+    before = (linear, in_full, direct)
+    teaches = (
+        "Each thread worked on a few elements of its own in memory, one access for each use. In "
+        "a local array whose indices are constants, since the loops around them are unrolled, a "
+        "compiler keeps them in registers; memory is read once and written once, by 16 bytes."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        loops, effects = loops_in(kernel.function.body), Effects(kernel)
+        done: set[Loop] = set()
+        for number, loop in enumerate(loops):
+            axis = kernel.axes().get(loop)
+            if loop in done or axis is None or not 1 < (axis.trips or 0) <= _FEW:
+                continue
+            done |= set(loops_in(loop.body))
+            try:
+                found = owned(kernel, loop, effects)
+            except NotLegal as reason:
+                yield Refused(reason.reason, reason.line)
+                continue
+            if found:
+                arrays = ", ".join(one.array for one in found)
+                yield Site(
+                    f"own {number}", f"hold a thread's elements of {arrays} in registers",
+                    partial(hold, kernel, number), 0.78,
+                    Hypothesis(
+                        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "lower",
+                        "an element is loaded once, with its neighbours", (1.5, 16.0),
+                    ),
+                )  # fmt: skip
+            elif _indexed(kernel, axis) and not _said(kernel, loop):
+                yield Site(
+                    f"local {number}", "unroll the loops that index a local array",
+                    partial(unroll, kernel, number), 0.4,
+                    Hypothesis(
+                        "launch__local_bytes_per_thread", "lower",
+                        "constant indices let the array lie in registers", (1.5, 1e6),
+                    ),
+                )  # fmt: skip
+
+
+def _indexed(kernel: Kernel, axis: Axis) -> bool:
+    """Whether a local array is indexed by the rounds of a loop that a compiler can write out."""
+    inside = [a for a in kernel.reading.accesses if axis.name in a.loops and a.space == "local"]
+    moving = (a for a in inside if a.index is not None and a.index.symbols & {*a.loops})
+    if not any(moving):
+        return False
+    try:
+        return bool(written_out(kernel, axis))
+    except NotLegal:
+        return False
+
+
+def _said(kernel: Kernel, loop: Loop) -> bool:
+    """Whether something stands before a loop that says how it is unrolled."""
+    return any(
+        isinstance(before, Blank) and after is loop
+        for block in walk(kernel.function.body) if isinstance(block, Block)
+        for before, after in zip(block.body, block.body[1:], strict=False)
+    )  # fmt: skip

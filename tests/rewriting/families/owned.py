@@ -1,0 +1,69 @@
+"""A small problem a thread: matrices and vectors of constant extents, in memory and in locals."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tests.rewriting.writing import LONG_EXTENTS, Array, Made, axes, program, sizes_of
+
+_PARAMETERS = "const float* a, const float* b, float* c, int n"
+
+
+def _finished(rng: Random, name: str, body: str, size: int, more: str = "", **kept) -> Made:
+    text = program(rng, name, _PARAMETERS, axes(rng, ("i", "n")), body, above=more)
+    shape = (f"{size} * n",)
+    arrays = {name: Array("f4", shape) for name in "abc"}
+    sizes, others = sizes_of(rng, ["n"], LONG_EXTENTS)
+    return Made(f"owned_{name}", text, arrays, sizes, others, inout=("c",), **kept)
+
+
+def products(rng: Random) -> Made:
+    """Products of small matrices, whole or of a triangle."""
+    n = rng.choice([2, 3, 4, 5])
+    at = rng.choice(["i * N * N", "N * N * i", "i * (N * N)"])
+    head = rng.choice(["int k = 0; k < N; k++", "int k = 0; k < N; ++k", "int k = 0; k <= q; ++k"])
+    store = rng.choice(["=", "=", "+="])
+    guard = rng.choice(["", "", "if (q <= r) ", "if (b[i] > 0.0f) "])
+    start = rng.choice(["0.0f", "c[AT + r * N + q]" if store == "=" else "0.5f"])
+    body = (
+        f"for (int r = 0; r < N; r++) {{\nfor (int q = 0; q < N; ++q) {{\nfloat s = {start};\n"
+        f"for ({head}) s += a[AT + r * N + k] * b[AT + k * N + q];\n"
+        f"{guard}c[AT + r * N + q] {store} s;\n}}\n}}"
+    ).replace("AT", at)
+    return _finished(rng, "products", body, n * n, f"#define N {n}\n")
+
+
+def factors(rng: Random) -> Made:
+    """Rows that are made from those before them."""
+    n = rng.choice([2, 3, 4])
+    above = rng.choice(["c[AT + r * N + q] = 0.0f;\ncontinue;", "c[AT + r * N + q] = a[i];\ncontinue;"])  # fmt: skip
+    last = rng.choice(["s * 0.25f", "r == q ? s : s * 0.5f + c[AT + q * N + q] * 0.125f"])
+    body = (
+        "for (int r = 0; r < N; r++) {\nfor (int q = 0; q < N; q++) {\n"
+        f"if (q > r) {{\n{above}\n}}\nfloat s = a[AT + r * N + q];\n"
+        "for (int k = 0; k < q; k++) s -= c[AT + r * N + k] * 0.5f;\n"
+        f"c[AT + r * N + q] = {last};\n}}\n}}"
+    ).replace("AT", "i * N * N")
+    return _finished(rng, "factors", body, n * n, f"#define N {n}\n", exact=False)
+
+
+def locals_(rng: Random) -> Made:
+    """A local array between loops that fill it and loops that use it."""
+    n = rng.choice([3, 4, 6, 8])
+    place = rng.choice(["j", "N - 1 - j"])
+    fill = f"for (int j = 0; j < N; j++) v[{place}] = a[i * N + j];"
+    use = rng.choice(
+        [
+            "for (int j = 0; j < N; j++) c[i * N + j] = v[N - 1 - j] + b[i * N + j];",
+            (
+                "for (int j = 1; j < N; ++j) v[j] += v[j - 1];\n"
+                "for (int j = 0; j < N; ++j) c[i * N + j] = v[j];"
+            ),
+            "float s = 0.0f;\nfor (int j = 0; j < N; ++j) s += v[j] * b[i * N + j];\nc[i] = s;",
+            "for (int j = 0; j < N; ++j) if (v[j] > 0.0f) c[i * N + j] = v[j];",
+        ]
+    )
+    return _finished(rng, "locals", f"float v[N];\n{fill}\n{use}", n, f"#define N {n}\n")
+
+
+FAMILY = (products, products, factors, locals_)

@@ -1,0 +1,97 @@
+"""Elements that a loop loads and stores in every round, in registers meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.accumulating import in_register
+from tests.rewriting.writing import Array
+
+from .alike import end_of, kernel_of, refused, written
+
+HEAD = """\
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* a, const float* x, float* out, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+"""
+ARRAYS = {"a": Array("f4", ("n", "m")), "x": Array("f4", ("m",)), "out": Array("f4", ("n",))}
+
+
+def program(body: str) -> str:
+    return f"{HEAD}    {body}\n}}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "now"),
+    [
+        ("out[i] = 0;\n    for (int j = 0; j < m; j++) out[i] += a[i * m + j] * x[j];",
+         ("float out_value = 0;\n"
+         "    for (int j = 0; j < m; j++) out_value += a[i * m + j] * x[j];\n"
+         "    out[i] = out_value;")),
+        ("for (int j = 0; j < m; j++) out[i] += a[i * m + j];",
+         ("if (0 < m) {\n        float out_value = out[i];\n"
+         "        for (int j = 0; j < m; j++) out_value += a[i * m + j];\n"
+         "        out[i] = out_value;\n    }")),
+        ("for (int j = 0; j < 3; j++) out[i] = fmaxf(out[i], x[i % m] * j);",
+         ("float out_value = out[i];\n"
+         "    for (int j = 0; j < 3; j++) out_value = fmaxf(out_value, x[i % m] * j);\n"
+         "    out[i] = out_value;")),
+        ("for (int j = 2; j < m; j++) if (x[j] > 0) out[i] += x[j];\n    out[i] *= 0.5f;",
+         ("float out_value = out[i];\n"
+         "    for (int j = 2; j < m; j++) if (x[j] > 0) out_value += x[j];\n"
+         "    out[i] = out_value;\n    out[i] *= 0.5f;")),
+        ("float* o = out + i;\n    *o = x[0];\n    for (int j = 1; j < m; j++) *o -= x[j];",
+         ("float* o = out + i;\n    float out_value = x[0];\n"
+         "    for (int j = 1; j < m; j++) out_value -= x[j];\n    *o = out_value;")),
+        (("out[i] = 1;\n    for (int j = 0; j < m; j++)\n"
+         "        for (int l = j; l < m; l++) out[i] += x[j] * x[l];"),
+         ("float out_value = 1;\n    for (int j = 0; j < m; j++)\n"
+         "        for (int l = j; l < m; l++) out_value += x[j] * x[l];\n    out[i] = out_value;")),
+        (("int j = 0;\n    while (j < m) {\n        out[i] += x[j];\n"
+         "        if (x[j] < -1.0f) break;\n        ++j;\n    }"),
+         "if (0 < m) {\n        float out_value = out[i];"),
+    ],
+)  # fmt: skip
+def test_kept(body: str, now: str) -> None:
+    text = program(body)
+    after = written(in_register(kernel_of(text)))
+    assert now in after
+    assert end_of(text, after, ARRAYS, {"n": 70, "m": 7}, {"n": 3, "m": 1}) == "same"
+
+
+def test_a_loop_for_each_of_several_elements() -> None:
+    text = program(
+        "for (int r = 0; r < 2; r++) {\n        out[2 * i + r] = 0;\n"
+        "        for (int j = 0; j < m; j++) out[2 * i + r] += x[j] * r;\n    }"
+    )
+    after = written(in_register(kernel_of(text)))
+    assert "float out_value = 0;\n        for" in after
+    arrays = ARRAYS | {"out": Array("f4", ("2 * n",))}
+    assert end_of(text, after, arrays, {"n": 70, "m": 7}, {"n": 3, "m": 1}) == "same"
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("for (int j = 1; j < m; j++) out[i] += out[i - j];",
+         "the loop touches other elements of the array, line 5"),
+        ("for (int j = 1; j < m; j++) out[i + j] = x[j];", "no loop stores to one element"),
+        ("for (int j = 1; j < m; j++) if (x[j] > 0) out[i] += x[j];",
+         "whether a round stores to the element is not known, line 5"),
+        ("for (int j = 0; j < m; j++) { out[i] += x[j]; if (out[i] > 9) return; }",
+         "the kernel may end in the loop, line 5"),
+        ("for (int j = 0; j < m; j++) { out[i] += x[j]; __syncthreads(); }",
+         "its threads wait for each other, line 5"),
+        ("for (int j = 0; j < m; j++) { out[i] += x[j]; atomicAdd(&out[n + j], 1.0f); }",
+         "the loop touches other elements of the array, line 5"),
+        ("for (int j = 0; j < m; j++) { out[i] += x[j]; __threadfence(); }",
+         "threads tell each other something in the loop, line 5"),
+        ("for (int j = 0; j < m; j++) { int at = i; out[at] += x[j]; }",
+         "where the element is changes in the loop, line 5"),
+        ("out[i] = 0; for (int j = 0; j < m; j++) out[(int)x[0]] += x[j];",
+         "its rounds touch different elements, line 5"),
+    ],
+)  # fmt: skip
+def test_refused(body: str, why: str) -> None:
+    assert why in refused(in_register(kernel_of(program(body))))

@@ -1,0 +1,81 @@
+"""Exact functions and divisions in their fast forms, and what has none."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.fast import KINDS, fast, kinds_in
+from tests.rewriting.writing import Array
+
+from .alike import end_of, kernel_of, refused, written
+
+TEXT = """\
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__device__ float share(float v) { return 1.0f / (1.0f + expf(-v)); }
+__global__ void k(const float* a, const float* b, float* o, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) o[i] = a[i] / b[i];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("a[i] / b[i]", "__fdividef(a[i], b[i])"),
+        ("a[i] / 3.0f", "a[i] * (1.0f / 3.0f)"),
+        ("(a[i] + b[i]) / n", "__fdividef(a[i] + b[i], n)"),
+        ("a[i] / sqrtf(b[i] + 1.0f)", "a[i] * rsqrtf(b[i] + 1.0f)"),
+        ("1.0f / sqrt(b[i])", "rsqrtf(b[i])"),
+        ("expf(logf(b[i]) / a[i])", "__expf(__fdividef(__logf(b[i]), a[i]))"),
+        ("powf(a[i] - b[i], 2)", "(a[i] - b[i]) * (a[i] - b[i])"),
+        ("powf(b[i], 3.0f)", "b[i] * b[i] * b[i]"),
+        ("powf(b[i], 1.5f)", "b[i] * sqrtf(b[i])"),
+        ("pow((double)a[i], 2.0)", "(double)a[i] * (double)a[i]"),
+        ("tanhf(a[i])", "1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * a[i]))"),
+        ("0.5f * (1.0f + tanh(a[i]))",
+         "0.5f * (1.0f + (1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * a[i]))))"),
+    ],
+)  # fmt: skip
+def test_forms(old: str, new: str) -> None:
+    after = written(fast(kernel_of(TEXT.replace("a[i] / b[i]", old)), KINDS))
+    assert f"o[i] = {new};" in after
+
+
+def test_what_it_computes_and_in_what_it_calls() -> None:
+    text = TEXT.replace("a[i] / b[i]", "share(a[i]) / powf(b[i], 2) + tanhf(a[i])")
+    text = text.replace("o[i] =", "{ float s = a[i]; s /= b[i]; o[i] = s +").replace("]);", "]); }")
+    kernel = kernel_of(text)
+    assert kinds_in(kernel) == ("functions", "tanh", "divisions", "powers")
+    after = written(fast(kernel, KINDS))
+    assert "return __fdividef(1.0f, 1.0f + __expf(-v));" in after
+    assert "s = __fdividef(s, b[i]);" in after
+    arrays = {"a": Array("f4", ("n",)), "b": Array("f4", ("n",), "positive"),
+              "o": Array("f4", ("n",), "zeros")}  # fmt: skip
+    assert end_of(text, after, arrays, {"n": 99}, {"n": 5}, rounds=True) == "same"
+
+
+def test_one_kind_alone() -> None:
+    text = TEXT.replace("a[i] / b[i]", "expf(a[i]) / b[i]")
+    assert "o[i] = __expf(a[i]) / b[i];" in written(fast(kernel_of(text), ("functions",)))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "a[i] / 4.0f",  # a product already
+        "(double)a[i] / b[i]",
+        "a[i] * (n / 3)",
+        "sinf(a[i])",
+        "powf(a[i], b[i])",  # right for a base below zero
+        "powf(a[i]++, 2)",
+        "powf(expf(a[i]), 9)",
+        "own(a[i])",
+    ],
+)
+def test_refused(value: str) -> None:
+    text = TEXT.replace("a[i] / b[i]", value).replace("1.0f / (1.0f + expf(-v))", "v")
+    kernel = kernel_of(text)
+    found = [k for k in kinds_in(kernel) if k != "functions"]
+    assert not found
+    assert "nothing has a fast form" in refused(fast(kernel, ("divisions", "powers", "tanh")))

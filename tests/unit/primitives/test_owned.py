@@ -1,0 +1,101 @@
+"""Small problems of one thread each in registers."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.owned import hold, unroll
+from tests.rewriting.writing import Array
+
+from .alike import end_of, kernel_of, refused, written
+
+HEAD = """\
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* a, float* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+"""
+SUMS = """\
+    for (int r = 0; r < 4; r++) {
+        float s = 0.0f;
+        for (int k = 0; k <= r; k++) s += a[4 * i + k];
+        c[4 * i + r] = s;
+    }
+"""
+
+
+def program(body: str) -> str:
+    return f"{HEAD}{body}}}\n"
+
+
+def ran(before: str, after: str, elements: int) -> str:
+    arrays = {name: Array("f4", (f"{elements} * n",)) for name in "ac"}
+    return end_of(before, after, arrays, {"n": 70}, {"n": 3})
+
+
+def test_by_vectors_and_unrolled() -> None:
+    text = program(SUMS)
+    after = written(hold(kernel_of(text), 0))
+    for now in (
+        "    alignas(16) float a_own[4];\n    if ((size_t)&a[i * 4] % 16 == 0) {\n",
+        "    #pragma unroll\n    for (int r = 0; r < 4; r++) {",
+        "        #pragma unroll\n        for (int k = 0; k <= r; k++) s += a_own[k];",
+        "c_own[r] = s;",
+        (
+            "*reinterpret_cast<float4*>(&c[i * 4 + at]) = "
+            "*reinterpret_cast<const float4*>(&c_own[at]);"
+        ),
+    ):
+        assert now in after
+    assert "c_own[at] = c[" not in after  # nobody asks for its first values
+    assert ran(text, after, 4) == "same"
+
+
+@pytest.mark.parametrize(
+    ("body", "elements"),
+    [
+        (SUMS.replace("float s = 0.0f", "float s = c[4 * i + r]"), 4),
+        (SUMS.replace("4 * i", "5 * i + 1"), 6),  # the fifth of five stays
+        (SUMS.replace("4 * i + r]", "4 * i + 3 - r]"), 4),
+        (SUMS.replace("c[4 * i + r] = s;", "if (r > 1) c[4 * i + r] = s; else "
+                      "c[4 * i + r] = s + 1.0f;"), 4),
+        (SUMS.replace("float s = 0.0f", "if (a[4 * i + r] > 0.5f) continue; float s = 0.0f")
+         .replace("r++) {", "r++) { c[4 * i + r] = 2.0f;"), 4),
+        (f"    for (int t = 0; t < 2; t++) {{\n{SUMS}    }}\n".replace("4 * i", "8 * i + 4 * t"), 8),
+    ],
+)  # fmt: skip
+def test_it_does_the_same(body: str, elements: int) -> None:
+    text = program(body)
+    made = hold(kernel_of(text), 0)
+    assert ran(text, written(made), elements) == "same"
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (SUMS.replace("r < 4", "r < n"), "how many rounds a loop has is not a number, line 5"),
+        (SUMS.replace("c[4", "if (s > 1.0f) break; c[4"), "the loop has another way out, line 5"),
+        (SUMS.replace("r < 4", "r < 400").replace("k <= r", "k <= 90"),
+         "its loops have too many rounds to be written out, line 5"),
+        (SUMS.replace("a[4 * i + k]", "a[k * n + i]").replace("c[4 * i + r]", "c[r * n + i]"),
+         "no elements that lie together are a thread's own, line 5"),
+        (SUMS.replace("a[4 * i + k]", "1.0f").replace("c[4", "if (s > 1.0f) c[4"),
+         "no elements that lie together are a thread's own, line 5"),
+        (SUMS.replace("a[4 * i + k]", "a[k]").replace("c[4 * i + r]", "c[4 * (n - 1) + r]"),
+         "no elements that lie together are a thread's own, line 5"),
+        (SUMS.replace("a[4 * i + k]", "c[k]").replace("float s", "{ int k = r; } float s"),
+         "a local has the name of a counter, line 5"),
+    ],
+)  # fmt: skip
+def test_refused(body: str, why: str) -> None:
+    assert refused(hold(kernel_of(program(body)), 0)) == why
+
+
+def test_a_local_array() -> None:
+    text = program(
+        "    float v[3];\n    for (int j = 0; j < 3; j++) v[j] = a[3 * i + j];\n"
+        "    #pragma unroll 1\n    for (int j = 0; j < 3; j++) c[3 * i + j] = v[2 - j];\n"
+    )
+    after = written(unroll(kernel_of(text), 0))
+    assert "    #pragma unroll\n    for (int j = 0; j < 3; j++) v[j] = a[3 * i + j];" in after
+    assert ran(text, after, 3) == "same"

@@ -1,0 +1,101 @@
+"""What is kept of rows and of columns, with which numbers, and where nothing is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from optiml_magic.kernels.primitives.base import Kernel, Refused, kernels
+from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.proposers.rewrites.kernel_rule import Site
+from optiml_magic.proposers.rewrites.read_once import ReadOnce
+from optiml_magic.source.program import parse_program
+from tests.rewriting.writing import Array
+from tests.unit.primitives.alike import end_of
+
+SOFTMAX = """\
+#pragma optiml launch k grid(cdiv(n, 128)) block(128)
+__global__ void k(const float* a, float* out, int n, int m) {
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= n) return;
+    float top = a[START];
+    for (int i = 1; i < m; i++) if (a[HERE] > top) top = a[HERE];
+    float sum = 0.0f;
+    for (int i = 0; i < m; i++) { out[HERE] = expf(a[HERE] - top); sum += out[HERE]; }
+    for (int i = 0; i < m; i++) out[HERE] /= sum;
+}
+"""
+ROWS = SOFTMAX.replace("HERE", "at * m + i").replace("START", "at * m")
+COLUMNS = SOFTMAX.replace("HERE", "i * n + at").replace("START", "at")
+
+
+def sites(text: str, n: int, m: int) -> list[Site]:
+    """Where the rule applies at these sizes, on an H200."""
+    (kernel,) = kernels(parse_program(text), None)
+    facts = LaunchFacts("k", 1, (-(-n // 128), 1, 1), (128, 1, 1), {}, {"n": n, "m": m})
+    found = list(ReadOnce().sites(replace(kernel, facts=facts, chip="h200")))
+    assert not any(isinstance(one, Refused) for one in found)
+    return [one for one in found if isinstance(one, Site)]
+
+
+def end(text: str, site: Site, n: int, m: int) -> str:
+    made = site.apply()
+    assert isinstance(made, Kernel), made
+    after = made.program.with_values(site.points[-1]).text
+    arrays = {"a": Array("f4", ("n", "m")), "out": Array("f4", ("n", "m"), "zeros")}
+    return end_of(text, after, arrays, {"n": n, "m": m}, {"n": 3, "m": m + 1}, rounds=True)
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 256), (5, 301)])
+def test_lanes_keep_a_row(n: int, m: int) -> None:
+    warp, block = sites(ROWS, n, m)
+    assert [end(ROWS, site, n, m) for site in (warp, block)] == ["same"] * 2
+    assert warp.arithmetic == block.arithmetic == ("the order of additions",)
+
+
+@pytest.mark.parametrize(
+    ("m", "points"),
+    [
+        (1024, [{"LANES": 32, "KEEP": 8}, {"THREADS": 64, "KEEP": 4}]),
+        (1001, [{"LANES": 32, "KEEP": 32}, {"THREADS": 64, "KEEP": 16}]),
+        (64, [{"LANES": 4, "KEEP": 4}]),
+        (16384, [{"THREADS": 1024, "KEEP": 4}]),
+        (1 << 20, [{"THREADS": 1024, "KEEP": 16}]),
+    ],
+)
+def test_the_fewest_lanes_that_hold_a_row_come_first(m: int, points: list[dict[str, int]]) -> None:
+    assert [site.points[0] for site in sites(ROWS, 999, m)] == points
+
+
+def test_a_thread_keeps_its_column() -> None:
+    site, _ = sites(COLUMNS, 37, 20)
+    assert site.title == "keep what 3 loops touch of a, out"
+    assert site.points == ({"KEEP": 24}, {"KEEP": 12})
+    assert site.arithmetic == ()
+    assert end(COLUMNS, site, 37, 20) == "same"
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    assert not list(ReadOnce().sites(made))
+
+
+def test_lanes_that_are_neighbours_keep_long_columns() -> None:
+    alone, shared = sites(COLUMNS, 37, 140)
+    assert alone.points[0] == {"KEEP": 64}
+    assert shared.points == ({"LANES": 8, "KEEP": 24},)
+    assert shared.arithmetic == ("the order of additions",)
+    assert end(COLUMNS, shared, 37, 140) == "same"
+
+
+def test_what_lanes_share_already_is_kept_next() -> None:
+    strided = ROWS.replace("int at = blockIdx.x * blockDim.x + threadIdx.x", "int at = blockIdx.x")
+    strided = strided.replace("int i = 0;", "int i = threadIdx.x;").replace("i++", "i += 128")
+    (site,) = sites(strided.replace("for (int i = 1; i < m; i += 128) if", "if (m) if"), 5, 300)
+    assert site.title.startswith("keep what 2 loops")
+
+
+def test_one_loop_keeps_nothing() -> None:
+    text = ROWS.replace("    for (int i = 0; i < m; i++) out[at * m + i] /= sum;\n", "")
+    text = text.replace("for (int i = 1; i < m; i++) if", "if (m) if (int i = 0; true) if")
+    assert not sites(text, 99, 99)
+    assert not sites(COLUMNS.replace("i < m; i++) {", "i < n; i++) {"), 99, 0)

@@ -1,0 +1,44 @@
+"""Rows that memory says the bounds of: as many lanes as their mean length keeps busy."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.base import kernels
+from optiml_magic.kernels.primitives.sizes import mean_rounds
+from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
+from optiml_magic.source.program import parse_program
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
+
+TEXT = """\
+#pragma optiml launch spmv grid(cdiv(rows, 64)) block(64)
+__global__ void spmv(const int* starts, const int* columns, const float* values, const float* x,
+                     float* y, int rows) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    for (int k = starts[row]; k < starts[row + 1]; k++) y[row] += values[k] * x[columns[k]];
+}
+"""
+ARRAYS = {
+    "starts": Array("i4", ("rows + 1",), "starts nnz"),
+    "columns": Array("i4", ("nnz",), "below cols"),
+    "values": Array("f4", ("nnz",)),
+    "x": Array("f4", ("cols",)),
+    "y": Array("f4", ("rows",), "zeros"),
+}
+
+
+@pytest.mark.parametrize(("mean", "first"), [(3, 0), (18, 8), (70, 32)])
+def test_lanes_by_the_mean_length(mean: int, first: int) -> None:
+    sizes = {"rows": 64, "cols": 32, "nnz": 64 * mean}
+    made = Made("one", TEXT, ARRAYS, sizes, sizes, inout=("y",), hidden=("cols", "nnz"))
+    (kernel,) = kernels(parse_program(TEXT), Stand(made).facts(TEXT))
+    (axis,) = kernel.reading.axes
+    assert mean_rounds(kernel, axis) == mean
+    rule = RowToLanes()
+    site = next(iter(rule.sites(rule._shaped(kernel))))
+    assert site.key.endswith("one by one")
+    assert site.points[0] == {"LANES": first or 2}
+    after = site.apply()
+    assert "lanes_sum<LANES>(y_value_part)" in after.program.text

@@ -1,0 +1,53 @@
+"""Threads that share loads: along which axes items are offered, with which numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.source.program import parse_program
+
+PLANE = """
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
+__global__ void k(const float* a, const float* f, float* o, int w, int h) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x > 0 && y > 0 && x < w - 1 && y < h - 1)
+        o[y * w + x] = a[y * w + x - 1] + a[y * w + x + 1] + a[y * w + x - w] + a[y * w + x + w];
+}"""
+
+
+def test_rows_are_shared_along_the_columns(propose, compiles):
+    found = propose("share_loads", PLANE)
+    values = [parse_program(p.text).values for p in found]
+    assert values == [
+        {"ITEMS_Y": 4, "BLOCK_X": 64, "BLOCK_Y": 4},
+        {"ITEMS_Y": 8, "BLOCK_X": 64, "BLOCK_Y": 4},
+        {"ITEMS_Y": 4, "BLOCK_X": 32, "BLOCK_Y": 8},
+    ]
+    compiles(found[0].text)
+
+
+def test_filters_share_the_image_and_pixels_the_filter(propose):
+    text = """
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16), m) block(16, 16)
+__global__ void k(const float* a, const float* f, float* o, int w, int h, int m) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float s = 0.0f;
+    for (int i = 0; i < 9; ++i) s += a[(y + i) * w + x] * f[blockIdx.z * 9 + i];
+    o[(blockIdx.z * h + y) * w + x] = s;
+}"""
+    found = propose("share_loads", text)
+    names = [{*parse_program(p.text).values} for p in found]
+    assert {"ITEMS_Y", "ITEMS_Z", "BLOCK_X", "BLOCK_Y"} in names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLANE.replace("a[y * w + x - 1] + a[y * w + x + 1] + a[y * w + x - w] + ", ""),
+        PLANE.replace("if (x > 0 && y > 0 && x < w - 1 && y < h - 1)", ""),
+        PLANE.replace("grid(cdiv(w, 16), cdiv(h, 16))", "grid(cdiv(w, 16), cdiv(h, 8))"),
+    ],
+)
+def test_nothing_is_offered_where_nothing_is_shared_or_items_are_not_counted(text, propose):
+    assert propose("share_loads", text) == []
