@@ -279,9 +279,10 @@ def main(arguments: list[str]) -> int:
     for line in below(found):
         print(line)
     if options.write:
+        words = [word for word in arguments if Path(word).absolute() != options.folder]
         record = {
             "what": "every rule on the kernels of this repository, its first points beside them",
-            "command": " ".join(["python benchmarks/rewriting/survey.py", *arguments]),
+            "command": " ".join(["python benchmarks/rewriting/survey.py FOLDER", *words]),
             "date": time.strftime("%Y-%m-%d"),
             "machine": f"{platform.machine()}, Python {platform.python_version()}",
             "versions": {name: version(name) for name in _VERSIONS},
