@@ -11,6 +11,7 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step
@@ -295,7 +296,7 @@ class TreeSearch:
         root = self.root.step
         assert root is not None
         return View(
-            Step(step.candidate, step.evaluation, node.refused),
+            replace(step, refused=node.refused) if node.refused else step,
             root,
             tried=tuple([child.step for child in node.children if child.step]),
             path=tuple([one.best for one in node.path() if one.best])[::-1],
