@@ -36,8 +36,8 @@ class Search(Protocol):
     def ask(self, count: int) -> list[Candidate]:
         """Up to ``count`` candidates to evaluate now."""
 
-    def tell(self, evaluations: Sequence[Evaluation]) -> None:
-        """Report evaluated candidates."""
+    def tell(self, evaluations: Sequence[Evaluation]) -> Sequence[Step]:
+        """Report evaluated candidates; the steps that they became, in the same order."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,8 @@ def run(
     flying: deque[tuple[list[Candidate], Collect]] = deque()
 
     def told() -> None:
-        candidates, collect = flying.popleft()
-        evaluations = collect()
-        search.tell(evaluations)
-        for step in map(Step, candidates, evaluations):
+        _, collect = flying.popleft()
+        for step in search.tell(collect()):
             steps.append(step)
             if step.evaluation.duplicate_of is None:
                 evaluated.append(step)
@@ -124,7 +122,7 @@ def run(
     try:
         while not why or flying:
             while not why and len(flying) <= batches.ahead:
-                asked = sum(len(candidates) for candidates, _ in flying)
+                asked = sum([len(candidates) for candidates, _ in flying])
                 wanted = min(batches.size, room() - asked)
                 if wanted < 1:
                     break

@@ -100,11 +100,15 @@ class TreeSearch:
             asked.append(candidate)
         return asked
 
-    def tell(self, evaluations: Sequence[Evaluation]) -> None:
-        """Report candidates that ``ask`` handed out; the order within one call does not matter."""
+    def tell(self, evaluations: Sequence[Evaluation]) -> list[Step]:
+        """Report candidates that ``ask`` handed out; the order within one call does not matter.
+
+        The steps that they became, in the order of ``evaluations``.
+        """
+        told: dict[int, Step] = {}
         for evaluation in sorted(evaluations, key=lambda evaluation: evaluation.candidate):
             node, candidate, point = self._flying.pop(evaluation.candidate)
-            step = Step(candidate, evaluation)
+            step = told[candidate.number] = Step(candidate, evaluation)
             passed = evaluation.verdict.passed
             same = evaluation.duplicate_of
             if same is None:
@@ -124,6 +128,7 @@ class TreeSearch:
             self._evaluated.append(step)
             if same is None:
                 self._rank(node, step)
+        return [told[evaluation.candidate] for evaluation in evaluations]
 
     def _rank(self, node: Node, step: Step) -> None:
         self.stalled += 1

@@ -101,7 +101,7 @@ class Node:
             self.closed = True
             above = self.parent
             if above is not None:
-                above.opened = tuple(node for node in above.opened if node is not self)
+                above.opened = tuple([node for node in above.opened if node is not self])
                 if above.lead is not None and above.lead.child is self:
                     above.lead = None
 

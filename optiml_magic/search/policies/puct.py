@@ -90,6 +90,9 @@ class Puct:
         self, tree: TreeSearch, node: Node, measure: tuple[float, float, float]
     ) -> Arm | Node | None:
         """An arm of the node itself, or the child to go on from; ties are broken at random."""
+        edits = (node.untried or not node.spent) and self._near(node)
+        if not node.opened and not node.tunable:  # as most: nothing to weigh
+            return Edit(node) if edits else None
         lowest, zero, scale = measure
         spread = self.exploration * math.sqrt(node.visits + node.pending + 1)
         known = zero + (node.value - lowest) * scale
@@ -97,7 +100,7 @@ class Puct:
         highest = second = NOTHING
         steepest = 0.0
         best: list[Arm | Node] = []
-        if (node.untried or not node.spent) and self._near(node):
+        if edits:
             prior = node.untried[0].prior if node.untried else self.unasked
             kept = (self.strength + node.gains) / (self.strength + len(node.children))
             steepest = chance = prior * kept
