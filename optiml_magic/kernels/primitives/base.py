@@ -309,9 +309,10 @@ def _bounded(kernel: Kernel, bounds: str) -> Edit:
     words = f"__launch_bounds__({bounds})"
     old = re.search(r"__launch_bounds__\s*(\((?:[^()]|\([^()]*\))*\))", head)
     name = re.search(rf"\b{function.name.rpartition('::')[2]}\s*\(", head)
-    if old is None and name is None:
+    found = old or name
+    if found is None:
         raise NotLegal("its name does not stand in front of its parameters", function.line)
-    at, to = old.span() if old is not None else (name.start(), name.start())
+    at, to = found.start(), found.end() if old is not None else found.start()
     at, to = (start + len(head[:place].encode()) for place in (at, to))
     return Edit(at, to, words if old is not None else f"{words} ")
 
