@@ -30,7 +30,7 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 _WARP = 32
 _ITEMS = (4, 8, 16)
-_SEVERAL = (4, 2, 8)  # where there are items along another axis as well
+_SEVERAL = (4, 8, 2)  # where there are items along another axis as well
 _SAVED = 0.1  # of a thread's loads, below which no items are worth their registers: ours
 _UNROLLED = 256  # rounds of one item that are worth a number in the text: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
@@ -146,12 +146,14 @@ def _points(kernel: Kernel, several: Several) -> tuple[Point, ...]:
     tall = {axis: least(kernel, several, axis) for axis in "yz"}
     found: list[Point] = []
     most = most_threads(kernel, several)
-    for at, rows in ((0, 4), (1, 4), (0, 8)):
+    first = max(several.counts)  # y or z before x, which is in vectors already
+    numbers = ((0, 4), (1, 4), (0, 8)) if len(names) == 1 else ((0, 4), (1, 4), (2, 4))
+    for at, rows in numbers:
         fit = most // (_WARP * tall["z"])
         own = tall | {"y": max(min(rows, fit) if "y" in extents else 1, tall["y"])}
         own["x"] = max(_WARP, most // (own["y"] * own["z"]))
-        blocks = {name: own[axis] for axis, name in extents.items()}
-        items = {name: several.counts[axis][at if axis != "x" or len(names) == 1 else 0]
-                 for axis, name in names.items()}  # fmt: skip
-        found.append(items | blocks)
+        items = {
+            name: several.counts[axis][at if axis == first else 0] for axis, name in names.items()
+        }
+        found.append(items | {name: own[axis] for axis, name in extents.items()})
     return tuple(dict(point) for point in dict.fromkeys(tuple(p.items()) for p in found))

@@ -65,20 +65,16 @@ def test_borders_are_compared_once(body: str, spelled: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "inner",
+    ("inner", "r"),
     [
-        (
-            "int px = min(max(x + dx, 0), w - 1), py = min(max(y + dy, 0), h - 1);\n"
-            "s += a[py * w + px] * f[(dy + r) * (2 * r + 1) + dx + r];"
-        ),
-        "if (x + dx >= 0 && x + dx < w && y + dy >= 0 && y + dy < h) s += a[(y + dy) * w + x + dx];",
-        (
-            "if (x + dx < 0 || x + dx >= w) continue; if (y + dy < 0 || y + dy >= h) continue;"
-            " s += a[(y + dy) * w + x + dx];"
-        ),
+        (("int px = min(max(x + dx, 0), w - 1), py = min(max(y + dy, 0), h - 1);\n"
+         "s += a[py * w + px] * f[(dy + r) * (2 * r + 1) + dx + r];"), 2),
+        (("if (x + dx >= 0 && x + dx < w && y + dy >= 0 && y + dy < h)"
+         " s += a[(y + dy) * w + x + dx];"), 1),
+        (("if (x + dx < 0 || x + dx >= w) continue; if (y + dy < 0 || y + dy >= h) continue;"
+         " s += a[(y + dy) * w + x + dx];"), 2),
     ],
-)
-@pytest.mark.parametrize("r", [2, 1])
+)  # fmt: skip
 def test_a_radius_is_compared_with_a_number(inner: str, r: int) -> None:
     text = PLANE % (LOOPS % inner)
     made = jam(kernel(text), Several({"y": (4, 2)}, {"r": 2}))
@@ -180,7 +176,7 @@ def test_a_window_of_a_filter_has_rows_of_rounds() -> None:
     same(text, made, SHAPES, {"w": 28, "h": 19, "r": 2})
 
 
-@pytest.mark.parametrize("kind", ["u1", "f8"])
+@pytest.mark.parametrize("kind", ["u1"])
 def test_a_line_of_any_type(kind: str) -> None:
     word = {"u1": "unsigned char", "f4": "float", "f8": "double"}[kind]
     text = f"""\
