@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV
 # The tests start hundreds of children, which would all compile this package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test sample stored soak check lab notebooks ipykernel6 clean
+.PHONY: demo test sample stored soak check lab notebooks rules ipykernel6 clean
 
 demo: $(STAMP)
 	"$(BIN)/optiml" demo --html report.html
@@ -54,6 +54,10 @@ lab: $(STAMP)
 # Run the notebooks and store their outputs, as a reader on GitHub sees them.
 notebooks: $(STAMP)
 	"$(BIN)/python" notebooks/execute.py
+
+# The pages of the rules, from their code and the records.
+rules: $(STAMP)
+	"$(BIN)/python" benchmarks/rewriting/pages.py
 
 # What a notebook needs of its kernel, under the older ipykernel as well: it has no subshells.
 ipykernel6:

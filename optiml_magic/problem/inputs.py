@@ -61,7 +61,8 @@ def like(array: Array, rng: np.random.Generator, shape: tuple[int, ...] | None =
         fresh: Array = structs
         return fresh
     if _is_permutation(array):
-        return rng.permutation(int(np.prod(shape))).reshape(shape).astype(array.dtype)
+        drawn = rng.permutation(int(np.prod(shape))).reshape(shape)
+        return (drawn + int(array.min())).astype(array.dtype)
     fresh = _fresh(array, rng, shape)
     is_sorted = array.ndim == 1 and array.size > 2 and kind(array.dtype) in "iuf"
     if is_sorted and _is_sorted(array) and fresh.size:
@@ -124,9 +125,13 @@ def _range(array: Array) -> tuple[float, float]:
 
 
 def _is_permutation(array: Array) -> bool:
+    """Whether it holds all integers from 0, or from another one where they are not in order."""
     if array.ndim != 1 or array.dtype.kind not in "iu" or array.size < 3:
         return False
-    return bool(np.array_equal(np.sort(array), np.arange(array.size)))
+    least = int(array.min())
+    if least and _is_sorted(array):
+        return False
+    return bool(np.array_equal(np.sort(array), np.arange(least, least + array.size)))
 
 
 def _is_sorted(array: Array) -> bool:

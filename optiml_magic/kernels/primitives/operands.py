@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.collapsed import rejoined
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
-from optiml_magic.kernels.primitives.fused import rejoined
 from optiml_magic.kernels.primitives.grids import form_of, needed_form, said_alike
 from optiml_magic.kernels.primitives.places import index
 from optiml_magic.kernels.primitives.zeros import is_zero

@@ -11,11 +11,11 @@ from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.blocked import BLOCKS, REGISTERS, Blocking, block_outputs
+from optiml_magic.kernels.primitives.collapsed import collapse
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.exchanged import exchange_rows
-from optiml_magic.kernels.primitives.fused import fuse_loops
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import value
@@ -66,7 +66,7 @@ class BlockedProduct(KernelRule):
         for number, loop in enumerate(loops_in(kernel.function.body)):
             if loop in done or not combining(kernel, loop):
                 continue
-            whole = where_legal(fuse_loops, kernel, number)
+            whole = where_legal(collapse, kernel, number)
             done += loops_in(loop.body) if whole is not kernel else []
             ready = as_counted(whole, number)
             found = _contraction(ready, number) if isinstance(ready, Kernel) else ready

@@ -6,8 +6,8 @@ import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.blocked import block_outputs
+from optiml_magic.kernels.primitives.collapsed import collapse
 from optiml_magic.kernels.primitives.exchanged import exchange_rows
-from optiml_magic.kernels.primitives.fused import fuse_loops
 from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.tile_layout import Tile
 from tests.present import sampled
@@ -201,7 +201,7 @@ __global__ void k(const float* x, const float* f, float* out, int images, int ch
 
 
 def test_a_layer_is_a_product_of_filters_with_what_lies_beside_each_other() -> None:
-    one = applied(exchange_rows(applied(fuse_loops(kernel(LAYER), 0))))
+    one = applied(exchange_rows(applied(collapse(kernel(LAYER), 0))))
     found = applied(block_outputs(one, 0, TILE))
     text = found.program.text
     assert "grid(cdiv(w, BN), cdiv(filters, BM), images * h)" in text
@@ -226,7 +226,7 @@ def test_loops_that_are_not_one_stay(old: str, new: str, reason: str) -> None:
         "for (int c = 0; c < channels; c++)\n", "for (int c = 0; c < channels; c++) {\n"
     )
     text = text.replace("        }\n    out", "        } }\n    out").replace(old, new)
-    assert refused(fuse_loops(kernel(text), 0))[0] == reason
+    assert refused(collapse(kernel(text), 0))[0] == reason
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_blocks_that_are_not_numbered_by_pairs_keep_their_rows(
 def test_a_counter_that_was_cut_by_hand_is_one_again() -> None:
     cut = "for (int t = 0; t < d / 8; ++t) for (int k = 0; k < 8; ++k) s += "
     one = applied(
-        fuse_loops(kernel(PLANE % f"{cut}a[i * d + t * 8 + k] * b[(t * 8 + k) * n + j];"), 0)
+        collapse(kernel(PLANE % f"{cut}a[i * d + t * 8 + k] * b[(t * 8 + k) * n + j];"), 0)
     )
     text = applied(block_outputs(one, 0, TILE)).program.text
     assert "a[own_row * d + deep]" in text

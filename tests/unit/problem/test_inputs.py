@@ -38,6 +38,13 @@ def test_sorted_arrays_stay_sorted() -> None:
     assert np.all(np.diff(fresh) >= 0)
 
 
+@pytest.mark.parametrize("least", [0, -5, 7])
+def test_permutations_stay_permutations_at_any_size(least: int) -> None:
+    rng = np.random.default_rng(3)
+    fresh = like(rng.permutation(np.arange(least, least + 40)).astype(np.int32), rng, (25,))
+    assert sorted(fresh.tolist()) == [*range(least, least + 25)]
+
+
 def test_the_first_seed_is_the_users_own_data_and_others_are_fresh() -> None:
     x = np.arange(10, dtype=np.float32)[::-1].copy()
     task = Task("", inputs={"x": x, "n": 10})
