@@ -149,8 +149,7 @@ class Search:
                     fix="tell each candidate of ask once",
                 )
             self._journal.record(candidate, evaluation)
-            self._tree.tell([evaluation])
-            self._steps.append(Step(candidate, evaluation))
+            self._steps += self._tree.tell([evaluation])
 
     @property
     def best(self) -> Step:

@@ -58,7 +58,7 @@ from optiml_magic.verifiers.sanitizer import SanitizerInspector
 
 _COMPILERS = max(1, min(4, (os.cpu_count() or 2) - 1))  # beside a card; ours
 _BY_LINE = 60.0  # seconds of ncu's figures by line of one run, where no limit asks for less; ours
-_LEAST_BY_LINE = 3.5  # the first kernel in a process of ncu takes two of them anyway; ours
+_LEAST_BY_LINE = 5.0  # the first kernel in a process of ncu takes two of them anyway; ours
 _LOOKING = 3.0  # seconds for hazards of a finalist, at least; ours
 _DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -193,7 +193,7 @@ def _levels_of(
             choice.name,
             metrics=metrics,
             disassemble=disassemble,
-            by_line_seconds=min(_BY_LINE, max(_LEAST_BY_LINE, settings.seconds / 16)),
+            by_line_seconds=min(_BY_LINE, max(_LEAST_BY_LINE, settings.seconds / 12)),
         )
     return Levels(
         emulated=emulated,

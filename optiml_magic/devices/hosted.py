@@ -67,6 +67,10 @@ class HostedDevice:
         if self._child is None and not self._cases:
             self._child = self._started()
 
+    def limit(self, seconds: float) -> None:
+        """Of one request, from now on."""
+        self._seconds = seconds
+
     def put(self, case: Case) -> None:
         self._cases[case.key] = case
         if self._child is None or self._held.get(case.key) is case:

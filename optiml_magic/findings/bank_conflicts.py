@@ -86,7 +86,7 @@ def _finding(subject: Subject, access: MemoryCounters, gain: float) -> Finding:
 def _actions(most: float, *, padded: bool = False) -> tuple[Action, ...]:
     pad = Action(
         "Pad the inner dimension of the array by one element.",
-        "transpose_tile",
+        "pad_shared",
         _METRIC,
         factor=(2.0, most * 10),
     )

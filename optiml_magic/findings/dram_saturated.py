@@ -33,6 +33,7 @@ class DramSaturated:
         spare = moved / least if moved and least else 1.0
         most = max(1.0, spare)
         line, where, wasted = _busiest(subject)
+        rule = "fuse_map_reduce" if len(subject.plan.launches) > 1 else "read_once"
         yield Finding(
             tool=self.name,
             severity="warning" if spare > 1.2 else "note",
@@ -62,7 +63,7 @@ class DramSaturated:
                     "Read each element once: fuse passes, and keep what is used again on the chip.",
                     metric=DRAM_BYTES,
                     factor=(1.1, max(1.1, most)),
-                    rewrite="read_once" if spare > 1.2 else "",
+                    rewrite=rule if spare > 1.2 else "",
                 ),
                 Action("Store the data in a narrower type, where the task allows it.",
                        metric=DRAM_BYTES, factor=(1.1, 2.0)),

@@ -19,6 +19,7 @@ _TOGETHER = (
     "Fuse the kernels: what one writes and the next reads stays in registers.",
     "Do several steps in one launch, block by block.",
 )
+_RULES = {_TOGETHER[0]: "fuse_elementwise"}
 # Where a launch needs what all blocks of the one before did, no block may go on by itself.
 _BORDERS = "Take several steps from a tile whose border is as wide as they are many."
 _LAST = "Let the last block that ends do what the next launch does."
@@ -51,7 +52,7 @@ class LaunchOverhead:
                 Evidence("launch_share", 100 * share, 100 * _SHARE, "%", "estimated", line),
             ),
             actions=tuple(
-                Action(advice, metric=_METRIC, factor=(2.0, float(number)))
+                Action(advice, _RULES.get(advice, ""), _METRIC, factor=(2.0, float(number)))
                 for advice in (_APART if across_the_grid(subject) else _TOGETHER)
             ),
             gain=(1.0, saved(share * (1 - 1 / number))),

@@ -45,6 +45,7 @@ class LowWorkPerThread:
                 actions=(
                     Action(
                         "Give each thread several elements: a grid-stride loop or float4 loads.",
+                        "vectorise_map",
                         metric="smsp__thread_inst_executed.sum",
                         factor=(1.1, 3.0),
                     ),

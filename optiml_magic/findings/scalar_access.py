@@ -77,7 +77,8 @@ def _finding(subject: Subject, found: list[MemoryCounters]) -> Finding:
         actions=(
             Action(
                 f"Let each thread handle {times} neighbouring elements through a 16-byte vector "
-                "type, with a `require` on the size.",
+                "type, and what is left one by one.",
+                "vectorise_map",
                 metric=_ACCESSES,
                 factor=(1.5, float(times)),
             ),

@@ -70,7 +70,8 @@ def _finding(subject: Subject, loads: list[MemoryCounters], again: float) -> Fin
             ),
             Action(
                 "Let each thread compute several results from what it loaded, in registers.",
-                metric=_LOADS,
+                "share_loads",
+                _LOADS,
                 factor=(1.5, 8.0),
             ),
         ),

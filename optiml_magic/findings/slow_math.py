@@ -157,7 +157,7 @@ def _finding(subject: Subject, line: int, what: str, share: float, gain: float) 
     target = subject.lines.assigned(line)
     value = f" for `{target}`" if target else ""
     slow = what.split(maxsplit=1)[0]
-    advice, rule = _ADVICE[slow], "fast_functions" if slow != "integer" else ""
+    advice, rule = _ADVICE[slow], "index_strength" if slow == "integer" else "fast_functions"
     return Finding(
         tool=SlowMath.name,
         severity=severity(gain),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels import groups
@@ -25,12 +26,14 @@ from optiml_magic.kernels.symbols import (
     UNKNOWN,
 )
 from optiml_magic.kernels.tree import (
+    Declare,
     Function,
     Loop,
     Statement,
     Variable,
     Verbatim,
     expressions,
+    walk,
 )
 from optiml_magic.kernels.values import Alias, Local, Pointer, Value
 
@@ -94,12 +97,14 @@ class InductionReader(CallEvaluator):
     ) -> dict[Variable, Induction]:
         found: dict[Variable, Induction] = {}
         skipping = skips(statement.body)
+        own = {v for s in walk(statement) if isinstance(s, Declare) for v in s.variables}
+        moving = changed.keys() | own
         for variable, its_changes in changed.items():
             start = entry.env.get(variable)
             if not isinstance(start, Value) or not (start.type.integral or start.type.depth):
                 continue
             regular = all(c.always and not (skipping and c.early) for c in its_changes)
-            if not regular or any(not self._steady(c.value, changed) for c in its_changes):
+            if not regular or any(not self._steady(c.value, moving) for c in its_changes):
                 continue
             if all(c.op in ("+", "-") for c in its_changes):
                 step = self._step(start, its_changes)
@@ -109,12 +114,15 @@ class InductionReader(CallEvaluator):
                 found[variable] = Induction(variable, start, None)
         return found
 
-    def _steady(self, value: Expr | None, changed: dict[Variable, list[Change]]) -> bool:
-        """Whether an expression has one value in all rounds, and does nothing."""
+    def _steady(self, value: Expr | None, moving: AbstractSet[Variable]) -> bool:
+        """Whether an expression has one value in all rounds, and does nothing.
+
+        What is declared in the loop may have another one in each, as what is changed there.
+        """
         if value is None:
             return True
         for part in parts_of(value):
-            if isinstance(part, Name) and part.variable in changed:
+            if isinstance(part, Name) and part.variable in moving:
                 return False
             if isinstance(part, Index | Assign | Step | Unread) or (
                 isinstance(part, Unary) and part.op in "*&"

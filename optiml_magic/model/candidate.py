@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from optiml_magic.model.hypothesis import Hypothesis
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """An edit that a proposer suggests: the whole new program text and why it should be faster.
 
@@ -29,7 +29,7 @@ class Proposal:
     move: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A proposal with a place in the tree: ``number`` counts creations, the input kernel is 0."""
 

@@ -16,7 +16,7 @@ from optiml_magic.model.roofline import Standing
 from optiml_magic.model.verdict import Outcome, Verdict
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """The evidence on one candidate.
 
@@ -43,7 +43,7 @@ class Evaluation:
     only_where: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Step:
     """A candidate with its evaluation, and what the proposers would not do with it so far."""
 

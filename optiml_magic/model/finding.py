@@ -36,6 +36,11 @@ class Action:
     direction: Direction = "lower"
     factor: tuple[float, float] = (1.0, 1.0)
 
+    @property
+    def told(self) -> str:
+        """The advice, and who does it."""
+        return f"{self.advice} ({f'rule {self.rewrite}' if self.rewrite else 'by hand'})"
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -23,7 +23,7 @@ class Ready:
         return self.text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Idea:
     """What a proposal will say, and ``make``, which gives its text or refuses late.
 

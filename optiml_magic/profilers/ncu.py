@@ -77,7 +77,8 @@ class NcuCounters:
     Looked at closely, ``metrics`` are collected of a launch and ``by_line`` of its machine
     instructions, else ``brief`` alone. ``disassemble`` places the instructions in the text. ncu
     counts by instruction in code that it adds to the kernel, a hundred times slower and more: where
-    a run takes longer than ``by_line_seconds`` so, the figures of the launch alone are asked for.
+    a run that is slow by itself takes longer than ``by_line_seconds`` so, the figures of the launch
+    alone are asked for.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class NcuCounters:
 
     def _ahead(self, tool: str, asked: Asked) -> NcuProcess:
         """One that starts now, and counts what is known already."""
-        process = self._new(tool, asked)
+        process = NcuProcess(self._device, tool, asked.arguments)
         process.start()
         if self._known is not None:
             build, job = self._known
@@ -175,16 +176,16 @@ class NcuCounters:
         asked = self._asked(depth, also)
         if slow and asked.by_line:
             self._waiting.append(self._ahead(tool, asked.without_lines(self._by_line_seconds)))
-        counted = self._begun(tool, runs, asked)
+        counted = self._begun(tool, runs, asked, slow)
         if depth != "rules":
             return counted
-        ruled = self._begun(tool, runs, asked.with_rules)
+        ruled = self._begun(tool, runs, asked.with_rules, slow)
         return lambda: _with_rules(counted(), ruled())
 
     def _begun(
-        self, tool: str, runs: Sequence[tuple[Build, Job]], asked: Asked
+        self, tool: str, runs: Sequence[tuple[Build, Job]], asked: Asked, slow: bool
     ) -> Callable[[], tuple[Counted, ...] | Refused]:
-        ran = self._run(tool, runs, asked)
+        ran = self._run(tool, runs, asked, slow)
         ending = self._threads.submit(self._ended, ran, tool, runs)
         return lambda: ending.result() or self._counted(tool, runs, asked)
 
@@ -224,17 +225,16 @@ class NcuCounters:
                 self._waiting.remove(process)
                 return process
         self.close()
-        return self._new(tool, asked)
+        return NcuProcess(self._device, tool, asked.arguments)
 
-    def _new(self, tool: str, asked: Asked) -> NcuProcess:
-        seconds = self._by_line_seconds if asked.patches else SECONDS
-        return NcuProcess(self._device, tool, asked.arguments, seconds)
-
-    def _run(self, tool: str, runs: Sequence[tuple[Build, Job]], asked: Asked) -> _Ran:
+    def _run(
+        self, tool: str, runs: Sequence[tuple[Build, Job]], asked: Asked, slow: bool = False
+    ) -> _Ran:
         """All of them in one process, without figures by line where these take too long."""
         process, began = self._process(tool, asked), time.monotonic()
         cases = [self._cases[key] for key in dict.fromkeys(job.case for _, job in runs)]
-        failure = process.run(cases, runs)
+        limit = self._by_line_seconds if slow and asked.patches else SECONDS
+        failure = process.run(cases, runs, limit)
         if process.late and asked.by_line:
             process.close(seconds=0.0)
             return self._run(tool, runs, asked.without_lines(self._by_line_seconds))

@@ -22,12 +22,10 @@ class NcuProcess:
     """One process of ncu around a device host, with the files that it writes.
 
     ``primed`` launches come first in its report, and are nobody's. ``late`` says that a run took
-    longer than its ``seconds``, whereupon all of it was ended.
+    too long, whereupon all of it was ended.
     """
 
-    def __init__(
-        self, device: str, tool: str, arguments: Sequence[str], seconds: float = SECONDS
-    ) -> None:
+    def __init__(self, device: str, tool: str, arguments: Sequence[str]) -> None:
         self.arguments = tuple(arguments)
         self.primed = 0
         self.late = False
@@ -41,7 +39,7 @@ class NcuProcess:
             tool, "--profile-from-start", "off", "--clock-control", "none", *arguments,
             "--log-file", str(self.log), "--force-overwrite", "-o", out,
         )  # fmt: skip
-        self.host = HostedDevice(device, seconds=seconds, prefix=prefix)
+        self.host = HostedDevice(device, seconds=SECONDS, prefix=prefix)
 
     def start(self) -> None:
         """Let it start beside whatever is done now: that takes longer than a batch of counts."""
@@ -65,8 +63,11 @@ class NcuProcess:
         self.primed = len(job.plan.launches)
         self._priming = threads.submit(primed)
 
-    def run(self, cases: Sequence[Case], runs: Sequence[tuple[Build, Job]]) -> str:
-        """Count them; why that failed, or nothing."""
+    def run(
+        self, cases: Sequence[Case], runs: Sequence[tuple[Build, Job]], seconds: float = SECONDS
+    ) -> str:
+        """Count them, within so many seconds each; why that failed, or nothing."""
+        self.host.limit(seconds)
         failure = self._priming.result() if self._priming is not None else ""
         if failure:
             return failure

@@ -142,7 +142,7 @@ def _mark(finding: Finding) -> str:
 def _advice(finding: Finding) -> Markup:
     """What is wrong and what to try first."""
     severity = element("span", finding.severity, style=_mark(finding))
-    tries = f" Try: {finding.actions[0].advice}" if finding.actions else ""
+    tries = f" Try: {finding.actions[0].told}" if finding.actions else ""
     return element("span", severity, f" {finding.cause}{tries}")
 
 

@@ -122,7 +122,7 @@ def _findings(found: Sequence[Finding]) -> Markup:
                 finding.cause,
                 f" Expected gain {ratio(low)} to {ratio(high)}"
                 + (f": {finding.reason}." if finding.reason else "."),
-                element("ul", *(element("li", action.advice) for action in finding.actions)),
+                element("ul", *(element("li", action.told) for action in finding.actions)),
             )
         )
     return element("ul", *items)

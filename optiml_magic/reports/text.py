@@ -115,7 +115,7 @@ def findings(found: Sequence[Finding]) -> list[str]:
     lines = []
     for finding in found:
         lines.append(f"[{finding.severity}] {finding.tool}: {finding.cause}")
-        lines += [f"    try: {action.advice}" for action in finding.actions[:1]]
+        lines += [f"    try: {action.told}" for action in finding.actions[:1]]
     return [printable(line) for line in lines]
 
 

@@ -36,8 +36,8 @@ class Search(Protocol):
     def ask(self, count: int) -> list[Candidate]:
         """Up to ``count`` candidates to evaluate now."""
 
-    def tell(self, evaluations: Sequence[Evaluation]) -> None:
-        """Report evaluated candidates."""
+    def tell(self, evaluations: Sequence[Evaluation]) -> Sequence[Step]:
+        """Report evaluated candidates; the steps that they became, in the same order."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,8 @@ def run(
     flying: deque[tuple[list[Candidate], Collect]] = deque()
 
     def told() -> None:
-        candidates, collect = flying.popleft()
-        evaluations = collect()
-        search.tell(evaluations)
-        for step in map(Step, candidates, evaluations):
+        _, collect = flying.popleft()
+        for step in search.tell(collect()):
             steps.append(step)
             if step.evaluation.duplicate_of is None:
                 evaluated.append(step)

@@ -11,6 +11,8 @@ T = TypeVar("T")
 class Prefix(Sequence[T]):
     """What a list holds now, later additions left out, without a copy: each node is told of all."""
 
+    __slots__ = "_length", "_whole"
+
     def __init__(self, whole: list[T]) -> None:
         self._whole = whole
         self._length = len(whole)

@@ -11,6 +11,7 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step
@@ -21,7 +22,7 @@ from optiml_magic.model.view import View
 from optiml_magic.search.policies.base import Arm, Policy, Tune
 from optiml_magic.search.policies.puct import Puct
 from optiml_magic.search.prefix import Prefix
-from optiml_magic.search.tree import Node
+from optiml_magic.search.tree import Edits, Node
 from optiml_magic.tuning.gaussian import Gaussian
 
 Expand = Callable[[View, int], Ideas]
@@ -65,7 +66,7 @@ class TreeSearch:
         self.fruitless: Node | None = None  # its arm came to nothing just now: all else stands
         self._count = 1
         self._texts = {root.text}
-        self._planned: set[frozenset[str]] = {frozenset()}
+        self._planned: set[Edits] = {()}
         self._flying: dict[int, tuple[Node, Candidate, Point | None]] = {}
         self._places: dict[int, Node] = {}  # by the number of the candidate
         self._refused: dict[int, tuple[Refusal, ...]] = {}
@@ -99,11 +100,15 @@ class TreeSearch:
             asked.append(candidate)
         return asked
 
-    def tell(self, evaluations: Sequence[Evaluation]) -> None:
-        """Report candidates that ``ask`` handed out; the order within one call does not matter."""
+    def tell(self, evaluations: Sequence[Evaluation]) -> list[Step]:
+        """Report candidates that ``ask`` handed out; the order within one call does not matter.
+
+        The steps that they became, in the order of ``evaluations``.
+        """
+        told: dict[int, Step] = {}
         for evaluation in sorted(evaluations, key=lambda evaluation: evaluation.candidate):
             node, candidate, point = self._flying.pop(evaluation.candidate)
-            step = Step(candidate, evaluation)
+            step = told[candidate.number] = Step(candidate, evaluation)
             passed = evaluation.verdict.passed
             same = evaluation.duplicate_of
             if same is None:
@@ -123,6 +128,7 @@ class TreeSearch:
             self._evaluated.append(step)
             if same is None:
                 self._rank(node, step)
+        return [told[evaluation.candidate] for evaluation in evaluations]
 
     def _rank(self, node: Node, step: Step) -> None:
         self.stalled += 1
@@ -158,13 +164,14 @@ class TreeSearch:
         aside: list[tuple[float, int, Node]] = []
         found = None
         while self._ranked and found is None:
-            entry = heapq.heappop(self._ranked)
-            node = entry[-1]
-            stale = -entry[0] < node.value or (aside and aside[-1] == entry)
+            entry = self._ranked[0]
+            value, _, node = entry
+            stale = -value < node.value or (aside and aside[-1] == entry)
             if stale or node.closed or not (self.editable(node) or self.tunable(node)):
-                continue  # it comes back with a better value, a point or an idea that waited
-            aside.append(entry)
-            if node not in path:
+                heapq.heappop(self._ranked)  # it comes back with a better value, a point or an idea
+            elif node in path:
+                aside.append(heapq.heappop(self._ranked))
+            else:
                 found = node
         for entry in aside:
             heapq.heappush(self._ranked, entry)
@@ -212,8 +219,7 @@ class TreeSearch:
     def _idea(self, node: Node) -> Candidate | None:
         """A child of the first idea of a node that becomes one."""
         while node.untried:
-            idea, *others = node.untried
-            node.untried = tuple(others)
+            idea, node.untried = node.untried[0], node.untried[1:]
             made = self._made(node, idea)
             if made is not None:
                 return made
@@ -226,23 +232,24 @@ class TreeSearch:
         node.take(answer, self._planned)
         if node.later:
             self._push(self._waiting, node)
-        self._paid += ((node, idea) for idea in node.untried if idea.paid)
-        node.untried = tuple(idea for idea in node.untried if not idea.paid)
+        paid = [idea for idea in node.untried if idea.paid]
+        if paid:
+            self._paid += ((node, idea) for idea in paid)
+            node.untried = tuple(idea for idea in node.untried if not idea.paid)
         self._tell_refused(node)
 
     def _made(self, node: Node, idea: Idea) -> Candidate | None:
         """A child of the idea's text, where it becomes one that no candidate has yet."""
         made = idea.make()
         if isinstance(made, Refusal):
-            node.refused[made] = None
+            node.refuse(made)
             self._tell_refused(node)
             return None
         if made in self._texts:
             return None
         assert node.ground is not None
         candidate = self._numbered(node.ground.candidate, idea.proposal(made))
-        edits = node.edits | {idea.key}
-        child = Node(candidate, node, idea.prior, edits, idea.starts)
+        child = Node(candidate, node, idea.prior, node.and_then(idea), idea.starts)
         node.children += (child,)
         self.nodes.append(child)
         return self._sent(child, candidate, None)
@@ -275,7 +282,7 @@ class TreeSearch:
 
     def _tell_refused(self, node: Node) -> None:
         if node.ground is not None and node.refused:
-            self._refused[node.ground.candidate.number] = tuple(node.refused)
+            self._refused[node.ground.candidate.number] = node.refused
 
     def _reopened(self) -> bool:
         """Whether a closed tree goes on with ideas that waited: those of the best node first."""
@@ -293,12 +300,11 @@ class TreeSearch:
     def _view(self, node: Node, step: Step) -> View:
         root = self.root.step
         assert root is not None
-        told = Step(step.candidate, step.evaluation, tuple(node.refused))
         return View(
-            told,
+            replace(step, refused=node.refused) if node.refused else step,
             root,
-            tried=tuple(child.step for child in node.children if child.step),
-            path=tuple(n.best for n in node.path() if n.best)[::-1],
+            tried=tuple([child.step for child in node.children if child.step]),
+            path=tuple([one.best for one in node.path() if one.best])[::-1],
             best=self.best.best if self.best else None,
             evaluated=Prefix(self._evaluated),
         )

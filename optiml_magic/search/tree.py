@@ -20,6 +20,8 @@ from optiml_magic.model.space import Point, Space
 from optiml_magic.tuning.base import Tuner
 
 NOTHING = float("-inf")
+Edits = tuple[str, ...]
+"""A set of ideas by their keys, sorted: a tuple, since a tree has as many as it has ideas."""
 
 
 class Lead(NamedTuple):
@@ -44,7 +46,7 @@ class Node:
     ``visits`` counts finished evaluations below and at this node, ``pending`` those in flight,
     ``failures`` those of them that did not pass; ``value_sum`` and ``value_max`` are over the
     rewards of the others; ``value`` is the reward of the best of its points: what the structure is
-    worth. ``edits`` are the keys of the ideas that led here. ``untried`` are ideas
+    worth. ``edits`` are the keys of the ideas that led here, sorted. ``untried`` are ideas
     that nothing was made of yet, best first; ``later`` those that another node planned with the
     same edits in another order; ``heard`` the keys of all. ``ground`` is the step that they are
     edits of: the best of the node when the proposers were asked. ``spent``: they have no more.
@@ -57,14 +59,14 @@ class Node:
     candidate: Candidate
     parent: Node | None
     prior: float = 1.0
-    edits: frozenset[str] = frozenset()
+    edits: Edits = ()
     starts: Sequence[Point] = ()
-    children: tuple[Node, ...] = ()  # tuples, since most nodes have none: a tree may be large
+    children: tuple[Node, ...] = ()  # tuples, small and without cost where a node has none
     opened: tuple[Node, ...] = ()
     untried: tuple[Idea, ...] = ()
     later: tuple[Idea, ...] = ()
-    heard: frozenset[str] = frozenset()
-    refused: dict[Refusal, None] = field(default_factory=dict)
+    heard: tuple[str, ...] = ()
+    refused: tuple[Refusal, ...] = ()
     step: Step | None = None
     same: Node | None = None
     best: Step | None = None
@@ -99,7 +101,7 @@ class Node:
             self.closed = True
             above = self.parent
             if above is not None:
-                above.opened = tuple(node for node in above.opened if node is not self)
+                above.opened = tuple([node for node in above.opened if node is not self])
                 if above.lead is not None and above.lead.child is self:
                     above.lead = None
 
@@ -111,23 +113,36 @@ class Node:
             if node.parent is not None and node not in node.parent.opened:
                 node.parent.opened += (node,)
 
-    def take(self, answer: Ideas, planned: set[frozenset[str]]) -> None:
+    def take(self, answer: Ideas, planned: set[Edits]) -> None:
         """Keep what a proposer's answer has that is new here; ``planned`` are the edits of all.
 
         Edits mostly commute, so what is planned elsewhere can wait: the tree would try every order
         of few edits before it tried many.
         """
-        self.refused |= dict.fromkeys(answer.refused)
-        heard = set(self.heard)
-        untried, later = [*self.untried], [*self.later]
+        self.refuse(*answer.refused)
+        heard = dict.fromkeys(self.heard)
+        untried: list[Idea] = []
+        later: list[Idea] = []
         for idea in answer.ideas:
             if idea.key in heard:
                 continue
-            heard.add(idea.key)
-            edits = self.edits | {idea.key}
+            heard[idea.key] = None
+            edits = self.and_then(idea)
             (later if edits in planned else untried).append(idea)
             planned.add(edits)
-        self.untried, self.later, self.heard = tuple(untried), tuple(later), frozenset(heard)
+        if len(heard) > len(self.heard):
+            self.heard = tuple(heard)
+            self.untried += tuple(untried)
+            self.later += tuple(later)
+
+    def and_then(self, idea: Idea) -> Edits:
+        """The edits of a child."""
+        return tuple(sorted({*self.edits, idea.key}))
+
+    def refuse(self, *refusals: Refusal) -> None:
+        """Keep what the proposers would not do here, each once."""
+        if refusals:
+            self.refused = tuple(dict.fromkeys((*self.refused, *refusals)))
 
     def begin(self) -> None:
         """Count an evaluation as in flight on the whole path."""
@@ -149,7 +164,8 @@ class Node:
             node.visits += 1
             if passed:
                 node.value_sum += reward
-                node.value_max = max(node.value_max, reward)
+                if reward > node.value_max:  # noqa: PLR1730  # a call
+                    node.value_max = reward
             else:
                 node.failures += 1
         if self.best is None:
@@ -174,7 +190,8 @@ class Node:
         below: Node | None = None
         node: Node | None = self
         while node is not None:
-            if node.lead is not None and node.lead.child is not below:
+            lead = node.lead
+            if lead is not None and lead.child is not below:
                 node.lead = None
             path.append(node)
             below, node = node, node.parent

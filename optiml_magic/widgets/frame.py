@@ -129,6 +129,6 @@ def _finding(number: int, finding: Finding) -> Json:
         "tool": finding.tool,
         "severity": finding.severity,
         "cause": finding.cause,
-        "advice": finding.actions[0].advice if finding.actions else "",
+        "advice": finding.actions[0].told if finding.actions else "",
         "gain": list(finding.gain),
     }

@@ -59,12 +59,16 @@ class NotLegal(Exception):  # noqa: N818  # it says what happened
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """One kernel of a program under the one directive that launches it."""
+    """One kernel of a program under the one directive that launches it.
+
+    ``behind`` is the one that is launched next, as the program was before any step.
+    """
 
     program: Program
     launch: LaunchDirective
     facts: LaunchFacts | None = None
     chip: str = ""
+    behind: Kernel | None = None
 
     @cached_property
     def unit(self) -> Unit:
@@ -188,14 +192,18 @@ def kernels(program: Program, facts: Facts | None) -> list[Kernel]:
     """The kernels that one directive each launches, of a dispatch those that run."""
     found = []
     known = {launch.kernel: launch for launch in facts.launches} if facts is not None else {}
-    for launch in running(program, facts):
+    behind: Kernel | None = None
+    for launch in reversed(running(program, facts)):
         name, _ = split_name(launch.kernel or "")
         same = [d for d in program.launches if split_name(d.kernel or "")[0] == name]
         if len(same) == 1:
-            kernel = Kernel(program, launch, chip=facts.chip if facts is not None else "")
+            kernel = Kernel(program, launch, None, facts.chip if facts is not None else "", behind)
             spelled = launch.kernel or kernel.function.name
-            found.append(_whole(replace(kernel, facts=known.get(spelled))))
-    return found
+            behind = replace(kernel, facts=known.get(spelled))
+            found.append(_whole(behind))
+        else:
+            behind = None
+    return found[::-1]
 
 
 def running(program: Program, facts: Facts | None) -> list[LaunchDirective]:
@@ -275,15 +283,22 @@ def _same(program: Program, kernel: Kernel) -> LaunchDirective:
 
 
 def _inserted(kernel: Kernel, text: str, helpers: Iterable[str]) -> str:
-    """Helpers in front of the kernel, or of the template head that belongs to it."""
-    added = "".join(f"{helper.strip()}\n\n" for helper in helpers if helper.strip() not in text)
-    if not added:
-        return text
+    """Helpers in front of the kernel, or of the template head that belongs to it.
+
+    One that stands further below, for another kernel, is moved there.
+    """
     function = kernel.function
     start = kernel.unit.origin.origin(*(function.whole or function.span))[0]
     raw = text.encode()
     start = raw.rfind(b"\n", 0, start) + 1
-    return raw[:start].decode() + added + raw[start:].decode()
+    before, behind = raw[:start].decode(), raw[start:].decode()
+    added = ""
+    for helper in helpers:
+        words = f"{helper.strip()}\n\n"
+        if helper.strip() not in before:
+            behind = behind.replace(words, "")
+            added += words
+    return before + added + behind
 
 
 def _bounded(kernel: Kernel, bounds: str) -> Edit:
@@ -294,10 +309,10 @@ def _bounded(kernel: Kernel, bounds: str) -> Edit:
     words = f"__launch_bounds__({bounds})"
     old = re.search(r"__launch_bounds__\s*(\((?:[^()]|\([^()]*\))*\))", head)
     name = re.search(rf"\b{function.name.rpartition('::')[2]}\s*\(", head)
-    if old is None and name is None:
+    place = old.span() if old is not None else (name.start(), name.start()) if name else None
+    if place is None:
         raise NotLegal("its name does not stand in front of its parameters", function.line)
-    at, to = old.span() if old is not None else (name.start(), name.start())
-    at, to = (start + len(head[:place].encode()) for place in (at, to))
+    at, to = (start + len(head[:where].encode()) for where in place)
     return Edit(at, to, words if old is not None else f"{words} ")
 
 

@@ -43,14 +43,16 @@ def block_outputs(kernel: Kernel, at: int, tile: Tile) -> Kernel:
     """The loop with this number becomes a product of tiles."""
     kernel = kernel.settled()
     loop = loops_in(kernel.function.body)[at]
-    return _Blocking(Contraction(kernel, loop), tile).kernel()
+    return Blocking(Contraction(kernel, loop), tile).kernel()
 
 
-class _Blocking:
-    def __init__(self, parts: Contraction, tile: Tile) -> None:
+class Blocking:
+    """A product by tiles; raises NotLegal where a round asks for what a tile cannot have."""
+
+    def __init__(self, parts: Contraction, tile: Tile | None = None) -> None:
         self.parts = parts
         self.old = parts.kernel
-        self.tile = tile
+        self.tile = tile or Tile()
         self.layout = Layout(parts)
         self.tiles = Tiles(self.layout, self._depth())
         self.inside: dict[Node, Node | None] = {}
@@ -68,6 +70,13 @@ class _Blocking:
         directives = with_limits(self.old, launch, self._tunes)
         bounds = f"{self.layout.count}, {self.layout.blocks}"
         return self.old.rewritten(body, launch=launch, directives=directives, bounds=bounds)
+
+    def fits(self, tile: Tile) -> bool:
+        """Whether a block has room for a tile, and its threads whole shares of it."""
+        values = self.layout.values(tile)
+        return all(
+            tune.condition is None or tune.condition.evaluate(values) for tune in self._tunes(1)
+        )
 
     def _opening(self) -> str:
         made = [*self.layout.opening(), *self.tiles.declared()]

@@ -8,12 +8,11 @@ thread come before what it computes; elsewhere they take one item at a time, a b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from optiml_magic.kernels.editing import Node, lines, text
-from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name
+from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
@@ -22,8 +21,8 @@ from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.neighbours import Neighbours
 from optiml_magic.kernels.primitives.places import axis_of
-from optiml_magic.kernels.primitives.sizes import value
-from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Statement, Variable, walk
+from optiml_magic.kernels.primitives.stepped import Stepped
+from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Statement, walk
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Number, parse_expression
 
@@ -75,9 +74,8 @@ class _Coarsening:
         for form in self.groups.whole:
             if form.value is not None and form.value % self.width:
                 raise NotLegal(f"rows of {form} items do not hold whole vectors")
-        others = (over for _, over, _ in self._digits())
-        even = [o for o in others if (n := value(kernel, o)) is not None and n % self.width == 0]
-        self.whole = tuple(dict.fromkeys([*self.groups.whole, *even]))
+        self.stepped = Stepped(kernel, self.items, self.groups.whole, self.width)
+        self.tests: list[str] = []  # of sizes, for vectors to be taken
         self.own: dict[Items, str] = {}
         for group in self.groups.found:
             own = f"{group.array.replace('.', '_')}_items"
@@ -87,12 +85,13 @@ class _Coarsening:
         items, words, start, turn = self.items, self.items.words, self.start, self.turn
         wide = "long" in words or "size_t" in words or "64" in words
         block = f"({words})blockIdx.x" if wide else "blockIdx.x"
+        vectors = self._vectors()
         made = [
             f"const int {self.tile} = blockDim.x * {self.count} * {self.width};",
             f"const {words} {start} = {block} * {self.tile};",
             "if (" + " && ".join([f"(long long){start} + {self.tile} <= {self._bound}",
                                   *self._aligned()]) + ") {",
-            *self._vectors(),
+            *vectors,
             "} else {",
             f"for (int {turn} = 0; {turn} < {self.count} * {self.width}; ++{turn}) {{",
             f"{words} {items.name} = {start} + {turn} * blockDim.x + threadIdx.x;",
@@ -118,7 +117,7 @@ class _Coarsening:
             f"const {self.items.words} {self.first} = {at};",
         ]
         declared, before, after = [], [], []
-        swaps = self._of_first()
+        swaps: dict[Node, Node] = {}
         for group, own in self.own.items():
             many, whole = self.groups.elements(group, width), group.apart * width
             declared.append(group.declared(own, many, f"{count} * {whole}"))
@@ -129,7 +128,12 @@ class _Coarsening:
             for access in group.accesses:
                 place = self._item(group, self.groups.offset(group, access))
                 swaps[element(self.effects, access) or access.node] = text(f"{own}[{place}]")
-        body = self._body(swaps)
+        body = self._body({**self.stepped.exchanged(self.k), **swaps} if self.width > 1 else swaps)
+        rows = self.stepped.before(body, self.first)
+        self.tests += self.stepped.tests(body)
+        each = self.stepped.each(body, self.k)
+        if each:
+            body = "\n".join(["{", *each, body[1:].lstrip()])
         if re.search(rf"\b{re.escape(self.items.name)}\b", body):
             words = f"{self.items.words} {self.items.name} = {self.first} + {self.k};"
             body = f"{{\n{words}\n{body[1:].lstrip()}"
@@ -137,39 +141,12 @@ class _Coarsening:
             *declared,
             *([*head, *before, "}"] if before else []),
             *head,
+            *rows,
             "#pragma unroll",
             f"for (int {self.k} = 0; {self.k} < {width}; ++{self.k}) {body}",
             *after,
             "}",
         ]
-
-    def _digits(self) -> Iterator[tuple[Binary, Polynomial, str]]:
-        """The quotients and rests of an item, by what, and how that is spelled."""
-        for expr in dict.fromkeys(e for s in self.items.inside for e in self.effects.inside(s)):
-            if not isinstance(expr, Binary) or expr.op not in ("/", "%"):
-                continue
-            item = expr.left
-            variable = item.variable if isinstance(item, Name) else None
-            named = variable in self.effects.lasting and variable is not None
-            begun = variable.value if named and variable is not None else None
-            own = begun is not None and axis_of(self.old, begun) == "x"
-            if not own and item not in self.items.swaps:
-                continue
-            match expr.right:
-                case Name(name=name, variable=Variable(storage="parameter")):
-                    yield expr, Polynomial.symbol(name), name
-                case Literal(value=int(number)):
-                    yield expr, Polynomial.constant(number), str(number)
-
-    def _of_first(self) -> dict[Node, Node]:
-        """Quotients and rests by those of a vector's first item, where rows hold whole vectors.
-
-        All items of a vector then have one quotient, which a compiler computes once.
-        """
-        return {
-            expr: text(f"{self.first} {expr.op} {words}{f' + {self.k}' if expr.op == '%' else ''}")
-            for expr, over, words in self._digits() if over in self.whole
-        }  # fmt: skip
 
     def _item(self, group: Items, offset: int) -> str:
         """Where in the local array an element of the present item is."""
@@ -195,20 +172,23 @@ class _Coarsening:
             place = group.array if at == "0" else f"&{group.array}[{at}]"
             many = self.groups.elements(group, self.width)
             found.append(f"(size_t){place} % {many * group.size} == 0")
-        for form in self.whole:
+        for form in self.groups.whole:
             if form.value is None and self.width > 1:
                 words = self._spelled(form)
                 words = f"({words})" if " " in words else words
                 found.append(f"{words} % {self.width} == 0")
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys([*found, *self.tests]))
 
     @cached_property
     def _bound(self) -> str:
-        words = self._spelled(self.items.bound)
-        return f"({words})" if " - " in words or " + " in words else words
+        return self.items.limit(self._speller())
 
     def _spelled(self, form: Polynomial, *, at: str = "") -> str:
-        reading, known = self.old.reading, dict[str, str]()
+        speller = self._speller(at)
+        return speller.form(speller.local(form))
+
+    def _speller(self, at: str = "") -> LocalSpeller:
+        known = dict[str, str]()
         for statement in self.items.outside:
             for variable in statement.variables if isinstance(statement, Declare) else ():
                 axis = axis_of(self.old, variable.value) if variable.value is not None else ""
@@ -216,10 +196,11 @@ class _Coarsening:
                     known.setdefault(f"@{axis}", variable.name)
         if at:
             known["@x"] = at
+        reading = self.old.reading
         steady = frozenset(reading.arrays) - reading.written
         speller = LocalSpeller(reading.symbols, known, steady=steady, moved=self.effects.moved)
         speller.kernel = self.old
-        return speller.form(speller.local(form))
+        return speller
 
     def _body(self, swaps: dict[Node, Node]) -> str:
         """What is done for one item; ways out of the kernel lead to the next."""

@@ -7,7 +7,6 @@ to be so, and a compiler makes them once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import product
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
@@ -23,11 +22,12 @@ from optiml_magic.kernels.expressions import (
     every,
 )
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
-from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, Undecided
+from optiml_magic.kernels.primitives.indices import Element, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.items import element, is_plain
+from optiml_magic.kernels.primitives.windows import Window
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import (
@@ -45,7 +45,6 @@ from optiml_magic.kernels.tree import (
 from optiml_magic.kernels.types import named
 
 _UNROLLED = 1024  # accesses of a thread in a row that a compiler is asked for, at most: ours
-_SEEN = 8  # rounds of a loop that are looked at to see what is shared
 _UNROLL = "#pragma unroll"
 _PURE_CALLS = ("min", "max", "abs")
 
@@ -67,6 +66,8 @@ class Decided:
         self.most = most
         self.swaps: dict[Node, Node | tuple[Statement, ...] | None] = {**places}
         self.elements: list[tuple[Element, Access]] = []  # what is loaded
+        self.found: dict[Expr, tuple[Element, tuple[Access, ...]]] = {}
+        self.windows: dict[Loop | None, list[Window]] = {}
         self.bases: dict[tuple[str, Polynomial], tuple[str, str]] = {}
         self.pure: set[Variable] = set()
         self.uniform: set[Variable] = set()
@@ -80,32 +81,13 @@ class Decided:
         body = kernel.function.body
         self._sort(body)
         self._decide(body)
+        for statement in self.alive(body):
+            if isinstance(statement, Leave) and statement.kind == "return":
+                reason = "whether an item ends before the others is not known"
+                raise NotLegal(reason, statement.line)
         self._fix(body)
         self._respell(body)
-        self._prepare(body)
-
-    def saved(self, along: Along, items: int) -> float:
-        """The share of its loads that a thread saves by so many items along one axis."""
-        total, found = 0, set[tuple[object, ...]]()
-        for at, access in self.elements:
-            moving = {f"{ITEM}{along.item}": range(items)}
-            for axis in self.kernel.reading.loops(access):
-                count = self.interior.rounds(axis.name)
-                if axis.variable is not None and count and not self.keeps(axis.node):
-                    moving[f"{COUNTER}{axis.variable.name}"] = range(min(count, _SEEN))
-            steps = []
-            for sizes, form in sorted(at.steps.items()):
-                by = [_factor(form, name) for name in moving]
-                rest = form.without(moving)
-                number = dict(rest.terms).get((), 0)
-                steps.append((sizes, rest - Polynomial.constant(number), number, by))
-            for values in product(*moving.values()):
-                total += 1
-                found.add((at.array, at.base, *(
-                    (sizes, rest, number + sum(b * v for b, v in zip(by, values, strict=True)))
-                    for sizes, rest, number, by in steps
-                )))  # fmt: skip
-        return 1 - len(found) / total if total else 0.0
+        self.unrolled = self._unrolled(body)
 
     # What is known of locals.
 
@@ -235,6 +217,7 @@ class Decided:
                 self.swaps[node] = text(self._spelled(found, accesses[0], node))
             except Undecided:
                 continue
+            self.found[node] = found, tuple(accesses)
             if any(a.mode == "load" for a in accesses):
                 self.elements.append((found, accesses[0]))
 
@@ -252,13 +235,45 @@ class Decided:
             and len({*names}) == len(counters)
         )
 
+    def is_wide(self, node: Expr) -> bool:
+        """Whether an index is computed in 64 bits."""
+        kinds = [self.kernel.reading.types.get(e) for e in every(node)]
+        return any(k is not None and k.integral and k.size == 8 for k in kinds)
+
     def _spelled(self, found: Element, access: Access, node: Expr) -> str:
-        wide = any(
-            (kind := self.kernel.reading.types.get(e)) is not None and kind.size == 8
-            and kind.integral for e in every(node)
-        )  # fmt: skip
-        steps = []
-        for sizes, step in sorted(found.steps.items(), key=lambda s: -len(s[0])):
+        wide = self.is_wide(node)
+        return f"{self.base(found, access)}[{self.offset(wide, found.steps)}]"
+
+    def always(self, statement: Statement) -> Iterator[Expr]:
+        """The expressions that every item computes in every round of the loops around."""
+        if isinstance(statement, If) and statement in self.taken:
+            way = statement.then if self.taken[statement] else statement.other
+            yield from self.always(way) if way is not None else ()
+            return
+        for expr in statement.expressions:
+            yield from self._computed(expr)
+        if isinstance(statement, Loop):
+            axis = self.kernel.axes().get(statement)
+            leaves = any(isinstance(s, Leave) for s in self.alive(statement.body))
+            if axis is None or not axis.exact or leaves:
+                return
+        for inner in statement.statements if not isinstance(statement, If) else ():
+            yield from self.always(inner)
+
+    def _computed(self, expr: Expr) -> Iterator[Expr]:
+        yield expr
+        parts = expr.parts
+        if isinstance(expr, Choice):
+            parts = (self._chosen[expr],) if expr in self._chosen else (expr.test,)
+        elif _is_logical(expr):
+            parts = expr.parts[:1]
+        for part in parts:
+            yield from self._computed(part)
+
+    def offset(self, wide: bool, steps: Mapping[tuple[str, ...], Polynomial]) -> str:
+        """So many steps of each stride, in ``wide`` numbers or in those of the sizes."""
+        found = []
+        for sizes, step in sorted(steps.items(), key=lambda s: -len(s[0])):
             if not step.terms:
                 continue
             words = self.interior.speller.form(step)
@@ -266,9 +281,8 @@ class Decided:
                 extent = " * ".join(self._size(name, wide) for name in sizes)
                 words = f"({words})" if len(step.terms) > 1 else words
                 words = {"1": "", "-1": "-"}.get(words, f"{words} * ") + extent
-            steps.append(words)
-        offset = " + ".join(steps).replace("+ -", "- ") or "0"
-        return f"{self._base(found, access)}[{offset}]"
+            found.append(words)
+        return " + ".join(found).replace("+ -", "- ") or "0"
 
     def _size(self, name: str, wide: bool) -> str:
         """A size as a signed number, since what is stepped may lie before the base."""
@@ -280,36 +294,47 @@ class Decided:
                 return name if kind.signed or kind.size != 4 else f"(int){name}"
         return name
 
-    def _base(self, found: Element, access: Access) -> str:
+    def address(self, base: Polynomial) -> str:
+        """An index in numbers that are wide enough for every part of it."""
+        speller = self.interior.speller
+        speller.wide = True
+        try:
+            return speller.form(base)
+        finally:
+            speller.wide = False
+
+    def base(self, found: Element, access: Access) -> str:
+        """The name of the address that an element is behind."""
         key = found.array, found.base
         if key not in self.bases:
             others = [name for name, _ in self.bases.values()]
             name = self.kernel.fresh(f"{found.array}_at", *others)
-            speller = self.interior.speller
-            speller.wide = True
-            at = speller.form(found.base)
-            speller.wide = False
+            at = self.address(found.base)
             const = "const " if found.array not in self.kernel.reading.written else ""
             place = f"&{found.array}[{at}]" if at != "0" else found.array
             self.bases[key] = name, f"{const}{access.element.name}* {name} = {place};"
         return self.bases[key][0]
 
-    def _prepare(self, body: Statement) -> None:
-        """Ways that are decided in the place of their tests; short loops to be unrolled."""
-        for choice, way in reversed([*self._chosen.items()]):
-            self.swaps[choice] = edited(way, self.swaps)
+    def _unrolled(self, body: Statement) -> set[Loop]:
+        """Short loops that do not say themselves how they are to be unrolled."""
         inside = [*walk(body)]
         told = {
             after for s in inside if isinstance(s, Block)
             for at, after in zip(s.body, s.body[1:], strict=False) if isinstance(at, Blank)
         }  # fmt: skip
-        unrolled = {s for s in inside if isinstance(s, Loop) and self._is_short(s)} - told
-        for statement in reversed(inside):
+        return {s for s in inside if isinstance(s, Loop) and self._is_short(s)} - told
+
+    def prepare(self) -> None:
+        """Ways that are decided in the place of their tests; short loops to be unrolled."""
+        body = self.kernel.function.body
+        for choice, chosen in reversed([*self._chosen.items()]):
+            self.swaps[choice] = edited(chosen, self.swaps)
+        for statement in reversed([*walk(body)]):
             if isinstance(statement, If) and statement in self.taken:
                 way = statement.then if self.taken[statement] else statement.other
                 new = edited(way, self.swaps) if way is not None else None
                 self.swaps[statement] = _spread(new)
-            elif isinstance(statement, Loop) and statement in unrolled:
+            elif isinstance(statement, Loop) and statement in self.unrolled:
                 self.swaps[statement] = (lines(_UNROLL), edited(statement, self.swaps))
 
     def _rounds(self, loop: Loop) -> int:
@@ -348,11 +373,6 @@ class Decided:
         """Whether a name is the counter of a loop around that all items share."""
         around = [a for a in self.kernel.axes().values() if loop in set(loops_in(a.node.body))]
         return any(a.variable is name.variable and self.keeps(a.node) for a in around)
-
-
-def _factor(form: Polynomial, name: str) -> int:
-    by = form.coefficient(name)
-    return (by.value or 0) if by is not None else 0
 
 
 def _spread(way: Statement | None) -> tuple[Statement, ...]:

@@ -125,7 +125,7 @@ def _split(
     fast = last.fresh(f"{bare}_fast")
     start = head[0] + named[0].start()
     yield Edit(start, start + len(bare), fast)
-    _, end = _declaration(last.unit, function)
+    _, end = declaration(last.unit, function)
     yield Edit(end, end, f"\n\n{_source(own)}")
     spelled = last.launch.kernel or function.name
     launched, opening, arguments = spelled.partition("<")
@@ -159,11 +159,11 @@ def _check_alike(last: Kernel, own: Kernel, kept: LaunchDirective) -> None:
 
 def _source(kernel: Kernel) -> str:
     """The text of a kernel, with the head of its template."""
-    start, end = _declaration(kernel.unit, kernel.function)
+    start, end = declaration(kernel.unit, kernel.function)
     return kernel.program.text.encode()[start:end].decode()
 
 
-def _declaration(unit: Unit, function: Function) -> tuple[int, int]:
+def declaration(unit: Unit, function: Function) -> tuple[int, int]:
     """Where the declaration stands that holds this function alone, in bytes of the text."""
     node = unit.syntax.root.descendant_for_byte_range(*function.span)
     while node is not None and node.parent is not None and node.parent.type in _WRAPPERS:

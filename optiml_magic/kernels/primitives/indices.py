@@ -66,3 +66,9 @@ def put(form: Polynomial, name: str, value: Polynomial) -> Polynomial:
             term = term * value
         found = found + term
     return found
+
+
+def factor(form: Polynomial, name: str) -> int:
+    """The number that multiplies a symbol; 0 where it is none."""
+    by = form.coefficient(name)
+    return (by.value or 0) if by is not None else 0

@@ -10,25 +10,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from optiml_magic.kernels.editing import Node, lines, text
 from optiml_magic.kernels.expressions import Lambda
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import Freedom, freedom, uses
 from optiml_magic.kernels.primitives.decided import Decided
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import form_of
-from optiml_magic.kernels.primitives.indices import Along, Undecided
+from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Undecided, factor
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.limits import at_least, limits
 from optiml_magic.kernels.primitives.places import axis_of, own_text_only
 from optiml_magic.kernels.primitives.together import Together
+from optiml_magic.kernels.primitives.vectored import Vectored
 from optiml_magic.kernels.tree import Declare, Leave, Variable, expressions, walk
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Number, parse_expression
 
-_MOST_THREADS = 1024
+_THREADS, _WARP = 256, 32
+_SEEN = 8  # rounds of a loop that are looked at to see what is shared
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,12 @@ def least(kernel: Kernel, several: Several, axis: str) -> int:
     return 1 if axis == "x" else -(-old // min(several.counts.get(axis, (1,))))
 
 
+def most_threads(kernel: Kernel, several: Several) -> int:
+    """Threads of a block that fit with as many registers as one may have, or as few as possible."""
+    rows = math.prod(least(kernel, several, axis) for axis in "yz")
+    return max(_THREADS, _WARP * rows)
+
+
 def item_names(kernel: Kernel, axes: Iterable[str]) -> dict[str, str]:
     """What the numbers of items are called, by axis."""
     return {axis: kernel.fresh(f"ITEMS_{axis.upper()}") for axis in axes}
@@ -89,16 +99,50 @@ def _freedom(kernel: Kernel, axis: str) -> Freedom | None:
     return found if found.count is not None and form_of(found.count.tree) is not None else None
 
 
-def shared(kernel: Kernel, several: Several) -> dict[str, float]:
-    """The share of its loads that a thread saves by several items along each axis alone.
+@dataclass(frozen=True)
+class Sharing:
+    """What items along each axis alone would save of a thread's loads, as a share of them.
 
-    As many items as come first in the counts of the axis.
+    ``rows`` are products of sizes, with numbers that must divide them where vectors are taken.
     """
+
+    saved: Mapping[str, float]
+    rows: tuple[tuple[Polynomial, int], ...] = ()
+
+
+def shared(kernel: Kernel, several: Several) -> Sharing:
+    """What is shared by as many items as come first in the counts of each axis."""
     made = _Jam(kernel.settled(), several)
-    return {
-        along.axis: made.decided.saved(along, several.counts[along.axis][0])
+    saved = {
+        along.axis: _saved(made.decided, along, several.counts[along.axis][0])
         for along in made.along if along.several
     }  # fmt: skip
+    rows = made.vectored.rows if made.vectored is not None else ()
+    return Sharing(saved, tuple((Polynomial.of({s: 1}), width) for s, width in sorted(rows)))
+
+
+def _saved(decided: Decided, along: Along, items: int) -> float:
+    """The share of its loads that a thread saves by so many items along one axis."""
+    total, found = 0, set[tuple[object, ...]]()
+    for at, access in decided.elements:
+        moving = {f"{ITEM}{along.item}": range(items)}
+        for axis in decided.kernel.reading.loops(access):
+            count = decided.interior.rounds(axis.name)
+            if axis.variable is not None and count and not decided.keeps(axis.node):
+                moving[f"{COUNTER}{axis.variable.name}"] = range(min(count, _SEEN))
+        steps = []
+        for sizes, form in sorted(at.steps.items()):
+            by = [factor(form, name) for name in moving]
+            rest = form.without(moving)
+            number = dict(rest.terms).get((), 0)
+            steps.append((sizes, rest - Polynomial.constant(number), number, by))
+        for values in product(*moving.values()):
+            total += 1
+            found.add((at.array, at.base, *(
+                (sizes, rest, number + sum(b * v for b, v in zip(by, values, strict=True)))
+                for sizes, rest, number, by in steps
+            )))  # fmt: skip
+    return 1 - len(found) / total if total else 0.0
 
 
 class _Jam:
@@ -124,9 +168,15 @@ class _Jam:
         except Undecided as reason:
             raise NotLegal(f"how many items there are is not compared: {reason}") from reason
         self.decided = Decided(kernel, self.effects, self.interior, most, self.swaps)
+        self.vectored: Vectored | None = None
+        for along in self.along:
+            if along.axis == "x" and along.several:
+                self.vectored = Vectored(self.decided, along, math.gcd(*several.counts["x"]))
+                self.vectored.fill()
+        self.decided.prepare()
 
     def kernel(self) -> Kernel:
-        inside = Together(self.old, self.effects, self.decided).lines()
+        inside = Together(self.old, self.effects, self.decided, self.vectored).lines()
         tests = self.interior.tests()
         made = [*(self._first(along) for along in self.along), *inside]
         if tests:
@@ -210,7 +260,11 @@ class _Jam:
         block = f"({along.words})blockIdx.{along.axis}" if wide else f"blockIdx.{along.axis}"
         at = f"{block} * blockDim.{along.axis} + threadIdx.{along.axis}"
         at = f"({at}) * {along.count}" if along.several else at
-        return f"const {along.words} {along.first} = {at};"
+        found = f"const {along.words} {along.first} = {at};"
+        if along.axis == "x" and along.several and along.words == "int":
+            # The last threads may be beyond what an int counts.
+            found += f"\nif ({along.first} < 0) return;"
+        return found
 
     def _one_by_one(self) -> list[str]:
         """Each item by itself, as the kernel was; ways out of it lead to the next."""
@@ -257,16 +311,18 @@ class _Jam:
             TuneDirective(self.counts[axis], tuple(sorted({*values})), values[0])
             for axis, values in self.several.counts.items()
         ]
+        lowest = {a: least(self.old, self.several, a) for a in "yz"}
+        most = most_threads(self.old, self.several)
+        old = {a: size or 1 for a, size in zip("xyz", self.old.block, strict=True)}
+        if math.prod(old.values()) > most:
+            old = {a: lowest.get(a, _WARP) if a in self.extents else old[a] for a in old}
         others = [f"({size})" for axis, size in zip("xyz", self.old.launch.block, strict=False)
                   if axis not in self.extents]  # fmt: skip
-        threads = " * ".join([*self.extents.values(), *others]) or "1"
-        fits = parse_expression(f"{threads} <= {_MOST_THREADS}")
+        fits = parse_expression(f"{' * '.join([*self.extents.values(), *others]) or 1} <= {most}")
         for axis, name in self.extents.items():
-            old = self.old.block["xyz".index(axis)] or 1
-            values = {
-                *at_least(self.several.blocks.get(axis, ()), least(self.old, self.several, axis)),
-                old,
-            }
+            wanted = self.several.blocks.get(axis, ())
+            values = {*at_least(wanted, lowest.get(axis, 1)), old[axis]}
             last = len(self.extents) > 1 and name == [*self.extents.values()][-1]
-            found.append(TuneDirective(name, tuple(sorted(values)), old, fits if last else None))
+            condition = fits if last else None
+            found.append(TuneDirective(name, tuple(sorted(values)), old[axis], condition))
         return found

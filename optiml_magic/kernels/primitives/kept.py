@@ -10,230 +10,59 @@ is then written where the kernel wrote it, but for stores that a later loop make
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, every
+from optiml_magic.kernels.expressions import Assign, Call, Name
 from optiml_magic.kernels.functions import LANES
-from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.again import Again, Kept, again
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, is_counted
 from optiml_magic.kernels.primitives.heads import Heads
 from optiml_magic.kernels.primitives.items import element
 from optiml_magic.kernels.primitives.places import code, reached
-from optiml_magic.kernels.primitives.rounds import moves
 from optiml_magic.kernels.primitives.staged import hints_before
-from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.symbols import Compare
-from optiml_magic.kernels.tree import (
-    Block,
-    Declare,
-    Evaluate,
-    Loop,
-    Statement,
-    expressions,
-    walk,
-)
+from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.tree import Block, Declare, Evaluate, Statement, expressions, walk
 from optiml_magic.source.directives import TuneDirective
+from optiml_magic.source.expressions import Expression, parse_expression
 
-_ROUND = Polynomial.symbol("@round")
+_REGISTERS = 65536  # of a block; CUDA C++ Programming Guide, "Compute Capabilities"
+_REGISTER = 4  # bytes
+_OTHERS = 40  # registers of a thread beside those that it keeps: ours
 _WIDE = 4  # bytes of a counter to which several steps may be added
 
 
-@dataclass(frozen=True)
-class Kept:
-    """The accesses to one element a round of an array; ``loads`` where it must be loaded first."""
-
-    array: str
-    kind: str
-    size: int
-    accesses: tuple[Access, ...]
-    source: Expr | None  # what stands for the element in the first loop that touches it
-
-
-@dataclass(frozen=True)
-class Again:
-    """Loops side by side whose rounds are the same, and what they touch more than once."""
-
-    numbers: tuple[int, ...]
-    axes: tuple[Axis, ...]
-    kept: tuple[Kept, ...]
-
-    @property
-    def bytes(self) -> int:
-        """What a round keeps."""
-        return sum(one.size for one in self.kept)
-
-    @property
-    def widest(self) -> int:
-        """The bytes of its largest access."""
-        return max(one.size for one in self.kept)
-
-
-def again(kernel: Kernel) -> tuple[Again, ...]:
-    """The groups of loops that touch the same elements.
-
-    Raises NotLegal where there are some that nothing may be moved across.
-    """
-    effects, axes, found = Effects(kernel), kernel.axes(), list[Again]()
-    loops = loops_in(kernel.function.body)
-    for block in (s for s in walk(kernel.function.body) if isinstance(s, Block)):
-        own = [axes[s] for s in block.body if isinstance(s, Loop) and s in axes]
-        for same in _alike(own, _extents(kernel)):
-            kept = tuple(_kept(kernel, same, effects))
-            if kept:
-                touched = {a.own for one in kept for a in one.accesses}
-                used = [x for x in same if touched & effects.inside(x.node)]
-                numbers = tuple(loops.index(x.node) for x in used)
-                found.append(Again(numbers, tuple(used), kept))
-    if found:
-        effects.straightforward(lanes=True, alone=False)
-        if "volatile" in code(kernel.unit, kernel.function.span):
-            raise NotLegal("its memory may change at any time")
-    return tuple(found)
-
-
 @primitive
-def keep(kernel: Kernel, at: Sequence[int], count: int, counts: Sequence[int]) -> Kernel:
-    """The loops with these numbers keep what they touch in their first ``count`` rounds."""
-    found = next((one for one in again(kernel) if one.numbers == tuple(at)), None)
+def keep(kernel: Kernel, at: Sequence[int], counts: Sequence[int]) -> Kernel:
+    """The loops with these numbers keep what they touch in their first ``counts[0]`` rounds.
+
+    The tuner may choose another of the ``counts``. Without numbers they are the loops that take
+    the most at once.
+    """
+    known = again(kernel)
+    widest = max(known, key=lambda one: one.widest, default=None)
+    found = next((one for one in known if one.numbers == tuple(at)), None) if at else widest
     if found is None:
-        raise NotLegal("the loops do not touch the same elements")
-    return _Keeping(kernel, found, TuneDirective(kernel.fresh("KEEP"), tuple(counts), count)).made()
+        raise NotLegal("its loops do not touch the same elements")
+    name = kernel.fresh("KEEP")
+    fits = _fits(kernel, name, found.bytes)
+    return _Keeping(kernel, found, TuneDirective(name, tuple(counts), counts[0], fits)).made()
 
 
-def _alike(axes: Iterable[Axis], held: frozenset[str]) -> Iterator[list[Axis]]:
-    """The loops, of those side by side, that make the same rounds.
-
-    Those that begin behind what is ``held`` in local arrays are what a step like this has left.
-    """
-    groups: list[list[Axis]] = []
-    for axis in axes:
-        if axis.scaled or axis.step is None or axis.variable is None or not axis.exact:
-            continue
-        if axis.start is None or axis.start.symbols & held:
-            continue
-        group = next((g for g in groups if _rounds(g[0]) == _rounds(axis)), None)
-        if group is None:
-            groups.append([axis])
-        else:
-            group.append(axis)
-    return (group for group in groups if len(group) > 1)
+def room(threads: int) -> int:
+    """The bytes that each thread of a block of so many may keep."""
+    return (_REGISTERS // threads - _OTHERS) * _REGISTER
 
 
-def _extents(kernel: Kernel) -> frozenset[str]:
-    """The names of how many elements local arrays have."""
-    own = (a for a in kernel.reading.arrays.values() if a.space == "local")
-    return frozenset(n for a in own for e in a.extents if e is not None for n in e.symbols)
-
-
-def _rounds(axis: Axis) -> object:
-    """What decides which rounds a loop makes; equal for loops that make the same."""
-    test = axis.test  # equal guards also say that no thread leaves between two loops
-    form = _by_round(test.form, axis) if isinstance(test, Compare) else None
-    if form is None or axis.start is None:
-        return axis
-    return axis.start, axis.step, axis.stop, form, axis.guard
-
-
-def _by_round(form: Polynomial, axis: Axis) -> Polynomial | None:
-    """A form over the round, whichever loop that is of."""
-    by = form.coefficient(axis.name)
-    return None if by is None else form.without([axis.name]) + by * _ROUND
-
-
-def _kept(kernel: Kernel, axes: Sequence[Axis], effects: Effects) -> Iterator[Kept]:
-    """The elements that at least two of these loops touch, and may have for themselves."""
-    found: dict[tuple[str, str, Polynomial], list[Access]] = {}
-    for axis in axes:
-        for access in effects.accesses(axis.node.body):
-            form = _element(kernel, axis, access, effects)
-            if form is not None:
-                found.setdefault((access.array, access.element.name, form), []).append(access)
-    for (array, kind, _), accesses in found.items():
-        touching = [x for x in axes if any(x.name in a.loops for a in accesses)]
-        first = [a for a in accesses if touching[0].name in a.loops]
-        sure = next((a for a in first if _always(a, touching[0])), None)
-        loaded = any(a.mode == "load" for a in accesses)
-        if len(touching) < 2 or sure is None or not loaded or array in effects.moved:
-            continue
-        if not _alone(kernel, axes, accesses, effects):
-            continue
-        begins = first[0]
-        fills = begins.mode == "store" and begins is sure and _plain_store(begins)
-        source = None if fills else element(effects, sure)
-        if fills or (source is not None and _stands(source, touching[0], effects)):
-            yield Kept(array, kind, accesses[0].element.size or 0, tuple(accesses), source)
-
-
-def _element(kernel: Kernel, axis: Axis, access: Access, effects: Effects) -> Polynomial | None:
-    """Where an access is in a round; None where that cannot stay in a register."""
-    form, symbols = access.offset, kernel.reading.symbols
-    inner = {a.name for a in kernel.reading.axes if a.node in set(loops_in(axis.node.body))}
-    kind = access.element
-    if form is None or axis.name not in form.symbols or access.mode == "atomic":
+def _fits(kernel: Kernel, name: str, size: int) -> Expression | None:
+    """Where a block has the registers; None where its extent is not known before the launch."""
+    if None in kernel.block:
         return None
-    by = _by_round(form, axis)
-    if by is None or kind.depth or not kind.size or kind.kind not in ("int", "float", "vector"):
-        return None
-    if ({axis.name} | inner) & symbols.inside(form.without([axis.name])):
-        return None
-    if not symbols.known(form) or element(effects, access) is None:
-        return None
-    return by
-
-
-def _always(access: Access, axis: Axis) -> bool:
-    known = {*axis.guard, *axis.test.conjuncts(), axis.test}
-    return access.loops[-1] == axis.name and all(
-        part in known for c in access.guard for part in c.conjuncts()
-    )
-
-
-def _plain_store(access: Access) -> bool:
-    return isinstance(access.node, Assign) and access.node.op == "="
-
-
-def _alone(
-    kernel: Kernel, axes: Sequence[Axis], accesses: Sequence[Access], effects: Effects
-) -> bool:
-    """Whether nobody else changes the elements from the first of the loops to the last.
-
-    Those of an array that is written are a thread's own where nothing else touches it, and all
-    stores are made in every round: another thread would store there in the same loop.
-    """
-    same = [a for a in kernel.reading.accesses if effects.same(a.array, accesses[0].array)]
-    if all(a.mode == "load" for a in same):
-        return True
-    if any(a not in accesses for a in same):
-        return False
-    by_name = {axis.name: axis for axis in axes}
-    for access in accesses:
-        axis = by_name[next(name for name in access.loops if name in by_name)]
-        stored = isinstance(access.node, Assign) and access.call is None
-        if access.mode == "store" and not (
-            stored and _always(access, axis) and moves(kernel, axis, access, axis.node)
-            and any(isinstance(s, Evaluate) and s.expression is access.node
-                    for s in walk(axis.node.body))
-        ):  # fmt: skip
-            return False
-    return True
-
-
-def _stands(source: Expr, axis: Axis, effects: Effects) -> bool:
-    """Whether an expression means the same before a loop, but for its counter.
-
-    Where the loop is not counted yet, its counter may change in it.
-    """
-    inside = {v for s in walk(axis.node.body) if isinstance(s, Declare) for v in s.variables}
-    changed = {*inside, *effects.changed(axis.node.body)}
-    changed -= set() if is_counted(axis, effects) else {axis.variable}
-    parts = [*every(source)]
-    return not any(
-        isinstance(e, Assign | Call) or (isinstance(e, Name) and e.variable in changed)
-        for e in parts
-    )
+    extents = [str(size) for size in kernel.launch.block if str(size) != "1"]
+    block = " * ".join(f"({words})" if " " in words else words for words in extents) or "1"
+    each = -(-size // _REGISTER)
+    return parse_expression(f"({name} * {each} + {_OTHERS}) * {block} <= {_REGISTERS}")
 
 
 class _Keeping:

@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.cutting import TOLD, uses
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import form_of, needed
+from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.places import axis_of, own_text_only
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.tree import Block, Declare, If, Leave, Statement, Variable, walk
@@ -29,7 +30,9 @@ class Mapped:
     Attributes:
         count: how many items there are, in the words of the launch; ``bound`` in the reading's.
         name: what the index is called, and ``words`` its type; ``swaps`` are its places.
+        holding: the local that it is called as; None where it has no name.
         outside: what is done before, and says nothing of the item.
+        leaves: whether the guard that bounds the items returns, so that nothing is beyond it.
         tests: all hold wherever something is done for an item, and say nothing of it.
         inside: what is done for each item.
         held: the conditions that hold there for every item.
@@ -41,10 +44,17 @@ class Mapped:
     name: str
     words: str
     outside: tuple[Statement, ...]
+    leaves: bool
     tests: tuple[Expr, ...]
     inside: tuple[Statement, ...]
     held: frozenset[Condition]
     swaps: Mapping[Node, Node]
+    holding: Variable | None
+
+    def limit(self, speller: LocalSpeller) -> str:
+        """How many items there are, in the words of the kernel."""
+        words = speller.form(self.bound)
+        return f"({words})" if " - " in words or " + " in words else words
 
 
 def mapped(kernel: Kernel, effects: Effects) -> Mapped:
@@ -83,6 +93,7 @@ class _Parting:
         self.held: set[Condition] = set()
         self.own: set[Variable] = set()  # the locals that say something of the item
         self.name, self.words = "", "int"
+        self.holding: Variable | None = None
         for statement in kernel.function.body.body:
             if isinstance(statement, Declare):
                 self._named(statement)
@@ -92,11 +103,12 @@ class _Parting:
         self.index = Polynomial.symbol(_OURS[0]) + width * Polynomial.symbol(_OURS[1])
 
     def mapped(self, count: Expression, bound: Polynomial) -> Mapped:
-        self._part(bound - self.index - _ONE)
+        leaves = self._part(bound - self.index - _ONE)
         self._check()
         return Mapped(
-            count, bound, self.index, self.name, self.words, tuple(self.outside),
+            count, bound, self.index, self.name, self.words, tuple(self.outside), leaves,
             tuple(self.tests), tuple(self.inside), frozenset(self.held), self.swaps,
+            self.holding,
         )  # fmt: skip
 
     def _named(self, statement: Declare) -> None:
@@ -111,10 +123,15 @@ class _Parting:
             words = statement.words.replace("auto", kind.name if kind else "int")
             self.name, self.words = variable.name, " ".join(words.replace("const", " ").split())
             self.own.add(variable)
+            self.holding = variable
 
-    def _part(self, left: Polynomial) -> None:
-        """Until the first statement that is neither a guard nor declares something."""
-        bounded, todo = False, list(self.kernel.function.body.body)
+    def _part(self, left: Polynomial) -> bool:
+        """Until the first statement that is neither a guard nor declares something.
+
+        Whether what bounds the items returns.
+        """
+        bound: bool | None = None
+        todo = list(self.kernel.function.body.body)
         while todo:
             statement = todo.pop(0)
             if isinstance(statement, Declare):
@@ -126,10 +143,10 @@ class _Parting:
                 parts = [*_split(statement.test, "||" if leaves else "&&")]
                 varying = [part for part in parts if self._varies(part)]
                 held = self._held(statement, len(parts), left if varying else None)
-                if held is None or len(varying) > 1 or (varying and bounded):
+                if held is None or len(varying) > 1 or (varying and bound is not None):
                     self.inside.append(statement)
                     break
-                bounded = bounded or bool(varying)
+                bound = leaves if varying else bound
                 self.held |= held
                 others = [part for part in parts if part not in varying]
                 if leaves and others:
@@ -142,10 +159,11 @@ class _Parting:
             else:
                 self.inside.append(statement)
                 break
-        if not bounded:
+        if bound is None:
             line = self.kernel.function.line
             raise NotLegal("the guard of its items does not stand at its beginning", line)
         self.inside += todo
+        return bound
 
     def _is_guard(self, statement: If, *, last: bool) -> bool:
         """Whether all that follows is done under a test alone."""

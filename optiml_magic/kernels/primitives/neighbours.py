@@ -68,8 +68,17 @@ class Neighbours:
         return (place.first - group.index).value or 0
 
     def loaded(self) -> int:
-        """The bytes that an item loads by vectors."""
-        return sum(g.size * g.apart for g in self.found if g.does("load"))
+        """The bytes that an item loads by vectors, without those of rows that come again."""
+        new = (g for g in self.found if g.does("load") and not self._again(g))
+        return sum(g.size * g.apart for g in new)
+
+    def _again(self, group: Items) -> bool:
+        """Whether items take what those of the row before took: ``i - i / w * w``."""
+        symbols = self.kernel.reading.symbols
+        return any(
+            symbols[n].op == "/" and group.index.coefficient(n) == -symbols[n].arguments[1]
+            for n in group.index.symbols
+        )
 
     def _place(self, access: Access) -> _Place | None:
         """Where its item's elements are; None where neighbouring items' do not lie together."""

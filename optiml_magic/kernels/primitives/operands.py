@@ -9,21 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from optiml_magic.kernels.expressions import Binary, Call, Cast, Expr, Literal, Name, Unary
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.collapsed import rejoined
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import form_of, needed_form, said_alike
 from optiml_magic.kernels.primitives.places import index
+from optiml_magic.kernels.primitives.zeros import is_zero
 from optiml_magic.kernels.reading import Access, Axis, Reduction
 from optiml_magic.kernels.symbols import Compare, Condition, Symbol
 from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Loop, Variable, walk
 
 _ONE = Polynomial.constant(1)
 ROW, COLUMN = "@row", "@col"
-_KEEPING_ZERO = frozenset({"fabsf", "fabs", "abs", "sqrtf", "sqrt", "__half2float", "__float2half",
-                           "__int2float_rn", "float", "double"})  # fmt: skip
 _FROM_ZERO = frozenset("+|^")
 
 
@@ -45,12 +44,16 @@ class Operand:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The indices of an output as what the launch gives, and how many of each there are."""
+    """The indices of an output as what the launch gives, and how many of each there are.
+
+    Of ``counted`` sides the launch has as many blocks, so that no guard need say where they end.
+    """
 
     rows: Polynomial
     columns: Polynomial
     flat: Polynomial | None  # the length of a row where a thread's one index is cut into two
     swapped: bool  # whether rows lie along x of the launch
+    counted: tuple[str, ...] = ()
 
 
 class Contraction:
@@ -116,9 +119,12 @@ class Contraction:
             raise NotLegal("its launch and its guards do not bound the outputs alike")
         along_x = self._unit(stores[0], "@x")
         along_y = self._unit(stores[0], "@y")
-        if along_y and not along_x:
-            return Outputs(x, y, None, swapped=True)
-        return Outputs(y, x, None, swapped=False)
+        swapped = along_y and not along_x
+        sides = (ROW, COLUMN) if swapped else (COLUMN, ROW)
+        counted = tuple(s for s, width in zip(sides, widths, strict=False) if width == 1)
+        if swapped:
+            return Outputs(x, y, None, swapped, counted)
+        return Outputs(y, x, None, swapped, counted)
 
     def _needed(self, axis: str) -> Polynomial | None:
         """The outputs along an axis; where blocks have one thread there, as many as blocks."""
@@ -232,7 +238,8 @@ class Contraction:
                 raise NotLegal("an access of the loop is not followed", access.line)
             if self.effects.taken(access) is None:
                 raise NotLegal("a function loads for it", access.line)
-            groups.setdefault((access.array, self.placed(access.index)), []).append(access)
+            form = rejoined(self.kernel, self.placed(access.index), self.axis.name)
+            groups.setdefault((access.array, form), []).append(access)
         for (array, form), accesses in groups.items():
             kind = accesses[0].element
             own = self.kernel.reading.arrays[array].element
@@ -260,7 +267,7 @@ class Contraction:
         }
         values = [value for r in self.reductions for value in r.values]
         sums = all(r.op in _FROM_ZERO for r in self.reductions)
-        return sums and all(_zero(value, loads, lets) for value in values)
+        return sums and all(is_zero(value, loads, lets) for value in values)
 
     def _stores(self) -> None:
         for access in self.kernel.reading.accesses:
@@ -286,7 +293,7 @@ class Contraction:
         found: list[Condition] = []
         for condition in operand.accesses[0].guard:
             for part in condition.conjuncts():
-                if part in test:
+                if part in test or _holds(self, part):
                     continue
                 if not isinstance(part, Compare):
                     raise NotLegal("a guard is not a comparison of whole numbers", self.loop.line)
@@ -331,10 +338,26 @@ def is_bound(contraction: Contraction, part: Condition) -> bool:
     """Whether a condition is no more than the end of rows or of columns."""
     if not isinstance(part, Compare):
         return False
+    if _holds(contraction, part):
+        return True
     if contraction.outputs.flat is not None:
         return _whole(contraction, part)
     ends = [contraction.extent(side) - Polynomial.symbol(side) - _ONE for side in (ROW, COLUMN)]
     return part.op == ">=" and contraction.placed(part.form) in ends
+
+
+def _holds(contraction: Contraction, part: Condition) -> bool:
+    """Whether a condition holds for all threads: a rest by a size of the launch is less than it."""
+    if not isinstance(part, Compare) or part.op != ">=":
+        return False
+    table = contraction.kernel.reading.symbols.table
+    sized = {name for size in contraction.kernel.launch.grid for name in size.names}
+    rests = (table[name] for name in part.form.symbols if table[name].op == "%")
+    return any(
+        part.form == rest.arguments[1] - Polynomial.symbol(rest.name) - _ONE
+        and rest.low == 0 and rest.arguments[1].symbols <= sized
+        for rest in rests
+    )  # fmt: skip
 
 
 def _whole(contraction: Contraction, part: Compare) -> bool:
@@ -367,27 +390,3 @@ def over(form: Polynomial, by: Polynomial) -> Polynomial | None:
             return None
         found[tuple(rest)] = times // factor
     return Polynomial.of(found)
-
-
-def _zero(expr: Expr, loads: set[Expr], lets: dict[Variable, Expr | None]) -> bool:
-    """Whether an expression is zero where all that the loop loads is."""
-    if expr in loads:
-        return True
-    match expr:
-        case Literal(value=value):
-            return value == 0
-        case Name(variable=variable) if variable in lets:
-            held = lets[variable]
-            return held is not None and _zero(held, loads, lets)
-        case Cast(operand=operand) | Unary(op="-" | "+", operand=operand):
-            return _zero(operand, loads, lets)
-        case Binary(op="*", left=left, right=right):
-            return _zero(left, loads, lets) or _zero(right, loads, lets)
-        case Binary(op="+" | "-", left=left, right=right):
-            return _zero(left, loads, lets) and _zero(right, loads, lets)
-        case Call(function=name, arguments=(only,)) if name in _KEEPING_ZERO:
-            return _zero(only, loads, lets)
-        case Call(function="fmaf" | "fma" | "__fmaf_rn", arguments=(a, b, c)):
-            product = _zero(a, loads, lets) or _zero(b, loads, lets)
-            return product and (_zero(c, loads, lets) or isinstance(c, Name))
-    return False

@@ -74,11 +74,15 @@ class _Outputs:
         return lines("\n".join(made))
 
     def _within(self) -> list[str]:
-        """Beyond a row's end the one index of a thread is that of another row."""
-        if self.parts.outputs.flat is None:
-            return []
-        columns = self.layout.speller({}).factor(self.parts.outputs.columns)
-        return [f"if ({self.column} >= {columns}) continue;"]
+        """Where no guard of the kernel's own says where outputs end.
+
+        Beyond a row's end the one index of a thread is that of another row.
+        """
+        out = self.parts.outputs
+        sides = (COLUMN,) if out.flat is not None else out.counted
+        at = {ROW: self.row, COLUMN: self.column}
+        ends = {s: self.layout.speller({}).factor(self.parts.extent(s)) for s in sides}
+        return [f"if ({at[side]} >= {end}) continue;" for side, end in ends.items()]
 
     def _body(self) -> str:
         parts = self.parts

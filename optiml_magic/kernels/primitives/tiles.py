@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.items import WIDEST, Items, is_plain
-from optiml_magic.kernels.primitives.operands import Operand
+from optiml_magic.kernels.primitives.operands import Operand, symbols_inside
 from optiml_magic.kernels.primitives.tile_layout import Layout
+from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Compare, Condition
 
 _SPARE = 4  # elements behind each row of a tile, which keep rows off their banks
@@ -146,11 +147,18 @@ class Tiles:
             by = operand.form.coefficient(along)
             if by is None or by.value not in (1, -1):
                 continue
+            if along == axis and axis in self._inside(operand):
+                continue  # neighbouring rounds are not neighbours throughout
             tests = self._tests(operand, along, width) if by.value == 1 and width > 1 else None
             if tests is None:
                 return Brought(operand, items, along, 1, ())
             return Brought(operand, items, along, width, tests)
         return Brought(operand, items, "", 1, ())
+
+    def _inside(self, operand: Operand) -> frozenset[str]:
+        """The names in the operations of an operand's index."""
+        alone = operand.form.symbols - {self.parts.axis.name, operand.side}
+        return symbols_inside(self.parts, Polynomial.of({(name,): 1 for name in alone}))
 
     def _tests(self, operand: Operand, along: str, width: int) -> tuple[str, ...] | None:
         """When groups of ``width`` are aligned and whole; None where that cannot be."""
@@ -208,8 +216,20 @@ class Tiles:
         speller = self.layout.speller({self.parts.axis.name: deep, one.operand.side: own})
         tests = [f"{deep} < {self.rounds}"]
         tests += [speller.condition(c) for c in self.parts.guards(one.operand)]
-        there = f"{one.operand.array}[{speller.form(one.operand.form)}]"
+        there = f"{one.operand.array}[{self._index(one.operand, speller)}]"
         return " && ".join(dict.fromkeys(tests)), there
+
+    def _index(self, operand: Operand, speller: Speller) -> str:
+        """An index, its parts of the counter each once: what they are times is the same for all."""
+        form, axis, made = operand.form, self.parts.axis.name, list[str]()
+        for name in sorted(form.symbols - {axis, operand.side}):
+            part, by = Polynomial.symbol(name), form.coefficient(name)
+            if by is None or axis not in symbols_inside(self.parts, part):
+                continue
+            times = "" if by.value == 1 else f" * {speller.factor(by)}"
+            made.append(f"{speller.form(part)}{times}")
+            form = form.without([name])
+        return " + ".join([*made, speller.form(form)])
 
     def _vector(self, one: Brought) -> str:
         _, following, *_ = self.layout.names[one.operand]

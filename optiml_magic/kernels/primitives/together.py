@@ -15,6 +15,8 @@ from optiml_magic.kernels.expressions import Assign, Expr, Name, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.decided import Decided
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.vectored import Vectored
+from optiml_magic.kernels.primitives.windows import Window
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import (
     Blank,
@@ -22,7 +24,6 @@ from optiml_magic.kernels.tree import (
     Declare,
     Evaluate,
     If,
-    Leave,
     Loop,
     Statement,
     TypeName,
@@ -45,57 +46,65 @@ class _List:
     helpers: list[tuple[Variable, str]] = field(default_factory=list)
     own: list[Variable] = field(default_factory=list)
     parts: list[_Part] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
 
 
 @dataclass(eq=False)
 class _Part:
-    """Statements for each item, or a ``loop`` around others."""
+    """Statements for each item, a ``loop`` around others, or ``vectors`` that are stored."""
 
     tree: Statement
     loop: Loop | None = None
     inner: _List | None = None
+    vectors: list[str] = field(default_factory=list)
 
 
 class Together:
     """Makes the lines of the inside from a kernel and what is decided of it."""
 
-    def __init__(self, kernel: Kernel, effects: Effects, decided: Decided) -> None:
+    def __init__(
+        self, kernel: Kernel, effects: Effects, decided: Decided, vectored: Vectored | None
+    ) -> None:
         self.kernel = kernel
         self.effects = effects
         self.decided = decided
         self.swaps = decided.swaps
         self.several = [along for along in decided.interior.along if along.several]
+        self.vectored = vectored
         self.expanded: dict[_Key, str] = {}
+        self.aligned: dict[_Key, int] = {}
 
     def lines(self) -> list[str]:
         """The statements for all items, behind the addresses that they step from."""
         body = self.kernel.function.body
-        if any(isinstance(s, Leave) and s.kind == "return" for s in self.decided.alive(body)):
-            raise NotLegal("whether an item ends before the others is not known")
-        whole = self._list(body)
+        whole = self._list(body, None)
         self._expand(whole)
         made = self._written(whole)
         words = "\n".join(made)
         bases = [line for name, line in self.decided.bases.values() if _stands(name, words)]
         return [*bases, *made]
 
-    def _list(self, statement: Statement) -> _List:
-        found = _List()
+    def _list(self, statement: Statement, scope: Loop | None) -> _List:
+        found = _List(windows=self.decided.windows.get(scope, []))
         run: list[Statement] = []
         for inner in self._flat(statement):
             if isinstance(inner, Loop) and inner not in self.swaps and self.decided.keeps(inner):
                 self._close(found, run)
                 head = replace(inner, body=Block(None, inner.line, ()), span=None, head=None)
-                found.parts.append(_Part(edited(head, self.swaps), inner, self._list(inner.body)))
+                found.parts.append(
+                    _Part(edited(head, self.swaps), inner, self._list(inner.body, inner))
+                )
             elif isinstance(inner, Declare):
                 self._declared(found, run, inner)
             else:
                 run.append(inner)
         stores = self._stores(run)
         late: list[Statement] = []
+        vectors: list[str] = []
         del run[len(run) - len(stores) :]
         for assign, access in stores:
-            if isinstance(assign.value, Name):
+            width = self.vectored.width(assign.target) if self.vectored is not None else 0
+            if isinstance(assign.value, Name) and not width:
                 late.append(Evaluate(None, 0, assign))
                 continue
             name = self.kernel.fresh(f"{access.array}_items", *self.expanded.values())
@@ -104,9 +113,15 @@ class Together:
             found.own.append(local)
             value = Name(None, name, local)
             run.append(Evaluate(None, 0, Assign(None, "=", value, assign.value)))
-            late.append(Evaluate(None, 0, Assign(None, "=", assign.target, value)))
+            if self.vectored is not None and width:
+                self.aligned[_key(local)] = width
+                vectors += self.vectored.stored(assign.target, name)
+            else:
+                late.append(Evaluate(None, 0, Assign(None, "=", assign.target, value)))
         self._close(found, run)
         self._close(found, late)
+        if vectors:
+            found.parts.append(_Part(Block(None, 0, ()), vectors=vectors))
         return found
 
     def _flat(self, statement: Statement) -> Iterator[Statement]:
@@ -217,16 +232,24 @@ class Together:
         once = [h for h in whole.helpers if h[0] in self.decided.uniform]
         each = [*helpers, *(h for h in whole.helpers if h[0] not in self.decided.uniform)]
         made = [
-            f"{self._type(variable)} {self.expanded[_key(variable)]}{self._extents};"
+            f"{self._alignment(variable)}{self._type(variable)} "
+            f"{self.expanded[_key(variable)]}{self._extents};"
             for variable in whole.own if _key(variable) in self.expanded
         ]  # fmt: skip
+        for window in whole.windows:
+            made += [window.declared(), *window.loads()]
         for part in whole.parts:
+            made += part.vectors
             if part.loop is not None and part.inner is not None:
                 head = self.kernel.show(part.tree).removesuffix("}").rstrip().removesuffix("{")
                 made += [f"{head.rstrip()} {{", *self._written(part.inner, each), "}"]
             else:
                 made += self._for_each(part, each)
         return [*self._needed(once, made), *made]
+
+    def _alignment(self, variable: Variable) -> str:
+        size = self.aligned.get(_key(variable))
+        return f"alignas({size}) " if size else ""
 
     @property
     def _extents(self) -> str:
@@ -249,10 +272,10 @@ class Together:
         for expr in expressions(part.tree):
             if isinstance(expr, Name) and expr.variable and _key(expr.variable) in self.expanded:
                 swaps[expr] = self._one(expr.variable)
-        for statement, new in [*swaps.items()]:
+        for node, new in [*swaps.items()]:
             if isinstance(new, tuple) and new:
-                inner = {n: s for n, s in swaps.items() if n is not statement}
-                swaps[statement] = tuple(edited(s, inner) for s in new)
+                inner = {n: s for n, s in swaps.items() if n is not node}
+                swaps[node] = tuple(edited(s, inner) for s in new)
         shown = self.kernel.show(part.tree, swaps).removeprefix("{").removesuffix("}").strip()
         if not shown:
             return []

@@ -48,7 +48,9 @@ class Turn:
             return
         self.store: Digit = store
         loads = self._loads()
-        sides = Counter(near for load in loads if (near := self.near(load.form)) is not None)
+        # What does not depend on it neighbours in what is stored take from one place.
+        apart = (load for load in loads if store.name in load.form.symbols)
+        sides = Counter(near for load in apart if (near := self.near(load.form)) is not None)
         sides.pop(store, None)
         if sides:
             self.load: Digit = max(sides, key=lambda d: sides[d])

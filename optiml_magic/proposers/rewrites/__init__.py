@@ -11,6 +11,10 @@ from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
+from optiml_magic.proposers.rewrites.fuse_elementwise import FuseElementwise
+from optiml_magic.proposers.rewrites.fuse_map_reduce import FuseMapReduce
+from optiml_magic.proposers.rewrites.index_strength import IndexStrength
+from optiml_magic.proposers.rewrites.pad_shared import PadShared
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.proposers.rewrites.read_once import ReadOnce
 from optiml_magic.proposers.rewrites.restrict_readonly import RestrictReadonly
@@ -20,12 +24,15 @@ from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
+from optiml_magic.proposers.rewrites.unroll_static import UnrollStatic
 from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
 
 if TYPE_CHECKING:
     from optiml_magic.proposers.rewrites.base import Rewrite
 
 REWRITES: tuple[Rewrite, ...] = (
+    FuseElementwise(),
+    FuseMapReduce(),
     CoalesceMapping(),
     TransposeTile(),
     RowToLanes(),
@@ -37,9 +44,12 @@ REWRITES: tuple[Rewrite, ...] = (
     PrivateCounters(),
     BlockSum(),
     VectoriseMap(),
+    IndexStrength(),
     ScalariseArray(),
     AccumulateInRegister(),
+    PadShared(),
     RestrictReadonly(),
+    UnrollStatic(),
     FloatLiterals(),
     FastFunctions(),
     BlockSize(),

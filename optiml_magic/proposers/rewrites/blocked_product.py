@@ -9,15 +9,19 @@ from functools import partial
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.accumulating import in_register
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
-from optiml_magic.kernels.primitives.blocked import BLOCKS, REGISTERS, block_outputs
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
+from optiml_magic.kernels.primitives.blocked import BLOCKS, REGISTERS, Blocking, block_outputs
+from optiml_magic.kernels.primitives.collapsed import collapse
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.exchanged import exchange_rows
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import value
-from optiml_magic.kernels.primitives.tile_layout import Layout, Tile
+from optiml_magic.kernels.primitives.spread import spread_rounds
+from optiml_magic.kernels.primitives.tile_layout import Tile
+from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -58,15 +62,20 @@ class BlockedProduct(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        done: list[Loop] = []
         for number, loop in enumerate(loops_in(kernel.function.body)):
-            if not combining(kernel, loop):
+            if loop in done or not combining(kernel, loop):
                 continue
+            whole = where_legal(collapse, kernel, number)
+            done += loops_in(loop.body) if whole is not kernel else []
+            ready = as_counted(whole, number)
+            found = _contraction(ready, number) if isinstance(ready, Kernel) else ready
+            if isinstance(found, Refused):
+                yield found
+                continue
+            parts, at = found
             try:
-                ready = as_counted(kernel, number)
-                if isinstance(ready, Refused):
-                    yield ready
-                    continue
-                parts = Contraction(ready, loops_in(ready.function.body)[number])
+                points = _points(Blocking(parts))
             except NotLegal as reason:
                 yield Refused(reason.reason, reason.line)
                 continue
@@ -74,22 +83,43 @@ class BlockedProduct(KernelRule):
             yield Site(
                 f"loop {number}",
                 f"tiles in shared memory and registers for the loop over {counter}",
-                partial(block_outputs, ready, number, Tile()),
+                partial(block_outputs, parts.kernel, at, Tile()),
                 0.9,
                 Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
-                _points(parts),
+                points,
                 () if parts.exact else ("the order of additions",),
             )
 
 
-def _points(parts: Contraction) -> tuple[Point, ...]:
+def _contraction(kernel: Kernel, number: int) -> Refused | tuple[Contraction, int]:
+    """The parts of the loop with this number, and its number then.
+
+    If need be with the rows of another axis, or with the rounds of the loop around it as blocks.
+    """
+    refused = None
+    loops = loops_in(kernel.function.body)
+    around = [at for at, o in enumerate(loops) if loops[number] in set(loops_in(o.body))]
+    outer = where_legal(spread_rounds, kernel, around[0]) if around else kernel
+    for made, at in ((kernel, number), (outer, number - 1), (exchange_rows, number)):
+        whole = where_legal(made, kernel) if not isinstance(made, Kernel) else made
+        if whole is kernel and refused is not None:
+            continue
+        try:
+            return Contraction(whole, loops_in(whole.function.body)[at]), at
+        except NotLegal as reason:
+            refused = refused or Refused(reason.reason, reason.line)
+    assert refused is not None
+    return refused
+
+
+def _points(product: Blocking) -> tuple[Point, ...]:
     """The tiles that keep most multiprocessors busy, by whole waves of blocks."""
-    kernel, layout = parts.kernel, Layout(parts)
+    parts, kernel = product.parts, product.parts.kernel
     rows, columns = (value(kernel, f) for f in (parts.outputs.rows, parts.outputs.columns))
     chip = CHIPS.get(kernel.chip)
     if rows is None or columns is None or chip is None or not rows or not columns:
-        chosen = (_SHAPES[0][0], Tile(64, 64, 16, 4, 4))
-        return tuple(p for tile in chosen if (p := _point(layout, tile, 1024)))
+        chosen = (_SHAPES[0][0], Tile(64, 64, 16, 4, 4), Tile(32, 32, 32, 2, 2))
+        return tuple(p for tile in chosen if (p := _point(product, tile, 1024)))[:2]
     others = math.prod(kernel.facts.grid[2:]) if kernel.facts is not None else 1
 
     def blocks(tile: Tile) -> int:
@@ -102,13 +132,16 @@ def _points(parts: Contraction) -> tuple[Point, ...]:
         return share * blocks(tile) / (waves * chip.sms) * rows * columns * others / padded
 
     best = [tile for tile, _ in sorted(_SHAPES, key=rate, reverse=True)]
-    found = [p for tile in best if (p := _point(layout, tile, -(-blocks(tile) // chip.sms)))]
+    found = [p for tile in best if (p := _point(product, tile, -(-blocks(tile) // chip.sms)))]
     return tuple(found[:_MOST_POINTS])
 
 
-def _point(layout: Layout, tile: Tile, most: int) -> Point:
+def _point(product: Blocking, tile: Tile, most: int) -> Point:
     """The tile with as many blocks at once as registers hold, ``most`` if so many; or nothing."""
+    layout = product.layout
     needed = parse_expression(layout.registers).evaluate(layout.values(tile)) + _BESIDE
     each = -(-needed // _ROUNDED) * _ROUNDED * tile.threads
     fitting = [n for n in BLOCKS if n * each <= REGISTERS and n <= max(1, most)]
-    return layout.values(replace(tile, blocks=fitting[-1])) if fitting and needed < 256 else {}
+    if not fitting or not product.fits(tile):
+        return {}
+    return layout.values(replace(tile, blocks=fitting[-1]))

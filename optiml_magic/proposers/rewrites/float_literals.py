@@ -7,10 +7,14 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.precision import demotions, in_float, wished
+from optiml_magic.kernels.primitives.temporaries import in_single
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _MOST_NAMED = 3
+_FEWER = Hypothesis(
+    "smsp__inst_executed_pipe_fp64.sum", "lower", "the arithmetic stays in float", (2.0, 100.0)
+)
 
 
 class FloatLiterals(KernelRule):
@@ -28,18 +32,22 @@ class FloatLiterals(KernelRule):
         names = list(dict.fromkeys(e.text for e in sorted(literals, key=lambda e: e.span or ())))
         more = " ..." if len(names) > _MOST_NAMED else ""
         title = f"write {', '.join(names[:_MOST_NAMED])}{more} as float"
-        wish = 0 if found else wished(kernel)
-        if wish:
-            yield Refused("a declaration or a cast says double, which is taken for a wish", wish)
+        line = wished(kernel)
+        single = in_single(kernel) if line else None
+        if isinstance(single, Refused):
+            yield Refused(f"on this line double is wished for: {single.reason}", line)
+        elif single is not None:
+            yield Site(
+                "temporaries", "compute in float what the locals say double of",
+                partial(in_single, kernel), 0.35, _FEWER,
+                arithmetic=("double temporaries to float",),
+            )  # fmt: skip
         if found:
             yield Site(
                 "float",
                 title if names else "call the float versions of functions",
                 partial(in_float, kernel),
                 0.6,
-                Hypothesis(
-                    "smsp__inst_executed_pipe_fp64.sum", "lower", "the arithmetic stays in float",
-                    (2.0, 100.0),
-                ),
+                _FEWER,
                 arithmetic=("double constants to float",),
             )  # fmt: skip

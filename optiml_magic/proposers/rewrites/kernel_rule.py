@@ -53,7 +53,7 @@ class KernelRule(ABC):
         facts = view.facts
         for place, written in enumerate(kernels(program, facts)):
             try:
-                kernel = self._shaped(written)
+                kernel = self.shaped(written)
                 for found in self.sites(kernel):
                     if isinstance(found, Refused):
                         yield Refusal(self.name, found.reason, found.line)
@@ -64,7 +64,8 @@ class KernelRule(ABC):
             except Unspelled as reason:
                 yield Refusal(self.name, f"an index cannot be written anew: {reason}")
 
-    def _shaped(self, kernel: Kernel) -> Kernel:
+    def shaped(self, kernel: Kernel) -> Kernel:
+        """A kernel after the steps that come before."""
         for step in self.before:
             kernel = where_legal(step, kernel)
         return kernel

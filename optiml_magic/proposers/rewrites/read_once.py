@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
+from optiml_magic.kernels.primitives.accumulating import in_register
+from optiml_magic.kernels.primitives.again import Again, again
+from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn, where_legal
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.items import WIDEST
-from optiml_magic.kernels.primitives.kept import Again, again, keep
+from optiml_magic.kernels.primitives.kept import keep
 from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.rows import along, rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import rounds
+from optiml_magic.kernels.primitives.sizes import mean_rounds, rounds
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
-from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.reading import Axis
 from optiml_magic.model.hypothesis import Hypothesis
-from optiml_magic.model.space import Point
+from optiml_magic.proposers.rewrites.keeping import BLOCK, EASY, counts, near, points
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
-from optiml_magic.proposers.rewrites.row_to_lanes import (
-    BLOCKS,
-    COUNTS,
-    LONG,
-    SHORT,
-    THREADS,
-    shared_by,
-)
+from optiml_magic.proposers.rewrites.row_to_lanes import BLOCKS, COUNTS, SHORT, THREADS, shared_by
 
 _BYTES = Hypothesis("dram__bytes_read.sum", "lower", "each element is read once", (1.2, 3.0))
-_KEEP = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-_ROOM = 512  # bytes that a thread keeps, in half of its registers
-_EASY = 128  # bytes of these that leave room for as many threads as hide latencies: ours
 _BESIDE = (2, 4, 8)  # lanes of a warp for a column; the others take its neighbours
 _FIRST = {"threadIdx.x": 0, "threadIdx.y": 0, "threadIdx.z": 0}
 
@@ -42,7 +35,7 @@ class ReadOnce(KernelRule):
     """Softmax, norms, losses: loops of a thread, or of lanes, over the same elements."""
 
     name = "read_once"
-    before = (linear, planar, in_full, direct, branched)
+    before = (linear, planar, in_full, direct, branched, in_register)
     teaches = (
         "The same elements were brought from memory by several loops, one after the other. The "
         "first rounds of all of them take their elements from registers, which are loaded once, "
@@ -60,117 +53,80 @@ class ReadOnce(KernelRule):
             if axis is not None and axis.start is not None and axis.start.value == 1:
                 kernel = where_legal(unpeeled, kernel, number)
         known = [(_rounds(kernel, one), one) for one in again(kernel)]
-        count, best = max(known, key=lambda pair: pair[0] * pair[1].bytes, default=(0, None))
-        if best is None or not count:
-            return
-        counts = _counts(best.bytes)
-        arrays = ", ".join(dict.fromkeys(one.array for one in best.kept))
-        what, keeps = f"what {len(best.numbers)} loops touch of {arrays}", kernel.fresh("KEEP")
-        yield Site(
-            f"keep {best.numbers}", f"keep {what}",
-            partial(_kept, kernel, best.numbers, counts), 0.86, _BYTES,
-            tuple({keeps: n} for n in _near(count, counts)),
-        )  # fmt: skip
-        if count * best.bytes > _EASY and not kernel.reading.barriers:
-            lanes = Lanes("apart", 4, 256, _BESIDE, BLOCKS)
-            names = {axis.name for axis in best.axes}
+        length, best = max(known, key=lambda pair: pair[0] * pair[1].bytes, default=(0, None))
+        if best is not None and length:
+            yield from _as_it_is(kernel, best, length)
+
+
+def _as_it_is(kernel: Kernel, found: Again, length: int) -> Iterator[Site]:
+    """Each thread keeps what it has, and lanes that are no neighbours share what is much."""
+    fit = counts(found.bytes, math.prod(n or 1 for n in kernel.block))
+    arrays = ", ".join(dict.fromkeys(one.array for one in found.kept))
+    what, name = f"what {len(found.numbers)} loops touch of {arrays}", kernel.fresh("KEEP")
+    plain = partial(all_counted, at=found.numbers)
+    yield Site(
+        f"keep {found.numbers}", f"keep {what}",
+        partial(in_turn, kernel, (plain, partial(keep, at=found.numbers, counts=fit))),
+        0.86, _BYTES, tuple({name: n} for n in near(length, fit)),
+    )  # fmt: skip
+    if length * found.bytes > EASY and not kernel.reading.barriers:
+        fit, lanes = counts(found.bytes, BLOCK), Lanes("apart", 4, BLOCK, _BESIDE, BLOCKS)
+        starts = points(kernel.fresh("LANES"), name, length, _BESIDE, 1, found.bytes)
+        if starts:
+            steps = _sharing(found.numbers, lanes, fit, vectors=False)
             yield Site(
-                f"apart {best.numbers}", f"lanes of a warp keep {what}",
-                partial(_kept_by, kernel, best.numbers, lanes, False, counts), 0.8, _BYTES,
-                _points(kernel.fresh("LANES"), keeps, count, _BESIDE, 1, best.bytes, counts),
-                _order(kernel, names),
+                f"apart {found.numbers}", f"lanes of a warp keep {what}",
+                partial(in_turn, kernel, steps), 0.8, _BYTES, starts, _order(kernel, found.axes),
             )  # fmt: skip
-
-
-def _order(kernel: Kernel, names: Collection[str]) -> tuple[str, ...]:
-    """What changes where lanes share these loops."""
-    reduced = [r for r in kernel.reading.reductions if {*names} & {*r.axes}]
-    return () if all(r.exact for r in reduced) else ("the order of additions",)
-
-
-def _kept(kernel: Kernel, at: tuple[int, ...], counts: tuple[int, ...]) -> Kernel | Refused:
-    plain = all_counted(kernel, at)
-    return plain if isinstance(plain, Refused) else keep(plain, at, counts[0], counts)
 
 
 def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site]:
     """Rows of which several loops take the same elements, which lanes then keep."""
     effects = Effects(kernel)
-    taken = [{a.array: a for a in effects.accesses(axis.node) if along(kernel, axis, a)}
-             for axis in walked]  # fmt: skip
-    twice = {name for at, own in enumerate(taken) for name in own for later in taken[at + 1 :]
-             if name in later}  # fmt: skip
+    taken = [{a.array: a.element.size or WIDEST for a in effects.accesses(axis.node)
+              if along(kernel, axis, a)} for axis in walked]  # fmt: skip
+    sizes = {name: size for own in taken for name, size in own.items()}
+    twice = sorted(name for name in sizes if sum(name in own for own in taken) > 1)
     if not twice:
         return
     loops = loops_in(kernel.function.body)
     at = tuple(loops.index(axis.node) for axis in walked)
-    length = max((n for axis in walked if (n := rounds(kernel, axis)) is not None), default=0)
-    accesses = [access for own in taken for access in own.values()]
-    width = WIDEST // max(access.element.size or WIDEST for access in accesses)
-    width = width if width > 1 and not length % width else 1
-    each = sum(_size(next(own[n] for own in taken if n in own)) for n in twice) * width
-    names, counts = ", ".join(sorted(twice)), _counts(each)
-    arithmetic = _order(kernel, {axis.name for axis in walked})
-    for lanes, words, most in (
-        (Lanes("warp", 32, 256, COUNTS, BLOCKS), "lanes of a warp keep", LONG // 4),
-        (Lanes("block", 256, 256, THREADS, THREADS), "a block keeps", None),
+    lengths = [mean_rounds(kernel, axis) for axis in walked]
+    length = max((n for n in lengths if n is not None), default=0)
+    width = WIDEST // max(sizes.values())
+    width = 1 if length % width else width
+    each = width * sum(sizes[name] for name in twice)
+    what = f"what {len(at)} loops touch of {', '.join(twice)}"
+    for lanes, words, name in (
+        (Lanes("warp", 32, BLOCK, COUNTS, BLOCKS), "lanes of a warp keep", "LANES"),
+        (Lanes("block", BLOCK, BLOCK, THREADS, THREADS), "a block keeps", "THREADS"),
     ):
-        block = lanes.group == "block"
-        if length and (length < SHORT if block else most is not None and length > most):
+        starts = points(kernel.fresh(name), kernel.fresh("KEEP"), length, lanes.counts, width, each)
+        if not starts or (lanes.group == "block" and 0 < length < SHORT):
             continue
-        name = kernel.fresh("THREADS" if block else "LANES")
+        steps = _sharing(at, lanes, counts(each, THREADS[0]), vectors=width > 1)
+        easily = starts[0][kernel.fresh("KEEP")] * each <= EASY
         yield Site(
-            f"{lanes.group} {at} {width}", f"{words} what {len(at)} loops touch of {names}",
-            partial(_kept_by, kernel, at, lanes, width > 1, counts), 0.9, _BYTES,
-            _points(name, kernel.fresh("KEEP"), length, lanes.counts, width, each, counts),
-            arithmetic,
+            f"{lanes.group} {at} {width}", f"{words} {what}", partial(in_turn, kernel, steps),
+            0.9 if easily else 0.8, _BYTES, starts, _order(kernel, walked),
         )  # fmt: skip
 
 
-def _kept_by(
-    kernel: Kernel, at: tuple[int, ...], lanes: Lanes, vectors: bool, counts: tuple[int, ...]
-) -> Kernel | Refused:
-    made = shared_by(kernel, at, lanes, vectors=vectors)
-    if isinstance(made, Refused):
-        return made
-    found = max(again(made), key=lambda one: one.widest, default=None)
-    if found is None:
-        return Refused("its lanes keep nothing")
-    return keep(made, found.numbers, counts[0], counts)
+def _sharing(
+    at: tuple[int, ...], lanes: Lanes, fit: tuple[int, ...], *, vectors: bool
+) -> tuple[Callable[[Kernel], Kernel | Refused], ...]:
+    """Lanes share the loops with these numbers, and keep what they touch."""
+    return partial(shared_by, at=at, lanes=lanes, vectors=vectors), partial(keep, at=(), counts=fit)
 
 
-def _points(
-    lanes: str, keep_: str, length: int, groups: Sequence[int], width: int, each: int,
-    counts: tuple[int, ...],
-) -> tuple[Point, ...]:  # fmt: skip
-    """The fewest lanes whose registers hold a row easily, then twice and four times as many."""
-    if not length:
-        return ({lanes: 32 if 32 in groups else 256, keep_: counts[min(3, len(counts) - 1)]},)
-
-    def needed(count: int) -> int:
-        return -(-length // (count * width))
-
-    easy = [n for n in groups if needed(n) * each <= _EASY] or [groups[-1]]
-    return tuple({lanes: n, keep_: _near(needed(n), counts)[0]} for n in easy[:3])
-
-
-def _size(access: Access) -> int:
-    return access.element.size or 0
-
-
-def _counts(size: int) -> tuple[int, ...]:
-    """How many rounds of so many bytes a thread has room for."""
-    return tuple(n for n in _KEEP if n * size <= _ROOM) or _KEEP[:1]
+def _order(kernel: Kernel, axes: Sequence[Axis]) -> tuple[str, ...]:
+    """What changes where lanes share these loops."""
+    names = {axis.name for axis in axes}
+    exact = all(r.exact for r in kernel.reading.reductions if names & {*r.axes})
+    return () if exact else ("the order of additions",)
 
 
 def _rounds(kernel: Kernel, one: Again) -> int:
     """The rounds of a thread at the measured sizes, 8 where these are not known."""
     length = rounds(kernel, one.axes[0], _FIRST)
     return 8 if length is None else length
-
-
-def _near(count: int, counts: tuple[int, ...]) -> tuple[int, ...]:
-    """As many as there are rounds, if these fit, else as many as fit; and half of them."""
-    fit = next((n for n in counts if n >= count), counts[-1])
-    less = max((n for n in counts if 2 * n <= fit), default=counts[0])
-    return tuple(dict.fromkeys((fit, less)))

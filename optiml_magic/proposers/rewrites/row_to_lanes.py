@@ -27,7 +27,7 @@ COUNTS = (2, 4, 8, 16, 32)
 BLOCKS = (64, 128, 256, 512)
 THREADS = (64, 128, 256, 512, 1024)
 _A_LANE = 16  # elements of a row for each lane, where there are enough
-SHORT, LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
+SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
 _UNEVEN = 128  # elements of a row that begins anywhere, up to which vectors are few: ours
 
 
@@ -65,7 +65,7 @@ class RowToLanes(KernelRule):
                 partial(shared_by, kernel, at, lanes, vectors=False),
                 0.87, hypothesis, _few(length), arithmetic,
             )  # fmt: skip
-        if not length or length <= LONG:
+        if not length or length <= _LONG:
             yield Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes),
                 0.85, hypothesis, _lanes(length), arithmetic,
@@ -74,7 +74,7 @@ class RowToLanes(KernelRule):
             yield Site(
                 f"block {at}", f"a block shares the loop over {counters}",
                 partial(shared_by, kernel, at, Lanes("block", 256, 256, THREADS, THREADS)),
-                0.86 if length > LONG // 4 else 0.78, hypothesis, _threads(kernel, length),
+                0.86 if length > _LONG // 4 else 0.78, hypothesis, _threads(kernel, length),
                 arithmetic,
             )  # fmt: skip
 

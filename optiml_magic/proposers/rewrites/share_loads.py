@@ -7,9 +7,11 @@ from functools import partial
 from itertools import combinations
 
 from optiml_magic.chips import CHIPS
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.accumulating import in_register
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.jammed import (
     Several,
     extent_names,
@@ -17,15 +19,18 @@ from optiml_magic.kernels.primitives.jammed import (
     item_names,
     jam,
     least,
+    most_threads,
     shared,
 )
-from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.kernels.primitives.sizes import rounds, threads, value
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
+_WARP = 32
 _ITEMS = (4, 8, 16)
+_SEVERAL = (4, 2, 8)  # where there are items along another axis as well
 _SAVED = 0.1  # of a thread's loads, below which no items are worth their registers: ours
 _UNROLLED = 256  # rounds of one item that are worth a number in the text: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
@@ -38,7 +43,7 @@ class ShareLoads(KernelRule):
     """A thread computes several neighbours of a stencil, or several filters of one image."""
 
     name = "share_loads"
-    before = (in_full,)
+    before = (in_full, in_register)
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "
         "for every neighbour whether it lies inside. A thread that computes several outputs along "
@@ -48,26 +53,52 @@ class ShareLoads(KernelRule):
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         kernel = kernel.settled()
-        fixed = _short(kernel)
-        free = [axis for axis in free_axes(kernel) if axis != "x"]
-        if not free:
+        free, fixed = free_axes(kernel), _short(kernel)
+        rows = [axis for axis in "zy" if axis in free]
+        saved = shared(kernel, Several(dict.fromkeys(rows, _ITEMS), fixed)).saved if rows else {}
+        found = {axis: share for axis, share in saved.items() if share >= _SAVED}
+        for count in range(1, len(found) + 1):
+            for axes in combinations(found, count):
+                yield _site(kernel, fixed, {axis: found[axis] for axis in axes}, ())
+        if "x" in free:
+            yield from _along_rows(kernel, fixed, found)
+
+
+def _along_rows(
+    kernel: Kernel, fixed: Mapping[str, int], found: Mapping[str, float]
+) -> Iterator[Site | Refused]:
+    """Neighbours along x as well, which come and go as vectors."""
+    items = _vectors(kernel)
+    try:
+        sharing = shared(kernel, Several({"x": items}, fixed))
+    except NotLegal as reason:
+        if found:
+            yield Refused(reason.reason, reason.line)
+        return
+    for form, width in sharing.rows:
+        length = value(kernel, form)
+        if length is not None and length % width:
+            yield Refused(f"rows of {length} elements do not hold whole vectors")
             return
-        found = shared(kernel, Several(dict.fromkeys(free, _ITEMS), fixed))
-        axes = [axis for axis in found if found[axis] >= _SAVED]
-        for count in range(1, len(axes) + 1):
-            for several in combinations(axes, count):
-                yield _site(kernel, fixed, {axis: found[axis] for axis in several})
+    if sharing.saved["x"] < _SAVED:
+        return
+    best = sorted(found, key=lambda axis: -found[axis])[:1]
+    for axes in ([], best) if best else ([],):
+        yield _site(kernel, fixed, dict(sharing.saved) | {a: found[a] for a in axes}, items)
 
 
-def _site(kernel: Kernel, fixed: Mapping[str, int], saved: Mapping[str, float]) -> Site:
+def _site(
+    kernel: Kernel, fixed: Mapping[str, int], saved: Mapping[str, float], vectors: tuple[int, ...]
+) -> Site:
     left = 1.0
     for share in saved.values():
         left *= 1 - share
-    items = _ITEMS if len(saved) == 1 else (4, 2, 8)
-    several = Several(dict.fromkeys(saved, items), fixed, _BLOCKS)
-    along = " and ".join(saved)
+    items = _ITEMS if len(saved) == 1 else _SEVERAL
+    counts = {axis: vectors if axis == "x" else items for axis in saved}
+    several = Several(counts, fixed, _BLOCKS)
+    along = " and ".join(sorted(saved))
     title = f"take several items along {along} together"
-    title += "".join(f", where {name} is {value}" for name, value in fixed.items())
+    title += "".join(f", where {name} is {number}" for name, number in fixed.items())
     enough = _enough(kernel, 4 ** len(saved))
     return Site(
         f"along {along}", title, partial(jam, kernel, several),
@@ -78,6 +109,13 @@ def _site(kernel: Kernel, fixed: Mapping[str, int], saved: Mapping[str, float]) 
         ),
         _points(kernel, several),
     )  # fmt: skip
+
+
+def _vectors(kernel: Kernel) -> tuple[int, ...]:
+    """Items along x that are whole vectors of the narrowest elements, of one and of two."""
+    sizes = [a.element.size or WIDEST for a in kernel.reading.accesses if a.space == "global"]
+    width = max(1, WIDEST // min(sizes, default=WIDEST))
+    return (max(2, width), 2 * max(2, width))
 
 
 def _short(kernel: Kernel) -> dict[str, int]:
@@ -107,9 +145,13 @@ def _points(kernel: Kernel, several: Several) -> tuple[Point, ...]:
     names, extents = item_names(kernel, several.counts), extent_names(kernel)
     tall = {axis: least(kernel, several, axis) for axis in "yz"}
     found: list[Point] = []
-    for items, rows in ((4, 4), (8, 4), (4, 8)) if len(names) == 1 else ((4, 4), (2, 4), (4, 8)):
-        own = tall | {"y": max(rows, tall["y"])}
-        own["x"] = max(32, 256 // (own["y"] * own["z"]))
+    most = most_threads(kernel, several)
+    for at, rows in ((0, 4), (1, 4), (0, 8)):
+        fit = most // (_WARP * tall["z"])
+        own = tall | {"y": max(min(rows, fit) if "y" in extents else 1, tall["y"])}
+        own["x"] = max(_WARP, most // (own["y"] * own["z"]))
         blocks = {name: own[axis] for axis, name in extents.items()}
-        found.append(dict.fromkeys(names.values(), items) | blocks)
+        items = {name: several.counts[axis][at if axis != "x" or len(names) == 1 else 0]
+                 for axis, name in names.items()}  # fmt: skip
+        found.append(items | blocks)
     return tuple(dict(point) for point in dict.fromkeys(tuple(p.items()) for p in found))

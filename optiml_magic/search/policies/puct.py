@@ -55,13 +55,13 @@ class Puct:
         node = tree.fruitless or tree.root  # from the root the way would be the same once more
         if node is tree.root and tree.stalled >= self.patience and tree.stalled % 2:
             node = tree.other_than(set(tree.best.path()) if tree.best else set()) or node
-        above = max(one.value for one in node.path()) if node.parent else node.value
         scale = lowest, zero, factor = _scale(tree)
         exploration, average, most = self.exploration, self.average, 1 - self.average
         while not node.closed:
             lead = node.lead
             if lead is not None and lead.scale == scale:
-                child = lead.child  # scored as in _best: calls would be most of the time
+                child, _, before, second, steepest = lead
+                # Scored as in _best: calls would be most of the time.
                 spread = exploration * math.sqrt(node.visits + node.pending + 1)
                 visits = child.visits + child.pending
                 lost = child.failures + child.pending
@@ -71,27 +71,28 @@ class Puct:
                     + (mean * average + child.value_max * most - lowest) * factor
                     + spread * child.prior / (1 + visits)
                 )
-                more = spread - lead.spread
-                if score > lead.second + (more * lead.steepest if more > 0 else 0.0) + _ROUNDING:
-                    node, above = child, max(above, child.value)
+                if spread > before:
+                    second += (spread - before) * steepest
+                if score > second + _ROUNDING:
+                    node = child
                     continue
-            arm = self._best(tree, node, above, scale)
+            arm = self._best(tree, node, scale)
             if isinstance(arm, Node):
-                node, above = arm, max(above, arm.value)
+                node = arm
             elif arm is not None or node.pending:
                 return arm
             else:
                 node.close()
-                node, above = tree.root, tree.root.value
+                node = tree.root
         return None
 
     def _best(
-        self, tree: TreeSearch, node: Node, above: float, measure: tuple[float, float, float]
+        self, tree: TreeSearch, node: Node, measure: tuple[float, float, float]
     ) -> Arm | Node | None:
-        """An arm of the node itself, or the child to go on from; ties are broken at random.
-
-        ``above`` is the best value on the path to the node, its own included.
-        """
+        """An arm of the node itself, or the child to go on from; ties are broken at random."""
+        edits = (node.untried or not node.spent) and self._near(node)
+        if not node.opened and not node.tunable:  # as most: nothing to weigh
+            return Edit(node) if edits else None
         lowest, zero, scale = measure
         spread = self.exploration * math.sqrt(node.visits + node.pending + 1)
         known = zero + (node.value - lowest) * scale
@@ -99,7 +100,7 @@ class Puct:
         highest = second = NOTHING
         steepest = 0.0
         best: list[Arm | Node] = []
-        if tree.editable(node) and node.value + self.worse >= above:
+        if edits:
             prior = node.untried[0].prior if node.untried else self.unasked
             kept = (self.strength + node.gains) / (self.strength + len(node.children))
             steepest = chance = prior * kept
@@ -139,6 +140,14 @@ class Puct:
         else:
             node.lead = None
         return tree.rng.choice(best) if len(best) > 1 else chosen
+
+    def _near(self, node: Node) -> bool:
+        """Whether a node is not worse by more than ``worse`` than the best above it."""
+        least = node.value + self.worse
+        above = node.parent
+        while above is not None and above.value <= least:
+            above = above.parent
+        return above is None
 
 
 def _scale(tree: TreeSearch) -> tuple[float, float, float]:

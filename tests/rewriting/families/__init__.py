@@ -5,6 +5,8 @@ from __future__ import annotations
 from . import (
     accumulated,
     again,
+    banks,
+    chains,
     columns,
     counts,
     maps,
@@ -23,10 +25,11 @@ FAMILIES = {
     "rows": (*rows.FAMILY, *again.FAMILY),
     "planes": planes.FAMILY,
     "columns": columns.FAMILY,
-    "tiles": (*tiles.FAMILY, *shuffled.FAMILY),
+    "tiles": (*tiles.FAMILY, *shuffled.FAMILY, *banks.FAMILY),
     "counts": counts.FAMILY,
     "several": several.FAMILY,
-    "stencils": stencils.FAMILY,
     "accumulated": accumulated.FAMILY,
     "owned": owned.FAMILY,
+    "chains": chains.FAMILY,
+    "stencils": stencils.FAMILY,
 }

@@ -11,6 +11,7 @@ from tests.rewriting.writing import (
     Made,
     axes,
     flat,
+    indented,
     program,
     sizes_of,
 )
@@ -107,7 +108,12 @@ def paired(rng: Random) -> Made:
     end = "c[row * n + col] = s + more;" if "more" in step else f"c[row * n + col] = {rng.choice(['s', 's * alpha', 's + v[col]'])};"  # fmt: skip
     extra = ", more = 0.0f" if "more" in step else ""
     body = f"{above}float s = {start}{extra};\n{counting(rng, step, 'p', 'k')}\n{end}"
-    over = axes(rng, ("col", "n"), ("row", "m"))
+    if rng.choice([0, 0, 1]):  # a thread computes a row, or a column
+        inner, wide, outer, high = rng.choice([("col", "n", "row", "m"), ("row", "m", "col", "n")])
+        body = f"for (int {inner} = 0; {inner} < {wide}; ++{inner}) {{\n{body}\n}}"
+        over = axes(rng, (outer, high))
+    else:
+        over = axes(rng, ("col", "n"), ("row", "m"))
     parameters = "const float* a, const float* b, const float* u, const float* v, const float* w, float* c, float alpha, int m, int n, int k"  # fmt: skip
     text = program(rng, "paired", parameters, over, body)
     shapes = {
@@ -118,6 +124,48 @@ def paired(rng: Random) -> Made:
     arrays |= {"u": Array("f4", ("m",)), "v": Array("f4", ("n",)), "w": Array("f4", ("k",))}
     arrays["c"] = Array("f4", ("m", "n"), "zeros")
     return Made("paired", text, arrays, *sizes_of(rng, ["m", "n", "k"], _SMALL), {"alpha": 0.5})
+
+
+def layer(rng: Random) -> Made:
+    """A layer with channels: each filter over each image, blocks numbered by pairs of these."""
+    high, wide = rng.choice([1, 2, 3]), rng.choice([1, 2, 3])
+    block = rng.choice(["16, 4", "8, 8", "32, 2"])
+    across, down = block.split(", ")
+    numbered = rng.choice(
+        ["int image = blockIdx.z / filters, filter = blockIdx.z % filters;",
+         "int z = blockIdx.z;\nint filter = z % filters;\nint image = z / filters;"]
+    )  # fmt: skip
+    tap = f"((filter * channels + c) * {high} + i) * {wide} + j"
+    at = f"((image * channels + c) * (h + {high - 1}) + row + i) * (w + {wide - 1}) + col + j"
+    inner = f"s += x[{at}] * f[{tap}];"
+    for name, extent in (("j", wide), ("i", high), ("c", "channels")):
+        braced = rng.choice([0, 1])
+        inner = f"for (int {name} = 0; {name} < {extent}; {rng.choice([f'++{name}', f'{name}++'])}) " + (
+            f"{{\n{inner}\n}}" if braced else inner
+        )  # fmt: skip
+    end = rng.choice(["s", "fmaxf(s, 0.0f)", "s + bias[filter]"])
+    body = (
+        "int col = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        f"int row = blockIdx.y * blockDim.y + threadIdx.y;\n{numbered}\n"
+        f"if (col < w && row < h) {{\nfloat s = 0.0f;\n{inner}\n"
+        f"out[((image * filters + filter) * h + row) * w + col] = {end};\n}}"
+    )
+    text = (
+        f"#pragma optiml launch layer grid(cdiv(w, {across}), cdiv(h, {down}), images * filters) block({block})\n"
+        "__global__ void layer(const float* x, const float* f, const float* bias, float* out, "
+        f"int images, int channels, int filters, int h, int w) {{\n{indented(body)}\n}}\n"
+    )  # fmt: skip
+    arrays = {
+        "x": Array("f4", ("images", "channels", f"h + {high - 1}", f"w + {wide - 1}")),
+        "f": Array("f4", ("filters", "channels", str(high), str(wide))),
+        "bias": Array("f4", ("filters",)),
+        "out": Array("f4", ("images", "filters", "h", "w"), "zeros"),
+    }
+    one, other = sizes_of(rng, ["filters", "w"], _SMALL)
+    for sizes in (one, other):
+        few = {"images": (1, 2), "channels": (1, 3, 4, 8), "h": (1, 2, 5)}
+        sizes |= {name: rng.choice(values) for name, values in few.items()}
+    return Made("layer", text, arrays, one, other)
 
 
 def vector(rng: Random) -> Made:
@@ -211,4 +259,17 @@ def stencil(rng: Random) -> Made:
     return Made("stencil_2d", text, arrays, *sizes_of(rng, ["rows", "cols"], (1, 2, 3, 5, 8, 13, 17, 31)))  # fmt: skip
 
 
-FAMILY = (columns, product, product, product, paired, paired, vector, vector, moved, moved, stencil)
+FAMILY = (
+    columns,
+    product,
+    product,
+    product,
+    paired,
+    paired,
+    layer,
+    vector,
+    vector,
+    moved,
+    moved,
+    stencil,
+)

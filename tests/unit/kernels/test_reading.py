@@ -91,6 +91,11 @@ def test_a_loop_is_the_same_in_every_spelling(loop):
     assert not reduction.exact
 
 
+def test_whole_numbers_of_the_round_are_added_up_and_not_stepped_by():
+    found = reading("int s = 0; for (int k = 0; k < n; ++k) { int x = k * k; s += x; } out[m] = s;")
+    assert [(r.place, r.op) for r in found.reductions] == [("s", "+")]
+
+
 @pytest.mark.parametrize(
     ("update", "op"),
     [

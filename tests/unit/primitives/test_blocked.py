@@ -6,6 +6,9 @@ import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.blocked import block_outputs
+from optiml_magic.kernels.primitives.collapsed import collapse
+from optiml_magic.kernels.primitives.exchanged import exchange_rows
+from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.tile_layout import Tile
 from tests.present import sampled
 
@@ -176,3 +179,116 @@ def test_outputs_that_no_guard_bounds_are_refused() -> None:
 def test_a_kernel_that_changes_a_parameter_is_refused() -> None:
     text = PLANE % ("d /= 2; " + LOOP % "a[i * d + k] * b[k * n + j]")
     assert refused(block_outputs(kernel(text), 0, TILE))[0] == "it changes its parameter `d`"
+
+
+LAYER = """\
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 4), images * filters) block(16, 4)
+__global__ void k(const float* x, const float* f, float* out, int images, int channels,
+                  int filters, int h, int w) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+    int image = blockIdx.z / filters, filter = blockIdx.z % filters;
+    if (col >= w || row >= h) return;
+    float s = 0.0f;
+    for (int c = 0; c < channels; c++)
+        for (int i = 0; i < 3; i++) {
+            for (int j = 0; j < 2; j++)
+                s += x[((image * channels + c) * (h + 2) + row + i) * (w + 1) + col + j]
+                     * f[((filter * channels + c) * 3 + i) * 2 + j];
+        }
+    out[((image * filters + filter) * h + row) * w + col] = s;
+}
+"""
+
+
+def test_a_layer_is_a_product_of_filters_with_what_lies_beside_each_other() -> None:
+    one = applied(exchange_rows(applied(collapse(kernel(LAYER), 0))))
+    found = applied(block_outputs(one, 0, TILE))
+    text = found.program.text
+    assert "grid(cdiv(w, BN), cdiv(filters, BM), images * h)" in text
+    assert "f[channels * own_row * 6 + deep]" in text
+    assert "x[((deep / 2) % 3) * (w + 1) + (deep % 2) + (deep / 6) * (" in text
+    shapes = {"x": ("images", "channels", "h + 2", "w + 1"), "f": ("filters", "channels", "3", "2"),
+              "out": ("images", "filters", "h", "w")}  # fmt: skip
+    sizes = {"images": 2, "channels": 3, "filters": 5, "h": 3, "w": 34}
+    same(LAYER, found, shapes, sizes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("i < 3", "i < c", "how many rounds an inner loop has is no number"),
+        ("for (int i = 0", "s += 1; for (int i = 0", "no loop alone is inside of it"),
+        ("int j = 0", "int j = 1", "a loop does not count from 0 in its head"),
+    ],
+)
+def test_loops_that_are_not_one_stay(old: str, new: str, reason: str) -> None:
+    text = LAYER.replace(
+        "for (int c = 0; c < channels; c++)\n", "for (int c = 0; c < channels; c++) {\n"
+    )
+    text = text.replace("        }\n    out", "        } }\n    out").replace(old, new)
+    assert refused(collapse(kernel(text), 0))[0] == reason
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("row >= h", "row > h", "its launch and its guards do not bound the outputs alike"),
+        ("blockIdx.z % filters", "blockIdx.z % channels", "its blocks are not numbered by pairs"),
+        ("float s = 0.0f", "float s = blockIdx.z", "its blocks are not numbered by pairs"),
+        ("images * filters)", "images)", "its launch and its guards do not bound the outputs alike"),
+    ],
+)  # fmt: skip
+def test_blocks_that_are_not_numbered_by_pairs_keep_their_rows(
+    old: str, new: str, reason: str
+) -> None:
+    assert refused(exchange_rows(kernel(LAYER.replace(old, new))))[0] == reason
+
+
+def test_a_counter_that_was_cut_by_hand_is_one_again() -> None:
+    cut = "for (int t = 0; t < d / 8; ++t) for (int k = 0; k < 8; ++k) s += "
+    one = applied(
+        collapse(kernel(PLANE % f"{cut}a[i * d + t * 8 + k] * b[(t * 8 + k) * n + j];"), 0)
+    )
+    text = applied(block_outputs(one, 0, TILE)).program.text
+    assert "a[own_row * d + deep]" in text
+    assert "b[deep * n + own_col]" in text
+
+
+ROWS_OF = """\
+#pragma optiml launch k grid(cdiv(m, 64)) block(64)
+__global__ void k(const float* a, const float* b, float* out, int m, int n, int d) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= m) return;
+    for (int j = 0; j < n; ++j) {
+        if (j == 3) continue;
+        float s = 0.0f;
+        for (int k = 0; k < d; ++k) s += a[i * d + k] * b[k * n + j];
+        out[i * n + j] = s;
+    }
+}
+"""
+
+
+def test_a_thread_that_computes_a_row_shares_it_with_others() -> None:
+    one = applied(spread_rounds(kernel(ROWS_OF), 0))
+    assert "grid(cdiv(m, 64), n) block(64)" in one.program.text
+    assert "const int j = blockIdx.y;" in one.program.text
+    found = block_outputs(one, 0, TILE)
+    assert "grid(cdiv(n, BN), cdiv(m, BM))" in applied(found).program.text
+    shapes = {"a": ("m", "d"), "b": ("d", "n"), "out": ("m", "n")}
+    same(ROWS_OF, found, shapes, {"m": 19, "n": 34, "d": 9})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("out[i * n + j] = s", "out[i * n] += s", "two rounds may store to one element"),
+        ("if (j == 3) continue", "if (j == 3) return", "the loop does not count from 0"),
+        ("    for (int j", "    out[i * n] = 1.0f;\n    for (int j",
+         "what is around the loop meets what it stores"),
+        ("float s = 0.0f", "float s = blockIdx.y + blockIdx.z", "no axis of its launch is free"),
+        ("int j = 0", "int j = i", "the loop does not count from 0 in its head"),
+    ],
+)  # fmt: skip
+def test_rounds_that_meet_stay_with_their_thread(old: str, new: str, reason: str) -> None:
+    assert refused(spread_rounds(kernel(ROWS_OF.replace(old, new)), 0))[0].startswith(reason)

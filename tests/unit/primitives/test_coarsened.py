@@ -77,6 +77,24 @@ __global__ void k(const float* a, const float* b, float* out, int h, int w) {
     same(text, made, {"a": ("h", "2 * w"), "b": ("w",), "out": ("h", "w")}, {"h": 35, "w": w})
 
 
+@pytest.mark.parametrize("w", [3, 4, 9, 64])
+@pytest.mark.parametrize("kind", ["int", "unsigned int"])
+def test_an_index_is_taken_apart_once_a_vector(w: int, kind: str) -> None:
+    text = f"""\
+#pragma optiml launch k grid(cdiv(h * w, 32)) block(32)
+__global__ void k(const float* a, const float* b, float* out, int h, int w) {{
+    {kind} i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= h * w) return;
+    out[i] = a[i] * b[i / w] + (i % w) + (i / w == 3 ? (i + 1) % w : 0);
+}}
+"""
+    made = coarsen(kernel(text), ONE)
+    shown = applied(made).program.text
+    assert "w >= 4" in shown
+    assert "i_column + i_item >= w" in shown
+    same(text, made, {"a": ("h", "w"), "b": ("h",), "out": ("h", "w")}, {"h": 1400 // w, "w": w})
+
+
 def test_rows_of_a_plane_begin_where_they_do() -> None:
     text = """\
 #pragma optiml launch k grid(cdiv(w, 8), cdiv(h, 4)) block(8, 4)

@@ -148,11 +148,84 @@ __global__ void k(const float* a, float* out, int w, int h, int d) {
     same(text, made, {"a": shape, "out": shape}, {"w": 13, "h": 15, "d": 5})
 
 
+ROWS = Several({"y": (2, 4), "x": (4, 8)})
+
+
+@pytest.mark.parametrize(
+    ("body", "window", "w"),
+    [
+        (f"if (x > 0 && y > 0 && x < w - 1 && y < h - 1) out[y * w + x] = {CROSS};",
+         "float a_row[ITEMS_Y + 2][ITEMS_X + 8];", 32),
+        ("if (x < w && y < h - 3) out[y * w + x] = a[(y + 3) * w + x] + a[(y + 1) * w + x] * f[x];",
+         "float a_row[ITEMS_Y + 2][ITEMS_X];", 30),
+        ("if (x < w - 5 && y < h) out[y * w + x] = a[y * w + x + 5] + a[y * w + x + 1];",
+         "float a_row[ITEMS_Y][ITEMS_X + 8];", 32),
+        ("if (x >= 3 && x < w && y < h) out[y * w + x] = a[y * w + x - 3] + f[y] + f[5];",
+         "float a_row[ITEMS_Y][ITEMS_X + 4];", 32),
+    ],
+)  # fmt: skip
+def test_rows_are_windows_of_vectors(body: str, window: str, w: int) -> None:
+    text = PLANE % body
+    made = jam(kernel(text), ROWS)
+    assert window in applied(made).program.text
+    assert "w % 4 == 0" in applied(made).program.text
+    same(text, made, {**SHAPES, "f": ("w + h",)}, {"w": w, "h": 19, "r": 1})
+
+
+def test_a_window_of_a_filter_has_rows_of_rounds() -> None:
+    inner = "s += a[min(max(y + dy, 0), h - 1) * w + min(max(x + dx, 0), w - 1)] * f[dx * dx];"
+    text = PLANE % (LOOPS % inner)
+    made = jam(kernel(text), Several({"y": (2,), "x": (4,)}, {"r": 2}))
+    assert "float a_row[ITEMS_Y + 4][ITEMS_X + 8];" in applied(made).program.text
+    same(text, made, SHAPES, {"w": 28, "h": 19, "r": 2})
+
+
+@pytest.mark.parametrize("kind", ["u1", "f8"])
+def test_a_line_of_any_type(kind: str) -> None:
+    word = {"u1": "unsigned char", "f4": "float", "f8": "double"}[kind]
+    text = f"""\
+#pragma optiml launch k grid(cdiv(n, 32)) block(32)
+__global__ void k(const {word}* a, {word}* out, int n) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {{
+        {word} s = 0;
+        for (int k = -3; k <= 3; k++) if (i + k >= 0 && i + k < n) s += a[i + k];
+        out[i] = s;
+    }}
+}}
+"""
+    made = jam(kernel(text), Several({"x": (16,)}))
+    assert "a_row[" in applied(made).program.text
+    same(
+        text,
+        made,
+        dict.fromkeys(("a", "out"), ("n",) if kind == "f4" else (kind, "n")),
+        {"n": 1101},
+    )
+
+
+def test_products_of_rows_and_columns() -> None:
+    text = """\
+#pragma optiml launch k grid(cdiv(n, 8), cdiv(m, 4)) block(8, 4)
+__global__ void k(const float* a, const float* b, float* c, int m, int n, int d) {
+    int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= m || j >= n) return;
+    float s = 0.0f;
+    for (int p = 0; p < d; p++) s += a[i * d + p] * b[p * n + j];
+    c[i * n + j] = s;
+}
+"""
+    made = jam(kernel(text), ROWS)
+    assert "for (int p = 0; p < d; p++) {" in applied(made).program.text
+    shapes = {"a": ("m", "d"), "b": ("d", "n"), "c": ("m", "n")}
+    same(text, made, shapes, {"m": 13, "n": 36, "d": 7})
+
+
 def test_what_is_shared_is_counted() -> None:
     text = PLANE % f"if (x > 0 && y > 0 && x < w - 1 && y < h - 1) out[y * w + x] = {CROSS};"
-    (saved,) = shared(kernel(text), FOUR).values()
+    (saved,) = shared(kernel(text), FOUR).saved.values()
     assert saved == pytest.approx(1 - 14 / 16)
-    assert shared(kernel(LAYER), Several({"z": (4,)}))["z"] == pytest.approx(3 / 8)
+    assert shared(kernel(LAYER), Several({"z": (4,)})).saved["z"] == pytest.approx(3 / 8)
 
 
 @pytest.mark.parametrize(
@@ -170,3 +243,17 @@ def test_what_is_shared_is_counted() -> None:
 )  # fmt: skip
 def test_refused(body: str, reason: str) -> None:
     assert reason in refused(jam(kernel(PLANE % body), FOUR))[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("if (x < w && y < h) out[y * w + x] = a[(y * w + x) * 2];", "not neighbours in `a`"),
+        ("if (x < w && y < h) out[x * h + y] = a[y * w + x];", "not neighbours in `out`"),
+        ("if (x < w && y < h) out[y * w + x] = f[3] > 0.0f ? a[y * w + x] : 1.0f;",
+         "not every item loads"),
+        ("if (x < w && y < h) out[y * w + x] += a[y * w + x];", "no vector"),
+    ],
+)  # fmt: skip
+def test_what_does_not_lie_along_rows_is_refused(body: str, reason: str) -> None:
+    assert reason in refused(jam(kernel(PLANE % body), ROWS))[0]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.again import again
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
-from optiml_magic.kernels.primitives.kept import again, keep
+from optiml_magic.kernels.primitives.kept import keep
 
 from .running import same
 from .shapes import applied, kernel, refused
@@ -51,7 +52,7 @@ __global__ void k(const float* a, float* out, int n, int h) {
 def kept(text: str, counts: tuple[int, ...] = (1, 3, 8)) -> Kernel | Refused:
     one = kernel(text)
     (found,) = again(one)
-    return keep(one, found.numbers, counts[-1], counts)
+    return keep(one, found.numbers, counts[::-1])
 
 
 def names(text: str) -> list[list[str]]:
@@ -94,7 +95,7 @@ def test_all_loads_come_before_the_first_loop() -> None:
     text = applied(kept(COLUMNS % f"{LARGEST}\n{LESS}")).program.text
     head = text[: text.index("fmaxf")]
     assert "a_kept[turn] = a[r * w + c];" in head
-    assert "#pragma optiml tune KEEP in {1, 3, 8} = 8" in head
+    assert "#pragma optiml tune KEEP in {8, 3, 1} = 8" in head
     assert text.count("for (int r = KEEP; r < h;") == 2
 
 

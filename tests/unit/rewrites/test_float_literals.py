@@ -26,12 +26,25 @@ def test_no_fp64_is_left(propose, compiles):
     assert found.title == "write .5e0, 0., 0.01 ... as float"
 
 
-def test_a_double_that_somebody_wrote_is_a_wish():
-    text = TEXT.replace("io[t] *= 2.;", "")
-    text = text[: text.index("z < 0.")] + "(double)z * 2.0;\n    }\n}"
-    ideas, (refused,) = asked(FloatLiterals(), text.replace(".5e0", "0.5f"))
-    assert not ideas
-    assert (refused.reason, refused.line) == (
-        "a declaration or a cast says double, which is taken for a wish", 7,
-    )  # fmt: skip
-    assert asked(FloatLiterals(), TEXT.replace("io[t] *= 2.;", "double s = 2.0;"))[0]
+def test_a_double_that_somebody_wrote_is_a_choice_of_its_own(propose, compiles):
+    text = TEXT.replace("io[t] *= 2.;", "").replace(".5e0", "0.5f")
+    text = text[: text.index("z < 0.")] + "(float)((double)z * 2.0);\n    }\n}"
+    ideas, refused = asked(FloatLiterals(), text)
+    assert not refused
+    assert [(idea.arithmetic, idea.prior) for idea in ideas] == [
+        (("double temporaries to float",), 0.35)
+    ]
+    (found,) = propose("float_literals", text)
+    assert "io[t] = (float)((float)z * 2.0f);" in found.text
+    assert ".f64" not in compiles(found.text)
+    both, _ = asked(FloatLiterals(), TEXT.replace("io[t] *= 2.;", "double s = 2.0;"))
+    assert len(both) == 2
+
+
+def test_an_argument_that_is_double_stays():
+    text = TEXT.replace("io, size_t n", "io, double by, size_t n").replace("0.01 * z", "by * z")
+    text = text.replace("io[t] *= 2.;", "double s = by; io[t] *= s;")
+    ideas, (refused,) = asked(FloatLiterals(), text)
+    assert len(ideas) == 1
+    assert refused.reason == "on this line double is wished for: an argument is double"
+    assert refused.line == 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.base import NotLegal, Refused, kernels
+from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
@@ -92,3 +93,28 @@ def test_what_nearly_is_one_says_why_not(old: str, new: str, reason: str) -> Non
 def test_rows_of_their_own_are_no_business_of_tiles() -> None:
     rows = PAIRS.replace("p[j].x) * p[j].w", "p[i * n + j].x)")
     assert found(StageTile(), rows) == []
+
+
+PRODUCT = """\
+#pragma optiml launch k grid(cdiv(n, 16), cdiv(m, 16)) block(16, 16)
+__global__ void k(const {kind}* a, const {kind}* b, {kind}* out, int m, int n, int d) {{
+    int i = blockIdx.y * blockDim.y + threadIdx.y, j = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= m || j >= n) return;
+    {kind} s = 0, t = 0, u = 0;
+    for (int k = 0; k < d; ++k) {{ {kind} x = a[i * d + k], y = b[j * d + k]; {inside} }}
+    out[i * n + j] = s / (t + u);
+}}
+"""
+
+
+@pytest.mark.parametrize("kind", ["float", "double", "int"])
+@pytest.mark.parametrize("inside", ["s += x * y;", "s += x * y; t += x * x; u += y * y;"])
+def test_tiles_of_products_have_room(kind: str, inside: str) -> None:
+    text = PRODUCT.format(kind=kind, inside=inside)
+    (site,) = found(BlockedProduct(), text)
+    assert isinstance(site, Site)
+    made = site.apply()
+    assert not isinstance(made, Refused)
+    for point in site.points:
+        assert made.program.with_values(point).values == point
+    assert len(site.points) == 2

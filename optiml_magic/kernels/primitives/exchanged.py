@@ -1,0 +1,94 @@
+"""P4, exchange: rows of threads and a digit of their block's number change places.
+
+``blockIdx.z`` counts pairs, ``z / f`` and ``z % f``, and every thread has a row beside. What ``z``
+told by its rest becomes the row of a thread, and ``z`` counts pairs with its row instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import Binary, Expr, Name, builtin
+from optiml_magic.kernels.extents import expression
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.grids import form_of, needed_form, said_alike
+from optiml_magic.kernels.primitives.limits import with_limits
+from optiml_magic.kernels.primitives.operands import over
+from optiml_magic.kernels.primitives.places import Place, bare, placed
+from optiml_magic.kernels.primitives.sizes import value
+from optiml_magic.kernels.tree import Variable, expressions
+from optiml_magic.source.expressions import parse_expression
+
+
+@primitive
+def exchange_rows(kernel: Kernel) -> Kernel:
+    """The rest of ``blockIdx.z`` by a size becomes the row of a thread."""
+    kernel = kernel.settled()
+    effects = Effects(kernel)
+    effects.straightforward()
+    width, grid = kernel.block[1], kernel.launch.grid
+    if width is None or len(grid) < 3 or kernel.block[2] != 1:
+        raise NotLegal("its blocks are not numbered along three axes")
+    rows, by, digits = needed_form(kernel, "y"), *_digits(kernel, effects)
+    size, whole = Polynomial.symbol(by), form_of(grid[2].tree)
+    pairs = over(whole, size) if whole is not None else None
+    if rows is None or pairs is None or not said_alike(kernel, [by]):
+        raise NotLegal("its launch and its guards do not bound the outputs alike")
+    names = [p.name for p in kernel.function.parameters]
+    extents = [
+        expression(form, kernel.reading.symbols, names) for form in (size, pairs * rows, rows)
+    ]
+    if None in extents or by in effects.moved:
+        raise NotLegal("how many outputs there are is not said by sizes alone")
+    row = kernel.fresh("row_of_block")
+    swaps: dict[Node, Node] = placed(kernel, {"y": Place(f"(blockIdx.z % {extents[2]})", width)})
+    for part in digits:
+        swaps[part] = text(row if part.op == "%" else f"(blockIdx.z / {extents[2]})")
+    body = edited(kernel.function.body, swaps)
+    index = f"const int {row} = blockIdx.y * blockDim.y + threadIdx.y;"
+    first = lines(f"{index}\nif ({row} >= {by}) return;")
+    across = parse_expression(f"cdiv({extents[0]}, {kernel.launch.block[1]})")
+    assert extents[1] is not None
+    launch = replace(kernel.launch, grid=(grid[0], across, extents[1]))
+    made = kernel.rewritten(
+        replace(body, body=(first, *body.body)),
+        launch=launch, directives=with_limits(kernel, launch, lambda _: []),
+    )  # fmt: skip
+    if kernel.facts is None:
+        return made
+    counts = [value(kernel, form) for form in (size, pairs * rows)]
+    dims = (kernel.facts.grid[0], -(-(counts[0] or 1) // width), counts[1] or 1)
+    return replace(made, facts=replace(kernel.facts, grid=dims))
+
+
+def _digits(kernel: Kernel, effects: Effects) -> tuple[str, list[Binary]]:
+    """The size by which ``blockIdx.z`` is taken apart, and where; it is asked for nowhere else."""
+    holding = {
+        v for v in effects.lasting if v.value is not None and _is_block(bare(v.value), set())
+    }  # fmt: skip
+    whole = [*expressions(kernel.function.body)]
+    found = [e for e in whole if isinstance(e, Binary) and e.op in "/%" and
+             _is_block(bare(e.left), holding)]  # fmt: skip
+    sizes = {e.right.name for e in found if isinstance(e.right, Name)}
+    parameters = {p.name for p in kernel.function.parameters if not p.type.depth}
+    taken = {bare(e.left) for e in found} | {bare(v.value) for v in holding if v.value is not None}
+    others = [e for e in _asking(whole, holding) if e not in taken]
+    if len(sizes) != 1 or not sizes <= parameters or others or len(sizes) == 0:
+        raise NotLegal("its blocks are not numbered by pairs")
+    if not all(isinstance(e.right, Name) for e in found) or {e.op for e in found} != {"/", "%"}:
+        raise NotLegal("its blocks are not numbered by pairs")
+    return sizes.pop(), found
+
+
+def _asking(whole: list[Expr], holding: set[Variable]) -> Iterator[Expr]:
+    return (e for e in whole if builtin(e) == "gridDim.z" or _is_block(e, holding))
+
+
+def _is_block(expr: Expr, holding: set[Variable]) -> bool:
+    if isinstance(expr, Name):
+        return expr.variable in holding
+    return builtin(expr) == "blockIdx.z"

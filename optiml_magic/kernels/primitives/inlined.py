@@ -1,0 +1,213 @@
+"""P23, inline: a map is computed where the next launch asks for its elements, and no longer stored.
+
+The next launch may ask for them in any order and as often as it likes: a reduction, a stencil.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import Node, edited, text
+from optiml_magic.kernels.editing import lines as written
+from optiml_magic.kernels.expressions import Assign, Binary, Choice, Expr, Index, Name, Step, every
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.flat import flat
+from optiml_magic.kernels.primitives.grids import form_of
+from optiml_magic.kernels.primitives.items import is_plain
+from optiml_magic.kernels.primitives.mapped import mapped
+from optiml_magic.kernels.primitives.meetings import first_base
+from optiml_magic.kernels.primitives.paired import Pair, paired, touching
+from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.unstrided import unstrided
+from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.tree import (
+    Declare,
+    Evaluate,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    Verbatim,
+    expressions,
+    walk,
+)
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_SHAPE = (unstrided, linear, flat)
+
+
+@primitive
+def inlined(kernel: Kernel) -> Kernel:
+    """The kernel behind this one, which computes for itself what this one stores in scratch."""
+    pair = paired(kernel)
+    for step in _SHAPE:
+        pair = pair.with_first(where_legal(step, pair.first))
+    return _Inlining(pair).kernel()
+
+
+class _Inlining:
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self.first, self.second = pair.first, pair.second
+        self.effects = Effects(self.first), Effects(self.second)
+        self.items = mapped(self.first, self.effects[0])
+        self.store, self.at = self._stored()
+        self.array = self.store.array
+        self._check_array()
+        self.loads = touching(self.second, self.array)
+        self._check_loads()
+
+    # -- what makes it legal
+
+    def _stored(self) -> tuple[Access, Evaluate]:
+        """The one store of an item, and its statement."""
+        for inside in self.items.inside:
+            for loop in loops_in(inside):
+                raise NotLegal("whoever asks for an element would repeat a loop", loop.line)
+        stores = [a for a in self.first.reading.accesses if a.mode != "load"]
+        inside = [s for part in self.items.inside for s in walk(part)]
+        if any(isinstance(s, Leave) and s.kind == "return" for s in inside):
+            raise NotLegal("an item is left before its end", self.first.function.line)
+        if len(stores) != 1 or not is_plain(self.first, stores[0]):
+            raise NotLegal("it stores more than one element an item", self.first.function.line)
+        (store,) = stores
+        for statement in self.items.inside:
+            if isinstance(statement, Evaluate) and statement.expression is store.node:
+                node = store.node
+                if isinstance(node, Assign) and node.op == "=" and store.index == self.items.index:
+                    return store, statement
+        raise NotLegal("it does not always store an element of its item's index", store.line)
+
+    def _check_array(self) -> None:
+        """Raise NotLegal where somebody else may ask for the array, or for more of it."""
+        line = self.store.line
+        if not self.pair.alone(self.array):
+            raise NotLegal(f"`{self.array}` is asked for elsewhere", line)
+        scratch = next(s for s in self.pair.program.scratch if s.name == self.array)
+        if form_of(scratch.count.tree) != self.items.bound:
+            raise NotLegal(f"not all of `{self.array}` is certain to be stored", line)
+        if any(a.mode == "load" for a in touching(self.first, self.array)):
+            raise NotLegal("it reads what it stores", line)
+        self.effects[1].straightforward(lanes=True, alone=False)
+        read = {a.array for a in self.first.reading.accesses if a.mode == "load"}
+        for access in self.second.reading.accesses:
+            if access.mode != "load" and access.space == "global" and access.array in read:
+                raise NotLegal(f"`{access.array}` is written before it is read again", access.line)
+
+    def _check_loads(self) -> None:
+        function = self.second.function
+        own = [e for e in expressions(function.body) if isinstance(e, Name)]
+        if not self.loads or sum(e.name == self.array for e in own) != len(self.loads):
+            raise NotLegal(f"`{self.array}` is not asked for element by element", function.line)
+        for access in self.loads:
+            base = first_base(access.node) if isinstance(access.node, Index) else None
+            named = isinstance(base, Name) and base.name == self.array
+            if access.mode != "load" or not named or not is_plain(self.second, access):
+                raise NotLegal(f"`{self.array}` is not only read", access.line)
+        own_names = {v.name for s in walk(self.first.function.body) if isinstance(s, Declare)
+                     for v in s.variables} | {self.items.name}  # fmt: skip
+        given = set(_WORD.findall(self.first.show(self.first.function.body))) - own_names
+        inner = [s for s in walk(function.body) if isinstance(s, Declare)]
+        hidden = {v.name for s in inner for v in s.variables} | self.effects[1].moved
+        for name in sorted(given & hidden):
+            raise NotLegal(f"both kernels call something `{name}`", function.line)
+
+    # -- what is made
+
+    def kernel(self) -> Kernel:
+        swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
+        taken: list[str] = []
+        for statement, asked in self._asking():
+            made: list[str] = []
+            inner: dict[Node, Node] = {}
+            known: dict[str, str] = {}
+            for access in asked:
+                form = str(access.index)
+                if access.index is None or form not in known:
+                    item = self.first.fresh(f"{self.array}_item", *taken)
+                    taken.append(item)
+                    known[form] = item
+                    made += self._computed(access, item)
+                inner[access.node] = text(known[form])
+            new = edited(statement, inner)
+            swaps[statement] = (written("\n".join(made)), replace(new, lead=None))
+        for statement in [s for s in swaps if isinstance(s, If)]:
+            swaps[statement] = self._outer(statement, swaps)
+        body = self.second.show(edited(self.second.function.body, swaps))
+        return self.pair.as_one(body.strip()[1:-1].strip("\n"), {self.array})
+
+    def _outer(
+        self, branch: If, swaps: dict[Node, Node | tuple[Statement, ...] | None]
+    ) -> tuple[Statement, ...]:
+        """A branch that asks in its test, with what its arms ask for as well."""
+        made = swaps.pop(branch)
+        assert isinstance(made, tuple)
+        *before, last = made
+        return (*before, edited(last, swaps))
+
+    def _asking(self) -> Iterator[tuple[Statement, list[Access]]]:
+        """The statements that ask for elements, which they are certain to do as they begin."""
+        for statement in walk(self.second.function.body):
+            own = {e for top in statement.expressions for e in every(top)}
+            asked = [a for a in self.loads if a.node in own]
+            if not asked:
+                continue
+            if isinstance(statement, Loop | Verbatim) or self._is_head(statement):
+                raise NotLegal("a loop asks for it in its head", statement.line)
+            tops = statement.expressions
+            only = isinstance(statement, Evaluate)
+            moving = [e for e in own if isinstance(e, Assign | Step)
+                      and not (only and e is tops[0])]  # fmt: skip
+            several = isinstance(statement, Declare) and len(statement.variables) > 1
+            if moving or several:
+                raise NotLegal("what is asked for may change before", statement.line)
+            certain = {e for top in tops for e in _always(top)}
+            for access in asked:
+                if access.node not in certain:
+                    raise NotLegal("it is asked for only sometimes", access.line)
+            yield statement, asked
+
+    def _is_head(self, statement: Statement) -> bool:
+        heads = (s for s in walk(self.second.function.body) if isinstance(s, Loop | If))
+        return any(statement is s.before for s in heads)
+
+    def _computed(self, access: Access, item: str) -> list[str]:
+        """The lines that compute one element into a local."""
+        assert isinstance(access.node, Index)
+        items, store = self.items, self.store.node
+        assert isinstance(store, Assign)
+        index = self.second.show(Evaluate(None, 0, access.node.index)).removesuffix(";")
+        words = set(_WORD.findall(self.second.program.text))
+        name = items.name
+        later = set(_WORD.findall(self.second.show(self.second.function.body)))
+        if name in later:
+            name = self.first.fresh(f"{self.array}_at", *words)
+        swaps: dict[Node, Node] = dict.fromkeys(items.swaps, text(name))
+        swaps |= {e: text(name) for e in expressions(self.first.function.body)
+                  if isinstance(e, Name) and e.variable is items.holding is not None}  # fmt: skip
+        outside = [self.first.show(s) for s in items.outside if isinstance(s, Declare)]
+        inside = []
+        for statement in items.inside:
+            if statement is self.at:
+                value = self.first.show(Evaluate(None, 0, store.value), swaps)
+                inside.append(f"{item} = {value}")
+            else:
+                inside.append(self.first.show(statement, swaps))
+        head = f"const {items.words} {name} = {index};"
+        return [f"{self.store.element.name} {item};", "{", head, *outside, *inside, "}"]
+
+
+def _always(expr: Expr) -> Iterator[Expr]:
+    """The parts of an expression that are certain to be evaluated."""
+    yield expr
+    match expr:
+        case Choice(test=test):
+            yield from _always(test)
+        case Binary(op="&&" | "||", left=left):
+            yield from _always(left)
+        case _:
+            for part in expr.parts:
+                yield from _always(part)

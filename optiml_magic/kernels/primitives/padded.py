@@ -1,0 +1,135 @@
+"""P20, pad: rows of a shared tile one element further apart, where lanes then meet other banks.
+
+There are 32 banks of 4 bytes; lanes of a warp that ask one bank for different words are served one
+after the other. Source: CUDA C++ Best Practices Guide, "Shared Memory and Memory Banks".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.expressions import Binary, Expr, Index, Lambda, Literal, Name, Unary
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.sizes import value
+from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.symbols import THREADS
+from optiml_magic.kernels.tree import Declare, Variable, expressions, walk
+
+_BANKS, _WORD, _WARP = 32, 4, 32
+_ROOM = 48 * 1024  # bytes of shared memory that every block may declare
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A shared array whose rows lie badly: passes of one request each, before and with a pad."""
+
+    variable: Variable
+    before: int
+    after: int
+    line: int
+
+
+@primitive
+def pad(kernel: Kernel) -> Kernel:
+    """The kernel with all such tiles padded by one element a row."""
+    found = {tile.variable for tile in tiles(kernel)}
+    if not found:
+        raise NotLegal("no lanes share a bank that a pad would part")
+    swaps: dict[Node, Node] = {}
+    for statement in _shared(kernel):
+        variables = tuple(_wider(v) if v in found else v for v in statement.variables)
+        if variables != statement.variables:
+            swaps[statement] = replace(statement, span=None, variables=variables)
+    return kernel.rewritten(edited(kernel.function.body, swaps), tidy=False)
+
+
+def tiles(kernel: Kernel) -> list[Tile]:
+    """The tiles that a pad makes better, and no access to them worse."""
+    hidden = any(isinstance(e, Lambda) for e in expressions(kernel.function.body))
+    if None in kernel.block or kernel.launch.shared is not None or hidden:
+        return []
+    found, room = [], 0
+    for variable in (v for s in _shared(kernel) for v in s.variables):
+        array = kernel.reading.arrays.get(variable.name)
+        extents = [e.value if e is not None else None for e in array.extents] if array else []
+        known = [e for e in extents if e is not None]
+        if array is None or not array.element.size or len(known) < len(variable.extents):
+            return []  # how much room is left is not known
+        room += array.element.size * prod(known)
+        if len(known) < 2 or array.element.size != _WORD or not _always_indexed(kernel, variable):
+            continue
+        accesses = [a for a in kernel.reading.of(variable.name) if a.space == "shared"]
+        wide = [*known[:-1], known[-1] + 1]
+        both = [(_passes(kernel, a, known), _passes(kernel, a, wide)) for a in accesses]
+        if not both or any(a is None or b is None or b > a for a, b in both):
+            continue
+        before, after = (max(p[i] or 0 for p in both) for i in (0, 1))
+        if after < before:
+            room += _WORD * prod(known[:-1])
+            line = max(zip(both, accesses, strict=True), key=lambda p: p[0][0] or 0)[1].line
+            found.append(Tile(variable, before, after, line))
+    return found if room <= _ROOM else []
+
+
+def _shared(kernel: Kernel) -> list[Declare]:
+    return [
+        s for s in walk(kernel.function.body)
+        if isinstance(s, Declare) and any(v.storage == "shared" for v in s.variables)
+    ]  # fmt: skip
+
+
+def _wider(variable: Variable) -> Variable:
+    last = variable.extents[-1]
+    assert last is not None
+    more = Binary(None, "+", last, Literal(None, "1", 1))
+    return replace(variable, extents=(*variable.extents[:-1], more))
+
+
+def _always_indexed(kernel: Kernel, variable: Variable) -> bool:
+    """Whether nobody takes the address of a row or an element, so that only indices say where."""
+    depth, whole, mentions = len(variable.extents), 0, 0
+    for e in expressions(kernel.function.body):
+        mentions += isinstance(e, Name) and e.variable is variable
+        if isinstance(e, Index) and _bases(e, variable) == depth:
+            whole += 1
+        if isinstance(e, Unary) and e.op == "&" and _bases(e.operand, variable):
+            return False
+    return mentions == whole
+
+
+def _bases(e: Expr, variable: Variable) -> int:
+    """How many indices of an array an expression has; 0 where it is of none."""
+    depth = 0
+    while isinstance(e, Index):
+        e, depth = e.base, depth + 1
+    return depth if isinstance(e, Name) and e.variable is variable else 0
+
+
+def _passes(kernel: Kernel, access: Access, extents: Sequence[int]) -> int | None:
+    """How often the banks are asked for one request of a whole warp; None where that is open."""
+    if len(access.digits) != len(extents):
+        return None
+    wide, high = kernel.block[0] or 1, kernel.block[1] or 1
+    words = set[int]()
+    for lane in range(min(_WARP, wide * high * (kernel.block[2] or 1))):
+        at = {"threadIdx.x": lane % wide, "threadIdx.y": lane // wide % high,
+              "threadIdx.z": lane // wide // high}  # fmt: skip
+        place = 0
+        for digit, extent in zip(access.digits, extents, strict=True):
+            moved = value(kernel, _moving(kernel, digit), at)
+            if moved is None:
+                return None
+            place = place * extent + moved
+        words.add(place)
+    return max(Counter(word % _BANKS for word in words).values())
+
+
+def _moving(kernel: Kernel, digit: Polynomial) -> Polynomial:
+    """What of an index differs between the lanes of a warp: all else moves their banks alike."""
+    depends = kernel.reading.symbols.depends
+    return Polynomial.of({m: c for m, c in digit.terms if depends(Polynomial.of({m: c})) & THREADS})

@@ -1,0 +1,127 @@
+"""P4 and P14: an index that is taken apart by division becomes two axes of the launch.
+
+``i / n`` and ``i % n`` are some twenty instructions each where the compiler does not know ``n``;
+threads that are launched as a plane have both for nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import Node, lines, text
+from optiml_magic.kernels.expressions import Binary, Expr, Name
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.limits import limits
+from optiml_magic.kernels.primitives.mapped import Mapped, mapped
+from optiml_magic.kernels.primitives.naming import LocalSpeller
+from optiml_magic.kernels.primitives.operands import over
+from optiml_magic.kernels.primitives.places import bare
+from optiml_magic.kernels.tree import Evaluate, Leave, expressions, walk
+from optiml_magic.source.directives import TuneDirective
+from optiml_magic.source.expressions import parse_expression
+
+_WIDE, _HIGH = (32, 64, 128, 256), (1, 2, 4, 8, 16)
+
+
+@primitive
+def as_plane(kernel: Kernel) -> Kernel:
+    """Threads of one axis, whose index is divided by one size, in blocks of two axes."""
+    return Plane(kernel.settled()).kernel()
+
+
+def names(kernel: Kernel) -> tuple[str, str]:
+    """What the extents of the blocks are called."""
+    return kernel.fresh("BLOCK_X"), kernel.fresh("BLOCK_Y")
+
+
+class Plane:
+    """How a kernel takes its one index apart. Raises NotLegal where it does not in one way."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.old = kernel
+        self.effects = Effects(kernel)
+        if len(kernel.launch.grid) > 1 or kernel.block[1:] != (1, 1):
+            raise NotLegal("its launch has several axes")
+        self.items = items = mapped(kernel, self.effects)
+        given = {p.name for p in kernel.function.parameters if not p.type.depth}
+        given -= self.effects.moved
+        self.places = [(e, e.op, e.right.name) for e in self._inside()
+                       if isinstance(e, Binary) and e.op in ("/", "%")
+                       and isinstance(e.right, Name) and e.right.name in given
+                       and self._is_index(e.left)]  # fmt: skip
+        sizes = {size for _, _, size in self.places}
+        if len(sizes) != 1:
+            raise NotLegal("its index is not taken apart by one size")
+        (self.columns,) = sizes
+        rows = over(items.bound, Polynomial.symbol(self.columns))
+        if rows is None or not rows.terms or not rows.symbols <= given:
+            raise NotLegal("how many items there are is not a number of whole rows")
+        self.rows = rows
+        self.column = kernel.fresh(f"{items.name}_column")
+        self.row = kernel.fresh(f"{items.name}_row")
+
+    def _inside(self) -> list[Expr]:
+        return [e for s in self.items.inside for e in expressions(s)]
+
+    def _is_index(self, expr: Expr) -> bool:
+        held = isinstance(expr, Name) and expr.variable is not None
+        same = held and expr.variable is self.items.holding  # type: ignore[attr-defined]
+        return same or (bare(expr) is expr and expr in self.items.swaps)
+
+    def kernel(self) -> Kernel:
+        items, launch = self.items, self.old.launch
+        wide, high = names(self.old)
+        fits = parse_expression(f"{wide} * {high} <= 1024")
+        tunes = [TuneDirective(wide, _WIDE, 64), TuneDirective(high, _HIGH, 4, fits)]
+        words, rows = items.words, self.spelled(self.rows)
+        launched = replace(
+            launch,
+            grid=(parse_expression(f"cdiv({self.columns}, {wide})"),
+                  parse_expression(f"cdiv({rows}, {high})")),
+            block=(parse_expression(wide), parse_expression(high)),
+        )  # fmt: skip
+        tests = [f"{self.column} < {self.columns}", f"{self.row} < {rows}"]
+        made = [
+            f"{words} {self.column} = blockIdx.x * blockDim.x + threadIdx.x;",
+            f"{words} {self.row} = blockIdx.y * blockDim.y + threadIdx.y;",
+            f"if ({' && '.join([*tests, *self.tests()])}) {{",
+            *self.inside(self.row, self.column),
+            "}",
+        ]
+        body = replace(self.old.function.body, body=(*self.items.outside, lines("\n".join(made))))
+        found = [*tunes, *limits(self.old, launched, tunes)]
+        return self.old.rewritten(body, launch=launched, directives=found)
+
+    def spelled(self, form: Polynomial) -> str:
+        speller = LocalSpeller(self.old.reading.symbols, {}, moved=self.effects.moved)
+        speller.kernel = self.old
+        words = speller.form(form)
+        return f"({words})" if " " in words else words
+
+    def tests(self) -> list[str]:
+        """What else must hold for all items."""
+        shown = (self.old.show(Evaluate(None, 0, test)).removesuffix(";")
+                 for test in self.items.tests)  # fmt: skip
+        return [f"({words})" for words in shown]
+
+    def inside(self, row: str, column: str, leave: str = "return;") -> list[str]:
+        """What is done for an item of this row and column; ``leave`` ends it."""
+        swaps: dict[Node, Node] = dict(self.items.swaps)
+        swaps |= ends(self.items, leave)
+        swaps |= {e: text(row if op == "/" else column) for e, op, _ in self.places}
+        shown = [self.old.show(s, swaps) for s in self.items.inside]
+        if not any(re.search(rf"\b{self.items.name}\b", s) for s in shown):
+            return shown
+        whole = f"const {self.items.words} {self.items.name} = {row} * {self.columns} + {column};"
+        return [whole, *shown]
+
+
+def ends(items: Mapped, leave: str) -> dict[Node, Node]:
+    """What stands where an item is left before its end."""
+    return {
+        s: lines(leave) for inside in items.inside for s in walk(inside)
+        if isinstance(s, Leave) and s.kind == "return"
+    }  # fmt: skip

@@ -1,0 +1,85 @@
+"""P4 undone: a thread takes a row of items, one after the other, in the place of one item.
+
+For launches that follow a reduction of rows: thread and row are then the same in both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import Node, lines, text
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.cutting import uses
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.grids import needed
+from optiml_magic.kernels.primitives.mapped import mapped
+from optiml_magic.kernels.primitives.naming import LocalSpeller
+from optiml_magic.kernels.primitives.planes import Plane, ends
+from optiml_magic.kernels.tree import Evaluate, Statement
+from optiml_magic.source.expressions import Expression, parse_expression
+
+_PLACE = "blockIdx.x * blockDim.x + threadIdx.x"
+
+
+@primitive
+def by_rows(kernel: Kernel, width: int) -> Kernel:
+    """A thread for each row of the plane of items, in blocks of ``width``."""
+    kernel = kernel.settled()
+    if len(kernel.launch.grid) == 1:
+        return _taken_apart(kernel, width)
+    return _plane(kernel, width)
+
+
+def _taken_apart(kernel: Kernel, width: int) -> Kernel:
+    plane = Plane(kernel)
+    words, rows = plane.items.words, plane.spelled(plane.rows)
+    test = " && ".join([f"{plane.row} < {rows}", *plane.tests()])
+    column = plane.column
+    made = [
+        f"{words} {plane.row} = {_PLACE};",
+        f"if ({test}) {{",
+        f"for ({words} {column} = 0; {column} < {plane.columns}; ++{column}) {{",
+        *plane.inside(plane.row, column, "continue;"),
+        "}",
+        "}",
+    ]
+    body = (*plane.items.outside, lines("\n".join(made)))
+    return _relaunched(kernel, body, parse_expression(rows), width)
+
+
+def _plane(kernel: Kernel, width: int) -> Kernel:
+    effects = Effects(kernel)
+    items = mapped(kernel, effects)
+    found, rows = uses(kernel, "y"), needed(kernel, "y", loads=True)
+    if len(kernel.launch.grid) != 2 or found.parts or found.strides or not found.whole:
+        raise NotLegal("its launch has no rows")
+    if rows is None:
+        raise NotLegal("how many rows there are its guards do not say")
+    speller = LocalSpeller(kernel.reading.symbols, {}, moved=effects.moved)
+    speller.kernel = kernel
+    swaps: dict[Node, Node] = {**items.swaps, **ends(items, "continue;")}
+    swaps |= dict.fromkeys(found.whole, text(f"({_PLACE})"))
+    tests = [kernel.show(Evaluate(None, 0, t), swaps).removesuffix(";") for t in items.tests]
+    name = items.name
+    made = [
+        f"for ({items.words} {name} = 0; {name} < {items.limit(speller)}; ++{name}) {{",
+        *(kernel.show(s, swaps) for s in items.inside),
+        "}",
+    ]
+    if tests:
+        made = [f"if ({' && '.join(f'({t})' for t in tests)}) {{", *made, "}"]
+    outside = [kernel.show(s, swaps) for s in items.outside]
+    body = (lines("\n".join([*outside, *made])),)
+    return _relaunched(kernel, body, rows, width)
+
+
+def _relaunched(
+    kernel: Kernel, body: tuple[Statement, ...], rows: Expression, width: int
+) -> Kernel:
+    launch = replace(
+        kernel.launch,
+        grid=(parse_expression(f"cdiv({rows}, {width})"),),
+        block=(parse_expression(str(width)),),
+    )
+    made = kernel.rewritten(replace(kernel.function.body, body=body), launch=launch)
+    return replace(made, facts=None)

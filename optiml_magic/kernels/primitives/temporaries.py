@@ -1,0 +1,85 @@
+"""P25, temporaries: locals and casts that say double become float, where no argument is double.
+
+Somebody wrote them, maybe for the sake of long sums: whether float will do is for the tolerance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.expressions import Call, Cast, Expr, every
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.places import reached
+from optiml_magic.kernels.primitives.precision import in_float
+from optiml_magic.kernels.tree import Block, Declare, Function, walk
+
+_DOUBLE = re.compile(r"\bdouble\b")
+
+
+@primitive
+def in_single(kernel: Kernel) -> Kernel:
+    """The kernel, and what it calls, with such temporaries in float, and what is around them."""
+    functions = (kernel.function, *reached(kernel.unit, kernel.function))
+    _check(kernel, functions)
+    bodies: dict[Function, Block] = {}
+    for function in functions:
+        swaps = dict(_swaps(function))
+        if swaps:
+            bodies[function] = edited(function.body, swaps)
+    if not bodies:
+        raise NotLegal("no local says double")
+    made = kernel.with_bodies(bodies)
+    after = in_float(made)
+    return after if isinstance(after, Kernel) else made
+
+
+def _check(kernel: Kernel, functions: tuple[Function, ...]) -> None:
+    for leaf in kernel.reading.verbatim:
+        raise NotLegal(f"{leaf.reason} is not read", leaf.line)
+    for function in functions:
+        kinds = [function.result.base, *(v.type.base for v in function.parameters)]
+        if any(_double(kernel, kind) for kind in kinds):
+            raise NotLegal("an argument is double", function.line)
+        for statement in walk(function.body):
+            for expr in (e for top in statement.expressions for e in every(top)):
+                if _elsewhere(expr):
+                    raise NotLegal("what is double goes elsewhere", statement.line)
+
+
+def _double(kernel: Kernel, spelled: str) -> bool:
+    return bool(_DOUBLE.search(kernel.unit.aliases.get(spelled, spelled)))
+
+
+def _elsewhere(expr: Expr) -> bool:
+    """Whether an expression says double where its bits count: of a pointer, or as an argument."""
+    if isinstance(expr, Call):
+        return any(_DOUBLE.search(part) for part in expr.template) or "double" in expr.function
+    return isinstance(expr, Cast) and "*" in expr.type and bool(_DOUBLE.search(expr.type))
+
+
+def _swaps(function: Function) -> Iterator[tuple[Node, Node]]:
+    """Declarations and casts with float in the place of double, those inside of others as well."""
+    for statement in walk(function.body):
+        inner: dict[Node, Node] = {}
+        for top in statement.expressions:
+            for expr in sorted(every(top), key=lambda e: len([*every(e)])):
+                if isinstance(expr, Cast) and _DOUBLE.search(expr.type):
+                    inner[expr] = _cast(expr, inner)
+        if isinstance(statement, Declare) and _DOUBLE.search(statement.words):
+            words = _DOUBLE.sub("float", statement.words)
+            yield statement, replace(edited(statement, inner), span=None, words=words)
+        elif inner:
+            yield from inner.items()
+
+
+def _cast(cast: Cast, inner: dict[Node, Node]) -> Cast:
+    return replace(
+        cast,
+        span=None,
+        type=_DOUBLE.sub("float", cast.type),
+        spelled=_DOUBLE.sub("float", cast.spelled),
+        operand=edited(cast.operand, inner),
+    )

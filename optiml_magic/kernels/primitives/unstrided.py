@@ -1,0 +1,167 @@
+"""P6 undone: threads that take items a grid apart become one thread an item.
+
+Steps that look for one item a thread then see these kernels, too; few blocks with many items each
+can be made of the result again (``persistent``, ``coarsened``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.expressions import Assign, Call, Expr, Step, every
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.axes import without_warps
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.cutting import TOLD, uses
+from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.grids import said_alike
+from optiml_magic.kernels.primitives.places import own_text_only
+from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.tree import (
+    Declare,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    expressions,
+    walk,
+)
+from optiml_magic.source.expressions import parse_expression
+
+_THREAD, _BLOCK, _GRID = "threadIdx.x", "blockIdx.x", "gridDim.x"
+
+
+@primitive
+def unstrided(kernel: Kernel) -> Kernel:
+    """A kernel that is one loop over items a grid apart, as a launch of a thread for each."""
+    found = uses(kernel, "x")
+    if not found.strides:
+        raise NotLegal("its threads do not step by the grid")
+    if found.parts or kernel.launch.condition is not None or kernel.launch.otherwise:
+        raise NotLegal("a thread asks for more than its index and the grid")
+    effects = Effects(kernel)
+    effects.straightforward()
+    without_warps(kernel)
+    own_text_only(kernel)
+    if kernel.launch.shared is not None or kernel.reading.calls & set(TOLD):
+        raise NotLegal("it has dynamic shared memory, or prints")
+    *before, loop = kernel.function.body.body
+    axis = kernel.axes().get(loop) if isinstance(loop, Loop) else None
+    if not isinstance(loop, Loop) or axis is None or loop.kind != "for" or loop.test is None:
+        raise NotLegal("its last statement is not a loop over its items")
+    count = _count(kernel, axis, loop)
+    _check_rounds(kernel, effects, axis, loop)
+    kept = _before(kernel, before, loop)
+    swaps: dict[Node, Node] = {
+        s: replace(s, kind="return", span=None) for s in _going_on(loop.body)
+    }
+    body = edited(loop.body, swaps) if swaps else loop.body
+    first = () if loop.before is None else (replace(loop.before, lead=None),)
+    inside = If(None, loop.line, loop.test, body)
+    strides = set(found.strides)
+    if any(e in strides for e in expressions(body)):
+        raise NotLegal("it asks for the threads of its grid", loop.line)
+    width = str(kernel.launch.block[0])
+    grid = (parse_expression(f"cdiv({count}, {width})"), *kernel.launch.grid[1:])
+    return kernel.rewritten(
+        replace(kernel.function.body, body=(*kept, *first, inside)),
+        launch=replace(kernel.launch, grid=grid),
+    )
+
+
+def _count(kernel: Kernel, axis: Axis, loop: Loop) -> Polynomial:
+    """How many items there are: every one from the first is taken once."""
+    width = kernel.block[0]
+    if width is None or not axis.exact or axis.scaled or axis.stop is None:
+        raise NotLegal("how many rounds its loop makes is not known", loop.line)
+    start = Polynomial.symbol(_THREAD) + Polynomial.constant(width) * Polynomial.symbol(_BLOCK)
+    step = Polynomial.constant(width) * Polynomial.symbol(_GRID)
+    if axis.start != start or axis.step != step:
+        raise NotLegal("its loop does not go from a thread's index in steps of the grid", loop.line)
+    given = {p.name for p in kernel.function.parameters if not p.type.depth}
+    stop = axis.stop
+    if not stop.symbols <= given | kernel.program.values.keys() or stop.value is not None:
+        raise NotLegal("how many items there are its launch cannot say", loop.line)
+    if not said_alike(kernel, stop.symbols) or stop.symbols & Effects(kernel).moved:
+        raise NotLegal("how many items there are its launch cannot say", loop.line)
+    return stop
+
+
+def _check_rounds(kernel: Kernel, effects: Effects, axis: Axis, loop: Loop) -> None:
+    """Raise NotLegal where a round may ask for what another one left, or ends the others."""
+    for statement in walk(loop.body):
+        if isinstance(statement, Leave) and statement.kind == "return":
+            raise NotLegal("the kernel is left within its loop", statement.line)
+    own = {v for s in walk(loop.body) if isinstance(s, Declare) for v in s.variables}
+    for variable in effects.changed(loop.body):
+        if variable not in own:
+            raise NotLegal(f"`{variable.name}` goes from round to round", loop.line)
+    kept = effects.kept(loop.body)
+    if kept:
+        raise NotLegal(f"`{kept}` goes from round to round", loop.line)
+    accesses = effects.accesses(loop)
+    for store in (a for a in accesses if a.mode != "load"):
+        for other in (a for a in accesses if effects.same(a.array, store.array)):
+            if store.mode == other.mode == "atomic":
+                continue
+            if not _own(kernel, axis, store, other):
+                raise NotLegal("its rounds may meet in memory", store.line)
+
+
+def _own(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:
+    """Whether no two items touch an element that both accesses do."""
+    places = [kernel.reading.subscript(a) for a in (one, other)]
+    first, second = places
+    if first is None or second is None or one.element != other.element:
+        return False
+    if not (first.proved and second.proved) or first.extents != second.extents:
+        return False
+    symbols = kernel.reading.symbols
+    item = (axis.start or Polynomial()) + (axis.step or Polynomial()) * Polynomial.symbol(axis.name)
+    for digit, same in zip(first.digits, second.digits, strict=False):
+        by = digit.coefficient(_THREAD)
+        if digit != same or by is None or not by.value:
+            continue
+        rest = digit - by * item
+        if symbols.known(rest) and all(symbols[n].kind == "scalar" for n in symbols.inside(rest)):
+            return len(first.digits) == len(second.digits)
+    return False
+
+
+def _before(kernel: Kernel, before: list[Statement], loop: Loop) -> list[Statement]:
+    """What stands before the loop, without what only says how far it steps."""
+    asked: list[Expr] = [e for s in walk(loop.body) for e in s.expressions]
+    asked += [loop.test] if loop.test is not None else []
+    asked += loop.before.expressions if loop.before is not None else []
+    found: list[Statement] = []
+    strides = set(uses(kernel, "x").strides)
+    for statement in reversed(before):
+        own = [part for e in statement.expressions for part in every(e)]
+        if any(isinstance(e, Call | Assign | Step) for e in own) or not isinstance(
+            statement, Declare
+        ):
+            raise NotLegal("more than declarations stands before its loop", statement.line)
+        for variable in reversed(statement.variables):
+            if variable not in names(asked):
+                continue
+            alone = replace(statement, variables=(variable,), span=None)
+            if any(e in strides for top in alone.expressions for e in every(top)):
+                raise NotLegal("it asks for the threads of its grid", statement.line)
+            found.insert(0, alone)
+            asked += alone.expressions
+    return found
+
+
+def _going_on(body: Statement) -> list[Leave]:
+    """The ``continue`` of this loop, not of those in it."""
+    found: list[Leave] = []
+    stack = [body]
+    while stack:
+        statement = stack.pop()
+        if isinstance(statement, Loop):
+            continue
+        if isinstance(statement, Leave) and statement.kind == "continue":
+            found.append(statement)
+        stack.extend(statement.statements)
+    return found

@@ -1,0 +1,220 @@
+"""P9 and P12: what neighbouring items of a thread load along a row, as vectors in registers.
+
+A window holds the elements that all items of a thread take from some rows of one array. It is
+loaded before they are computed, by the widest accesses that the first item's alignment allows, and
+nothing is loaded that no item takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, factor
+from optiml_magic.kernels.primitives.items import WIDEST, Items
+from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.tree import Loop
+
+_ZERO = Polynomial()
+Sizes = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Round:
+    """A loop that is unrolled: its counter's name, first value, step and how many rounds."""
+
+    name: str
+    start: int
+    step: int
+    count: int
+
+    def ends(self, by: int) -> tuple[int, int]:
+        """The least and the greatest that ``by`` times the counter is."""
+        values = [by * self.start, by * (self.start + self.step * (self.count - 1))]
+        return min(values), max(values)
+
+    @property
+    def head(self) -> str:
+        """The same rounds again."""
+        stop = self.start + self.step * self.count
+        sign = "<" if self.step > 0 else ">"
+        return (
+            f"for (int {self.name} = {self.start}; {self.name} {sign} {stop}; "
+            f"{self.name} += {self.step}) {{"
+        )
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A load that every item makes, in all ``rounds`` of the unrolled loops around it."""
+
+    access: Access
+    at: Element
+    rounds: tuple[Round, ...]
+    scope: Loop | None  # the innermost loop around that all items share
+
+
+@dataclass(eq=False)
+class Window:
+    """Rows of one array, as far as the items of a thread take their elements.
+
+    Attributes:
+        base: the address that steps are from; ``array`` what is there.
+        along: the axis whose neighbours lie along a row, and ``others`` those that take rows.
+        turn: what the counter of vectors along a row is called.
+        outer: steps by the counters of loops around all items; the same for all that it holds.
+        form: spells a sum, and ``offset`` so many steps of each stride.
+    """
+
+    name: str
+    base: str
+    array: Items
+    width: int  # elements of a vector
+    along: Along
+    others: tuple[Along, ...]
+    turn: str
+    outer: Mapping[Sizes, Polynomial]
+    form: Callable[[Polynomial], str]
+    offset: Callable[[Mapping[Sizes, Polynomial]], str]
+    taken: list[Taken] = field(default_factory=list)
+
+    @property
+    def strides(self) -> list[Sizes]:
+        """All strides between its rows, the longest first."""
+        found = {s for one in self.taken for s in one.at.steps if s} | {*self.outer}
+        return sorted(found - {()}, key=lambda s: (-len(s), s))
+
+    def steps(self, one: Taken, sizes: Sizes) -> Polynomial:
+        """Of a stride, over items and unrolled rounds alone."""
+        return one.at.steps.get(sizes, _ZERO) - self.outer.get(sizes, _ZERO)
+
+    def ends(self, one: Taken, sizes: Sizes) -> tuple[int, int]:
+        """The least and the greatest step of a stride, for the first item."""
+        form = self.steps(one, sizes)
+        low = high = dict(form.terms).get((), 0)
+        for turn in one.rounds:
+            by = factor(form, f"{COUNTER}{turn.name}")
+            ends = turn.ends(by)
+            low, high = low + ends[0], high + ends[1]
+        return low, high
+
+    def range(self, sizes: Sizes) -> tuple[int, int]:
+        """The same of all that it holds."""
+        found = [self.ends(one, sizes) for one in self.taken]
+        return min(low for low, _ in found), max(high for _, high in found)
+
+    def extent(self, sizes: Sizes) -> str:
+        """How many steps of a stride there are; empty where there is one."""
+        low, high = self.range(sizes)
+        number, words = high - low + 1, ""
+        for along in self.others:
+            by = factor(self.steps(self.taken[0], sizes), f"{ITEM}{along.item}")
+            if by:
+                words += f"{along.count} * {by} + " if by > 1 else f"{along.count} + "
+                number -= by
+        if not words:
+            return "" if number == 1 else str(number)
+        return words[:-3] if number == 0 else f"{words}{number}".replace("+ -", "- ")
+
+    @property
+    def pad(self) -> int:
+        """Elements before the first item's, so that this one begins a vector."""
+        return max(0, -(self.range(())[0] // self.width) * self.width)
+
+    def declared(self) -> str:
+        high = max(0, self.range(())[1])
+        more = self.pad + -(-high // self.width) * self.width
+        length = f"{self.along.count} + {more}" if more else self.along.count
+        extents = "".join(f"[{e}]" for s in self.strides if (e := self.extent(s)))
+        size = self.array.size * self.width
+        return f"alignas({size}) {self.array.kind} {self.name}{extents}[{length}];"
+
+    def place(self, one: Taken) -> str:
+        """Where the element of an item is."""
+        within = self.steps(one, ()) + Polynomial.constant(self.pad)
+        return f"{self._row(one)}[{self.form(within)}]"
+
+    def _row(self, one: Taken) -> str:
+        found = self.name
+        for sizes in self.strides:
+            if self.extent(sizes):
+                step = self.steps(one, sizes) - Polynomial.constant(self.range(sizes)[0])
+                found += f"[{self.form(step)}]"
+        return found
+
+    def loads(self) -> Iterator[str]:
+        """What fills it."""
+        alike: dict[tuple[tuple[Round, ...], tuple[Polynomial, ...]], list[Taken]] = {}
+        for one in self.taken:
+            rows = tuple(self.steps(one, s) for s in self.strides)
+            turns = tuple(
+                t for t in one.rounds if any(factor(f, f"{COUNTER}{t.name}") for f in rows)
+            )
+            alike.setdefault((turns, rows), []).append(one)
+        for (turns, _), group in alike.items():
+            first = group[0]
+            used = [
+                a for a in self.others
+                if any(factor(self.steps(first, s), f"{ITEM}{a.item}") for s in self.strides)
+            ]  # fmt: skip
+            heads = [f"for (int {a.item} = 0; {a.item} < {a.count}; ++{a.item}) {{" for a in used]
+            heads += [turn.head for turn in turns]
+            for head in heads:
+                yield from ("#pragma unroll", head)
+            for low, high in self._joined(group):
+                yield from self._pieces(first, low, high)
+            yield from "}" * len(heads)
+
+    def _joined(self, group: Sequence[Taken]) -> list[tuple[int, int]]:
+        """The offsets within a row, joined where the items leave no gap between."""
+        found: list[tuple[int, int]] = []
+        for low, high in sorted(self.ends(one, ()) for one in group):
+            if found and low <= found[-1][1] + self.width:
+                found[-1] = found[-1][0], max(found[-1][1], high)
+            else:
+                found.append((low, high))
+        return found
+
+    def _pieces(self, one: Taken, low: int, high: int) -> Iterator[str]:
+        """Accesses to elements from ``low`` of the first item to ``high`` of the last."""
+        width, count = self.width, self.along.count
+        begin, end = -(-low // width) * width, high // width * width
+        for at, many in _cut(low, begin, width):
+            yield self._piece(one, str(at), self.pad + at, "", many)
+        stop = f"{count} + {end}" if end > 0 else f"{count} - {-end}" if end else count
+        vector = self.turn
+        yield "#pragma unroll"
+        yield f"for (int {vector} = {begin}; {vector} < {stop}; {vector} += {width}) {{"
+        yield self._piece(one, vector, self.pad, f"{vector} + ", width)
+        yield "}"
+        for at, many in _cut(end, high, width):
+            there = count if at == 0 else f"{count} + {at}" if at > 0 else f"{count} - {-at}"
+            yield self._piece(one, there, self.pad + at, f"{count} + ", many)
+
+    def _piece(self, one: Taken, at: str, number: int, before: str, many: int) -> str:
+        here = f"{self._row(one)}[{before}{number}]".replace("+ -", "- ").replace(" + 0]", "]")
+        rest = {s: f for s, f in one.at.steps.items() if s}
+        steps = self.offset(rest)
+        inner = (
+            at if steps == "0" else steps if at == "0" else f"{steps} + {at}".replace("+ -", "- ")
+        )
+        there = f"{self.base}[{inner}]"
+        if many == 1:
+            return f"{here} = {there};"
+        return self.array.loaded(many, f"&{here}", f"&{there}")
+
+
+def widest(access: Access, least: int) -> int:
+    """The elements of a vector, where items come in multiples of ``least``."""
+    return min(WIDEST // (access.element.size or WIDEST), least & -least)
+
+
+def _cut(low: int, high: int, width: int) -> Iterator[tuple[int, int]]:
+    """Aligned accesses from ``low`` to ``high``: where each begins, and its elements."""
+    while low < high:
+        many = width
+        while low % many or low + many > high:
+            many //= 2
+        yield low, many
+        low += many

@@ -1,0 +1,33 @@
+"""What is nothing where everything that is loaded is zero: rounds behind the last add nothing."""
+
+from __future__ import annotations
+
+from optiml_magic.kernels.expressions import Binary, Call, Cast, Expr, Literal, Name, Unary
+from optiml_magic.kernels.tree import Variable
+
+_KEEPING_ZERO = frozenset({"fabsf", "fabs", "abs", "sqrtf", "sqrt", "__half2float", "__float2half",
+                           "__int2float_rn", "float", "double"})  # fmt: skip
+
+
+def is_zero(expr: Expr, loads: set[Expr], lets: dict[Variable, Expr | None]) -> bool:
+    """Whether an expression is zero where all that the loop loads is."""
+    if expr in loads:
+        return True
+    match expr:
+        case Literal(value=value):
+            return value == 0
+        case Name(variable=variable) if variable in lets:
+            held = lets[variable]
+            return held is not None and is_zero(held, loads, lets)
+        case Cast(operand=operand) | Unary(op="-" | "+", operand=operand):
+            return is_zero(operand, loads, lets)
+        case Binary(op="*", left=left, right=right):
+            return is_zero(left, loads, lets) or is_zero(right, loads, lets)
+        case Binary(op="+" | "-", left=left, right=right):
+            return is_zero(left, loads, lets) and is_zero(right, loads, lets)
+        case Call(function=name, arguments=(only,)) if name in _KEEPING_ZERO:
+            return is_zero(only, loads, lets)
+        case Call(function="fmaf" | "fma" | "__fmaf_rn", arguments=(a, b, c)):
+            product = is_zero(a, loads, lets) or is_zero(b, loads, lets)
+            return product and (is_zero(c, loads, lets) or isinstance(c, Name))
+    return False

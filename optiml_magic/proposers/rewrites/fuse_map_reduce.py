@@ -1,0 +1,73 @@
+"""Maps before and after reductions: computed where they are asked for, or row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.fused import fused, fused_rows
+from optiml_magic.kernels.primitives.inlined import inlined
+from optiml_magic.kernels.primitives.paired import rounds
+from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
+
+_EXPECTED = Hypothesis(TIME, "lower", "an array is neither written nor read", (1.2, 4.0))
+_LANES = RowToLanes()
+
+
+class FuseMapReduce(KernelRule):
+    """Squares and then their sums; a grey image and then its edges; norms, then what is scaled."""
+
+    name = "fuse_map_reduce"
+    teaches = (
+        "One launch computed an array, stored it, and the next one read it back. What is computed "
+        "from a few elements costs less than a round trip through memory: the next launch computes "
+        "it where it asks for it. Where one of both reduces rows, the lanes that share a row do "
+        "for it what the other launch did, and what passes between them stays on the chip."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        made, joined = kernel, [kernel.launch.kernel or kernel.function.name]
+        arithmetic: tuple[str, ...] = ()
+        ways = set[str]()
+        while made.behind is not None:
+            last, rounding = made.behind, rounds(made)
+            again, way = _joined(made)
+            if isinstance(again, Refused):
+                if len(joined) == 1:
+                    yield again
+                break
+            made = again
+            ways.add(way)
+            arithmetic = ("the rounding of products",) if rounding else arithmetic
+            joined.append(last.launch.kernel or last.function.name)
+        before = ", ".join(joined[:-1])
+        if "rows" in ways:
+            yield from _by_rows(made, f"fuse {before} and {joined[-1]} by rows", arithmetic)
+        elif "inline" in ways:
+            title = f"compute what {before} stored within {joined[-1]}"
+            yield Site("inline", title, lambda: made, 0.8, _EXPECTED, arithmetic=arithmetic)
+
+
+def _joined(kernel: Kernel) -> tuple[Kernel | Refused, str]:
+    """A kernel and the one behind it as one, and in which way."""
+    made = fused(kernel)
+    if isinstance(made, Kernel):
+        return made, "items"
+    made = inlined(kernel)
+    if isinstance(made, Kernel):
+        return made, "inline"
+    by_rows = fused_rows(kernel)
+    return (by_rows, "rows") if isinstance(by_rows, Kernel) else (made, "")
+
+
+def _by_rows(made: Kernel, title: str, arithmetic: tuple[str, ...]) -> Iterator[Site | Refused]:
+    """What is made, with lanes that share the rows: without them, each thread walks its own."""
+    for site in _LANES.sites(_LANES.shaped(made)):
+        if isinstance(site, Refused):
+            yield site
+            continue
+        more = tuple(dict.fromkeys((*arithmetic, *site.arithmetic)))
+        yield replace(site, title=f"{title}; {site.title}", hypothesis=_EXPECTED, arithmetic=more)

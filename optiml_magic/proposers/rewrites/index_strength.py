@@ -1,0 +1,42 @@
+"""Indices that every thread takes apart by division, as two axes of the launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.direct import in_full
+from optiml_magic.kernels.primitives.planes import Plane, as_plane, names
+from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.unstrided import unstrided
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_SHAPES = ((256, 1), (64, 4), (32, 8))  # threads along a row, and rows
+
+
+class IndexStrength(KernelRule):
+    """``i / n`` and ``i % n`` of a thread's index become where it stands along y and x."""
+
+    name = "index_strength"
+    before = (unstrided, linear, in_full)
+    teaches = (
+        "Every thread divided its index by a size to find its row and its column. The compiler "
+        "does not know the size, so a division is some twenty instructions, more than the rest of "
+        "a small kernel. A launch with an axis for each has both at once."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        try:
+            plane = Plane(kernel.settled())
+        except NotLegal:
+            return
+        wide, high = names(kernel)
+        yield Site(
+            "plane", f"rows of {plane.columns} as an axis of the launch",
+            partial(as_plane, kernel), 0.3,
+            Hypothesis("smsp__inst_executed.sum", "lower", "no thread divides its index",
+                       (1.1, 3.0)),
+            tuple({wide: x, high: y} for x, y in _SHAPES),
+        )  # fmt: skip

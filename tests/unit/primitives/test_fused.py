@@ -1,0 +1,217 @@
+"""Two launches as one kernel: what stays in a register, what is written still, what is refused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from optiml_magic.kernels.primitives.base import Kernel, kernels
+from optiml_magic.kernels.primitives.fused import fused
+from optiml_magic.kernels.primitives.paired import rounds
+from optiml_magic.source.program import parse_program
+from tests.rewriting.offers import Offer
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
+
+from .running import same
+from .shapes import applied, refused
+
+CHAIN = """\
+#pragma optiml scratch t f4[n]
+#pragma optiml launch one grid(cdiv(n, 32)) block(32)
+#pragma optiml launch two grid(cdiv(n, 64)) block(64)
+__device__ float twice(float v) { return v + v; }
+__global__ void one(const float* a, float* t, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) %s
+}
+
+__global__ void two(const float* t, const float* b, float* out, int n) {
+    int i = threadIdx.x + blockIdx.x * blockDim.x;
+    if (i >= n) return;
+    %s
+}
+"""
+SHAPES = {"a": ("n",), "b": ("n + 1",), "out": ("n + 1",)}
+
+
+def _first(text: str) -> Kernel:
+    return kernels(parse_program(text), None)[0]
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("t[i] = a[i] + 1.0f;", "out[i] = t[i] * b[i] + t[i];"),
+        ("{ float v = twice(a[i]); t[i] = v; }", "float v = t[i]; if (v > 0.0f) out[i] = v;"),
+        ("{ float s = 0.0f; for (int k = 0; k < n; k++) s += a[k]; t[i] = s; }",
+         "out[i] = b[i]; for (int k = 0; k < 3; k++) out[i] += t[i];"),
+    ],
+)  # fmt: skip
+def test_what_passes_between_them_stays_in_a_register(one: str, two: str) -> None:
+    text = CHAIN % (one, two)
+    made = fused(_first(text))
+    program = applied(made).program
+    assert "scratch" not in program.text
+    assert "t_item" in program.text
+    assert len(program.launches) == 1
+    assert not re.search(r"\bt\[", program.text)
+    same(text, made, SHAPES, {"n": 100})
+
+
+def test_what_is_asked_for_is_written_still() -> None:
+    text = (CHAIN % ("t[i] = a[i];", "out[i] = t[i];")).replace(
+        "#pragma optiml scratch t f4[n]\n", ""
+    )
+    made = fused(_first(text))
+    assert "t[i] = t_item;" in applied(made).program.text
+    same(text, made, {"a": ("n",), "b": ("n",), "t": ("n",), "out": ("n",)}, {"n": 100})
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "stores"),
+    [
+        ("x[i] = x[i] + a[i];", "x[i] = x[i] > 0.0f ? x[i] : 0.0f;", 1),
+        ("x[i] = x[i] + a[i];", "{ x[i] = x[i] * 2.0f; a[i] = x[i]; }", 2),
+        ("{ x[i] = a[i]; a[i] = x[i]; }", "a[i] = x[i] + a[i];", 1),
+        ("x[i] = x[i] + a[i];", "{ if (a[i] > 0.0f) return; x[i] = 2.0f * x[i]; }", 2),
+        ("x[i] = x[i] + a[i];", "if (x[i] > 0.0f) x[i] = 0.0f;", 2),
+        ("x[i] += a[i];", "x[i] *= 2.0f;", 2),
+    ],
+)
+def test_in_place_the_last_store_is_the_one_that_stays(one: str, two: str, stores: int) -> None:
+    text = f"""\
+#pragma optiml launch one grid(cdiv(n, 32)) block(32)
+#pragma optiml launch two grid(cdiv(n, 32)) block(32)
+__global__ void one(float* a, float* x, int n) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {one}
+}}
+__global__ void two(float* x, float* a, int n) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {two}
+}}
+"""
+    made = fused(_first(text))
+    shown = applied(made).program.text
+    assert len(re.findall(r"x\[i\] [+*]?= ", shown)) == stores
+    arrays = {"a": Array("f4", ("n",)), "x": Array("f4", ("n",))}
+    stand = Stand(Made("one", text, arrays, {"n": 70}, {"n": 33}, {}, ("a", "x")))
+    found = stand.applied(Offer("one", "", shown), text)
+    assert found.sound, f"{found.end}: {found.detail}"
+
+
+def test_what_is_not_always_written_passes_through_memory() -> None:
+    text = CHAIN % ("{ if (a[i] > 0.0f) t[i] = a[i]; else t[i] = 1.0f; }", "out[i] = t[i];")
+    made = fused(_first(text))
+    assert "scratch t" in applied(made).program.text
+    same(text, made, SHAPES, {"n": 100})
+
+
+def test_what_is_referred_to_passes_through_memory() -> None:
+    text = CHAIN % ("{ float& r = t[i]; r = a[i]; }", "const float* p = t; out[i] = p[i];")
+    made = fused(_first(text))
+    assert "scratch t" in applied(made).program.text
+    same(text, made, SHAPES, {"n": 100})
+
+
+def test_an_index_of_the_same_name_is_another_number() -> None:
+    text = (CHAIN % ("t[i] = a[i] + (i - 200 < 0);", "out[i] = t[i];")).replace(
+        "int i = threadIdx", "unsigned i = threadIdx"
+    )
+    made = fused(_first(text))
+    assert "int i_one = i;" in applied(made).program.text
+    same(text, made, SHAPES, {"n": 100})
+
+
+def test_parameters_are_called_as_what_is_passed() -> None:
+    text = """\
+#pragma optiml scratch t f4[n]
+#pragma optiml launch half grid(cdiv(n, 32)) block(32) args(a, t, n)
+#pragma optiml launch one_more grid(cdiv(n, 32)) block(32) args(t, out, n)
+__global__ void half(const float* x, float* y, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < m) y[i] = 0.5f * x[i];
+}
+__global__ void one_more(const float* x, float* y, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < m) y[i] = 1.0f + x[i];
+}
+"""
+    first = _first(text)
+    assert rounds(first)
+    made = fused(first)
+    assert "float t_item = 0.5f * a[i];" in applied(made).program.text
+    assert "(const float* a, int n, float* out)" in applied(made).program.text
+    same(text, made, {"a": ("n",), "out": ("n",)}, {"n": 70})
+
+
+def test_planes_and_tuned_blocks() -> None:
+    text = """\
+#pragma optiml tune BX in {8, 16} = 8
+#pragma optiml launch one grid(cdiv(w, BX), cdiv(h, 4)) block(BX, 4)
+#pragma optiml launch two grid(cdiv(w, 16), cdiv(h, 4)) block(16, 4)
+__global__ void one(float* a, int w, int h) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < w && y < h) a[y * w + x] = a[y * w + x] + 1.0f;
+}
+__global__ void two(const float* a, float* out, int w, int h) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y;
+    if (c >= w || r >= h) return;
+    out[r * w + c] = a[r * w + c] * 2.0f;
+}
+"""
+    program = applied(fused(_first(text))).program
+    assert "tune BX" not in program.text
+    assert len(program.launches) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "reason"),
+    [
+        ("t[i] = a[i];", "out[i] = t[n - 1 - i];", "another thread"),
+        ("t[i] = a[i];", "out[i] = t[i] + t[0];", "another thread"),
+        ("t[(i + 1) % n] = a[i];", "out[i] = t[i];", "another thread"),
+        ("{ t[i] = a[i]; atomicAdd(&t[0], 1.0f); }", "out[i] = t[i];", "another thread"),
+        ("{ if (a[i] > 0.0f) return; t[i] = a[i]; }", "out[i] = t[i];", "left before its end"),
+        ("t[i] = a[i];", "out[i] = t[i]; __syncthreads();", "wait"),
+        ("t[i] = a[i];", "if (i >= 9) return; out[i] = t[i] + b[0];", ""),
+        ("t[i] = a[i];", "out[i + 1] = t[i] + b[blockDim.x];", "more than its index"),
+    ],
+)
+def test_refused(one: str, two: str, reason: str) -> None:
+    text = CHAIN % (one, two)
+    if reason:
+        found, line = refused(fused(_first(text)))
+        assert reason in found
+        assert line or reason != "another thread"
+    else:
+        same(text, fused(_first(text)), SHAPES, {"n": 100})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("if (i < n)", "if (i < n - 1)", "the guard of its items"),
+        ("block(64)", "block(64) if (n > 9)", ""),
+        ("const float* t,", "const double* t,", "types"),
+        ("void two(const float* t, const float* b", "__launch_bounds__(64) void two(const float* t, const float* b", "no plain kernel"),
+    ],
+)  # fmt: skip
+def test_other_launches_are_refused(old: str, new: str, reason: str) -> None:
+    text = (CHAIN % ("t[i] = a[i];", "out[i] = b[i];")).replace(old, new)
+    if not reason:
+        text = text.replace(
+            "__device__", "#pragma optiml launch two grid(1) block(64) else\n__device__"
+        )
+        assert not [k for k in kernels(parse_program(text), None) if k.behind]
+        return
+    assert reason in refused(fused(_first(text)))[0]
+
+
+def test_one_array_twice_is_refused() -> None:
+    text = (CHAIN % ("t[i] = a[i];", "out[i] = t[i] + b[i];")).replace(
+        "launch two grid(cdiv(n, 64)) block(64)", "launch two grid(cdiv(n, 64)) block(64) args(t, out, out, n)"
+    )  # fmt: skip
+    assert "two names" in refused(fused(_first(text)))[0]

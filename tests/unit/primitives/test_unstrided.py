@@ -1,0 +1,61 @@
+"""Loops over items a grid apart, as one item a thread."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.unstrided import unstrided
+
+from .running import same
+from .shapes import applied, kernel, refused
+
+STRIDED = """\
+#pragma optiml launch k grid(3) block(32)
+__global__ void k(const float* a, const float* b, float* out, int n, int m) {
+    %s
+}
+"""
+HEAD = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n * m; i += gridDim.x * blockDim.x)"
+SHAPES = {"a": ("n", "m"), "b": ("m",), "out": ("n", "m")}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{HEAD} out[i] = a[i];",
+        """int i = blockIdx.x * 32 + threadIdx.x, step = blockDim.x * gridDim.x;
+        for (; i < n * m; i += step) { if (a[i] < 0.0f) continue; out[i] = a[i] * b[i % m]; }""",
+        """const float c = b[0];
+        for (unsigned i = threadIdx.x + blockIdx.x * blockDim.x; i < n * m; i += blockDim.x * gridDim.x) {
+            for (int k = 0; k < 3; k++) { if (k == 1) continue; out[i] += c; }
+        }""",
+    ],
+)  # fmt: skip
+def test_a_thread_an_item(body: str) -> None:
+    text = STRIDED % body
+    made = unstrided(kernel(text))
+    program = applied(made).program
+    assert "grid(cdiv(m * n, 32)) block(32)" in program.text
+    assert "gridDim" not in program.text
+    same(text, made, SHAPES, {"n": 9, "m": 37})
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("out[blockIdx.x * blockDim.x + threadIdx.x] = a[0];", "do not step"),
+        (f"{HEAD} out[i] = out[i + 96];", "meet in memory"),
+        (f"{HEAD} out[i / 2] = a[i];", "meet in memory"),
+        (f"float s = 0.0f; {HEAD} {{ s += a[i]; out[i] = s; }}", "goes from round to round"),
+        (f"{HEAD} {{ if (a[i] < 0.0f) return; out[i] = a[i]; }}", "rounds its loop makes"),
+        (f"{HEAD} {{ if (a[i] < 0.0f) break; out[i] = a[i]; }}", "how many rounds"),
+        (f"{HEAD} out[i] = a[i] + gridDim.x * blockDim.x;", "threads of its grid"),
+        (f"{HEAD} out[i] = a[i] + threadIdx.x;", "more than its index"),
+        (f"{HEAD} {{ out[i] = a[i]; __syncthreads(); }}", "wait"),
+        (HEAD.replace("= blockIdx", "= 5 + blockIdx") + " out[i] = a[i];", "asks for more"),
+        (HEAD.replace("n * m", "b[0]") + " out[i] = a[i];", ""),
+        (f"{HEAD} out[i] = a[i]; out[0] = 1.0f;", "not a loop"),
+    ],
+)
+def test_refused(body: str, reason: str) -> None:
+    assert reason in refused(unstrided(kernel(STRIDED % body)))[0]
