@@ -241,7 +241,8 @@ class _Fusing:
         ]  # fmt: skip
         renamed = (items.name, self._kind(items)) != (later.name, self._kind(later))
         apart = bool(own & words) or renamed or bool(extra)
-        before, inner = [], []
+        before: list[str] = []
+        inner: list[str] = []
         if renamed:
             name = items.name
             if name == later.name:
@@ -250,8 +251,8 @@ class _Fusing:
             inner.append(f"{items.words} {name} = {later.name};")
         inner += extra
         for statement in items.inside:
-            own = statement.expression if isinstance(statement, Evaluate) else None
-            array = next((n for n, a in self.passed.items() if a.node is own), "")
+            stored = statement.expression if isinstance(statement, Evaluate) else None
+            array = next((n for n, a in self.passed.items() if a.node is stored), "")
             if not array:
                 inner.append(self.first.show(statement, swaps))
                 continue

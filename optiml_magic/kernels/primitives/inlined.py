@@ -64,8 +64,8 @@ class _Inlining:
 
     def _stored(self) -> tuple[Access, Evaluate]:
         """The one store of an item, and its statement."""
-        for inside in self.items.inside:
-            for loop in loops_in(inside):
+        for part in self.items.inside:
+            for loop in loops_in(part):
                 raise NotLegal("whoever asks for an element would repeat a loop", loop.line)
         stores = [a for a in self.first.reading.accesses if a.mode != "load"]
         inside = [s for part in self.items.inside for s in walk(part)]

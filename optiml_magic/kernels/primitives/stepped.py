@@ -79,8 +79,9 @@ class Stepped:
         plain = bare(expr)
         if plain is not expr:  # its value may be another one in that type
             return False
-        held = isinstance(plain, Name) and plain.variable is not None
-        return (held and plain.variable in self.holding) or plain in self.items.swaps
+        if isinstance(plain, Name) and plain.variable in self.holding:
+            return True
+        return plain in self.items.swaps
 
     def exchanged(self, item: str) -> dict[Node, Node]:
         """What stands for each in the ``item``-th of a vector."""

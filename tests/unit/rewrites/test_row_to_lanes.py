@@ -37,7 +37,7 @@ def test_lanes_by_the_mean_length(mean: int, first: int) -> None:
     (axis,) = kernel.reading.axes
     assert mean_rounds(kernel, axis) == mean
     rule = RowToLanes()
-    site = next(iter(rule.sites(rule._shaped(kernel))))
+    site = next(iter(rule.sites(rule.shaped(kernel))))
     assert site.key.endswith("one by one")
     assert site.points[0] == {"LANES": first or 2}
     after = site.apply()
