@@ -221,6 +221,8 @@ def _place(row: Record) -> str:
 
 def _evidence(name: str, counts: Record, drawn: Record, survey: Record) -> Iterator[str]:
     yield "## Evidence"
+    if not (drawn or counts):
+        yield "No record has it yet."
     if drawn:
         ends = drawn["ends"]
         wrong = drawn["applied"] - ends.get("same", 0) - ends.get("narrowed", 0)

@@ -1,7 +1,7 @@
 """What every rule does with every kernel that this repository holds.
 
     python benchmarks/rewriting/survey.py FOLDER [--write] [--rules NAME ...] [--processes N]
-        [--points N] [--device emulated:h200] [--seconds N]
+        [--points N] [--device emulated:h200] [--seconds N] [--origins NAME ...]
     python benchmarks/rewriting/survey.py FOLDER --write --seconds 0
 
 Each program (``programs.py``) is verified, measured and diagnosed; then every rule is asked, and
@@ -61,6 +61,7 @@ def collect(options: argparse.Namespace) -> list[Row]:
     work = [
         (one.name, lacking)
         for one in listed()
+        if one.origin in options.origins
         if (lacking := _lacking(rows.get(one.name), options.rules))
     ]
     todo = iter(work)
@@ -267,6 +268,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--rules", nargs="+", choices=NAMES, default=NAMES, help="only these")
+    parser.add_argument("--origins", nargs="+", choices=ORIGINS, default=ORIGINS, help="only these")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--points", type=int, default=2, help="of each match that are run")
     parser.add_argument("--device", default="emulated:h200")
