@@ -123,7 +123,8 @@ class Landscape:
         return self.gains[edit] > 0 or any(edit in edits for edits in self.together)
 
     def _structure(self, edits: frozenset[str]) -> float:
-        alone = sum(self.gains[edit] for edit in edits)
+        # In one order: the rounding of a sum must not depend on that of a set.
+        alone = sum(self.gains[edit] for edit in sorted(edits))
         return alone + sum(gain for needed, gain in self.together.items() if needed <= edits)
 
     def _open(self, edits: str) -> list[tuple[int, float]]:
