@@ -122,13 +122,20 @@ class Printer:
         raise TypeError(f"a {type(statement).__name__} cannot be spelled anew")
 
     def _block(self, block: Block, level: int) -> str:
-        inside = "".join(self._led(inner, level + 1) for inner in block.body)
+        inside, last = [], ""
+        for inner in block.body:
+            lead = self._lead(inner, level + 1)
+            if "\n" not in lead and last.startswith("#"):  # a directive has its line to itself
+                lead = f"\n{_INDENT * (level + 1)}{lead}"
+            text = self.statement(inner, level + 1)
+            inside += [lead, text]
+            last = text.rpartition("\n")[2].lstrip()
         closing = self._own(block.tail) if block.tail is not None else f"\n{_INDENT * level}"
-        return f"{{{inside}{closing}}}"
+        return f"{{{''.join(inside)}{closing}}}"
 
-    def _led(self, statement: Statement, level: int) -> str:
-        lead = f"\n{_INDENT * level}" if statement.lead is None else self._own(statement.lead)
-        return lead + self.statement(statement, level)
+    def _lead(self, statement: Statement, level: int) -> str:
+        """What stands between the statement before and this one."""
+        return f"\n{_INDENT * level}" if statement.lead is None else self._own(statement.lead)
 
     def _branch(self, branch: If, level: int) -> str:
         if branch.head is not None:

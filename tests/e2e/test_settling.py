@@ -183,6 +183,9 @@ def test_where_nobody_can_look_the_run_says_so(evaluator, trajectory, monkeypatc
         def put(self, case: Case) -> None:
             """It looks at nothing."""
 
+        def warm(self) -> None:
+            """It needs no start."""
+
         def inspect(self, runs: Sequence[tuple[Build, Job]]) -> list[Inspection]:
             return [Inspection((), "there is no tool")] * len(runs)
 
