@@ -97,6 +97,51 @@ WORST: tuple[Made, ...] = (
         "store_on_the_line_of_the_loop",
         "float s = 0.0f;for(int j=0;j<cols;++j){s+=a[row*cols+j];}out[row]=s;\n",
     ),
+    # Blocks of two axes on a grid of one: parts of all threads need room.
+    replace(
+        _rows("block_of_more_axes", "", wide=True),
+        text="""\
+#pragma optiml launch column grid(cdiv(cols, 32)) block(32)
+__global__ void column(const float* a, const float* x, float* out, int rows, int cols) {
+    int col = blockIdx.x * (16 * 2) + ((threadIdx.x % 16) + 16 * (threadIdx.x / 16));
+    if (cols > col) {
+        float s = x[0];
+        for (unsigned i = 0; rows > i; ++i) {
+            if (0.0f < x[i]) s += a[i * cols + col];
+        }
+        out[col] += s;
+    }
+}
+""",
+        arrays={
+            "a": Array("f4", ("rows", "cols"), "numbers"),
+            "x": Array("f4", ("rows",), "numbers"),
+            "out": Array("f4", ("cols",), "zeros"),
+        },
+        sizes={"rows": 130, "cols": 37},
+        others={"rows": 128, "cols": 5},
+        inout=("out",),
+    ),
+    # Neighbours share what they load; what a reference changes each has for itself.
+    *(
+        replace(
+            _rows(
+                f"sum_by_{name}",
+                f"    float s = 0.0f;\n    {by}\n    for (int d = -1; d <= 1; ++d) {{\n"
+                "        int at = row + d;\n        if (at < 0 || at >= rows) continue;\n"
+                f"        {to} += x[at];\n    }}\n    out[row] = s;\n",
+            ),
+            arrays={
+                "a": Array("f4", ("rows", "cols"), "numbers"),
+                "x": Array("f4", ("rows",), "numbers"),
+                "out": Array("f4", ("rows",), "zeros"),
+            },
+        )
+        for name, by, to in (
+            ("reference", "float& t = s;", "t"),
+            ("pointer", "float* t = &s;", "*t"),
+        )
+    ),
 )
 
 _SUM = "    for (int j = 0; j < cols; ++j) s += a[row * cols + j];\n"

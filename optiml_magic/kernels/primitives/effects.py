@@ -73,7 +73,11 @@ class Effects:
         leaves = [s for s in own if not s.statements]
         heads = [Evaluate(None, s.line, e) for s in own if s.statements for e in s.expressions]
         changed = frozenset(v for part in (*leaves, *heads) for v in self.changed(part))
-        declared = (v for s in own if isinstance(s, Declare) for v in s.variables)
+        declared = [v for s in own if isinstance(s, Declare) for v in s.variables]
+        # A reference may change them anywhere below.
+        changed |= names(
+            v.value for v in declared if v.value and v.type.reference and not v.type.const
+        )
         return frozenset(
             v for v in declared
             if v.value is not None and v not in changed and not v.type.reference

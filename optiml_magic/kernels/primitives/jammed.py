@@ -260,7 +260,8 @@ class _Jam:
         block = f"({along.words})blockIdx.{along.axis}" if wide else f"blockIdx.{along.axis}"
         at = f"{block} * blockDim.{along.axis} + threadIdx.{along.axis}"
         at = f"({at}) * {along.count}" if along.several else at
-        found = f"const {along.words} {along.first} = {at};"
+        # The item's own name may have a reference, which must not be one to a constant.
+        found = f"{'const ' if along.several else ''}{along.words} {along.first} = {at};"
         if along.axis == "x" and along.several and along.words == "int":
             # The last threads may be beyond what an int counts.
             found += f"\nif ({along.first} < 0) return;"
@@ -283,7 +284,7 @@ class _Jam:
             found += [
                 "#pragma unroll 1",
                 f"for (int {along.item} = 0; {test}; ++{along.item}) {{",
-                f"const {along.words} {along.name} = {here};",
+                f"{along.words} {along.name} = {here};",
             ]
         return [*found, shown.removeprefix("{").removesuffix("}").strip("\n"), *"}" * len(several)]
 

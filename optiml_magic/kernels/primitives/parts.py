@@ -344,8 +344,7 @@ class _Splitting:
     def _directives(self) -> list[Directive]:
         sharing, launch = self.sharing, self.old.launch
         rows = max((n for n in self.counts if n <= sharing.rows), default=self.counts[0])
-        threads = [f"({n}) * ({m})" for n, m in zip(launch.grid, launch.block, strict=False)]
-        threads += [f"({n})" for n in launch.grid[len(launch.block) :]]
+        threads = [f"({extent})" for extent in (*launch.grid, *launch.block)]
         count = parse_expression(" * ".join([self.parts, *threads]))
         return [
             TuneDirective(self.rows, self.counts, rows),

@@ -288,7 +288,7 @@ class Together:
                 f"for (int {along.item} = 0; {along.item} < {along.count}; ++{along.item}) {{",
             ]
         words = "\n".join(body)
-        index = [f"const {a.words} {a.name} = {a.first} + {a.item};"
+        index = [f"{a.words} {a.name} = {a.first} + {a.item};"
                  for a in self.several if _stands(a.name, words)]  # fmt: skip
         return [*head, *index, *body, *"}" * len(self.several)]
 
