@@ -1,32 +1,49 @@
 """A reference that was written for NumPy, where the names in it stand for another library.
 
 An array that it makes itself (``np.empty``) then lies where its inputs lie. Of SciPy the parts that
-CuPy has under ``cupyx.scipy`` are taken from there.
+CuPy has under ``cupyx.scipy`` are taken from there. Python's own functions can have a counterpart
+too.
 """
 
 from __future__ import annotations
 
+import builtins
 import functools
 import importlib
-from collections.abc import Callable, Iterator
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from collections.abc import Callable, Iterator, Mapping
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 import numpy as np
 
 
-def rebound(call: Callable[..., Any], library: Any) -> Callable[..., Any]:
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+def rebound(
+    call: Callable[..., Any], library: Any, plain: Mapping[str, Any] = _NONE
+) -> Callable[..., Any]:
     """The same function with ``library`` where it, or what it calls, says NumPy.
 
     They are found by the global names and the closures of plain functions of its own package; what
-    has no counterpart stays as it is.
+    has no counterpart stays as it is. ``plain`` has counterparts of built-in functions, such as
+    ``len``, and of modules by their names, such as ``math``.
     """
-    return _Rebinding(library, _package(call)).value(call)  # type: ignore[no-any-return]
+    return _Rebinding(library, plain, _package(call)).value(call)  # type: ignore[no-any-return]
 
 
 class _Rebinding:
-    def __init__(self, library: Any, package: str) -> None:
+    def __init__(self, library: Any, plain: Mapping[str, Any], package: str) -> None:
         self._library = library
+        self._plain = plain
         self._package = package
         self._made: dict[int, Any] = {}  # also what calls itself
 
@@ -54,7 +71,7 @@ class _Rebinding:
                 return module
         if first == "scipy":
             return _imported(f"cupyx.{module.__name__}") or module
-        return module
+        return self._plain.get(module.__name__, module)
 
     def _owned(self, function: Any) -> Any:
         """The counterpart of a function of NumPy or SciPy; None for anybody else's."""
@@ -79,6 +96,8 @@ class _Rebinding:
         for name in _names(function.__code__):
             if name in scope:
                 scope[name] = self.value(scope[name])
+            elif name in self._plain and hasattr(builtins, name):
+                scope[name] = self._plain[name]
         for cell, old in zip(cells, function.__closure__ or (), strict=True):
             try:
                 cell.cell_contents = self.value(old.cell_contents)

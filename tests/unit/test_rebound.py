@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy import empty as room
 
-from optiml_magic.problem.rebound import rebound
+from optiml_magic.rebound import rebound
 
 
 class Arrays(np.ndarray):
