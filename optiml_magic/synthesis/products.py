@@ -1,0 +1,209 @@
+"""Sums of products over shared axes: all of them one ``Contract``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.synthesis.array import RefusalError, Trace, Traced
+from optiml_magic.synthesis.graph import Contract, Node, indexed
+from optiml_magic.synthesis.maps import (
+    agreed, cast, common, delivered, fitted, mapped, operand, together,
+)  # fmt: skip
+from optiml_magic.synthesis.reductions import axes
+from optiml_magic.synthesis.sizes import axis as here
+from optiml_magic.synthesis.sizes import constant
+from optiml_magic.synthesis.table import function
+
+_ONE = constant(1)
+
+
+def contracted(
+    trace: Trace,
+    operands: Sequence[Traced],
+    letters: Sequence[Sequence[int]],
+    kept: Sequence[int],
+) -> Traced:
+    """Einstein's sum; ValueError where axes of one letter differ."""
+    dtype = common(operands)
+    extents: dict[int, Polynomial] = {}
+    for value, names in zip(operands, letters, strict=True):
+        for extent, letter in zip(value.extents, names, strict=True):
+            extents[letter] = agreed(trace, extents.get(letter, _ONE), extent)
+    nodes: list[Node] = []
+    for value, names in zip(operands, letters, strict=True):
+        node = fitted(trace, value.node, tuple(extents[letter] for letter in names))
+        nodes.append(cast(node, dtype))
+    shape = tuple(extents[letter] for letter in kept)
+    node = Contract(shape, dtype, tuple(nodes), tuple(map(tuple, letters)), tuple(kept))
+    return Traced(trace, node)
+
+
+@function(np.matmul)
+def matmul(trace: Trace, x1: Any, x2: Any, out: Any = None, **options: Any) -> Any:
+    if options:
+        raise RefusalError(f"`matmul` with {', '.join(options)}", "Cast its operands instead.")
+    one, two = operand(trace, x1), operand(trace, x2)
+    if not one.ndim or not two.ndim:
+        raise ValueError("matmul of a number")
+    if one.extents[-1] != (shared := two.extents[max(two.ndim - 2, 0)]):
+        left, right = trace.size(one.extents[-1]), trace.size(shared)
+        if left != right:
+            raise ValueError(f"matmul of {one.extents[-1]} columns and {shared} rows")
+    batch = together(trace, [one.extents[:-2], two.extents[:-2]])
+    rank = len(batch)
+    row, inner, column = rank, rank + 1, rank + 2
+    first = [*range(rank - max(one.ndim - 2, 0), rank), *([row] if one.ndim > 1 else []), inner]
+    second = [
+        *range(rank - max(two.ndim - 2, 0), rank), inner, *([column] if two.ndim > 1 else []),
+    ]  # fmt: skip
+    kept = [letter for letter in range(rank + 3) if letter < rank]
+    kept += [row] * (one.ndim > 1) + [column] * (two.ndim > 1)
+    return delivered(trace, contracted(trace, (one, two), (first, second), kept), out)
+
+
+@function(np.dot)
+def dot(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
+    one, two = operand(trace, a), operand(trace, b)
+    if not one.ndim or not two.ndim:
+        return delivered(trace, mapped(trace, np.multiply, one, two), out)
+    along = (one.ndim - 1,), (max(two.ndim - 2, 0),)
+    return delivered(trace, tensordot(trace, one, two, along), out)
+
+
+@function(np.inner)
+def inner(trace: Trace, a: Any, b: Any) -> Any:
+    one, two = operand(trace, a), operand(trace, b)
+    if not one.ndim or not two.ndim:
+        return mapped(trace, np.multiply, one, two)
+    return tensordot(trace, one, two, ((-1,), (-1,)))
+
+
+@function(np.vdot)
+def vdot(trace: Trace, a: Any, b: Any) -> Any:
+    one, two = (
+        trace.function(np.ravel, (Traced(trace, operand(trace, x).node),), {}) for x in (a, b)
+    )
+    if one.dtype.kind == "c":
+        one = mapped(trace, np.conjugate, one)
+    return tensordot(trace, one, two, 1)
+
+
+@function(np.outer)
+def outer(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
+    one, two = (
+        trace.function(np.ravel, (Traced(trace, operand(trace, x).node),), {}) for x in (a, b)
+    )
+    return delivered(trace, mapped(trace, np.multiply, one[:, None], two), out)
+
+
+@function(np.tensordot)
+def tensordot(trace: Trace, a: Any, b: Any, axes_: Any = 2, **options: Any) -> Any:
+    one, two = operand(trace, a), operand(trace, b)
+    chosen = options.get("axes", axes_)
+    if isinstance(chosen, int):
+        chosen = (range(one.ndim - chosen, one.ndim), range(chosen))
+    left, right = (
+        [int(k) % x.ndim for k in (part if np.iterable(part) else (part,))]
+        for part, x in zip(chosen, (one, two), strict=True)
+    )
+    first = list(range(one.ndim))
+    second = [one.ndim + k for k in range(two.ndim)]
+    for j, k in zip(left, right, strict=True):
+        if one.extents[j] != two.extents[k] and one.shape[j] != two.shape[k]:
+            raise ValueError("shape-mismatch for sum")
+        second[k] = first[j]
+    summed = {first[j] for j in left}
+    kept = [letter for letter in (*first, *second) if letter not in summed]
+    return contracted(trace, (one, two), (first, second), kept)
+
+
+@function(np.einsum)
+def einsum(
+    trace: Trace, subscripts: Any, *operands: Any, out: Any = None, dtype: Any = None, **more: Any
+) -> Any:
+    if not isinstance(subscripts, str):
+        raise RefusalError("`einsum` by lists", "Write its subscripts as a string.")
+    if set(more) - {"optimize", "order"}:
+        raise RefusalError(f"`einsum` with {', '.join(more)}", "Cast its operands instead.")
+    values = [operand(trace, x) for x in operands]
+    if dtype is not None:
+        values = [Traced(trace, cast(x.node, dtype)) for x in values]
+    sides = subscripts.replace(" ", "").split("->")
+    inputs = sides[0].split(",")
+    dots = max(
+        (x.ndim - len(names.replace("...", "")) for x, names in zip(values, inputs, strict=True)
+         if "..." in names), default=0,
+    )  # fmt: skip
+    wide = [chr(0x2460 + k) for k in range(dots)]
+
+    def named(names: str, rank: int) -> list[int]:
+        room = rank - len(names.replace("...", ""))
+        before, found, after = names.partition("...")
+        filled = [*before, *(wide[dots - room :] if found and room else []), *after]
+        return [ord(letter) for letter in filled]
+
+    letters = [named(names, x.ndim) for names, x in zip(inputs, values, strict=True)]
+    if len(sides) == 2:
+        kept = named(sides[1], dots + len(sides[1].replace("...", "")))
+    else:
+        counts = [letter for names in letters for letter in names]
+        once = sorted(n for n in set(counts) if counts.count(n) == 1 and n < 0x2460)
+        kept = [*map(ord, wide), *once]
+    numbered = {letter: k for k, letter in enumerate(dict.fromkeys(sum(letters, [])))}
+    result = contracted(
+        trace, values, [[numbered[n] for n in names] for names in letters],
+        [numbered[n] for n in kept],
+    )  # fmt: skip
+    return delivered(trace, result, out)
+
+
+@function(np.trace)
+def traced_sum(
+    trace: Trace, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None
+) -> Any:
+    along = trace.function(np.diagonal, (operand(trace, a), offset, axis1, axis2), {})
+    return trace.function(np.sum, (along,), {"axis": -1, "dtype": dtype})
+
+
+@function(np.convolve)
+def convolve(trace: Trace, a: Any, v: Any, mode: str = "full") -> Any:
+    one, two = operand(trace, a), operand(trace, v)
+    if one.shape[0] < two.shape[0]:
+        one, two = two, one
+    return _slid(trace, one, trace.function(np.flip, (two,), {}), mode)
+
+
+@function(np.correlate)
+def correlate(trace: Trace, a: Any, v: Any, mode: str = "valid") -> Any:
+    one, two = operand(trace, a), operand(trace, v)
+    if one.shape[0] < two.shape[0]:
+        raise RefusalError("`correlate` with the longer one last", "Give the longer one first.")
+    if two.dtype.kind == "c":
+        two = mapped(trace, np.conjugate, two)
+    return _slid(trace, one, two, mode)
+
+
+def _slid(trace: Trace, long: Traced, short: Traced, mode: str) -> Traced:
+    width = short.shape[0]
+    sides = {"valid": (0, 0), "same": (width // 2, (width - 1) // 2), "full": (width - 1,) * 2}
+    before, after = sides[mode]
+    if mode == "same":  # NumPy's middle of the full result
+        before, after = width - 1 - (width - 1) // 2, (width - 1) // 2
+    padded = trace.function(np.pad, (long, (before, after)), {})
+    shape = (padded.extents[0] - short.extents[0] + _ONE, short.extents[0])
+    windows = Traced(trace, indexed(padded.node, (here(0) + here(1),), shape))
+    return contracted(trace, (windows, short), ((0, 1), (1,)), (0,))
+
+
+@function(np.cross)
+def cross(trace: Trace, a: Any, b: Any, **options: Any) -> Any:
+    one, two = operand(trace, a), operand(trace, b)
+    if options or one.extents[-1].value != 3 or two.extents[-1].value != 3:
+        raise RefusalError("`cross` of anything but 3 numbers a row", "Write its terms out.")
+    (a0, a1, a2), (b0, b1, b2) = ([x[..., k] for k in range(3)] for x in (one, two))
+    rows = [a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0]
+    return trace.function(np.stack, (rows,), {"axis": -1})

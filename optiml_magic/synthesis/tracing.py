@@ -1,0 +1,262 @@
+"""A NumPy reference, run once on arrays that write down what is done with them."""
+
+from __future__ import annotations
+
+import functools
+import math
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import CodeType, MappingProxyType, ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.model.dtypes import kind
+from optiml_magic.rebound import rebound
+from optiml_magic.synthesis import joining, making, products, views  # noqa: F401  # fill the table
+from optiml_magic.synthesis.array import RefusalError, Traced, unrolled
+from optiml_magic.synthesis.graph import Graph, Input, Node
+from optiml_magic.synthesis.indexing import added
+from optiml_magic.synthesis.maps import called, mapped, operand
+from optiml_magic.synthesis.reductions import accumulated, reduced
+from optiml_magic.synthesis.sizes import Assumption, Extents, Size, constant, valued
+from optiml_magic.synthesis.table import FUNCTIONS
+
+_MOST_ARRAYS = 20_000
+_MATH = ("sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "ceil", "floor")
+_NO_SHAPES: Mapping[str, Extents] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Why a reference has no graph: ``line`` of its own file, 0 where it is none of it."""
+
+    reason: str
+    line: int
+    fix: str
+
+
+class _Tracing:
+    """One run: its sizes and what was assumed of them."""
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self.sizes = sizes
+        self.assumptions: dict[Assumption, None] = {}
+        self.refusal: RefusalError | None = None
+        self._arrays = 0
+
+    def assume(self, assumption: Assumption) -> None:
+        self.assumptions.setdefault(assumption)
+
+    def size(self, expression: Polynomial) -> int:
+        number = valued(expression, self.sizes)
+        return int(number) if expression.value is not None else Size(number, expression, self)
+
+    def number(self, size: Size) -> Traced:
+        return operand(self, size)
+
+    def counted(self) -> None:
+        self._arrays += 1
+        if self._arrays > _MOST_ARRAYS:
+            raise RefusalError(
+                f"more than {_MOST_ARRAYS} arrays",
+                "Write its loops over whole arrays, with an axis for each loop.",
+            )
+
+    def ufunc(self, ufunc: Any, method: str, inputs: Sequence[Any], options: Any) -> Any:
+        if ufunc.signature is not None and method == "__call__":
+            return self.function(ufunc, inputs, options)
+        match method:
+            case "__call__":
+                return called(self, ufunc, inputs, options)
+            case "reduce":
+                return reduced(self, ufunc, *inputs, **{"axis": 0, **options})
+            case "accumulate":
+                return accumulated(self, ufunc, *inputs, **options)
+            case "at":
+                return added(self, ufunc, *inputs)
+            case "outer" if len(inputs) == 2:
+                one, two = (operand(self, x) for x in inputs)
+                return mapped(self, ufunc, one[(..., *([None] * two.ndim))], two)
+        raise RefusalError(f"`np.{ufunc.__name__}.{method}`", "Write it in other functions.")
+
+    def function(self, func: Any, args: Any, kwargs: Any) -> Any:
+        entry = FUNCTIONS.get(func)
+        if entry is not None:
+            return entry(self, *args, **kwargs)
+        name = f"{func.__module__}.{func.__name__}".replace("numpy", "np", 1)
+        raise RefusalError(f"`{name}` is not traced", "Write it in functions that are.")
+
+
+def traced(
+    reference: Callable[..., Any],
+    values: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    shapes: Mapping[str, Extents] = _NO_SHAPES,
+) -> Graph | Refused:
+    """The graph of a reference.
+
+    Args:
+        reference: in NumPy.
+        values: what it is called with, by the names of its parameters; only dtypes and shapes of
+            arrays are looked at. A whole number under the name of a size is that size.
+        sizes: at which the values were made.
+        shapes: of the arrays as expressions of sizes (``fitted`` finds them). Without, an extent is
+            the size that has its value, and else a constant.
+    """
+    trace = _Tracing(sizes)
+    try:
+        inputs = _inputs(values, sizes, shapes)
+    except RefusalError as error:
+        return Refused(error.reason, 0, error.fix)
+    arguments = {
+        name: Traced(trace, node, _weak(values[name])) for name, node in inputs.items()
+    } | {
+        name: Size(int(sizes[name]), Polynomial.symbol(name), trace)
+        for name in values
+        if name not in inputs
+    }
+    stand_in = rebound(reference, _library(np, trace), _plain(trace))
+    try:
+        outputs = _outputs(trace, stand_in(**arguments))
+    except RefusalError as error:
+        return Refused(error.reason, _line(reference, error), error.fix)
+    except Exception as error:  # noqa: BLE001  # a reference may raise what it likes
+        line = _line(reference, error)
+        reason = f"{type(error).__name__}: {error}"
+        return Refused(reason, line, "Give it what it computes with in NumPy without an error.")
+    return Graph(tuple(inputs.values()), outputs, dict(sizes), tuple(trace.assumptions))
+
+
+def _inputs(
+    values: Mapping[str, Any], sizes: Mapping[str, int], shapes: Mapping[str, Extents]
+) -> dict[str, Input]:
+    found = {}
+    for name, value in values.items():
+        if name in sizes and isinstance(value, (int, np.integer)):
+            continue
+        array = np.asarray(value)
+        if kind(array.dtype) == "V":
+            raise RefusalError(
+                f"`{name}` holds {array.dtype}", "Give arrays of numbers; a struct by its members."
+            )
+        shape = shapes.get(name) or tuple(_extent(name, n, sizes) for n in array.shape)
+        found[name] = Input(shape, array.dtype, name)
+    return found
+
+
+def _extent(name: str, extent: int, sizes: Mapping[str, int]) -> Polynomial:
+    fitting = [size for size, value in sizes.items() if value == extent]
+    if len(fitting) > 1:
+        raise RefusalError(
+            f"an axis of `{name}` may be {' or '.join(fitting)}: all are {extent}",
+            "Trace at sizes that differ.",
+        )
+    return Polynomial.symbol(fitting[0]) if fitting else constant(extent)
+
+
+def _weak(value: Any) -> type | None:
+    return type(value) if type(value) in (int, float, complex) else None
+
+
+def _outputs(trace: _Tracing, answer: Any) -> tuple[tuple[str, Node], ...]:
+    if answer is None:
+        raise RefusalError("it returns nothing", "Return the arrays that it computes.")
+    if isinstance(answer, Mapping):
+        named = {str(name): value for name, value in answer.items()}
+    elif isinstance(answer, (tuple, list)):
+        named = {str(k): value for k, value in enumerate(answer)}
+    else:
+        named = {"": answer}
+    return tuple((name, operand(trace, value).node) for name, value in named.items())
+
+
+def _line(reference: Callable[..., Any], error: BaseException) -> int:
+    """The innermost line of the reference's own file that led to the error."""
+    inner = reference
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    code = getattr(inner, "__code__", None)
+    if not isinstance(code, CodeType):
+        return 0
+    frames = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in frames if frame.f_code.co_filename == code.co_filename]
+    return lines[-1] if lines else 0
+
+
+def _library(module: ModuleType, trace: _Tracing) -> Any:
+    """NumPy with entries of the table in the place of its functions."""
+    names: dict[str, Any] = {}
+    for name in dir(module):
+        if name.startswith("_"):
+            continue
+        value = getattr(module, name, None)
+        if isinstance(value, ModuleType) and value.__name__.startswith(
+            ("numpy.lib", "numpy.linalg")
+        ):
+            if value.__name__.count(".") > module.__name__.count("."):
+                names[name] = _library(value, trace)
+        elif name == "random":
+            names[name] = _Random()
+        elif _hashable(value) and value in FUNCTIONS:
+            names[name] = _entry(trace, value)
+        else:
+            names[name] = value
+    return SimpleNamespace(**names)
+
+
+def _hashable(value: Any) -> bool:
+    return getattr(type(value), "__hash__", None) is not None
+
+
+def _entry(trace: _Tracing, value: Any) -> Any:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return trace.function(value, args, kwargs)
+
+    return function
+
+
+class _Random:
+    def __getattr__(self, name: str) -> Any:
+        raise RefusalError(
+            f"`np.random.{name}`: random numbers are others each time", "Give them as an input."
+        )
+
+
+def _plain(trace: _Tracing) -> Mapping[str, Any]:
+    """Python's own functions that would lose where a size came from."""
+
+    def length(value: Any) -> int:
+        return value.shape[0] if isinstance(value, Traced) and value.ndim else len(value)
+
+    def whole(value: Any = 0, *base: Any) -> Any:
+        return value if isinstance(value, Size) else int(value, *base)
+
+    def floating(value: Any = 0.0) -> Any:
+        if isinstance(value, Size) or (isinstance(value, Traced) and value.weak):
+            return operand(trace, value) * 1.0
+        return float(value)
+
+    def steps(*bounds: Any) -> range:
+        found = range(*(b.pinned() if isinstance(b, Size) else b for b in bounds))
+        unrolled(len(found))
+        return found
+
+    return {"len": length, "int": whole, "float": floating, "range": steps, "math": _math(trace)}
+
+
+def _math(trace: _Tracing) -> Any:
+    def entry(name: str) -> Any:
+        def function(x: Any) -> Any:
+            if not isinstance(x, (Size, Traced)):
+                return getattr(math, name)(x)
+            result = mapped(trace, getattr(np, name), x)
+            result.weak = float
+            return result
+
+        return function
+
+    names = {name: getattr(math, name) for name in dir(math) if not name.startswith("_")}
+    return SimpleNamespace(**{**names, **{name: entry(name) for name in _MATH}})
