@@ -56,6 +56,8 @@ class _Rebinding:
                 return self._owned(value) or self._function(value)
             case MethodType():
                 return MethodType(self.value(value.__func__), value.__self__)
+            case tuple() if type(value) is tuple:
+                return tuple(map(self.value, value))
             case functools.partial():
                 return functools.partial(self.value(value.func), *value.args, **value.keywords)
             case np.ufunc() | BuiltinFunctionType():

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from optiml_magic.model.dtypes import kind
 from optiml_magic.synthesis.graph import (
     Best, Constant, Contract, Graph, Index, Input, Map, Node, Place, Position, Reduce, Scan,
     Scatter, Sort,
@@ -72,9 +73,12 @@ def _computed(
             chosen = getattr(np, node.operation)(of[node.source], axis=node.axis)
             return np.asarray(chosen, node.dtype)
         case Contract():
-            pairs = zip(node.operands, node.letters, strict=True)
-            arguments = [part for x, letters in pairs for part in (of[x], list(letters))]
-            return np.asarray(np.einsum(*arguments, list(node.kept)))
+            # NumPy's einsum has no bfloat16 and adds halves as halves.
+            inner = np.float32 if node.dtype.itemsize == 2 and kind(node.dtype) == "f" else None
+            arguments: list[Any] = []
+            for x, letters in zip(node.operands, node.letters, strict=True):
+                arguments += [of[x].astype(inner or node.dtype), list(letters)]
+            return np.asarray(np.einsum(*arguments, list(node.kept)), node.dtype)
         case Scan():
             ufunc = getattr(np, node.operation)
             return np.asarray(ufunc.accumulate(of[node.source], node.axis, node.dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,6 @@ from optiml_magic.synthesis.graph import Contract, Node, indexed
 from optiml_magic.synthesis.maps import (
     agreed, cast, common, delivered, fitted, mapped, operand, together,
 )  # fmt: skip
-from optiml_magic.synthesis.reductions import axes
 from optiml_magic.synthesis.sizes import axis as here
 from optiml_magic.synthesis.sizes import constant
 from optiml_magic.synthesis.table import function
@@ -26,9 +26,10 @@ def contracted(
     operands: Sequence[Traced],
     letters: Sequence[Sequence[int]],
     kept: Sequence[int],
+    dtype: Any = None,
 ) -> Traced:
     """Einstein's sum; ValueError where axes of one letter differ."""
-    dtype = common(operands)
+    dtype = common(operands) if dtype is None else dtype
     extents: dict[int, Polynomial] = {}
     for value, names in zip(operands, letters, strict=True):
         for extent, letter in zip(value.extents, names, strict=True):
@@ -60,9 +61,9 @@ def matmul(trace: Trace, x1: Any, x2: Any, out: Any = None, **options: Any) -> A
     second = [
         *range(rank - max(two.ndim - 2, 0), rank), inner, *([column] if two.ndim > 1 else []),
     ]  # fmt: skip
-    kept = [letter for letter in range(rank + 3) if letter < rank]
-    kept += [row] * (one.ndim > 1) + [column] * (two.ndim > 1)
-    return delivered(trace, contracted(trace, (one, two), (first, second), kept), out)
+    kept = [*range(rank)] + [row] * (one.ndim > 1) + [column] * (two.ndim > 1)
+    dtype = np.matmul.resolve_dtypes((one.dtype, two.dtype, None))[-1]
+    return delivered(trace, contracted(trace, (one, two), (first, second), kept, dtype), out)
 
 
 @function(np.dot)
@@ -153,7 +154,7 @@ def einsum(
         counts = [letter for names in letters for letter in names]
         once = sorted(n for n in set(counts) if counts.count(n) == 1 and n < 0x2460)
         kept = [*map(ord, wide), *once]
-    numbered = {letter: k for k, letter in enumerate(dict.fromkeys(sum(letters, [])))}
+    numbered = {letter: k for k, letter in enumerate(dict.fromkeys(itertools.chain(*letters)))}
     result = contracted(
         trace, values, [[numbered[n] for n in names] for names in letters],
         [numbered[n] for n in kept],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -239,10 +240,17 @@ def _plain(trace: _Tracing) -> Mapping[str, Any]:
             return operand(trace, value) * 1.0
         return float(value)
 
-    def steps(*bounds: Any) -> range:
-        found = range(*(b.pinned() if isinstance(b, Size) else b for b in bounds))
-        unrolled(len(found))
-        return found
+    def steps(first: Any, last: Any = None, by: Any = 1) -> Sequence[int]:
+        if not any(isinstance(bound, (Size, Traced)) for bound in (first, last, by)):
+            plain = range(first) if last is None else range(first, last, by)
+            unrolled(len(plain))
+            return plain
+        start, stop = (0, first) if last is None else (first, last)
+        start, stop, by = (operator.index(n) if isinstance(n, Traced) else n for n in (start, stop, by))
+        span, size = (stop - start, by) if by > 0 else (start - stop, -by)
+        count = int((span + size - 1) // size) if span > 0 else 0
+        unrolled(count)
+        return [start + k * by for k in range(count)]
 
     return {"len": length, "int": whole, "float": floating, "range": steps, "math": _math(trace)}
 

@@ -84,3 +84,10 @@ def test_functions_of_other_packages_are_left_alone() -> None:
         return strange(x)
 
     assert type(rebound(calls, other())(np.ones(3))) is np.ndarray
+
+
+def test_functions_in_a_row_and_those_of_python() -> None:
+    steps = (lambda x: np.empty(len(x)),)
+    made = rebound(lambda x: steps[0](x), other(), {"len": lambda _: 7})
+    assert made([1]).shape == (7,)
+    assert type(made([1])) is Arrays
