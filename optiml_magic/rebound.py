@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -10,23 +10,17 @@ import numpy as np
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.synthesis.graph import DType, Node, Place, Position, Scatter, identity, indexed
+from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents, Owner, Size, axes_of
 from optiml_magic.synthesis.table import METHODS
 
 _MOST_STEPS = 256  # of one loop that is unrolled
-_IN_PLACE = "add subtract multiply true_divide floor_divide remainder power left_shift right_shift \
-bitwise_and bitwise_or bitwise_xor".split()  # noqa: SIM905  # as the operators are listed below
-_SPELLED = "add sub mul truediv floordiv mod pow lshift rshift and or xor".split()  # noqa: SIM905
+_OPERATORS = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide,
+    "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "lshift": np.left_shift,
+    "rshift": np.right_shift, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
 _KINDS = {"f": float, "i": int, "b": bool}
-
-
-class RefusalError(Exception):
-    """What cannot be traced; ``fix`` says what to write instead."""
-
-    def __init__(self, reason: str, fix: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.fix = fix
 
 
 class Trace(Owner, Protocol):
@@ -205,9 +199,9 @@ class Traced:
 
     def _whole(self, what: str) -> int:
         node = self.node
-        if isinstance(node, Position) and not self.ndim and not axes_of(node.expression):
-            return self.trace.size(node.expression)
-        _decides(what)
+        if self.ndim or not isinstance(node, Position) or axes_of(node.expression):
+            _decides(what)
+        return self.trace.size(node.expression)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         return self.trace.ufunc(ufunc, method, inputs, options)
@@ -220,9 +214,9 @@ class Traced:
 
     def __pow__(self, exponent: Any) -> Any:
         short = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal}
-        if type(exponent) in (int, float) and exponent in short:
-            if exponent == 2 or self.dtype.kind == "f":
-                return _weakly(self.trace.ufunc(short[exponent], "__call__", (self,), {}), self)
+        plain = type(exponent) in (int, float) and exponent in short
+        if plain and (exponent == 2 or self.dtype.kind == "f"):
+            return _weakly(self.trace.ufunc(short[exponent], "__call__", (self,), {}), self)
         return _weakly(self.trace.ufunc(np.power, "__call__", (self, exponent), {}), self, exponent)
 
 
@@ -283,9 +277,9 @@ def _unary(ufunc: Any) -> Callable[[Traced], Any]:
     return operated
 
 
-for _name, _spelling in zip(_IN_PLACE, _SPELLED, strict=True):
-    _ufunc = getattr(np, _name)
-    if _name != "power":
+_ufunc: Any
+for _spelling, _ufunc in _OPERATORS.items():
+    if _spelling != "pow":
         setattr(Traced, f"__{_spelling}__", _binary(_ufunc))
     setattr(Traced, f"__r{_spelling}__", _binary(_ufunc, swapped=True))
     setattr(Traced, f"__i{_spelling}__", _inner(_ufunc))

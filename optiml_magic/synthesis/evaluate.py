@@ -13,8 +13,20 @@ import numpy as np
 
 from optiml_magic.model.dtypes import kind
 from optiml_magic.synthesis.graph import (
-    Best, Constant, Contract, Graph, Index, Input, Map, Node, Place, Position, Reduce, Scan,
-    Scatter, Sort,
+    Best,
+    Constant,
+    Contract,
+    Graph,
+    Index,
+    Input,
+    Map,
+    Node,
+    Place,
+    Position,
+    Reduce,
+    Scan,
+    Scatter,
+    Sort,
 )  # fmt: skip
 from optiml_magic.synthesis.sizes import Assumption, Extents, valued
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.synthesis.array import RefusalError, Trace, Traced, scattered
+from optiml_magic.synthesis.array import Trace, Traced, scattered
 from optiml_magic.synthesis.graph import Map, Node, Place, Position, indexed
 from optiml_magic.synthesis.maps import cast, fitted, full, mapped, operand, together, where
+from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents, axes_of, axis, constant, polynomial, substituted
 from optiml_magic.synthesis.table import function
 
@@ -181,7 +182,7 @@ def _wrapped(extent: int, at: Any) -> int:
     number = at if isinstance(at, int) else int(at)
     if number < 0:
         number = number + extent
-    if not 0 <= number or not number < extent:
+    if not number >= 0 or not number < extent:
         raise IndexError(f"subscript {at} is out of bounds for {extent} elements")
     return number
 
@@ -213,4 +214,4 @@ def _end(at: Any, extent: int, step: int) -> int:
         number = number + extent
     if number < low:
         return low
-    return high if number > high else number
+    return min(number, high)

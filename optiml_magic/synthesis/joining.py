@@ -8,13 +8,22 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.synthesis.array import RefusalError, Trace, Traced, scattered
+from optiml_magic.synthesis.array import Trace, Traced, scattered
 from optiml_magic.synthesis.graph import Map, Node, Place, Position, indexed
 from optiml_magic.synthesis.indexing import wrapped
 from optiml_magic.synthesis.maps import (
-    cast, common, entering, fitted, full, mapped, operand, together, where,
+    cast,
+    common,
+    entering,
+    fitted,
+    full,
+    mapped,
+    operand,
+    together,
+    where,
 )  # fmt: skip
 from optiml_magic.synthesis.reductions import axes, without
+from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents, constant, polynomial, quotient, remainder
 from optiml_magic.synthesis.sizes import axis as here
 from optiml_magic.synthesis.table import function
@@ -183,13 +192,11 @@ def bincount(trace: Trace, x: Any, weights: Any = None, minlength: Any = 0) -> T
     if places.dtype.kind not in "iub" or places.ndim != 1:
         raise TypeError("bincount counts whole numbers of one axis")
     shape = (polynomial(minlength),)
-    if weights is None:
-        dtype, one = _INT64, full(1, np.int64, places.extents)
-    else:
-        dtype = np.dtype(np.float64)
-        one = fitted(trace, cast(operand(trace, weights).node, dtype), places.extents)
+    one = full(1, np.int64, places.extents)
+    if weights is not None:
+        one = fitted(trace, cast(operand(trace, weights).node, np.float64), places.extents)
     at = cast(places.node, np.int64)
-    return Traced(trace, scattered(full(0, dtype, shape), (at,), one, "add"))
+    return Traced(trace, scattered(full(0, one.dtype, shape), (at,), one, "add"))
 
 
 @function(np.unravel_index)

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from optiml_magic.synthesis.array import RefusalError, Trace, Traced
+from optiml_magic.synthesis.array import Trace, Traced
 from optiml_magic.synthesis.graph import Position, indexed
 from optiml_magic.synthesis.maps import cast, entering, fitted, full, mapped, operand, where
+from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Size, axis, constant, polynomial
 from optiml_magic.synthesis.table import function
 from optiml_magic.synthesis.views import extents
@@ -84,7 +85,8 @@ def arange(
     if not all(isinstance(n, (int, np.integer)) for n in numbers):
         if any(isinstance(n, (Size, Traced)) for n in numbers):
             raise RefusalError("`np.arange` in fractions", "Scale an `np.arange` of whole numbers.")
-        return operand(trace, np.arange(first, last, by, dtype))
+        places: Any = numbers
+        return operand(trace, np.arange(*places, dtype=dtype))
     first, last, by = (n if isinstance(n, int) else int(n) for n in numbers)
     span = last - first if by > 0 else first - last
     size = by if by > 0 else -by

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.synthesis.array import RefusalError, Trace, Traced
-from optiml_magic.synthesis.graph import Constant, DType, Map, Node, Position, axis, indexed
-from optiml_magic.synthesis.sizes import Extents, Size, constant
+from optiml_magic.synthesis.array import Trace, Traced
+from optiml_magic.synthesis.graph import Constant, DType, Map, Node, Position, indexed
+from optiml_magic.synthesis.refusals import RefusalError
+from optiml_magic.synthesis.sizes import Extents, Size, axis, constant
 from optiml_magic.synthesis.table import function
 
 _INT64 = np.dtype(np.int64)
@@ -80,7 +81,7 @@ def spread(node: Node, shape: Extents) -> Node:
 
 def agreed(trace: Trace, one: Polynomial, two: Polynomial) -> Polynomial:
     """The extent of two axes that are broadcast together; ValueError where they cannot be."""
-    if one == two or two == _ONE:
+    if two in (one, _ONE):
         return one
     if one == _ONE:
         return two
@@ -125,7 +126,8 @@ def fitted(trace: Trace, node: Node, shape: Extents) -> Node:
 
 def mapped(trace: Trace, ufunc: Any, *values: Any, dtype: Any = None) -> Traced:
     """A ufunc of one result, in the loop that NumPy takes for these dtypes."""
-    if getattr(np, ufunc.__name__, None) is not ufunc or ufunc.nout != 1:
+    known = vars(np).get(ufunc.__name__) is ufunc
+    if not known or ufunc.nout != 1:
         raise RefusalError(f"`{ufunc.__name__}` is not traced", "Write it in other functions.")
     operands = [operand(trace, value) for value in values]
     wanted = tuple(x.weak if x.weak in (int, float, complex) else x.dtype for x in operands)

@@ -9,11 +9,19 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.synthesis.array import RefusalError, Trace, Traced
+from optiml_magic.synthesis.array import Trace, Traced
 from optiml_magic.synthesis.graph import Contract, Node, indexed
 from optiml_magic.synthesis.maps import (
-    agreed, cast, common, delivered, fitted, mapped, operand, together,
+    agreed,
+    cast,
+    common,
+    delivered,
+    fitted,
+    mapped,
+    operand,
+    together,
 )  # fmt: skip
+from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import axis as here
 from optiml_magic.synthesis.sizes import constant
 from optiml_magic.synthesis.table import function

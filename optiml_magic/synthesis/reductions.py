@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from optiml_magic.synthesis.array import RefusalError, Trace, Traced
-from optiml_magic.synthesis.graph import Best, Node, Reduce, Scan, Sort, axis, indexed
+from optiml_magic.synthesis.array import Trace, Traced
+from optiml_magic.synthesis.graph import Best, Node, Reduce, Scan, Sort, indexed
 from optiml_magic.synthesis.maps import cast, delivered, mapped, operand, where
+from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents, constant
+from optiml_magic.synthesis.sizes import axis as here
 from optiml_magic.synthesis.table import function
 
 _OF_NUMPY = {
@@ -45,7 +47,7 @@ def kept(node: Node, dropped: Sequence[int], rank: int) -> Node:
             shape.append(constant(1))
         else:
             shape.append(next(left))
-            at.append(axis(k))
+            at.append(here(k))
     return indexed(node, tuple(at), tuple(shape))
 
 
@@ -56,25 +58,24 @@ def reduced(
     axis: Any = None,
     dtype: Any = None,
     out: Any = None,
-    keepdims: Any = False,
-    initial: Any = _ABSENT,
-    where: Any = True,
+    **options: Any,
 ) -> Any:
-    """``ufunc.reduce``."""
+    """``ufunc.reduce``; the options are ``keepdims``, ``initial`` and ``where``."""
+    mask, initial = options.get("where", True), options.get("initial", _ABSENT)
     value = operand(trace, x)
     chosen = axes(axis, value.ndim)
     result = ufunc.reduce(np.ones(1, value.dtype), dtype=dtype).dtype
     source = value.node
-    if where is not True:
-        source = _masked(trace, ufunc, value, where, initial).node
-    # `logical_or` of numbers asks of each whether it is zero.
+    if mask is not True:
+        source = _masked(trace, ufunc, value, mask, initial).node
+    # `logical_or` of numbers asks of each whether it is zero, as the conversion does.
     node: Node = cast(source, result)
     if chosen:
         node = Reduce(without(value.extents, chosen), result, ufunc.__name__, node, chosen)
     done = Traced(trace, node)
     if initial is not _ABSENT and initial is not None:
         done = Traced(trace, cast(mapped(trace, ufunc, done, initial).node, result))
-    if keepdims is True:
+    if options.get("keepdims") is True:
         done = Traced(trace, kept(done.node, chosen, value.ndim))
     return delivered(trace, done, out)
 
@@ -123,7 +124,7 @@ def mean(
         raise RefusalError("`mean(where=)`", "Divide the sum by the count of the mask.")
     value = operand(trace, a)
     inner, result = _precision(value, dtype)
-    total = reduced(trace, np.add, value, axis, inner, None, keepdims)
+    total = reduced(trace, np.add, value, axis, inner, keepdims=keepdims)
     quotient = mapped(trace, np.true_divide, total, _count(trace, value, axes(axis, value.ndim)))
     return delivered(trace, Traced(trace, cast(quotient.node, result)), out)
 
@@ -153,7 +154,7 @@ def var(
     wide = Traced(trace, cast(value.node, inner))
     middle = mean(trace, wide, axis, keepdims=True)
     apart = mapped(trace, np.subtract, wide, middle)
-    total = reduced(trace, np.add, mapped(trace, np.square, apart), axis, None, None, keepdims)
+    total = reduced(trace, np.add, mapped(trace, np.square, apart), axis, keepdims=keepdims)
     count = _count(trace, value, chosen) - options.get("correction", ddof)
     quotient = mapped(trace, np.true_divide, total, count)
     return delivered(trace, Traced(trace, cast(quotient.node, result)), out)
@@ -173,7 +174,7 @@ def ptp(trace: Trace, a: Any, axis: Any = None, out: Any = None, keepdims: Any =
 @function(np.count_nonzero)
 def count_nonzero(trace: Trace, a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     apart = Traced(trace, cast(operand(trace, a).node, bool))
-    return reduced(trace, np.add, apart, axis, np.int64, None, keepdims)
+    return reduced(trace, np.add, apart, axis, np.int64, keepdims=keepdims)
 
 
 def _best(operation: str) -> Any:
@@ -259,9 +260,9 @@ function(np.nanprod)(_ignoring(np.multiply, 1.0))
 def norm(
     trace: Trace,
     x: Any,
-    ord: Any = None,
+    ord: Any = None,  # noqa: A002  # NumPy's name
     axis: Any = None,
-    keepdims: Any = False,  # noqa: A002
+    keepdims: Any = False,
 ) -> Any:
     value = operand(trace, x)
     if value.dtype.kind != "f":

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.synthesis.refusals import Refused
 from optiml_magic.synthesis.sizes import Extents, constant, valued
 
 Sample = tuple[Mapping[str, int], Mapping[str, Any]]  # sizes, and the inputs made at them
 
 
-def fitted(samples: Sequence[Sample]) -> dict[str, Extents] | str:
+def fitted(samples: Sequence[Sample]) -> dict[str, Extents] | Refused:
     """For each array the simplest shape that all samples have, or what has none.
 
     An extent is a number; or a size, a product of two or a square, times a number, plus a number.
@@ -24,14 +25,19 @@ def fitted(samples: Sequence[Sample]) -> dict[str, Extents] | str:
     for name in samples[0][1]:
         shapes = [np.shape(values[name]) for _, values in samples]
         if len(set(map(len, shapes))) > 1:
-            return f"`{name}` has {sorted(set(map(len, shapes)))} axes"
+            several = " or ".join(map(str, sorted(set(map(len, shapes)))))
+            return Refused(f"`{name}` has {several} axes", 0, "Give it as many at each size.")
         extents = []
         for k in range(len(shapes[0])):
             seen = [(sizes, shape[k]) for (sizes, _), shape in zip(samples, shapes, strict=True)]
             extent = _fit(seen)
             if extent is None:
                 numbers = ", ".join(str(n) for _, n in seen)
-                return f"axis {k} of `{name}` has the extents {numbers}, of no one expression"
+                return Refused(
+                    f"axis {k} of `{name}` has the extents {numbers}, which no sizes explain",
+                    0,
+                    "Make the axes of inputs from sizes alone, and name those sizes.",
+                )
             extents.append(extent)
         found[name] = tuple(extents)
     return found

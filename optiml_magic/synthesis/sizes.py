@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from optiml_magic.kernels.polynomial import Polynomial
 
@@ -29,7 +29,7 @@ class Quotient(str):
     dividend: Polynomial
     divisor: Polynomial
 
-    def __new__(cls, dividend: Polynomial, divisor: Polynomial) -> Quotient:
+    def __new__(cls, dividend: Polynomial, divisor: Polynomial) -> Self:
         made = super().__new__(cls, f"(({dividend}) // ({divisor}))")
         made.dividend, made.divisor = dividend, divisor
         return made
@@ -186,7 +186,7 @@ class Size(int):
     expression: Polynomial
     owner: Owner
 
-    def __new__(cls, value: int, expression: Polynomial, owner: Owner) -> Size:
+    def __new__(cls, value: int, expression: Polynomial, owner: Owner) -> Self:
         made = super().__new__(cls, value)
         made.expression, made.owner = expression, owner
         return made
@@ -332,4 +332,4 @@ for _op in ("add", "sub", "mul", "floordiv", "mod", "pow", "truediv", "lshift", 
             "and", "or", "xor"):  # fmt: skip
     setattr(Size, f"__{_op}__", _operator(_op, swapped=False))
     setattr(Size, f"__r{_op}__", _operator(_op, swapped=True))
-Size.__divmod__ = _divmod  # type: ignore[method-assign]
+setattr(Size, "__divmod__", _divmod)  # noqa: B010  # of whole numbers, the type checker says

@@ -7,7 +7,6 @@ import math
 import operator
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import CodeType, MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -17,11 +16,12 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.model.dtypes import kind
 from optiml_magic.rebound import rebound
 from optiml_magic.synthesis import joining, making, products, views  # noqa: F401  # fill the table
-from optiml_magic.synthesis.array import RefusalError, Traced, unrolled
+from optiml_magic.synthesis.array import Traced, unrolled
 from optiml_magic.synthesis.graph import Graph, Input, Node
 from optiml_magic.synthesis.indexing import added
 from optiml_magic.synthesis.maps import called, mapped, operand
 from optiml_magic.synthesis.reductions import accumulated, reduced
+from optiml_magic.synthesis.refusals import RefusalError, Refused
 from optiml_magic.synthesis.sizes import Assumption, Extents, Size, constant, valued
 from optiml_magic.synthesis.table import FUNCTIONS
 
@@ -30,22 +30,12 @@ _MATH = ("sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "ce
 _NO_SHAPES: Mapping[str, Extents] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class Refused:
-    """Why a reference has no graph: ``line`` of its own file, 0 where it is none of it."""
-
-    reason: str
-    line: int
-    fix: str
-
-
 class _Tracing:
     """One run: its sizes and what was assumed of them."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self.sizes = sizes
         self.assumptions: dict[Assumption, None] = {}
-        self.refusal: RefusalError | None = None
         self._arrays = 0
 
     def assume(self, assumption: Assumption) -> None:
@@ -237,7 +227,8 @@ def _plain(trace: _Tracing) -> Mapping[str, Any]:
 
     def floating(value: Any = 0.0) -> Any:
         if isinstance(value, Size) or (isinstance(value, Traced) and value.weak):
-            return operand(trace, value) * 1.0
+            whole_as_float: Any = operand(trace, value)
+            return whole_as_float * 1.0
         return float(value)
 
     def steps(first: Any, last: Any = None, by: Any = 1) -> Sequence[int]:
@@ -246,7 +237,9 @@ def _plain(trace: _Tracing) -> Mapping[str, Any]:
             unrolled(len(plain))
             return plain
         start, stop = (0, first) if last is None else (first, last)
-        start, stop, by = (operator.index(n) if isinstance(n, Traced) else n for n in (start, stop, by))
+        start, stop, by = (
+            operator.index(n) if isinstance(n, Traced) else n for n in (start, stop, by)
+        )
         span, size = (stop - start, by) if by > 0 else (start - stop, -by)
         count = int((span + size - 1) // size) if span > 0 else 0
         unrolled(count)

@@ -9,12 +9,18 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.synthesis.array import RefusalError, Trace, Traced
+from optiml_magic.synthesis.array import Trace, Traced
 from optiml_magic.synthesis.graph import Node, Place, indexed
 from optiml_magic.synthesis.maps import fitted, operand
 from optiml_magic.synthesis.reductions import axes
+from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import (
-    Extents, axis, constant, polynomial, quotient, remainder, within,
+    Extents,
+    constant,
+    polynomial,
+    quotient,
+    remainder,
+    within,
 )  # fmt: skip
 from optiml_magic.synthesis.sizes import axis as here
 from optiml_magic.synthesis.table import function
@@ -24,7 +30,7 @@ _ONE = constant(1)
 
 def arranged(x: Traced, order: Sequence[int]) -> Traced:
     """Axis k of the result is axis ``order[k]``."""
-    at = tuple(axis(order.index(k)) for k in range(x.ndim))
+    at = tuple(here(order.index(k)) for k in range(x.ndim))
     return x.viewed(at, tuple(x.extents[k] for k in order))
 
 
@@ -156,7 +162,7 @@ def _plain(size: int) -> int:
 def _flat(shape: Sequence[Polynomial], along: Sequence[int]) -> Polynomial:
     place = constant(0)
     for extent, k in zip(shape, along, strict=True):
-        place = place * extent + axis(k)
+        place = place * extent + here(k)
     return place
 
 
@@ -194,13 +200,13 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
     along = axis if isinstance(axis, (tuple, list)) else (axis,)
     at = list(_identity(x.ndim))
     for by, k in zip(shifts, along, strict=True):
-        (k,) = axes(k, x.ndim)
-        at[k] = remainder(at[k] - polynomial(by), x.extents[k])
+        (j,) = axes(k, x.ndim)
+        at[j] = remainder(at[j] - polynomial(by), x.extents[j])
     return Traced(trace, indexed(x.node, tuple(at), x.extents))
 
 
 def _identity(rank: int) -> tuple[Polynomial, ...]:
-    return tuple(axis(k) for k in range(rank))
+    return tuple(here(k) for k in range(rank))
 
 
 @function(np.repeat)
@@ -224,7 +230,7 @@ def tile(trace: Trace, A: Any, reps: Any) -> Any:  # noqa: N803  # NumPy's name
     rank = max(len(times), x.ndim)
     x = x[(*([None] * (rank - x.ndim)), ...)]
     counts = (*([1] * (rank - len(times))), *times)
-    at = tuple(remainder(axis(k), extent) for k, extent in enumerate(x.extents))
+    at = tuple(remainder(here(k), extent) for k, extent in enumerate(x.extents))
     shape = tuple(e * polynomial(n) for e, n in zip(x.extents, counts, strict=True))
     return Traced(trace, indexed(x.node, at, shape))
 
@@ -242,7 +248,7 @@ def sliding_window_view(
     ]
     at, shape = list(_identity(value.ndim)), list(value.extents)
     for j, (width, k) in enumerate(zip(window, order, strict=True)):
-        if not 0 <= width or not width <= trace.size(shape[k]):
+        if not width >= 0 or not width <= trace.size(shape[k]):
             raise ValueError("window shape cannot be larger than input array shape")
         shape[k] = shape[k] - polynomial(width) + _ONE
         at[k] = at[k] + here(value.ndim + j)
@@ -257,14 +263,14 @@ def diagonal(trace: Trace, a: Any, offset: int = 0, axis1: int = 0, axis2: int =
     rows, cols = trace.size(x.extents[one]), trace.size(x.extents[two])
     down, right = (-offset, 0) if offset < 0 else (0, offset)
     rows, cols = rows - down, cols - right
-    count = rows if rows <= cols else cols
+    count = min(rows, cols)
     rest = [k for k in range(x.ndim) if k not in (one, two)]
     at: list[Place] = [constant(0)] * x.ndim
     for j, k in enumerate(rest):
-        at[k] = axis(j)
-    at[one] = axis(len(rest)) + polynomial(down)
-    at[two] = axis(len(rest)) + polynomial(right)
-    shape = (*(x.extents[k] for k in rest), polynomial(count if count > 0 else 0))
+        at[k] = here(j)
+    at[one] = here(len(rest)) + polynomial(down)
+    at[two] = here(len(rest)) + polynomial(right)
+    shape = (*(x.extents[k] for k in rest), polynomial(max(0, count)))
     node: Node = indexed(x.node, tuple(at), shape)
     return Traced(trace, node).fixed("a diagonal")
 

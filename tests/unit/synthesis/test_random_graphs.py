@@ -36,13 +36,13 @@ STEPS = (
     lambda a, *_: np.repeat(a, 2, axis=0)[::2],
     lambda a, *_: np.concatenate([a[1:], a[:1]]),
     lambda a, *_: np.stack([a, a * 2], axis=2)[..., 1],
-    lambda a, *_: a @ a.T @ a / 64,
+    lambda a, *_: np.tanh(a) @ np.tanh(a).T @ a / 8,
     lambda a, y, _: np.einsum("ij,j->ij", a, y),
     lambda a, y, _: a + np.outer(a[:, 0], y),
     lambda a, *_: a[np.arange(len(a))] + np.arange(a.shape[1]),
     lambda a, *_: np.tril(a),
     lambda a, *_: np.take_along_axis(a, np.argsort(a, axis=1, kind="stable"), axis=1),
-    lambda a, *_: a.astype(np.float32) / a.shape[1],
+    lambda a, *_: (a + np.float32(1)) / a.shape[1],
 )
 
 
@@ -64,10 +64,9 @@ def _masked(a: Any, *_: Any) -> Any:
 
 @given(
     st.lists(st.sampled_from((*STEPS, _written, _masked)), min_size=1, max_size=6),
-    st.sampled_from([np.float64, np.float32]),
 )
 @settings(max_examples=examples(40, 2000), deadline=None)
-def test_random_references(steps: list[Any], dtype: Any) -> None:
+def test_random_references(steps: list[Any]) -> None:
     chain = tuple(steps)
 
     def reference(x: Any, y: Any, z: Any) -> Any:
@@ -75,4 +74,4 @@ def test_random_references(steps: list[Any], dtype: Any) -> None:
             x = step(x, y, z)
         return x, x.sum(axis=1)
 
-    agree(reference, dtype)
+    agree(reference)

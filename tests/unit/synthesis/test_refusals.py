@@ -11,8 +11,9 @@ import pytest
 
 from optiml_magic.synthesis.evaluate import evaluated
 from optiml_magic.synthesis.graph import Graph
+from optiml_magic.synthesis.refusals import Refused
 from optiml_magic.synthesis.shapes import fitted
-from optiml_magic.synthesis.tracing import Refused, traced
+from optiml_magic.synthesis.tracing import traced
 from tests.unit.synthesis.graphs import SIZES, graph_of, values
 
 
@@ -86,7 +87,20 @@ def counted(at: Any) -> Any:
     return np.bincount(at)  # here
 
 
-CASES = (branch, random, selected, permuted, unknown, element, nested, objects, wrong, long, narrowed, counted)
+CASES = (
+    branch,
+    random,
+    selected,
+    permuted,
+    unknown,
+    element,
+    nested,
+    objects,
+    wrong,
+    long,
+    narrowed,
+    counted,
+)
 
 
 @pytest.mark.parametrize("reference", CASES)
