@@ -23,10 +23,10 @@ from optiml_magic.devices.reductions import quickly_compiled
 from optiml_magic.devices.turns import turn
 from optiml_magic.model.dtypes import kind
 from optiml_magic.model.verdict import OutputCheck
-from optiml_magic.rebound import rebound
 from optiml_magic.problem.reference import Answer, arguments, named
 from optiml_magic.problem.scales import Maps
 from optiml_magic.problem.tolerance import scale_of
+from optiml_magic.rebound import rebound
 
 
 @dataclass(frozen=True)

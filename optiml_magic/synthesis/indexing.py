@@ -58,7 +58,7 @@ def assigned(trace: Trace, x: Traced, key: Any, value: Any) -> None:
         x.put(where(trace, over, Traced(trace, cast(given.node, x.dtype)), x).node)
         return
     chosen = selected(trace, x.extents, keys)
-    if any(isinstance(place, Node) for place in chosen.at):
+    if not _apart(chosen):
         raise RefusalError(
             "it assigns at places that the data tell: equal ones have no order on a GPU",
             "Add with `np.add.at`, or count with `np.bincount`.",
@@ -66,6 +66,13 @@ def assigned(trace: Trace, x: Traced, key: Any, value: Any) -> None:
     if not given.views(x, chosen.at):
         values = fitted(trace, cast(given.node, x.dtype), chosen.shape)
         x.put(scattered(x.node, chosen.at, values, "set"))
+
+
+def _apart(chosen: Selection) -> bool:
+    """Whether no two indices have the same places: each axis has a place of its own."""
+    own = [axes_of(place) for place in chosen.at if isinstance(place, Polynomial)]
+    moving = {k for k, extent in enumerate(chosen.shape) if extent != constant(1)}
+    return len(own) == len(chosen.at) and all(frozenset({k}) in own for k in moving)
 
 
 def added(trace: Trace, ufunc: Any, x: Any, key: Any, values: Any = None) -> None:

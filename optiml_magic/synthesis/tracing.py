@@ -22,7 +22,7 @@ from optiml_magic.synthesis.indexing import added
 from optiml_magic.synthesis.maps import called, mapped, operand
 from optiml_magic.synthesis.reductions import accumulated, reduced
 from optiml_magic.synthesis.refusals import RefusalError, Refused
-from optiml_magic.synthesis.sizes import Assumption, Extents, Size, constant, valued
+from optiml_magic.synthesis.sizes import Assumption, Extents, Size, constant, substituted, valued
 from optiml_magic.synthesis.table import FUNCTIONS
 
 _MOST_ARRAYS = 20_000
@@ -37,9 +37,21 @@ class _Tracing:
         self.sizes = sizes
         self.assumptions: dict[Assumption, None] = {}
         self._arrays = 0
+        self._pinned: dict[str, int] = {}
 
     def assume(self, assumption: Assumption) -> None:
+        known = {name: constant(value) for name, value in self._pinned.items()}
+        apart = substituted(assumption.left - assumption.right, known)
+        if apart.value is not None:  # it follows from what was assumed before
+            return
         self.assumptions.setdefault(assumption)
+        name = str(assumption.left)
+        if (
+            assumption.relation == "=="
+            and name in self.sizes
+            and assumption.right.value is not None
+        ):
+            self._pinned[name] = assumption.right.value
 
     def size(self, expression: Polynomial) -> int:
         number = valued(expression, self.sizes)

@@ -37,6 +37,12 @@ def permuted(x: Any, at: Any) -> Any:
     return out
 
 
+def overlapping(x: Any) -> Any:
+    out = np.zeros_like(x)
+    out[np.lib.stride_tricks.sliding_window_view(np.arange(4), 2)] = 1  # here
+    return out
+
+
 def unknown(x: Any) -> Any:
     return np.linalg.inv(x @ x.T)  # here
 
@@ -92,6 +98,7 @@ CASES = (
     random,
     selected,
     permuted,
+    overlapping,
     unknown,
     element,
     nested,
