@@ -34,7 +34,7 @@ def rebound(
 
     They are found by the global names and the closures of plain functions of its own package; what
     has no counterpart stays as it is. ``plain`` has counterparts of built-in functions, such as
-    ``len``, and of modules by their names, such as ``math``.
+    ``len``, and of modules by their names, such as ``math``; ``ndarray`` makes one of each array.
     """
     return _Rebinding(library, plain, _package(call)).value(call)  # type: ignore[no-any-return]
 
@@ -55,6 +55,8 @@ class _Rebinding:
                 return self._owned(value) or self._function(value)
             case MethodType():
                 return MethodType(self.value(value.__func__), value.__self__)
+            case np.ndarray() if "ndarray" in self._plain:
+                return self._plain["ndarray"](value)
             case tuple() if type(value) is tuple:
                 return tuple(map(self.value, value))
             case functools.partial():

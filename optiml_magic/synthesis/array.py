@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.synthesis.evaluate import known
 from optiml_magic.synthesis.graph import DType, Node, Place, Position, Scatter, identity, indexed
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents, Owner, Size, axes_of
@@ -197,11 +198,14 @@ class Traced:
     def __float__(self) -> float:
         return float(self._whole("a number of Python's from an array"))
 
-    def _whole(self, what: str) -> int:
+    def _whole(self, what: str) -> Any:
+        """The number, where it is a size or made of constants alone."""
         node = self.node
-        if self.ndim or not isinstance(node, Position) or axes_of(node.expression):
+        if isinstance(node, Position) and not self.ndim and not axes_of(node.expression):
+            return self.trace.size(node.expression)
+        if (number := known(node)) is None or number.size != 1:
             _decides(what)
-        return self.trace.size(node.expression)
+        return number.item()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         return self.trace.ufunc(ufunc, method, inputs, options)

@@ -27,6 +27,7 @@ from optiml_magic.synthesis.graph import (
     Scan,
     Scatter,
     Sort,
+    ordered,
 )  # fmt: skip
 from optiml_magic.synthesis.sizes import Assumption, Extents, valued
 
@@ -52,6 +53,20 @@ def evaluated(
         assert array.dtype == node.dtype, (node, array.dtype)
         found[node] = array
     return {name: found[node] for name, node in graph.outputs}
+
+
+def known(node: Node) -> Array | None:
+    """The numbers of a node that is made of constants alone; None for any other."""
+    needed = tuple(ordered(iter((node,))))
+    if any(isinstance(part, Input) for part in needed):
+        return None
+    found: dict[Node, Array] = {}
+    try:
+        for part in needed:
+            found[part] = _computed(part, found, {}, {})
+    except KeyError:  # a size
+        return None
+    return found[node]
 
 
 def _shape(extents: Extents, sizes: Mapping[str, int]) -> tuple[int, ...]:

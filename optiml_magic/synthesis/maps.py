@@ -184,6 +184,14 @@ def where(trace: Trace, condition: Any, one: Any = None, two: Any = None) -> Tra
     return Traced(trace, Map(shape, dtype, "where", tuple(arguments)))
 
 
+@function(np.select)
+def select(trace: Trace, condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    result = operand(trace, default)
+    for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
+        result = where(trace, condition, choice, result)
+    return result
+
+
 def common(values: Sequence[Traced]) -> DType:
     """The dtype of several that are put into one array."""
     return np.result_type(*(_representative(x) for x in values))

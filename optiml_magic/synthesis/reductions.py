@@ -9,7 +9,7 @@ import numpy as np
 
 from optiml_magic.synthesis.array import Trace, Traced
 from optiml_magic.synthesis.graph import Best, Node, Reduce, Scan, Sort, indexed
-from optiml_magic.synthesis.maps import cast, delivered, mapped, operand, where
+from optiml_magic.synthesis.maps import cast, delivered, fitted, mapped, operand, where
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents, constant
 from optiml_magic.synthesis.sizes import axis as here
@@ -254,6 +254,40 @@ def _ignoring(ufunc: Any, instead: Any) -> Any:
 
 function(np.nansum)(_ignoring(np.add, 0.0))
 function(np.nanprod)(_ignoring(np.multiply, 1.0))
+
+
+@function(np.median)
+def median(trace: Trace, a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    value = operand(trace, a)
+    rank, flat = value.ndim, axis is None
+    if flat:
+        value = trace.function(np.reshape, (Traced(trace, value.node), -1), {})
+    (along,) = axes(0 if flat else axis, value.ndim)
+    ordered: Any = trace.function(np.sort, (value, along), {})
+    count = value.shape[along]
+    half, before = count // 2, (slice(None),) * along
+    middle = slice(half, half + 1) if count % 2 == 1 else slice(half - 1, half + 1)
+    result = mean(trace, ordered[(*before, middle)], along)
+    if keepdims is True:
+        dropped = tuple(range(rank)) if flat else (along,)
+        return Traced(trace, kept(result.node, dropped, rank))
+    return result
+
+
+@function(np.average)
+def average(trace: Trace, a: Any, axis: Any = None, weights: Any = None) -> Any:
+    value = operand(trace, a)
+    if weights is None:
+        return mean(trace, value, axis)
+    heavy: Any = operand(trace, weights)
+    if heavy.ndim != value.ndim:
+        (along,) = axes(axis, value.ndim)
+        heavy = heavy[(slice(None), *([None] * (value.ndim - 1 - along)))]
+    heavy = Traced(trace, fitted(trace, heavy.node, value.extents))
+    dtype = np.average(np.ones(1, value.dtype), weights=np.ones(1, heavy.dtype)).dtype
+    sums = mapped(trace, np.multiply, value, heavy, dtype=dtype)
+    total = reduced(trace, np.add, sums, axis)
+    return mapped(trace, np.true_divide, total, reduced(trace, np.add, heavy, axis, dtype))
 
 
 @function(np.linalg.norm)

@@ -251,8 +251,16 @@ class Size(int):
     def __pos__(self) -> Size:
         return self
 
-    def __abs__(self) -> Size:
+    def __abs__(self) -> int:
         return self if self >= 0 else -self
+
+    def __invert__(self) -> int:
+        return -self - 1
+
+    def __round__(self, digits: Any = None) -> int:
+        return self if digits is None or digits >= 0 else round(self.pinned(), digits)
+
+    __trunc__ = __floor__ = __ceil__ = __pos__
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         return self.owner.ufunc(ufunc, method, inputs, options)
@@ -328,8 +336,15 @@ def _divmod(self: Size, other: Any) -> Any:
     return self // other, self % other
 
 
+def _rdivmod(self: Size, other: Any) -> Any:
+    if not isinstance(other, int):
+        return NotImplemented
+    return other // self, other % self
+
+
 for _op in ("add", "sub", "mul", "floordiv", "mod", "pow", "truediv", "lshift", "rshift",
             "and", "or", "xor"):  # fmt: skip
     setattr(Size, f"__{_op}__", _operator(_op, swapped=False))
     setattr(Size, f"__r{_op}__", _operator(_op, swapped=True))
-setattr(Size, "__divmod__", _divmod)  # noqa: B010  # of whole numbers, the type checker says
+for _name, _method in {"__divmod__": _divmod, "__rdivmod__": _rdivmod}.items():
+    setattr(Size, _name, _method)

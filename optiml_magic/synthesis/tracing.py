@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-import math
-import operator
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from types import CodeType, MappingProxyType, ModuleType, SimpleNamespace
+from types import CodeType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,9 +14,10 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.model.dtypes import kind
 from optiml_magic.rebound import rebound
 from optiml_magic.synthesis import joining, making, products, views  # noqa: F401  # fill the table
-from optiml_magic.synthesis.array import Traced, unrolled
+from optiml_magic.synthesis.array import Traced
 from optiml_magic.synthesis.graph import Graph, Input, Node
 from optiml_magic.synthesis.indexing import added
+from optiml_magic.synthesis.library import library, plain
 from optiml_magic.synthesis.maps import called, mapped, operand
 from optiml_magic.synthesis.reductions import accumulated, reduced
 from optiml_magic.synthesis.refusals import RefusalError, Refused
@@ -26,7 +25,6 @@ from optiml_magic.synthesis.sizes import Assumption, Extents, Size, constant, su
 from optiml_magic.synthesis.table import FUNCTIONS
 
 _MOST_ARRAYS = 20_000
-_MATH = ("sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "ceil", "floor")
 _NO_SHAPES: Mapping[str, Extents] = MappingProxyType({})
 
 
@@ -121,7 +119,7 @@ def traced(
         for name in values
         if name not in inputs
     }
-    stand_in = rebound(reference, _library(np, trace), _plain(trace))
+    stand_in = rebound(reference, library(trace), plain(trace))
     try:
         outputs = _outputs(trace, stand_in(**arguments))
     except RefusalError as error:
@@ -187,89 +185,3 @@ def _line(reference: Callable[..., Any], error: BaseException) -> int:
     frames = traceback.walk_tb(error.__traceback__)
     lines = [line for frame, line in frames if frame.f_code.co_filename == code.co_filename]
     return lines[-1] if lines else 0
-
-
-def _library(module: ModuleType, trace: _Tracing) -> Any:
-    """NumPy with entries of the table in the place of its functions."""
-    names: dict[str, Any] = {}
-    for name in dir(module):
-        if name.startswith("_"):
-            continue
-        value = getattr(module, name, None)
-        if isinstance(value, ModuleType) and value.__name__.startswith(
-            ("numpy.lib", "numpy.linalg")
-        ):
-            if value.__name__.count(".") > module.__name__.count("."):
-                names[name] = _library(value, trace)
-        elif name == "random":
-            names[name] = _Random()
-        elif _hashable(value) and value in FUNCTIONS:
-            names[name] = _entry(trace, value)
-        else:
-            names[name] = value
-    return SimpleNamespace(**names)
-
-
-def _hashable(value: Any) -> bool:
-    return getattr(type(value), "__hash__", None) is not None
-
-
-def _entry(trace: _Tracing, value: Any) -> Any:
-    def function(*args: Any, **kwargs: Any) -> Any:
-        return trace.function(value, args, kwargs)
-
-    return function
-
-
-class _Random:
-    def __getattr__(self, name: str) -> Any:
-        raise RefusalError(
-            f"`np.random.{name}`: random numbers are others each time", "Give them as an input."
-        )
-
-
-def _plain(trace: _Tracing) -> Mapping[str, Any]:
-    """Python's own functions that would lose where a size came from."""
-
-    def length(value: Any) -> int:
-        return value.shape[0] if isinstance(value, Traced) and value.ndim else len(value)
-
-    def whole(value: Any = 0, *base: Any) -> Any:
-        return value if isinstance(value, Size) else int(value, *base)
-
-    def floating(value: Any = 0.0) -> Any:
-        if isinstance(value, Size) or (isinstance(value, Traced) and value.weak):
-            whole_as_float: Any = operand(trace, value)
-            return whole_as_float * 1.0
-        return float(value)
-
-    def steps(first: Any, last: Any = None, by: Any = 1) -> Sequence[int]:
-        if not any(isinstance(bound, (Size, Traced)) for bound in (first, last, by)):
-            plain = range(first) if last is None else range(first, last, by)
-            unrolled(len(plain))
-            return plain
-        start, stop = (0, first) if last is None else (first, last)
-        start, stop, by = (
-            operator.index(n) if isinstance(n, Traced) else n for n in (start, stop, by)
-        )
-        span, size = (stop - start, by) if by > 0 else (start - stop, -by)
-        count = int((span + size - 1) // size) if span > 0 else 0
-        unrolled(count)
-        return [start + k * by for k in range(count)]
-
-    return {"len": length, "int": whole, "float": floating, "range": steps, "math": _math(trace)}
-
-
-def _math(trace: _Tracing) -> Any:
-    def entry(name: str) -> Any:
-        def function(x: Any) -> Any:
-            if not isinstance(x, (Size, Traced)):
-                return getattr(math, name)(x)
-            result = mapped(trace, getattr(np, name), x)
-            result.weak = float
-            return result
-
-        return function
-
-    names = {name: getattr(math, name) for name in dir(math) if not name.startswith("_")}
-    return SimpleNamespace(**{**names, **{name: entry(name) for name in _MATH}})
