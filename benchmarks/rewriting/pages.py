@@ -5,7 +5,7 @@
 An index and a page for each rule: what it teaches, a kernel before and after, its open numbers,
 what it expects, the findings that name it, what it refuses, and the evidence. Nothing in them is
 written for a single rule: what a page says is said by the rule itself, by a program that it made
-here, or by ``benchmarks/results``. Pages of rules that are no more go.
+here, or by ``benchmarks/results``. Pages of rules that no longer exist are removed.
 """
 
 from __future__ import annotations

@@ -67,9 +67,9 @@ def _sizes(axes: list[Axis | None], effects: Effects) -> list[int]:
             raise NotLegal("a loop does not count from 0 in its head", axis.line if axis else 0)
         assert axis.variable is not None
         if axis.variable.type.base not in ("int", "unsigned", "unsigned int"):
-            raise NotLegal("its counter is no plain number", axis.line)
+            raise NotLegal("its counter is not a plain integer", axis.line)
         if depth and (axis.stop.value is None or axis.stop.value < 1):
-            raise NotLegal("how many rounds an inner loop has is no number", axis.line)
+            raise NotLegal("the number of rounds of an inner loop is not a constant", axis.line)
         found.append(axis.stop.value or 0)
     return found[1:]
 

@@ -33,7 +33,6 @@ from optiml_magic.source.expressions import parse_expression
 
 SHARED = 48 * 1024  # bytes of a block that needs no leave
 COPIES = (1, 2, 4, 8, 16, 32)
-_ONE = Polynomial.constant(1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -338,7 +338,7 @@ class Decided:
                 self.swaps[statement] = (lines(_UNROLL), edited(statement, self.swaps))
 
     def _rounds(self, loop: Loop) -> int:
-        """The rounds of a loop that all items have, 0 where that is no number."""
+        """The rounds of a loop that all items have, 0 where that is not known."""
         axis = self.kernel.axes().get(loop)
         return (self.interior.rounds(axis.name) or 0) if axis is not None else 0
 

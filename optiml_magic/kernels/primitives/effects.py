@@ -74,10 +74,10 @@ class Effects:
         heads = [Evaluate(None, s.line, e) for s in own if s.statements for e in s.expressions]
         changed = frozenset(v for part in (*leaves, *heads) for v in self.changed(part))
         declared = [v for s in own if isinstance(s, Declare) for v in s.variables]
-        # A reference may change them anywhere below.
-        changed |= names(
-            v.value for v in declared if v.value and v.type.reference and not v.type.const
-        )
+        # In the order of their use: what changes a reference changes what it is bound to.
+        for reference in (v for v in reversed(declared) if v.type.reference and v.value):
+            if reference in changed and reference.value is not None:
+                changed |= names([reference.value])
         return frozenset(
             v for v in declared
             if v.value is not None and v not in changed and not v.type.reference

@@ -116,7 +116,7 @@ class Interior:
             edges = [value for value in ways if self._is_edge(condition if value else ~condition)]
             ways = [not edges[0]] if len(edges) == 1 else [prefer] if prefer is not None else []
         if not ways:
-            raise Undecided("a test is no comparison with a border")
+            raise Undecided("a test is not a comparison with a border")
         with self.attempt():
             for part in (condition if ways[0] else ~condition).conjuncts():
                 assert isinstance(part, Compare)

@@ -208,7 +208,7 @@ class Contraction:
         for variable in changed:
             reduction = known.get(variable.name)
             if reduction is None or reduction.carried:
-                raise NotLegal(f"`{variable.name}` is no sum of its rounds", self.loop.line)
+                raise NotLegal(f"`{variable.name}` is not a sum of its rounds", self.loop.line)
             combine.supported(reduction)
             if reduction.op in "<>" and combine.test(reduction) != reduction.op:
                 raise NotLegal("which of equals it keeps is not certain", self.loop.line)

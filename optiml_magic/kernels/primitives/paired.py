@@ -205,7 +205,7 @@ def _check_pair(*kernels: Kernel) -> None:
         if kernel.launch.repeat is not None:
             raise NotLegal("its launches are of several rounds", function.line)
         if function.template or function.launch_bounds or "::" in function.name:
-            raise NotLegal(f"`{function.name}` is no plain kernel", function.line)
+            raise NotLegal(f"`{function.name}` is not a plain kernel", function.line)
         if any(parameter.type.volatile for parameter in function.parameters):
             raise NotLegal("a parameter is volatile", function.line)
         for parameter, name in _passed(kernel):

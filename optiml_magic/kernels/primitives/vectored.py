@@ -146,7 +146,9 @@ class Vectored:
         if len(accesses) > 1 or within.value is None or within.value % width or (
             counters and self._around(access)[1]
         ):  # fmt: skip
-            raise NotLegal(f"what items store to `{access.array}` is no vector", access.line)
+            raise NotLegal(
+                f"what items store to `{access.array}` does not fill a vector", access.line
+            )
         self.stores[node] = at, access, width
 
     def _aligned(self, at: Element, access: Access, width: int) -> None:

@@ -216,7 +216,7 @@ def test_a_layer_is_a_product_of_filters_with_what_lies_beside_each_other() -> N
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("i < 3", "i < c", "how many rounds an inner loop has is no number"),
+        ("i < 3", "i < c", "the number of rounds of an inner loop is not a constant"),
         ("for (int i = 0", "s += 1; for (int i = 0", "no loop alone is inside of it"),
         ("int j = 0", "int j = 1", "a loop does not count from 0 in its head"),
     ],

@@ -196,7 +196,7 @@ def test_refused(one: str, two: str, reason: str) -> None:
         ("if (i < n)", "if (i < n - 1)", "the guard of its items"),
         ("block(64)", "block(64) if (n > 9)", ""),
         ("const float* t,", "const double* t,", "types"),
-        ("void two(const float* t, const float* b", "__launch_bounds__(64) void two(const float* t, const float* b", "no plain kernel"),
+        ("void two(const float* t, const float* b", "__launch_bounds__(64) void two(const float* t, const float* b", "not a plain kernel"),
     ],
 )  # fmt: skip
 def test_other_launches_are_refused(old: str, new: str, reason: str) -> None:

@@ -248,7 +248,7 @@ def test_refused(body: str, reason: str) -> None:
         ("if (x < w && y < h) out[x * h + y] = a[y * w + x];", "not neighbours in `out`"),
         ("if (x < w && y < h) out[y * w + x] = f[3] > 0.0f ? a[y * w + x] : 1.0f;",
          "not every item loads"),
-        ("if (x < w && y < h) out[y * w + x] += a[y * w + x];", "no vector"),
+        ("if (x < w && y < h) out[y * w + x] += a[y * w + x];", "does not fill a vector"),
     ],
 )  # fmt: skip
 def test_what_does_not_lie_along_rows_is_refused(body: str, reason: str) -> None:
