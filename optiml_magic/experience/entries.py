@@ -62,7 +62,10 @@ class _Paths:
     def of(self, step: Step) -> tuple[Move, ...] | None:
         """From the input kernel to a step; None where a part of it is not a rule's."""
         moves: list[Move] = []
-        for candidate in (one.candidate for one in self._trajectory.lineage(step)[1:]):
+        first, *edits = (one.candidate for one in self._trajectory.lineage(step))
+        if first.number != self._trajectory.root.candidate.number:
+            return None
+        for candidate in edits:
             name = candidate.proposal.move
             if candidate.proposal.proposer != TUNER:
                 if not name:

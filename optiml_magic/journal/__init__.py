@@ -2,7 +2,8 @@
 
 The first line says what run it is, and how often edits had paid off when it began; a ``known``
 line what earlier runs found on kernels of its kind; an ``expansion`` line keeps what the proposers
-said of a node, a ``made`` line the text that an idea became, an ``evaluated`` line what became of a
+said of a node, a ``made`` line the text that an idea became, a ``wave`` line the programs that a
+model wrote for the search to begin from, an ``evaluated`` line what became of a
 candidate, an ``ended`` line how the search ended and what its finalists came to. A run that is
 resumed may have several of the last. To resume is to run the same search again with this memory:
 what stands in the journal is not asked, made or evaluated a second time, so only what was in flight

@@ -26,14 +26,15 @@ from optiml_magic.journal.lines import (
     headed,
     read_whole,
 )
-from optiml_magic.model.candidate import Candidate
+from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.codec import to_json
-from optiml_magic.model.evaluation import Evaluation, Trajectory
+from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.experience import NOTHING_KNOWN, Known
 from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.idea import Idea, Ideas, Make
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.thought import Wave
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.model.view import View
 
@@ -53,6 +54,7 @@ class Journal:
             for e in (x.evaluated for x in lines)
             if e
         }
+        self._waves = [x.wave for x in lines if x.wave]
         self._known = next((x.known for x in lines if x.known), None)
         self._calls: dict[int, int] = {}
         self.replayed = 0
@@ -138,6 +140,29 @@ class Journal:
             return self._known
 
         return remembered
+
+    def remember_waves(
+        self, think: Callable[[Sequence[Wave], Sequence[Step]], Wave]
+    ) -> Callable[[Sequence[Step]], Sequence[Proposal]]:
+        """Programs to begin from: ``think`` is given the waves so far, and asked once for each."""
+        told: list[Wave] = []
+
+        def remembered(steps: Sequence[Step]) -> Sequence[Proposal]:
+            while True:
+                if len(told) == len(self._waves):
+                    self._waves.append(think(tuple(told), steps))
+                    self._append(Line(wave=self._waves[-1]))
+                wave = self._waves[len(told)]
+                told.append(wave)
+                if wave.proposals or not wave.attempts:
+                    return wave.proposals
+
+        return remembered
+
+    @property
+    def waves(self) -> tuple[Wave, ...]:
+        """What a model wrote for the search to begin from, as far as it was asked."""
+        return tuple(self._waves)
 
     @property
     def known(self) -> Known:

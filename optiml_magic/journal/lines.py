@@ -16,6 +16,7 @@ from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.objective import Objective
 from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.thought import Wave
 from optiml_magic.model.verdict import Verdict
 
 SCHEMA = 7
@@ -121,6 +122,7 @@ class Line:
     expansion: Expansion | None = None
     known: Known | None = None
     made: Made | None = None
+    wave: Wave | None = None
     evaluated: Evaluated | None = None
     ended: Ended | None = None
 

@@ -28,10 +28,18 @@ class Proposal:
     arithmetic: tuple[str, ...] = ()
     move: str = ""
 
+    @property
+    def digest(self) -> str:
+        """The first 16 hex digits of the SHA-256 of the text."""
+        return text_digest(self.text)
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A proposal with a place in the tree: ``number`` counts creations, the input kernel is 0."""
+    """A proposal with a place in the tree: ``number`` counts creations, the input kernel is 0.
+
+    What the search began from has no ``parent``.
+    """
 
     number: int
     parent: int | None
@@ -45,7 +53,7 @@ class Candidate:
     @property
     def digest(self) -> str:
         """The first 16 hex digits of the SHA-256 of the text."""
-        return text_digest(self.text)
+        return self.proposal.digest
 
 
 def text_digest(text: str) -> str:

@@ -59,7 +59,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Every step of a run in order of evaluation; step 0 is the input kernel.
+    """Every step of a run in order of evaluation; step 0 is the input kernel, the baseline.
+
+    Other steps without a parent are programs that the search began from as well.
 
     ``finalists`` are the numbers of the steps that were timed once more at the end; where there are
     any, only they and the input kernel may win. ``objective`` says by what one does.
@@ -155,8 +157,13 @@ class Trajectory:
         )
         return replace(self, steps=tuple(steps))
 
+    @property
+    def roots(self) -> tuple[Step, ...]:
+        """The programs that the search began from, the input kernel first."""
+        return tuple(step for step in self.steps if step.candidate.parent is None)
+
     def lineage(self, step: Step) -> tuple[Step, ...]:
-        """The path from the input kernel to ``step``, both included."""
+        """The path to ``step`` from the root that it comes from, both included."""
         by_number = {s.candidate.number: s for s in self.steps}
         path = [step]
         while path[-1].candidate.parent is not None:

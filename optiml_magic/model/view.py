@@ -16,10 +16,12 @@ def _unknown() -> Facts | None:
 
 @dataclass(frozen=True)
 class View:
-    """The step to improve, the input kernel, and what was tried from the step already.
+    """The step to improve, the baseline of the run, and what was tried from the step already.
 
-    ``path`` is the best program of each structure from the input kernel to this one; ``best`` the
-    best of the run; ``evaluated`` all of it so far, as it was told, what failed among it.
+    ``origin`` is the root that the step comes from: the baseline, or another program that the
+    search began from. ``path`` is the best program of each structure from there to this one;
+    ``best`` the best of the run; ``evaluated`` all of it so far, as it was told, what failed
+    among it.
     """
 
     step: Step
@@ -28,7 +30,13 @@ class View:
     path: tuple[Step, ...] = ()
     best: Step | None = None
     evaluated: Sequence[Step] = ()
+    origin: Step | None = None  # None: the baseline
     find_facts: Callable[[], Facts | None] = field(default=_unknown, repr=False, compare=False)
+
+    @property
+    def begun(self) -> Step:
+        """The root that the step comes from."""
+        return self.origin or self.root
 
     @cached_property
     def facts(self) -> Facts | None:

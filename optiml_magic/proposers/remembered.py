@@ -42,8 +42,10 @@ def remembered(ideas: Sequence[Idea], view: View, known: Known) -> list[Idea]:
 
     Their texts begin with the numbers of kernels of the same sizes, where these fit; those of other
     sizes come right after the rule's own. The other ideas lose of their chances, most of all those
-    that brought nothing.
+    that brought nothing. Nothing is known of kernels like those of another root than the baseline.
     """
+    if view.begun.candidate.number != view.root.candidate.number:
+        return list(ideas)
     told, sure = _told(view, known)
     offered = {idea.move for idea in ideas}
     sure = {move: weight for move, weight in sure.items() if move in offered}

@@ -27,7 +27,7 @@ from optiml_magic.proposers.spaces import space_of
 from optiml_magic.replay.recording import Recording
 from optiml_magic.search.loop import Batches, Budget, at_once, run
 from optiml_magic.search.policies import POLICIES
-from optiml_magic.search.search import TreeSearch
+from optiml_magic.search.search import TreeSearch, also
 from optiml_magic.source.program import parse_program
 
 _SAME = (
@@ -67,11 +67,15 @@ class Tried:
 
 @dataclass(frozen=True)
 class Pool:
-    """Programs by the order in which runs evaluated them, the input kernel first, and ideas."""
+    """Programs by the order in which runs evaluated them, the input kernel first, and ideas.
+
+    ``roots`` are the programs that runs began from beside the input kernel.
+    """
 
     header: RunHeader  # of the first run
     programs: tuple[Program, ...]
     tried: tuple[Tried, ...]
+    roots: tuple[Proposal, ...] = ()
 
     @classmethod
     def of(cls, recordings: Sequence[Recording], *, slim: bool = False) -> Pool:
@@ -100,7 +104,13 @@ class Pool:
             for one in _tried(recording)
             if one.child in programs
         }
-        return cls(header, tuple(programs.values()), tuple(tried.values()))
+        roots = {
+            step.candidate.digest: step.candidate.proposal
+            for recording in recordings
+            for step, _ in recording.steps()
+            if step.candidate.parent is None and step.candidate.number
+        }
+        return cls(header, tuple(programs.values()), tuple(tried.values()), tuple(roots.values()))
 
     @classmethod
     def read(cls, path: Path) -> Pool:
@@ -128,7 +138,9 @@ class Pool:
         """How a policy would have gone over it."""
         root = Proposal(self.root.text, "the input kernel", "user", prior=1.0)
         made = POLICIES[policy]()
-        tree = TreeSearch(root, self.expand, self.spaces, policy=made, seed=seed)
+        tree = TreeSearch(
+            root, self.expand, self.spaces, roots=also(*self.roots), policy=made, seed=seed
+        )
         return run(tree, at_once(self.evaluator()), Budget(budget), batches=Batches(batch))
 
     def expand(self, view: View, count: int) -> Ideas:

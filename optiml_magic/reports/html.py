@@ -160,12 +160,11 @@ def _code(program: str) -> Markup:
 
 
 def _trajectory(summary: Summary) -> Markup:
-    depth = {0: 0}
+    depth: dict[int, int] = {}
     rows = []
     for step in summary.trajectory.steps:
         number, parent = step.candidate.number, step.candidate.parent
-        if parent is not None:
-            depth[number] = depth.get(parent, 0) + 1
+        depth[number] = 0 if parent is None else depth.get(parent, 0) + 1
         gain = step_speedup(summary, step)
         mark = " (best)" if step is summary.winner else ""
         rows.append(

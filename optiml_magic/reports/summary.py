@@ -45,8 +45,8 @@ class Summary:
 
     @property
     def recipe(self) -> str:
-        """The edits from the input kernel to the winner, in order."""
-        steps = self.trajectory.lineage(self.winner)[1:]
+        """What came of which edits in order: of the input kernel's none is named but they."""
+        steps = [s for s in self.trajectory.lineage(self.winner) if s is not self.root]
         return ", then ".join(s.candidate.proposal.title for s in steps) or "the input kernel"
 
     @property

@@ -24,7 +24,7 @@ def lines(summary: Summary) -> list[str]:
 def _below(summary: Summary) -> Iterator[str]:
     steps = {step.candidate.number: step for step in summary.trajectory.steps}
     below = children(summary.trajectory)
-    waiting = [(0, summary.root.candidate.number)]
+    waiting = [(0, root.candidate.number) for root in reversed(summary.trajectory.roots)]
     while waiting:
         depth, number = waiting.pop()
         yield f"{_INDENT * depth}{_line(summary, steps[number])}"

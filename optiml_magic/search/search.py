@@ -27,6 +27,9 @@ from optiml_magic.tuning.gaussian import Gaussian
 
 Expand = Callable[[View, int], Ideas]
 """Ideas for a step, best first; if none of them becomes a new text there are no more."""
+Roots = Callable[[Sequence[Step]], Sequence[Proposal]]
+"""Further programs to begin from, in the light of all steps so far; asked again when they are told,
+until there are none."""
 Spaces = Callable[[Step], Space | None]
 """The open numbers of a step's program; None where it has none."""
 _PROPOSALS = 16  # asked of the proposers at a time; ours
@@ -37,8 +40,22 @@ def untuned(_: Step) -> Space | None:
     return None
 
 
+def no_more(_: Sequence[Step]) -> Sequence[Proposal]:
+    """The search begins from one program."""
+    return ()
+
+
+def also(*proposals: Proposal) -> Roots:
+    """It begins from these as well."""
+    waiting = [proposals]
+    return lambda _: waiting.pop() if waiting else ()
+
+
 class TreeSearch:
     """The tree and what is in flight. Deterministic for a seed and an order of ``tell``.
+
+    It begins from ``root``, the baseline of all, and then from what ``roots`` gives; once it gives
+    none it is not asked again. ``base`` is above all roots and stands for no program.
 
     Ideas that were paid for are tried in the order in which they came, every other evaluation at
     least: a policy that liked others better would throw them away.
@@ -50,6 +67,7 @@ class TreeSearch:
         expand: Expand,
         spaces: Spaces = untuned,
         *,
+        roots: Roots = no_more,
         policy: Policy | None = None,
         seed: int = 0,
     ) -> None:
@@ -58,7 +76,11 @@ class TreeSearch:
         self._policy = policy or Puct()
         self._seed = seed
         self.rng = random.Random(seed)  # noqa: S311  # a search, not a secret
-        self.root = Node(Candidate(0, None, root), None)
+        self._roots: Roots | None = roots
+        self._seeds: deque[Proposal] = deque()
+        self.base = Node(Candidate(-1, None, root), None, tunable=False, spent=True)
+        self.root = Node(Candidate(0, None, root), self.base)
+        self.base.children = (self.root,)
         self.nodes = [self.root]
         self.best: Node | None = None
         self.stalled = 0  # evaluations since the best was found
@@ -79,8 +101,10 @@ class TreeSearch:
 
     @property
     def exhausted(self) -> bool:
-        """Nothing is left to try: every node is closed, and no idea waits."""
-        return self.root.closed and not any(node.later for _, _, node in self._waiting)
+        """Nothing is left to try: every node is closed, and neither an idea nor a root waits."""
+        begun = self._roots is None or self.root.best is None
+        waiting = any(node.later for _, _, node in self._waiting)
+        return begun and all(root.closed for root in self.base.children) and not waiting
 
     @property
     def refused(self) -> Refused:
@@ -182,7 +206,10 @@ class TreeSearch:
             heapq.heappush(heap, (-node.value, node.candidate.number, node))
 
     def _next(self) -> Candidate | None:
-        """What was paid for and what the policy wants, in turn."""
+        """A program to begin from; else what was paid for and what the policy wants, in turn."""
+        root = self._begun()
+        if root is not None:
+            return root
         found = None if self._paid_last else self._bought()
         self._paid_last = found is not None
         self.fruitless = None
@@ -194,6 +221,25 @@ class TreeSearch:
             elif (found := self._bought()) is None and (self._flying or not self._reopened()):
                 break
         return found
+
+    def _begun(self) -> Candidate | None:
+        """The next of the other roots; more are asked for when all of those before are told."""
+        while self._roots is not None:
+            while self._seeds:
+                proposal = self._seeds.popleft()
+                if proposal.text not in self._texts:
+                    candidate = self._numbered(None, proposal)
+                    edits = (f"root {candidate.digest}",)  # so that no other root plans the same
+                    node = Node(candidate, self.base, proposal.prior, edits)
+                    self.base.children += (node,)
+                    self.nodes.append(node)
+                    return self._sent(node, candidate, None)
+            if any(root.step is None for root in self.base.children):
+                return None
+            self._seeds.extend(self._roots(Prefix(self._evaluated)))
+            if not self._seeds:
+                self._roots = None
+        return None
 
     def _bought(self) -> Candidate | None:
         """The oldest idea that was paid for and becomes a new text."""
@@ -248,7 +294,7 @@ class TreeSearch:
         if made in self._texts:
             return None
         assert node.ground is not None
-        candidate = self._numbered(node.ground.candidate, idea.proposal(made))
+        candidate = self._numbered(node.ground.candidate.number, idea.proposal(made))
         child = Node(candidate, node, idea.prior, node.and_then(idea), idea.starts)
         node.children += (child,)
         self.nodes.append(child)
@@ -265,14 +311,14 @@ class TreeSearch:
             proposal = node.space.proposal(point, node.at, move)
             if proposal.text not in self._texts:
                 node.points += 1
-                return self._sent(node, self._numbered(node.best.candidate, proposal), point)
+                return self._sent(node, self._numbered(node.best.candidate.number, proposal), point)
             node.tuner.tell(point, None)
         return None
 
-    def _numbered(self, parent: Candidate, proposal: Proposal) -> Candidate:
+    def _numbered(self, parent: int | None, proposal: Proposal) -> Candidate:
         self._texts.add(proposal.text)
         self._count += 1
-        return Candidate(self._count - 1, parent.number, proposal)
+        return Candidate(self._count - 1, parent, proposal)
 
     def _sent(self, node: Node, candidate: Candidate, point: Point | None) -> Candidate:
         node.begin()
@@ -298,13 +344,14 @@ class TreeSearch:
         return False
 
     def _view(self, node: Node, step: Step) -> View:
-        root = self.root.step
+        root, path = self.root.step, [one for one in node.path() if one is not self.base][::-1]
         assert root is not None
         return View(
             replace(step, refused=node.refused) if node.refused else step,
             root,
             tried=tuple([child.step for child in node.children if child.step]),
-            path=tuple([one.best for one in node.path() if one.best])[::-1],
+            origin=path[0].step,
+            path=tuple([one.best for one in path if one.best]),
             best=self.best.best if self.best else None,
             evaluated=Prefix(self._evaluated),
         )

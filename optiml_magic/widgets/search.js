@@ -158,7 +158,7 @@ function branch(row) {
 }
 
 function kind(step, best) {
-  if (step.id === best.id && (best.significant || step.parent === null)) return "best";
+  if (step.id === best.id && (best.significant || step.id === 0)) return "best";
   if (step.verdict === "passed") return "passed";
   return step.verdict === "duplicate" ? "duplicate" : "failed";
 }
@@ -176,7 +176,7 @@ function label(row, name, source) {
   const shown = step.title.length > TITLE ? `${step.title.slice(0, TITLE - 1)}\u2026` : step.title;
   const known = name !== "failed" && name !== "duplicate" && step.speedup !== null;
   const end = known
-    ? step.parent === null ? "" : `  ${ratio(step.speedup)} ${source}`
+    ? step.id === 0 ? "" : `  ${ratio(step.speedup)} ${source}`
     : `  ${name === "duplicate" ? step.detail : words(step.verdict)}`;
   const text = svg("text", { x: left(row) + 12, y: top(row) + 4 },
     svg("tspan", { class: "optiml-number" }, `#${step.id} `), shown,

@@ -90,7 +90,7 @@ class KernelRule(ABC):
         made = site.apply()
         if isinstance(made, Refused):
             return Refusal(self.name, made.reason, made.line)
-        before, root = (parse_program(s.candidate.text) for s in (view.step, view.root))
+        before, root = (parse_program(s.candidate.text) for s in (view.step, view.begun))
         try:
             chosen = made.program.with_values(point) if point else made.program
         except SourceError as unfit:

@@ -21,7 +21,7 @@ class Beam:
     each: int = 4
 
     def choose(self, tree: TreeSearch) -> Arm | None:
-        level = [tree.root]
+        level = list(tree.base.children)
         later: list[Node] = []
         while level:
             beam = sorted((n for n in level if n.best), key=lambda n: -n.value)[: self.width]

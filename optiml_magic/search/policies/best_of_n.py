@@ -1,4 +1,4 @@
-"""Best of N: edits of the input kernel, and their numbers; nothing is built on them."""
+"""Best of N: edits of the roots, and their numbers; nothing is built on them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BestOfN:
-    """First every idea of the input kernel, then the numbers of the best of them."""
+    """First every idea of each root, then the numbers of the best of them."""
 
     def choose(self, tree: TreeSearch) -> Arm | None:
-        if tree.editable(tree.root):
-            return Edit(tree.root)
+        for root in tree.base.children:
+            if root.best and tree.editable(root):
+                return Edit(root)
         ranked = sorted((n for n in tree.nodes if n.best), key=lambda n: -n.value)
         return next((Tune(node) for node in ranked if tree.tunable(node)), None)

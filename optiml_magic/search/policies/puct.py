@@ -1,4 +1,4 @@
-"""Monte Carlo tree search: from the root down, always the arm of the highest PUCT value.
+"""Monte Carlo tree search: from the roots down, always the arm of the highest PUCT value.
 
     Q + c P sqrt(N + 1) / (1 + n)
 
@@ -52,8 +52,8 @@ class Puct:
     worse: float = 1 / 16
 
     def choose(self, tree: TreeSearch) -> Arm | None:
-        node = tree.fruitless or tree.root  # from the root the way would be the same once more
-        if node is tree.root and tree.stalled >= self.patience and tree.stalled % 2:
+        node = tree.fruitless or tree.base  # from there the way would be the same once more
+        if node is tree.base and tree.stalled >= self.patience and tree.stalled % 2:
             node = tree.other_than(set(tree.best.path()) if tree.best else set()) or node
         scale = lowest, zero, factor = _scale(tree)
         exploration, average, most = self.exploration, self.average, 1 - self.average
@@ -83,7 +83,7 @@ class Puct:
                 return arm
             else:
                 node.close()
-                node = tree.root
+                node = tree.base
         return None
 
     def _best(
