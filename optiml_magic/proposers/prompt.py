@@ -34,7 +34,7 @@ _LIMITS = {
 
 def system() -> str:
     """What holds for every question."""
-    return "\n".join([text("system"), text("reply")])
+    return "\n".join([text("system"), text("program"), text("reply")])
 
 
 def user(view: View, count: int, *, exact: bool = False, own: str = "") -> str:
@@ -51,7 +51,7 @@ def user(view: View, count: int, *, exact: bool = False, own: str = "") -> str:
         ("Tried on this program already", "\n".join(_tried(view))),
         ("What became of your other ideas in this search", "\n".join(_own(view, own))),
         ("What the rules refused and why", "\n".join(_refused(view.step))),
-        ("The chip", _chip(view.step)),
+        ("The chip", chip(view.step)),
         ("Your task", "\n".join(task)),
     ]
     return "\n\n".join(f"# {title}\n\n{body.strip()}" for title, body in sections if body.strip())
@@ -64,7 +64,7 @@ def text(name: str) -> str:
     return resource.read_text(encoding="utf-8")
 
 
-def fenced(program: str) -> str:
+def fenced(program: str, language: str = "cuda") -> str:
     """A program as it is, in a fence longer than any in it.
 
     It has no line numbers, since a model copies them into the texts that it wants found. What
@@ -72,12 +72,12 @@ def fenced(program: str) -> str:
     """
     longest = max((len(run) for run in re.findall("`{3,}", program)), default=2)
     fence = "`" * (longest + 1)
-    return "\n".join([fence + "cuda", program.rstrip("\n"), fence])
+    return "\n".join([fence + language, program.rstrip("\n"), fence])
 
 
 def _standing(view: View) -> Iterator[str]:
     evaluation = view.step.evaluation
-    yield _verdict(view.step)
+    yield verdict(view.step)
     if evaluation.measurement:
         yield f"Time: {_time(evaluation.measurement)}{_against(view.step, view.root)}."
     if evaluation.roofline:
@@ -86,13 +86,14 @@ def _standing(view: View) -> Iterator[str]:
         yield f"It came from the edit `{view.step.candidate.proposal.title}`{_tested(view.step)}."
 
 
-def _verdict(step: Step) -> str:
-    verdict = step.evaluation.verdict
-    if verdict.passed:
-        return "It is right: " + (verdict.summary or "it passed every check")
-    place = f" at {_line(step, verdict.line)}" if verdict.line else ""
-    fix = f"; fix: {verdict.fix}" if verdict.fix else ""
-    return f"It failed ({verdict.outcome}){place}: {verdict.summary}{fix}"
+def verdict(step: Step) -> str:
+    """Whether a step is right, and else what is wrong with it, with the line quoted."""
+    found = step.evaluation.verdict
+    if found.passed:
+        return "It is right: " + (found.summary or "it passed every check")
+    place = f" at {_line(step, found.line)}" if found.line else ""
+    fix = f"; fix: {found.fix}" if found.fix else ""
+    return f"It failed ({found.outcome}){place}: {found.summary}{fix}"
 
 
 def _findings(step: Step) -> Iterator[str]:
@@ -160,7 +161,7 @@ def _outcome(step: Step, other: Step) -> str:
     if evaluation.duplicate_of is not None:
         return "the compiler made the same machine code of it as of an earlier program"
     if not evaluation.verdict.passed or evaluation.measurement is None:
-        return _verdict(step)
+        return verdict(step)
     return f"right, {_time(evaluation.measurement)}{_against(step, other)}{_tested(step)}"
 
 
@@ -185,13 +186,14 @@ def _time(measured: Measurement) -> str:
     return f"{measured.seconds * 1e6:.4g} us, {measured.source}, on {measured.chip}"
 
 
-def _chip(step: Step) -> str:
+def chip(step: Step) -> str:
+    """The chip that a step was measured on, and what the device lacks; "" where it was not."""
     measured = step.evaluation.measurement
     if measured is None:
         return ""
     parts = [measured.chip]
-    if chip := CHIPS.get(measured.chip):
-        parts = _described(chip)
+    if known := CHIPS.get(measured.chip):
+        parts = _described(known)
     emulated = text("emulated") if measured.source == "estimated" else ""
     return "\n".join([". ".join(parts) + ".", emulated])
 
