@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.journal import Journal
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.experience import NOTHING_KNOWN, Known
+from optiml_magic.model.thought import Wave
 from optiml_magic.model.view import View
 from optiml_magic.problem import Problem
 from optiml_magic.proposers.base import Proposer
@@ -21,9 +23,12 @@ from optiml_magic.proposers.rules import RuleProposer
 from optiml_magic.proposers.spaces import space_of
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.policies.base import Policy
-from optiml_magic.search.search import Expand, TreeSearch
+from optiml_magic.search.search import Expand, Roots, TreeSearch, no_more
 from optiml_magic.session import Session
 from optiml_magic.settings import Settings
+
+if TYPE_CHECKING:
+    from optiml_magic.proposers.thinking import Thinker
 
 
 def proposers_of(
@@ -47,18 +52,28 @@ def remembered(
     return journal.remember_expand(partial(propose, proposers), partial(propose, proposers[:1]))
 
 
+def roots_of(thinker: Thinker | None, journal: Journal) -> Roots:
+    """What the search begins from beside the input kernel: what was thought of, now or then."""
+    if thinker is None and not journal.waves:
+        return no_more
+    return journal.remember_waves(thinker or (lambda *_: Wave(())))
+
+
 def tree_of(
     problem: Problem,
     evaluator: Evaluator,
     expand: Expand,
     settings: Settings,
     policy: Policy | None = None,
+    *,
+    roots: Roots = no_more,
 ) -> TreeSearch:
-    """The search from the input kernel; ``policy`` overrules that of the settings."""
+    """The search from the input kernel and ``roots``; ``policy`` overrules that of the settings."""
     return TreeSearch(
         Proposal(problem.program.text, "the input kernel", "user", prior=1.0),
         informed(expand, evaluator.facts),
         partial(space_of, evaluator.facts),
+        roots=roots,
         policy=policy or POLICIES[settings.policy](),
         seed=settings.seed,
     )

@@ -8,13 +8,13 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
 from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.options import options_of
-from optiml_magic.composition import proposers_of, remembered, tree_of
+from optiml_magic.composition import proposers_of, remembered, roots_of, tree_of
 from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.engines.base import Engine
 from optiml_magic.engines.inline import Inline
@@ -36,9 +36,10 @@ from optiml_magic.model.evaluation import Evaluation, Trajectory
 from optiml_magic.model.experience import Known
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
+from optiml_magic.model.thought import Fate, fates
 from optiml_magic.model.view import View
 from optiml_magic.problem import Problem, prepare
-from optiml_magic.proposers.model import language_model, notes_of
+from optiml_magic.proposers.model import language_model, notes_of, thinker_of
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
@@ -53,6 +54,9 @@ from optiml_magic.session import (
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
 from optiml_magic.timings import Stage, Timings
+
+if TYPE_CHECKING:
+    from optiml_magic.proposers.thinking import Wanted
 
 _FINALISTS = 3
 _SETTLING = 8.0  # seconds that it takes to settle, compute-sanitizer included; ours
@@ -93,6 +97,7 @@ def optimize(
     task: Task,
     settings: Settings,
     *,
+    wanted: Wanted | None = None,
     resume: Path | None = None,
     progress: Progress = lambda *_: None,
     entered: Callable[[Stage], None] = lambda _: None,
@@ -100,7 +105,9 @@ def optimize(
 ) -> Result:
     """Search for a faster program; the best is verified, and never worse than the input.
 
-    ``entered`` is called with each stage as it begins. The settings' seconds bound all of it.
+    The search begins from the kernel of the task; where a program for something is ``wanted``, also
+    from those that the model of the settings writes by the best strategies. ``entered`` is called
+    with each stage as it begins. The settings' seconds bound all of it.
     """
     timings = Timings(entered)
     require_objective(settings)
@@ -112,6 +119,7 @@ def optimize(
     ):
         problem = _prepared_beside(task, settings, members)
         proposers = proposers_of(members, settings, model)
+        thinker = thinker_of(model, wanted, settings)
         batches = (Inline if members.choice.is_emulated else Pool).batches
         header = header_of(problem, members, settings, proposers, batches.size)
         path = resume or settings.runs / f"{header.run}.jsonl"
@@ -136,7 +144,8 @@ def optimize(
             past = Past(experience, settings, setting.source)
             find = journal.remember_known(partial(_known, past, evaluator, setting.family))
             expand = recorder.expand(remembered(proposers, journal, find))
-            search = tree_of(problem, evaluator, expand, settings)
+            roots = roots_of(thinker, journal)
+            search = tree_of(problem, evaluator, expand, settings, roots=roots)
             begin = recorder.evaluate(journal.remember_evaluate(engine, evaluator.remember))
             trajectory = run(
                 search,
@@ -153,14 +162,15 @@ def optimize(
             if settings.objective == "speed":
                 recorder.won(trajectory, journal.known, about.origin)
             learned_of = told(journal.known, trajectory)
-            said = (*evaluator.notes, *late, *notes_of(model), *learned_of, *past.notes)
+            said = (*evaluator.notes, *late, *notes_of(model, thinker), *learned_of, *past.notes)
             said = (*said, *experience.notes)
             spent = timings.seconds()
             journal.end(trajectory, (*known, *said), spent)
         finally:
             journal.close()
     about = replace(about, notes=(*known, *said))
-    return result_of(problem, settings, about, members.choice.name, trajectory, spent, path)
+    thoughts = fates(journal.waves, trajectory.steps)
+    return result_of(problem, settings, about, trajectory, spent, path, thoughts=thoughts)
 
 
 def require_objective(settings: Settings) -> None:
@@ -335,15 +345,16 @@ def result_of(
     problem: Problem,
     settings: Settings,
     about: About,
-    device: str,
     trajectory: Trajectory,
     spent: Mapping[str, float],
     journal: Path,
+    *,
+    thoughts: tuple[Fate, ...] = (),
 ) -> Result:
     """What a user holds; ``about`` has all notes, ``spent`` the seconds by stage."""
     summary = Summary(
         task=problem.name,
-        device=device,
+        device=choose(settings.device).name,
         device_reason=about.device_reason,
         oracle=problem.oracle,
         launch=problem.launch,
@@ -354,5 +365,6 @@ def result_of(
         journal=journal,
         model=about.model,
         exact=settings.exact,
+        thoughts=thoughts,
     )
     return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))

@@ -182,7 +182,6 @@ class Search:
             self._problem,
             self._settings,
             replace(self._about, notes=self._notes),
-            self._members.choice.name,
             self.trajectory,
             self._timings.seconds(),
             self._journal.path,

@@ -60,7 +60,7 @@ class LlmFailure:
 
 
 class LLM(Protocol):
-    """A language model."""
+    """A language model, which several threads may ask at once."""
 
     @property
     def name(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -47,6 +48,7 @@ class OpenAILLM:
         self._max_retries = max_retries
         self._dialect = Dialect()
         self._opened: Any = None
+        self._opening = Lock()  # several may be asked at once
 
     def __repr__(self) -> str:
         return f"OpenAILLM({self.name!r} at {self._where})"
@@ -139,16 +141,17 @@ class OpenAILLM:
         return self._failure("rejected", f"answers with status {status}: {said}", began)
 
     def _client(self) -> Any:
-        if self._opened is None:
-            import openai
+        with self._opening:
+            if self._opened is None:
+                import openai
 
-            self._opened = openai.OpenAI(
-                api_key=self._key,
-                base_url=self._url,
-                timeout=self._timeout,
-                max_retries=self._max_retries,
-            )
-        return self._opened
+                self._opened = openai.OpenAI(
+                    api_key=self._key,
+                    base_url=self._url,
+                    timeout=self._timeout,
+                    max_retries=self._max_retries,
+                )
+            return self._opened
 
     def _failure(self, kind: FailureKind, what: str, began: float) -> LlmFailure:
         return LlmFailure(kind, f"{self._where} {what}", seconds=time.monotonic() - began)

@@ -68,9 +68,20 @@ def idea(
         ),
         prior,
         draft.answers if draft.answers and draft.answers in tools else "",
-        tuple(one_line(words, 80) for words in (draft.arithmetic or [])[:_MOST_CHANGES]),
+        arithmetic_of(draft.arithmetic),
     )
     return replace(Idea.of(told), paid=True)
+
+
+def arithmetic_of(told: list[str] | None) -> tuple[str, ...]:
+    """What a model says that it changes of the arithmetic."""
+    return tuple(one_line(words, 80) for words in (told or [])[:_MOST_CHANGES])
+
+
+def unfenced(program: str) -> str:
+    """A program without the fence that a model may set round it."""
+    fenced = _FENCE.fullmatch(program)
+    return fenced[1] + "\n" if fenced else program
 
 
 def _factor(told: float | None) -> tuple[float, float]:
@@ -121,8 +132,7 @@ def _new_text(draft: Draft, parent: str) -> str:
     if draft.edits:
         return _edited(parent, draft.edits)
     if draft.program:
-        fenced = _FENCE.fullmatch(draft.program)
-        return _with_newlines_of(parent, fenced[1] + "\n" if fenced else draft.program)
+        return _with_newlines_of(parent, unfenced(draft.program))
     raise Unusable("it gives neither `edits` nor `program`")
 
 

@@ -43,6 +43,15 @@ class Usage:
             self.seconds + spent.seconds,
         )
 
+    def and_then(self, other: Usage) -> Usage:
+        """This and what another was asked for."""
+        return Usage(
+            self.requests + other.requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.seconds + other.seconds,
+        )
+
 
 class LlmProposer:
     """Asks for a few edits at a time; a reply that cannot be used gets one chance of repair.
@@ -63,7 +72,7 @@ class LlmProposer:
     ) -> None:
         self.name = one_line(f"llm:{llm.name}", 80)
         self.usage = Usage()
-        self._llm = llm
+        self.llm = llm
         self._most = most
         self._temperature = temperature
         self._seed = seed
@@ -104,7 +113,7 @@ class LlmProposer:
         self, view: View, request: Request, parent: Program, root: Program, wanted: int
     ) -> tuple[list[Idea], str]:
         """One question: the ideas, or how to ask again where nothing could be used."""
-        outcome = self._llm.complete(request)
+        outcome = self.llm.complete(request)
         self.usage = self.usage.plus(outcome)
         if isinstance(outcome, LlmFailure):
             return [], self._failed(view, outcome)

@@ -11,6 +11,7 @@ from optiml_magic.settings import Settings
 
 if TYPE_CHECKING:
     from optiml_magic.proposers.llm import LlmProposer
+    from optiml_magic.proposers.thinking import Thinker, Wanted
 
 
 @contextmanager
@@ -31,10 +32,31 @@ def language_model(chosen: ModelChoice, settings: Settings) -> Iterator[LlmPropo
         llm.close()
 
 
-def notes_of(model: LlmProposer | None) -> tuple[str, ...]:
+def thinker_of(
+    model: LlmProposer | None, wanted: Wanted | None, settings: Settings
+) -> Thinker | None:
+    """What writes programs for the search to begin from; None without a model, or a wish."""
+    if model is None or wanted is None:
+        return None
+    from optiml_magic.proposers.thinking import Thinker
+
+    return Thinker(
+        model.llm,
+        wanted,
+        budget=settings.budget,
+        seed=settings.seed,
+        max_tokens=settings.llm_tokens,
+    )
+
+
+def notes_of(model: LlmProposer | None, thinker: Thinker | None = None) -> tuple[str, ...]:
     """What the model cost, and every answer of it that could not be used."""
     if model is None:
         return ()
-    usage = model.usage
+    usage, thought = model.usage, 0
+    if thinker is not None:
+        usage, thought = usage.and_then(thinker.usage), thinker.usage.requests
     spent = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens in {usage.requests} requests"
-    return (f"{model.name}: {spent}, {usage.seconds:.0f} s", *model.notes)
+    of = f", {thought} of them for thoughts" if thought else ""
+    told = thinker.notes if thinker else ()
+    return (f"{model.name}: {spent}{of}, {usage.seconds:.0f} s", *told, *model.notes)

@@ -43,7 +43,7 @@ def user(view: View, count: int, *, exact: bool = False, own: str = "") -> str:
     ``own`` is the proposer that asks: what became of its ideas anywhere in the run is told too.
     """
     task = [text("ask").replace("@COUNT@", str(count)), *([text("exact")] if exact else [])]
-    sections = [
+    return joined(
         ("The program", fenced(view.step.candidate.text)),
         ("What became of it", "\n".join(_standing(view))),
         ("Findings", "\n".join(_findings(view.step))),
@@ -53,7 +53,11 @@ def user(view: View, count: int, *, exact: bool = False, own: str = "") -> str:
         ("What the rules refused and why", "\n".join(_refused(view.step))),
         ("The chip", chip(view.step)),
         ("Your task", "\n".join(task)),
-    ]
+    )
+
+
+def joined(*sections: tuple[str, str]) -> str:
+    """Titles and bodies as one text; what has no body is left out."""
     return "\n\n".join(f"# {title}\n\n{body.strip()}" for title, body in sections if body.strip())
 
 

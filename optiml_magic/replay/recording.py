@@ -10,6 +10,7 @@ from optiml_magic.errors import UsageError
 from optiml_magic.journal import NOT_TOLD, About, Ended, Line, RunHeader, read_lines
 from optiml_magic.model.evaluation import Step, Trajectory
 from optiml_magic.model.refusal import Refusal, Refused
+from optiml_magic.model.thought import fates
 from optiml_magic.reports.summary import Summary
 
 _CUT = "the journal has no end: the run was killed, or it is not over"
@@ -77,6 +78,7 @@ class Recording:
             journal=self.path,
             model=self.about.model,
             exact=self.header.exact,
+            thoughts=fates([x.wave for x in self.lines if x.wave], trajectory.steps),
         )
 
     @property

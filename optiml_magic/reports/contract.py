@@ -13,6 +13,7 @@ from optiml_magic.model.hypothesis import HypothesisTest
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.objective import joules_of
 from optiml_magic.model.verdict import Verdict
+from optiml_magic.reports import thoughts
 from optiml_magic.reports.annotation import Annotation
 from optiml_magic.reports.summary import Summary
 
@@ -55,6 +56,7 @@ def optimized(summary: Summary) -> Json:
         "stopped": summary.trajectory.stopped,
         "journal": str(summary.journal) if summary.journal else None,
         "notes": list(summary.notes),
+        "thoughts": [thoughts.plain(fate) for fate in summary.thoughts],
         "steps": [_step(step) for step in summary.trajectory.steps],
     }
 

@@ -8,7 +8,7 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.finding import Finding
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Verdict
-from optiml_magic.reports import lines, text
+from optiml_magic.reports import lines, text, thoughts
 from optiml_magic.reports.figure import Picture
 from optiml_magic.reports.markup import Markup, document, element
 from optiml_magic.reports.pictures import pictures
@@ -42,6 +42,9 @@ def page(summaries: Sequence[Summary], title: str) -> str:
 def fragment(summary: Summary) -> Markup:
     """The report of one run, to be set into a notebook or a page."""
     parts = [element("h3", text.headline(summary)), _facts(summary)]
+    if summary.thoughts:
+        table = _table(thoughts.HEAD, thoughts.rows(summary))
+        parts.append(_section("Thoughts", table, is_open=True))
     found = summary.root.evaluation.findings
     if found:
         parts.append(_section("Findings on the input kernel", _findings(found), is_open=True))

@@ -9,6 +9,7 @@ from optiml_magic.model.finding import Finding
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.printable import printable
+from optiml_magic.reports import thoughts
 from optiml_magic.reports.quantities import count, ratio, seconds
 from optiml_magic.reports.standing import floor
 from optiml_magic.reports.summary import (
@@ -91,6 +92,7 @@ def _lines(summary: Summary) -> Iterator[str]:
         yield f"  hypotheses   {states}"
     for note in summary.notes:
         yield f"  note         {note}"
+    yield from _section("thoughts", thoughts.lines(summary))
     yield from _section("findings on the input kernel", findings(summary.root.evaluation.findings))
     if summary.winner is not summary.root:
         path = summary.trajectory.lineage(summary.winner)

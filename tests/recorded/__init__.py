@@ -1,0 +1,51 @@
+"""Recorded completions as the reactions of a server (README.md says what the files are)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from optiml_magic.synthesis.thoughts import strategies
+from tests.unit.llms.endpoint import Answer, completed
+
+_NAMES = {one.title: one.name for one in strategies()}
+_NOTHING = "I have no program for this."
+
+
+class Recording:
+    """Answers as the files of a folder say; ``asked`` has what was asked for, by file."""
+
+    def __init__(self, name: str) -> None:
+        self.folder = Path(__file__).parent / name
+        self.asked: list[str] = []
+        edits = self.folder / "edits.json"
+        self._edits = json.loads(edits.read_text()) if edits.exists() else []
+
+    def __call__(self, body: dict[str, Any]) -> Answer:
+        question = body["messages"][1]["content"]
+        found = re.search(r"^# The strategy: (.*)$", question, re.MULTILINE)
+        if found:
+            return completed(self._thought(_NAMES[found[1]], body))
+        if "# Write the oracle" in question:
+            self.asked.append("oracle")
+            return completed((self.folder / "oracle.json").read_text())
+        return completed(self._edit(question))
+
+    def _thought(self, name: str, body: dict[str, Any]) -> str:
+        stem = f"{name}.{body['temperature']}.{body['seed'] // 100}"
+        self.asked.append(stem)
+        program, reply = self.folder / f"{stem}.cu", self.folder / f"{stem}.txt"
+        if program.exists():
+            return json.dumps({"program": program.read_text(), "rationale": "", "arithmetic": []})
+        return reply.read_text() if reply.exists() else _NOTHING
+
+    def _edit(self, question: str) -> str:
+        asked = question.split("# What became of it")[0]
+        for edit in self._edits:
+            if edit["when"] in asked:
+                self._edits.remove(edit)
+                self.asked.append("edits")
+                return json.dumps({"proposals": edit["proposals"]})
+        return json.dumps({"proposals": []})
