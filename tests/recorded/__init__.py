@@ -42,7 +42,7 @@ class Recording:
         return reply.read_text() if reply.exists() else _NOTHING
 
     def _edit(self, question: str) -> str:
-        asked = question.split("# What became of it")[0]
+        asked = question.split("# What became of it", maxsplit=1)[0]
         for edit in self._edits:
             if edit["when"] in asked:
                 self._edits.remove(edit)
