@@ -40,7 +40,7 @@ from optiml_magic.model.view import View
 from optiml_magic.problem import Problem, prepare
 from optiml_magic.proposers.model import language_model, notes_of
 from optiml_magic.reports.provenance import provenance
-from optiml_magic.reports.summary import Summary
+from optiml_magic.reports.summary import Origin, Summary
 from optiml_magic.result import Kernel, Result
 from optiml_magic.search.loop import Budget, Progress, run
 from optiml_magic.session import (
@@ -97,10 +97,11 @@ def optimize(
     progress: Progress = lambda *_: None,
     entered: Callable[[Stage], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
+    origin: Origin | None = None,
 ) -> Result:
     """Search for a faster program; the best is verified, and never worse than the input.
 
-    ``entered`` is called with each stage as it begins. The settings' seconds bound all of it.
+    ``origin`` says who wrote the input kernel, where the user did not. ``entered`` is called with each stage as it begins. The settings' seconds bound all of it.
     """
     timings = Timings(entered)
     require_objective(settings)
@@ -160,7 +161,8 @@ def optimize(
         finally:
             journal.close()
     about = replace(about, notes=(*known, *said))
-    return result_of(problem, settings, about, members.choice.name, trajectory, spent, path)
+    device = members.choice.name
+    return result_of(problem, settings, about, device, trajectory, spent, path, origin)
 
 
 def require_objective(settings: Settings) -> None:
@@ -339,6 +341,7 @@ def result_of(
     trajectory: Trajectory,
     spent: Mapping[str, float],
     journal: Path,
+    origin: Origin | None = None,
 ) -> Result:
     """What a user holds; ``about`` has all notes, ``spent`` the seconds by stage."""
     summary = Summary(
@@ -354,5 +357,6 @@ def result_of(
         journal=journal,
         model=about.model,
         exact=settings.exact,
+        origin=origin,
     )
     return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))

@@ -14,6 +14,7 @@ from optiml_magic.commands.views import AnnotateView, CheckView, ExperienceView,
 from optiml_magic.errors import KernelFailed, UsageError
 from optiml_magic.experience import shipped
 from optiml_magic.experience.store import Experience
+from optiml_magic.from_reference import with_kernel
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
@@ -22,6 +23,7 @@ from optiml_magic.optimize import evaluate_once, run_once
 from optiml_magic.optimize import optimize as search
 from optiml_magic.replay.past import Replayed, replayed, searched
 from optiml_magic.replay.recording import Recording
+from optiml_magic.reports.summary import Origin
 from optiml_magic.result import Result
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.timings import Stage
@@ -48,7 +50,10 @@ def optimize(
     """Search; the result may say that nothing better was found."""
     settings = settings_of(options)
     resume = _journal(options.resume, settings) if options.resume else None
-    return search(task, settings, resume=resume, progress=progress, entered=entered, stop=stop)
+    origin: Origin | None = "reference" if options.verb == "synthesize" else None
+    return search(
+        task, settings, resume=resume, progress=progress, entered=entered, stop=stop, origin=origin
+    )
 
 
 def check(
@@ -119,6 +124,11 @@ def experience(options: argparse.Namespace) -> ExperienceView:
         tallies, own = file.tallies(), file.entries()
         notes = (*file.notes, *([unread] if unread else []))
     return ExperienceView(tallies, own, others, notes)
+
+
+def synthesized(task: Task, options: argparse.Namespace) -> Task:
+    """The task with the kernel that its reference says; one that it has is left aside."""
+    return with_kernel(task, options.comment or "")
 
 
 def require_passed(verdict: Verdict) -> None:

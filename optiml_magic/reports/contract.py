@@ -22,8 +22,10 @@ Json = dict[str, Any]
 def optimized(summary: Summary) -> Json:
     """The outcome of ``optimize``."""
     root, winner, worst = summary.root, summary.winner, summary.worst_output
+    written = {"origin": summary.origin, "candidates": _candidates(summary)}
     return {
         "task": summary.task,
+        **(written if summary.origin else {}),
         "device": summary.device,
         "model": summary.model,
         "source": summary.source,
@@ -57,6 +59,22 @@ def optimized(summary: Summary) -> Json:
         "notes": list(summary.notes),
         "steps": [_step(step) for step in summary.trajectory.steps],
     }
+
+
+def _candidates(summary: Summary) -> list[Json]:
+    """The programs that were written before the search, those that it began from."""
+    roots = [s for s in summary.trajectory.steps if s.candidate.parent is None]
+    return [
+        {
+            "origin": summary.origin,
+            "title": "the lowered reference",
+            "verdict": str(step.evaluation.verdict.outcome),
+            "summary": step.evaluation.verdict.summary,
+            "seconds": _seconds(step),
+            "program": step.candidate.text,
+        }
+        for step in roots
+    ]
 
 
 def checked(task: str, device: str, verdict: Verdict, timings: Mapping[str, float]) -> Json:

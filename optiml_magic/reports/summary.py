@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from optiml_magic.model.evaluation import Step, Trajectory
 from optiml_magic.model.measurement import speedup_interval
@@ -13,6 +14,9 @@ from optiml_magic.model.objective import joules_of, saving_interval
 from optiml_magic.model.refusal import Refusal, foremost
 from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.reports.diff import unified
+
+
+Origin = Literal["reference", "model"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Summary:
     model: str = ""
     exact: bool = False  # whether every bit of the outputs had to stay
     timings: Mapping[str, float] = field(default_factory=dict)  # seconds by stage
+    origin: Origin | None = None  # who wrote the input kernel, where the user did not
 
     @property
     def root(self) -> Step:
