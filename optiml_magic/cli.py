@@ -9,7 +9,7 @@ from optiml_magic.devices import probe
 from optiml_magic.timings import DOING
 from optiml_magic.widgets.line import TerminalLine
 
-_STAGED = ("optimize", "check", "profile", "demo")
+_STAGED = ("optimize", "synthesize", "check", "profile", "demo")
 
 
 def main(words: Sequence[str] | None = None) -> int:

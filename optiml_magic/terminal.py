@@ -68,12 +68,22 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 def _optimize(options: argparse.Namespace) -> int:
     found = _tasks(options)
+    _one_export(options, found)
+    return _optimize_all(options, found, "optiml report")
+
+
+def _one_export(options: argparse.Namespace, found: Sequence[Task]) -> None:
     if options.export is not None and len(found) > 1:
         raise UsageError(
             f"--export takes one program, and {options.file} defines {len(found)} tasks",
             fix="optimise the one task from a file of its own",
         )
-    return _optimize_all(options, found, "optiml report")
+
+
+def _synthesize(options: argparse.Namespace) -> int:
+    found = [verbs.synthesized(task, options) for task in _tasks(options)]
+    _one_export(options, found)
+    return _optimize_all(options, found, "optiml synthesis")
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -215,6 +225,7 @@ _UNREAD = 141  # what a shell says of a program that SIGPIPE ended
 
 _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "optimize": _optimize,
+    "synthesize": _synthesize,
     "check": _check,
     "profile": _profile,
     "annotate": _annotate,
@@ -229,7 +240,7 @@ _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 def _tasks(options: argparse.Namespace) -> list[Task]:
     found = tasks.from_file(Path(options.file))
-    return [tasks.compiled_as(task, options, options.kernel) for task in found]
+    return [tasks.compiled_as(task, options, getattr(options, "kernel", None)) for task in found]
 
 
 def _program(options: argparse.Namespace) -> str | None:

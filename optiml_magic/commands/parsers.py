@@ -13,6 +13,7 @@ from optiml_magic.exports import FORMATS
 
 HELP = """\
 %%optiml optimize   search for a faster kernel: verified, measured, explained
+%%optiml synthesize a kernel from a reference, then the same search from it
 %%optiml check      compile it and compare it with the reference
 %%optiml profile    measure it and say what limits it
 %%optiml annotate   what became of each line: PTX, machine code, counts
@@ -30,6 +31,8 @@ HELP = """\
 _SUFFIXES = ", ".join(f"{form.suffix} for {form.form}" for form in FORMATS)
 
 
+_SEARCHED = ("optimize", "synthesize")
+_SYNTHESIZE = "a kernel from a reference in NumPy, then a search from it"
 _REPLAY = "show a past search, or how another policy would have gone over it"
 _BENCH = "run the suite of naive kernels beside its peers"
 _EXPERIENCE = "which tools, actions and rules paid off in earlier runs"
@@ -65,6 +68,7 @@ def cell_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", parser_class=_Parser)
     for verb, summary in (
         ("optimize", "search for a faster kernel"),
+        ("synthesize", _SYNTHESIZE),
         ("check", "compile and compare with the reference"),
         ("profile", "measure and say what limits the kernel"),
         ("annotate", "show what became of each line"),
@@ -72,13 +76,14 @@ def cell_parser() -> argparse.ArgumentParser:
     ):
         command = verbs.add_parser(verb, help=summary, description=summary)
         command.add_argument("name", nargs="?", help="bind the result to this name")
-        command.add_argument("--file", help="take the kernel from this file, not from the cell")
+        if verb != "synthesize":
+            command.add_argument("--file", help="take the kernel from this file, not from the cell")
         _binding(command)
         _running(command)
         _including(command)
         if verb == "profile":
             _profiling(command)
-        if verb == "optimize":
+        if verb in _SEARCHED:
             _searching(command)
             command.add_argument(
                 "--background", action="store_true", help="return a handle at once"
@@ -110,6 +115,7 @@ def line_parser() -> argparse.ArgumentParser:
     )
     for verb, summary in (
         ("optimize", "search for a faster kernel"),
+        ("synthesize", _SYNTHESIZE),
         ("check", "compile and compare with the reference"),
         ("profile", "measure and say what limits the kernel"),
         ("annotate", "show what became of each line"),
@@ -117,15 +123,20 @@ def line_parser() -> argparse.ArgumentParser:
     ):
         command = verbs.add_parser(verb, help=summary, description=summary)
         command.add_argument("file", metavar="TASK.py", help="defines task = Task(...) or tasks")
-        command.add_argument("--kernel", metavar="FILE.cu", help="this program, for that task")
+        if verb == "synthesize":
+            command.add_argument(
+                "--words", dest="comment", help="what the kernel is for: its comment"
+            )
+        else:
+            command.add_argument("--kernel", metavar="FILE.cu", help="this program, for that task")
         command.add_argument("--json", metavar="OUT", help="write the outcome to this file")
         _running(command)
         _including(command)
         if verb == "profile":
             _profiling(command)
-        if verb in ("optimize", "annotate"):
+        if verb in (*_SEARCHED, "annotate"):
             command.add_argument("--html", metavar="OUT", help="write a report to this file")
-        if verb == "optimize":
+        if verb in _SEARCHED:
             command.add_argument(
                 "--export", metavar="OUT", help=f"write the best program to this file: {_SUFFIXES}"
             )

@@ -14,9 +14,11 @@ from optiml_magic.commands.views import AnnotateView, CheckView, ExperienceView,
 from optiml_magic.errors import KernelFailed, UsageError
 from optiml_magic.experience import shipped
 from optiml_magic.experience.store import Experience
+from optiml_magic.from_reference import with_kernel
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
+from optiml_magic.model.thought import Author
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.optimize import evaluate_once, run_once
 from optiml_magic.optimize import optimize as search
@@ -48,7 +50,10 @@ def optimize(
     """Search; the result may say that nothing better was found."""
     settings = settings_of(options)
     resume = _journal(options.resume, settings) if options.resume else None
-    return search(task, settings, resume=resume, progress=progress, entered=entered, stop=stop)
+    author: Author | None = "reference" if options.verb == "synthesize" else None
+    return search(
+        task, settings, resume=resume, progress=progress, entered=entered, stop=stop, author=author
+    )
 
 
 def check(
@@ -119,6 +124,11 @@ def experience(options: argparse.Namespace) -> ExperienceView:
         tallies, own = file.tallies(), file.entries()
         notes = (*file.notes, *([unread] if unread else []))
     return ExperienceView(tallies, own, others, notes)
+
+
+def synthesized(task: Task, options: argparse.Namespace) -> Task:
+    """The task with the kernel that its reference says; one that it has is left aside."""
+    return with_kernel(task, options.comment or "")
 
 
 def require_passed(verdict: Verdict) -> None:

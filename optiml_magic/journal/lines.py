@@ -16,7 +16,7 @@ from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.objective import Objective
 from optiml_magic.model.refusal import Refusal
-from optiml_magic.model.thought import Wave
+from optiml_magic.model.thought import Author, Wave
 from optiml_magic.model.verdict import Verdict
 
 SCHEMA = 7
@@ -63,6 +63,7 @@ class About:
     notes: tuple[str, ...] = ()
     model: str = ""
     origin: Origin | None = None
+    author: Author | None = None  # of the input kernel, where the user did not write it
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ Inputs = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Task:
-    """A kernel to check, profile or optimise.
+    """A kernel to check, profile or optimise, or a reference that one is made from.
 
     Attributes:
-        kernel: CUDA C++ text with ``#pragma optiml`` directives, or the path of a ``.cu`` file.
+        kernel: CUDA C++ text with ``#pragma optiml`` directives, or the path of a ``.cu`` file;
+            without one the task is for ``synthesize``.
         reference: a function of the inputs by name, returning an array, a tuple in the order of the
             output parameters, or a dict by name. Without one the input kernel is the oracle.
         inputs: arrays and scalars by parameter name; or a function ``inputs(rng, **sizes)`` that
@@ -41,7 +42,7 @@ class Task:
         name: shown in reports; by default the kernel's.
     """
 
-    kernel: str | Path
+    kernel: str | Path = ""
     reference: Callable[..., Any] | None = None
     inputs: Inputs = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)

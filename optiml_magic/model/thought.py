@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.evaluation import Step
+
+Author = Literal["reference", "model"]
+"""Who wrote a program that the user did not: what lowers references, or a language model."""
 
 
 @dataclass(frozen=True)

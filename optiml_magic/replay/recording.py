@@ -78,6 +78,7 @@ class Recording:
             journal=self.path,
             model=self.about.model,
             exact=self.header.exact,
+            author=self.about.author,
             thoughts=fates([x.wave for x in self.lines if x.wave], trajectory.steps),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 from optiml_magic.model.codec import to_json
@@ -12,19 +13,27 @@ from optiml_magic.model.finding import Finding, RooflineClass
 from optiml_magic.model.hypothesis import HypothesisTest
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.objective import joules_of
+from optiml_magic.model.thought import Author
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.reports import thoughts
 from optiml_magic.reports.annotation import Annotation
 from optiml_magic.reports.summary import Summary
 
 Json = dict[str, Any]
+_BASELINE: Mapping[Author, str] = MappingProxyType({
+    "reference": "the lowered reference", "model": "the first right program of the model",
+})  # fmt: skip
 
 
 def optimized(summary: Summary) -> Json:
     """The outcome of ``optimize``."""
     root, winner, worst = summary.root, summary.winner, summary.worst_output
+    author, written = summary.author, dict[str, Any]()
+    if author is not None:
+        written = {"origin": author, "candidates": _candidates(summary, author)}
     return {
         "task": summary.task,
+        **written,
         "device": summary.device,
         "model": summary.model,
         "source": summary.source,
@@ -59,6 +68,21 @@ def optimized(summary: Summary) -> Json:
         "thoughts": [thoughts.plain(fate) for fate in summary.thoughts],
         "steps": [_step(step) for step in summary.trajectory.steps],
     }
+
+
+def _candidates(summary: Summary, author: Author) -> list[Json]:
+    """The programs that the search began from, the baseline first."""
+    return [
+        {
+            "origin": "model" if step is not summary.root else summary.author,
+            "title": step.candidate.proposal.title if step is not summary.root else _BASELINE[author],
+            "verdict": str(step.evaluation.verdict.outcome),
+            "summary": step.evaluation.verdict.summary,
+            "seconds": _seconds(step),
+            "program": step.candidate.text,
+        }
+        for step in summary.trajectory.roots
+    ]
 
 
 def checked(task: str, device: str, verdict: Verdict, timings: Mapping[str, float]) -> Json:

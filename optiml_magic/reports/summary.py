@@ -11,7 +11,7 @@ from optiml_magic.model.evaluation import Step, Trajectory
 from optiml_magic.model.measurement import speedup_interval
 from optiml_magic.model.objective import joules_of, saving_interval
 from optiml_magic.model.refusal import Refusal, foremost
-from optiml_magic.model.thought import Fate
+from optiml_magic.model.thought import Author, Fate
 from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.reports.diff import unified
 
@@ -32,6 +32,7 @@ class Summary:
     model: str = ""
     exact: bool = False  # whether every bit of the outputs had to stay
     timings: Mapping[str, float] = field(default_factory=dict)  # seconds by stage
+    author: Author | None = None  # who wrote the input kernel, where the user did not
     thoughts: tuple[Fate, ...] = ()  # that the search began from, the fastest first
 
     @property

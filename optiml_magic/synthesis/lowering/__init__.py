@@ -1,0 +1,1 @@
+"""Expression graphs made into kernels: what is stored, which thread computes what, and the text."""

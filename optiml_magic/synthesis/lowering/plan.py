@@ -1,0 +1,246 @@
+"""What of a graph lies in memory, which launch writes it, and over which threads.
+
+Nothing is stored that can be computed where it is asked for, unless that costs more than a launch:
+each choice is tried by writing the kernel down and counting what its threads would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from optiml_magic.synthesis.graph import Index, Input, Map, Node, Position, Reduce, ordered
+from optiml_magic.synthesis.graph import Constant as Numbers
+from optiml_magic.synthesis.lowering import indices
+from optiml_magic.synthesis.lowering.body import At, Body, Choices, TooMuchError, Visit
+from optiml_magic.synthesis.lowering.merging import rebuilt
+from optiml_magic.synthesis.lowering.writing import Write, in_parts, is_stored, writes
+from optiml_magic.synthesis.sizes import Extents
+
+# All ours; times and costs are counted at the sizes at hand, correctness hangs on none of it.
+_AGAIN = 1.5  # times that an element is computed, from which on it is done again
+_WORTH = 24.0  # operations for each element written, that a launch more may save
+_SHARE = 0.4  # of what a launch does
+_ROWS = 64  # rows that lie side by side: threads from which on each takes one
+_THREADS = 8192  # of other rows
+_FEW, _LONG = 1024, 8192  # results, and elements of each, that are summed up in parts
+_VISITED = 8  # places of a node that is computed at too many
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A node in memory: its writes, and what they read that other launches have written."""
+
+    node: Node
+    writes: tuple[Write, ...]
+    reads: frozenset[Node]
+    parallel: tuple[int, ...]
+
+
+def planned(outputs: Sequence[Node], choices: Choices) -> list[Stored]:
+    """All outputs and whatever they need in memory, each after what it reads.
+
+    Raises RefusalError for what no kernel can do.
+    """
+    return _Planner(choices).all(outputs)
+
+
+def simplified(outputs: Sequence[Node], choices: Choices) -> list[Node]:
+    """The same outputs: equal nodes are one, and long reductions of which there are few in parts."""
+    return rebuilt(outputs, lambda node: _parted(node, choices))
+
+
+def _parted(node: Node, choices: Choices) -> Node:
+    if not isinstance(node, Reduce):
+        return node
+    rank, axes = len(node.source.shape), node.axes
+    if axes != tuple(range(rank - len(axes), rank)):
+        return node
+    results = _count(node.shape, choices)
+    length = _count(tuple(node.source.shape[k] for k in axes), choices)
+    if results > _FEW or length < _LONG:
+        return node
+    return in_parts(node, 2 ** int(np.clip(round(np.log2(length) / 2), 8, 12)))
+
+
+def _count(extents: Extents, choices: Choices) -> float:
+    sizes = Body(choices, {})
+    return float(np.prod([sizes.extent(e) for e in extents] or [1.0]))
+
+
+class _Planner:
+    def __init__(self, choices: Choices) -> None:
+        self._choices = choices
+        self._found: dict[Node, Stored] = {}
+        self._needed: dict[Node, None] = {}
+
+    def all(self, outputs: Sequence[Node]) -> list[Stored]:
+        wanted = dict.fromkeys(outputs)
+        pending = list(wanted)
+        while pending:
+            node = pending.pop()
+            if node in self._found:
+                continue
+            self._found[node] = self._decided(node)
+            pending += self._found[node].reads
+        for node in list(self._found):
+            self._found[node] = self._shared(self._found[node])
+        return self._in_order(wanted)
+
+    def _in_order(self, wanted: Iterable[Node]) -> list[Stored]:
+        done: dict[Node, Stored] = {}
+        stack = [(node, False) for node in wanted]
+        while stack:
+            node, ready = stack.pop()
+            if node in done:
+                continue
+            if ready:
+                done[node] = self._found[node]
+            else:
+                stack.append((node, True))
+                stack += [(read, False) for read in self._found[node].reads]
+        return list(done.values())
+
+    def _decided(self, node: Node) -> Stored:
+        everywhere = tuple(range(len(node.shape)))
+        if is_stored(node):
+            return self._settled(node, everywhere)
+        tried = self._try(node, everywhere, frozenset())
+        again = self._again(tried, node)
+        rows = self._rows(node, tried, _topmost(again)) if again else ()
+        if rows and not self._again(self._try(node, rows, frozenset()), node) & _topmost(again):
+            return self._settled(node, rows)
+        return self._settled(node, everywhere)
+
+    def _settled(self, node: Node, parallel: tuple[int, ...]) -> Stored:
+        """With all in memory that is better not computed anew."""
+        reads: frozenset[Node] = frozenset()
+        while True:
+            tried = self._try(node, parallel, reads)
+            more = self._worth(node, parallel, reads, self._again(tried, node))
+            if not more:
+                return Stored(node, writes(node, parallel), frozenset(tried.read), parallel)
+            reads |= more
+
+    def _worth(
+        self, node: Node, parallel: tuple[int, ...], reads: frozenset[Node], again: frozenset[Node]
+    ) -> frozenset[Node]:
+        """Of what is computed again, that which would be even if what it needs lay in memory."""
+        found: set[Node] = set()
+        pending = list(_topmost(again))
+        while pending:
+            one = pending.pop()
+            needed = again & _below(one)
+            if needed and one not in self._again(self._try(node, parallel, reads | needed), node):
+                pending += _topmost(needed)
+            else:
+                found.add(one)
+        return _topmost(frozenset(found))
+
+    def _shared(self, stored: Stored) -> Stored:
+        """What another launch of other threads computes anyway, and dearly, is read as well."""
+        tried = self._try(stored.node, stored.parallel, stored.reads)
+        own = stored.writes[-1].domain
+        read = {
+            node
+            for node, visits in tried.visits.items()
+            if node in self._found
+            and node is not stored.node
+            and self._found[node].writes[-1].domain != own
+            and sum(v.cost for v in visits) / max(sum(v.times for v in visits), 1) > _WORTH
+        }
+        if not read:
+            return stored
+        tried = self._try(stored.node, stored.parallel, stored.reads | read)
+        return replace(stored, reads=frozenset(tried.read))
+
+    def _try(self, node: Node, parallel: tuple[int, ...], reads: frozenset[Node]) -> _Tried:
+        """The writes of a node written down, at the sizes at hand."""
+        names = {**self._choices.arrays, **{read: "stored" for read in reads}}
+        choices = replace(self._choices, arrays=_Memory(names, node))
+        visits: dict[Node, list[Visit]] = {}
+        read: dict[Node, None] = {}
+        cost, too_much, elements = 0.0, False, 1.0
+        for write in writes(node, parallel):
+            symbols = [f"t{k}" for k in range(len(write.domain))]
+            body = Body(choices, dict(zip(symbols, write.domain, strict=True)))
+            at: At = tuple(indices.Polynomial.symbol(s) for s in symbols)
+            try:
+                write.work(body, at, "stored")
+            except TooMuchError:
+                too_much = True
+            for one, several in body.visits.items():
+                visits.setdefault(one, []).extend(several)
+            read |= {one: None for one in body.read if not isinstance(one, Input)}
+            cost += body.cost
+            elements = max(_count(node.shape, choices), _count(write.domain, choices))
+        return _Tried(visits, tuple(read), cost, elements, too_much)
+
+    def _again(self, tried: _Tried, root: Node) -> frozenset[Node]:
+        """Nodes that are computed so often that a launch of their own is worth it."""
+        found = set()
+        for node, visits in tried.visits.items():
+            if node is root or isinstance(node, (Input, Numbers, Position, Index)):
+                continue
+            if isinstance(node, Map) and node.operation == "cast":
+                continue
+            if node in self._choices.arrays or is_stored(node) or node in tried.read:
+                continue
+            if tried.too_much:
+                if len({v.at for v in visits}) >= _VISITED:
+                    found.add(node)
+                continue
+            times, cost = (sum(getattr(v, f) for v in visits) for f in ("times", "cost"))
+            often = times / _count(node.shape, self._choices)
+            more = cost * (1 - 1 / max(often, 1.0))
+            if often > _AGAIN and more > _WORTH * tried.elements and more > _SHARE * tried.cost:
+                found.add(node)
+        return frozenset(found)
+
+    def _rows(self, node: Node, tried: _Tried, again: frozenset[Node]) -> tuple[int, ...]:
+        """The axes along which all that is computed again differs; none where they are too few."""
+        axes = set(range(len(node.shape)))
+        for one in again:
+            seen = {s for v in tried.visits[one] for p in v.at for s in indices.symbols_of(p)}
+            axes &= {k for k in axes if f"t{k}" in seen}
+        chosen = tuple(sorted(axes))
+        threads = _count(tuple(node.shape[k] for k in chosen), self._choices)
+        side_by_side = chosen == tuple(range(len(chosen)))
+        enough = threads >= (_ROWS if side_by_side else _THREADS)
+        return chosen if chosen and len(chosen) < len(node.shape) and enough else ()
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """What a write would do: values by node, what it reads, its cost and the elements it makes."""
+
+    visits: Mapping[Node, list[Visit]]
+    read: tuple[Node, ...]
+    cost: float
+    elements: float
+    too_much: bool
+
+
+class _Memory(dict[Node, str]):
+    """Names of arrays; of what has to lie in memory as well, but for what is being written."""
+
+    def __init__(self, names: Mapping[Node, str], own: Node) -> None:
+        super().__init__(names)
+        self._own = own
+        self.pop(own, None)
+
+    def get(self, node: Node, default: str | None = None) -> str | None:  # type: ignore[override]
+        if node is self._own:
+            return default
+        return super().get(node) or ("stored" if is_stored(node) else default)
+
+
+def _topmost(nodes: frozenset[Node]) -> frozenset[Node]:
+    """Those that no other of them needs."""
+    return frozenset(n for n in nodes if not any(n in _below(m) for m in nodes if m is not n))
+
+
+def _below(node: Node) -> set[Node]:
+    return set(ordered(iter((node,)))) - {node}
