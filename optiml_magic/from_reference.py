@@ -37,11 +37,28 @@ class _Given:
     derived: Mapping[str, tuple[str, int]]
 
 
-def with_kernel(task: Task, words: str = "") -> Task:
-    """The task with the kernel that its reference says; ``words`` are the kernel's comment.
+class NotLoweredError(UsageError):
+    """A reference that is beyond what is traced or lowered: only a model could write its kernel."""
 
-    Raises UsageError where there is no reference, and where it is beyond what is traced or lowered,
-    with its line.
+
+@dataclass(frozen=True)
+class Made:
+    """A task with the kernel that its reference says, and the reference as a graph."""
+
+    task: Task
+    graph: Graph
+
+
+def with_kernel(task: Task, words: str = "") -> Task:
+    """The task with the kernel that its reference says; raises as ``made`` does."""
+    return made(task, words).task
+
+
+def made(task: Task, words: str = "") -> Made:
+    """The kernel of a task's reference; ``words`` are its comment.
+
+    Raises UsageError where there is no reference, and NotLoweredError, with its line, where it is
+    beyond what is traced or lowered.
     """
     reference = task.reference
     if reference is None:
@@ -53,10 +70,10 @@ def with_kernel(task: Task, words: str = "") -> Task:
     name = task.name or getattr(reference, "__name__", "kernel")
     given = _sized(task, reference) if _has_sizes(task) else _measured(task, reference)
     graph = _traced(reference, given)
-    made = lowered(graph, name, derived=_used(given, graph), words=words)
-    if isinstance(made, Refused):
-        raise _refusal(reference, made)
-    return replace(task, kernel=made.text, name=name)
+    program = lowered(graph, name, derived=_used(given, graph), words=words)
+    if isinstance(program, Refused):
+        raise _refusal(reference, program)
+    return Made(replace(task, kernel=program.text, name=name), graph)
 
 
 def _has_sizes(task: Task) -> bool:
@@ -163,4 +180,4 @@ def _refusal(reference: Callable[..., Any], refused: Refused) -> UsageError:
     if refused.line and code is not None:
         text = linecache.getline(code.co_filename, refused.line).strip()
         reason = f"{reason}, in line {refused.line} of the reference: {text}"
-    return UsageError(f"no kernel from the reference: {reason}", fix=refused.fix)
+    return NotLoweredError(f"no kernel from the reference: {reason}", fix=refused.fix)

@@ -36,7 +36,7 @@ from optiml_magic.model.evaluation import Evaluation, Trajectory
 from optiml_magic.model.experience import Known
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
-from optiml_magic.model.thought import Author, Fate, fates
+from optiml_magic.model.thought import Fate, fates
 from optiml_magic.model.view import View
 from optiml_magic.problem import Problem, prepare
 from optiml_magic.proposers.model import language_model, notes_of, thinker_of
@@ -102,14 +102,12 @@ def optimize(
     progress: Progress = lambda *_: None,
     entered: Callable[[Stage], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
-    author: Author | None = None,
 ) -> Result:
     """Search for a faster program; the best is verified, and never worse than the input.
 
-    The search begins from the kernel of the task; where a program for something is ``wanted``, also
-    from those that the model of the settings writes by the best strategies. ``author`` says who
-    wrote the input kernel, where the user did not. ``entered`` is called with each stage as it
-    begins. The settings' seconds bound all of it.
+    The search begins from the kernel of the task; where that was written for something ``wanted``,
+    also from programs that the model of the settings writes by the best strategies. ``entered`` is
+    called with each stage as it begins. The settings' seconds bound all of it.
     """
     timings = Timings(entered)
     require_objective(settings)
@@ -128,7 +126,7 @@ def optimize(
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
         learned = HitRates(experience.tallies(setting))
         about = about_of(problem, members, chosen.reason, header.run)
-        about = replace(about, author=author)
+        about = replace(about, author=wanted.author if wanted else None)
         known = about.notes
         journal = (
             Journal.resume(path, header) if resume else Journal.create(path, header, learned, about)
@@ -148,7 +146,7 @@ def optimize(
             find = journal.remember_known(partial(_known, past, evaluator, setting.family))
             expand = recorder.expand(remembered(proposers, journal, find))
             roots = roots_of(thinker, journal)
-            search = tree_of(problem, evaluator, expand, settings, roots=roots)
+            search = tree_of(problem, evaluator, expand, settings, roots=roots, author=about.author)
             begin = recorder.evaluate(journal.remember_evaluate(engine, evaluator.remember))
             trajectory = run(
                 search,

@@ -22,6 +22,7 @@ from optiml_magic.model.task import Task
 from optiml_magic.reports import annotation_html, contract, experience, html, text, tree
 from optiml_magic.reports.markup import document
 from optiml_magic.reports.summary import Summary
+from optiml_magic.synthesize import Synthesis
 from optiml_magic.testing.kernels import DEMO, known_task
 from optiml_magic.widgets.line import StageLine, TerminalLine
 from optiml_magic.widgets.plain import PlainView
@@ -72,7 +73,7 @@ def _optimize(options: argparse.Namespace) -> int:
     return _optimize_all(options, found, "optiml report")
 
 
-def _one_export(options: argparse.Namespace, found: Sequence[Task]) -> None:
+def _one_export(options: argparse.Namespace, found: Sequence[Task | Synthesis]) -> None:
     if options.export is not None and len(found) > 1:
         raise UsageError(
             f"--export takes one program, and {options.file} defines {len(found)} tasks",
@@ -93,9 +94,12 @@ def _demo(options: argparse.Namespace) -> int:
     return _optimize_all(options, [known_task(name) for name in DEMO], "optiml demo")
 
 
-def _optimize_all(options: argparse.Namespace, found: Sequence[Task], title: str) -> int:
+def _optimize_all(
+    options: argparse.Namespace, found: Sequence[Task | Synthesis], title: str
+) -> int:
     summaries: list[Summary] = []
-    for task in found:
+    for wanted in found:
+        task = wanted.task if isinstance(wanted, Synthesis) else wanted
         settings = verbs.settings_of(options)
         seconds = settings.seconds if settings.seconds < float("inf") else 0.0
         subject = Subject(
@@ -107,7 +111,7 @@ def _optimize_all(options: argparse.Namespace, found: Sequence[Task], title: str
             objective=settings.objective,
         )
         with _quoting(task), PlainView(subject, TerminalLine(), "in a terminal") as view:
-            result = verbs.optimize(task, options, progress=view, entered=view.enter)
+            result = verbs.optimize(wanted, options, progress=view, entered=view.enter)
             view.finish(result.summary)
         _print(repr(result) + "\n")
         summaries.append(result.summary)

@@ -14,11 +14,9 @@ from optiml_magic.commands.views import AnnotateView, CheckView, ExperienceView,
 from optiml_magic.errors import KernelFailed, UsageError
 from optiml_magic.experience import shipped
 from optiml_magic.experience.store import Experience
-from optiml_magic.from_reference import with_kernel
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
-from optiml_magic.model.thought import Author
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.optimize import evaluate_once, run_once
 from optiml_magic.optimize import optimize as search
@@ -26,6 +24,7 @@ from optiml_magic.replay.past import Replayed, replayed, searched
 from optiml_magic.replay.recording import Recording
 from optiml_magic.result import Result
 from optiml_magic.settings import Settings, resolve
+from optiml_magic.synthesize import Synthesis, begin
 from optiml_magic.timings import Stage
 
 _SETTINGS = (
@@ -40,7 +39,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 
 def optimize(
-    task: Task,
+    task: Task | Synthesis,
     options: argparse.Namespace,
     *,
     progress: Callable[[Step, Refused], None] = lambda *_: None,
@@ -49,10 +48,14 @@ def optimize(
 ) -> Result:
     """Search; the result may say that nothing better was found."""
     settings = settings_of(options)
-    resume = _journal(options.resume, settings) if options.resume else None
-    author: Author | None = "reference" if options.verb == "synthesize" else None
     return search(
-        task, settings, resume=resume, progress=progress, entered=entered, stop=stop, author=author
+        task.task if isinstance(task, Synthesis) else task,
+        settings,
+        wanted=task.wanted if isinstance(task, Synthesis) else None,
+        resume=_resumed(options, settings),
+        progress=progress,
+        entered=entered,
+        stop=stop,
     )
 
 
@@ -126,9 +129,10 @@ def experience(options: argparse.Namespace) -> ExperienceView:
     return ExperienceView(tallies, own, others, notes)
 
 
-def synthesized(task: Task, options: argparse.Namespace) -> Task:
+def synthesized(task: Task, options: argparse.Namespace) -> Synthesis:
     """The task with the kernel that its reference says; one that it has is left aside."""
-    return with_kernel(task, options.comment or "")
+    settings = settings_of(options)
+    return begin(task, settings, options.comment or "", resume=_resumed(options, settings))
 
 
 def require_passed(verdict: Verdict) -> None:
@@ -139,6 +143,10 @@ def require_passed(verdict: Verdict) -> None:
             fix=verdict.fix,
             line=verdict.line,
         )
+
+
+def _resumed(options: argparse.Namespace, settings: Settings) -> Path | None:
+    return _journal(options.resume, settings) if options.resume else None
 
 
 def _journal(name: str, settings: Settings) -> Path:

@@ -54,9 +54,9 @@ def ask(
         first = reference(**_copies(given, homes, wide=True))
     except Exception:  # noqa: BLE001  # any failure means that float64 is not to its taste
         wide, began = False, time.monotonic()
-        first = _call(reference, _copies(given, homes, wide=False))
+        first = called(reference, _copies(given, homes, wide=False))
     seconds = time.monotonic() - began
-    second = _call(reference, _copies(given, homes, wide=wide)) if twice else first
+    second = called(reference, _copies(given, homes, wide=wide)) if twice else first
     one, two = named(first, outputs), named(second, outputs)
     for name in outputs:
         if not numbers(one[name].dtype):
@@ -140,7 +140,8 @@ def _copy(value: Any, home: Home | None, *, wide: bool) -> Any:
     return home.array(copy) if home else copy
 
 
-def _call(reference: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+def called(reference: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """What a reference returns; OracleError where it raises."""
     try:
         return reference(**arguments)
     except Exception as cause:

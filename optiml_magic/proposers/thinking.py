@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from optiml_magic.llms.base import LLM, LlmFailure, Reply, Request
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.evaluation import Step
-from optiml_magic.model.thought import Attempt, Thought, Wave
+from optiml_magic.model.thought import Attempt, Author, Thought, Wave
 from optiml_magic.proposers import prompt
 from optiml_magic.proposers.drafts import Unusable, arithmetic_of, check, one_line, unfenced
 from optiml_magic.proposers.llm import Usage
@@ -44,6 +44,9 @@ class Wanted:
         features: of the traced reference, by the names of ``synthesis.thoughts.FEATURES``.
         interface: a program of the wanted names and types that computes nothing, for where there is
             no straightforward one.
+        author: who wrote the straightforward program.
+        note: what the user should know of it.
+        first: the first attempts, where they were made before there was a baseline.
     """
 
     words: str = ""
@@ -51,6 +54,9 @@ class Wanted:
     sizes: str = ""
     features: tuple[str, ...] = ()
     interface: str = ""
+    author: Author = "reference"
+    note: str = ""
+    first: Wave | None = None
 
 
 class _Written(BaseModel):
@@ -83,7 +89,7 @@ class Thinker:
         self._most = max(1, min(_THOUGHTS * len(_TEMPERATURES), budget // _PART))
         self._seed = seed
         self._max_tokens = max_tokens
-        self._notes: dict[str, None] = {}
+        self._notes: dict[str, None] = {wanted.note: None} if wanted.note else {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -93,6 +99,8 @@ class Thinker:
     def __call__(self, earlier: Sequence[Wave], steps: Sequence[Step]) -> Wave:
         """The next attempts, after those of ``earlier`` waves became ``steps``."""
         baseline = steps[0] if steps else None
+        if not earlier and self._wanted.first is not None:
+            return self._wanted.first
         if not earlier:
             limit = (baseline.evaluation.roofline or "") if baseline else ""
             gate = weighed(strategies(), self._wanted.words, self._wanted.features, limit)
@@ -103,10 +111,11 @@ class Thinker:
             ]
             return Wave(self._attempts(asked, gate, baseline), gate)
         gate = earlier[0].gate
+        latest = {(one.thought, one.temperature): one for one in earlier[-1].attempts}
         right = {one.thought for wave in earlier for one in wave.attempts if _right(one, steps)}
         asked = [
             (one, f"{self._question(one.thought, baseline)}\n\n{fault}")
-            for one in earlier[-1].attempts
+            for one in latest.values()
             if one.thought not in right and one.repairs < _REPAIRS
             if (fault := _fault(one, steps))
         ]
@@ -158,7 +167,7 @@ class Thinker:
         written = _read(outcome.text)
         if isinstance(written, str):
             return Attempt(*empty, written, outcome.text)
-        program = unfenced(written.program)
+        program = _commented(unfenced(written.program), self._wanted.words)
         try:
             check(program, known, known)
         except Unusable as why:
@@ -200,6 +209,12 @@ def _read(reply: str) -> _Written | str:
         return _Written.model_validate(found)
     except ValidationError as unfit:
         return described(unfit)
+
+
+def _commented(program: str, words: str) -> str:
+    """A program with the user's words as its comment."""
+    comment = "".join(f"// {line}".rstrip() + "\n" for line in words.strip().splitlines())
+    return program if program.startswith(comment) else comment + program
 
 
 def _again(attempt: Attempt) -> Attempt:

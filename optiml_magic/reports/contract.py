@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from types import MappingProxyType
 from typing import Any
 
 from optiml_magic.model.codec import to_json
@@ -20,9 +19,6 @@ from optiml_magic.reports.annotation import Annotation
 from optiml_magic.reports.summary import Summary
 
 Json = dict[str, Any]
-_BASELINE: Mapping[Author, str] = MappingProxyType({
-    "reference": "the lowered reference", "model": "the first right program of the model",
-})  # fmt: skip
 
 
 def optimized(summary: Summary) -> Json:
@@ -74,8 +70,8 @@ def _candidates(summary: Summary, author: Author) -> list[Json]:
     """The programs that the search began from, the baseline first."""
     return [
         {
-            "origin": "model" if step is not summary.root else summary.author,
-            "title": step.candidate.proposal.title if step is not summary.root else _BASELINE[author],
+            "origin": author if step is summary.root else "model",
+            "title": step.candidate.proposal.title,
             "verdict": str(step.evaluation.verdict.outcome),
             "summary": step.evaluation.verdict.summary,
             "seconds": _seconds(step),

@@ -50,7 +50,10 @@ class Summary:
     def recipe(self) -> str:
         """What came of which edits in order: of the input kernel's none is named but they."""
         steps = [s for s in self.trajectory.lineage(self.winner) if s is not self.root]
-        return ", then ".join(s.candidate.proposal.title for s in steps) or "the input kernel"
+        return (
+            ", then ".join(s.candidate.proposal.title for s in steps)
+            or self.root.candidate.proposal.title
+        )
 
     @property
     def speedup(self) -> float:

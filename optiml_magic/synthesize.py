@@ -1,0 +1,165 @@
+"""A kernel for a task that has none, and a search from it: from its reference, with a model's help.
+
+Without a model the reference is lowered, and the search begins from that. With one, programs by the
+best few strategies stand beside it. Where a reference cannot be lowered, the first of them that is
+right is the baseline.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optiml_magic.errors import KernelFailed, OptimlError, UsageError
+from optiml_magic.from_reference import NotLoweredError, made
+from optiml_magic.journal import read_lines
+from optiml_magic.llms.choice import choose as choose_model
+from optiml_magic.model.candidate import Candidate
+from optiml_magic.model.evaluation import Evaluation, Step
+from optiml_magic.model.task import Task
+from optiml_magic.model.thought import Wave
+from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.optimize import evaluate_once, optimize
+from optiml_magic.problem.inputs import at_border, draw
+from optiml_magic.proposers.interface import interface
+from optiml_magic.proposers.model import language_model, thinker_of
+from optiml_magic.proposers.thinking import Thinker, Wanted
+from optiml_magic.result import Result
+from optiml_magic.search.loop import Progress
+from optiml_magic.settings import Settings
+from optiml_magic.synthesis.thoughts import features
+from optiml_magic.timings import Stage
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """A task with the kernel that its search begins from, and what that is for."""
+
+    task: Task
+    wanted: Wanted
+
+
+def synthesize(
+    task: Task,
+    settings: Settings,
+    words: str = "",
+    *,
+    resume: Path | None = None,
+    progress: Progress = lambda *_: None,
+    entered: Callable[[Stage], None] = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Result:
+    """A verified kernel for what the task's reference computes; ``words`` become its comment.
+
+    Raises UsageError where there is no reference, or none that a kernel comes from; KernelFailed
+    where a model had to write it and nothing of it was right.
+    """
+    begun = begin(task, settings, words, resume=resume)
+    return optimize(
+        begun.task,
+        settings,
+        wanted=begun.wanted,
+        resume=resume,
+        progress=progress,
+        entered=entered,
+        stop=stop,
+    )
+
+
+def begin(
+    task: Task, settings: Settings, words: str = "", *, resume: Path | None = None
+) -> Synthesis:
+    """What a search begins from; raises as ``synthesize`` does.
+
+    A run that is resumed begins from what it began from, and no model is asked for it again.
+    """
+    try:
+        found = made(task, words)
+    except NotLoweredError as why:
+        return _written(task, settings, words, why, resume)
+    wanted = Wanted(words, _source(task), _sizes(task), features(found.graph))
+    return Synthesis(found.task, wanted)
+
+
+def _written(
+    task: Task, settings: Settings, words: str, why: NotLoweredError, resume: Path | None
+) -> Synthesis:
+    """What begins from the first program of a model that is right."""
+    task, _ = at_border(task)
+    assert task.reference is not None
+    name = task.name or getattr(task.reference, "__name__", "kernel")
+    task = replace(task, name=name)
+    note = f"{why.message}; the baseline is the first program of the model that is right"
+    skeleton = interface(task, name)
+    wanted = Wanted(words, _source(task), _sizes(task), (), skeleton, "model", note)
+    if resume is not None:
+        header, _ = read_lines(resume)
+        return Synthesis(replace(task, kernel=header.program), wanted)
+    chosen = choose_model(settings.llm, settings.llm_url)
+    with language_model(chosen, settings) as model:
+        thinker = thinker_of(model, wanted, settings)
+        if thinker is None:
+            raise why
+        wave, kernel = _first_right(thinker, task, settings)
+    return Synthesis(replace(task, kernel=kernel), replace(wanted, first=wave))
+
+
+def _first_right(thinker: Thinker, task: Task, settings: Settings) -> tuple[Wave, str]:
+    """All attempts until one was right, and its text; KernelFailed where none was."""
+    waves: list[Wave] = []
+    steps: list[Step] = []
+    while (wave := thinker(waves, steps)).attempts:
+        waves.append(wave)
+        for proposal in wave.proposals:
+            found = _judged(replace(task, kernel=proposal.text), settings)
+            steps.append(Step(Candidate(len(steps), None, proposal), found))
+            if found.verdict.passed:
+                attempts = tuple(one for told in waves for one in told.attempts)
+                return Wave(attempts, waves[0].gate), proposal.text
+    tried = "; ".join(f"{s.candidate.proposal.title}: {_told(s)}" for s in steps)
+    notes = "; ".join(dict.fromkeys([a.said for w in waves for a in w.attempts if a.said]))
+    raise KernelFailed(
+        f"the model wrote no program that is right: {tried or notes or 'it gave none'}",
+        fix="say more of what you want, or write a reference in functions that are traced",
+    )
+
+
+def _judged(task: Task, settings: Settings) -> Evaluation:
+    try:
+        return evaluate_once(task, settings, counters=False).evaluation
+    except UsageError as unfit:
+        return Evaluation(0, "", Verdict(Outcome.COMPILE_ERROR, str(unfit)))
+
+
+def _told(step: Step) -> str:
+    verdict = step.evaluation.verdict
+    return f"{verdict.outcome}, {verdict.summary}"[:200]
+
+
+def _source(task: Task) -> str:
+    """The text of the reference; "" where it cannot be had."""
+    try:
+        return inspect.getsource(task.reference) if task.reference is not None else ""
+    except (OSError, TypeError):
+        return ""
+
+
+def _sizes(task: Task) -> str:
+    """The inputs with their shapes, and the named sizes, in words."""
+    try:
+        values: Mapping[str, Any] = draw(at_border(task)[0], 0)
+    except OptimlError:
+        return ""  # it is told when the task is prepared
+    arrays = [
+        f"- `{name}`: {value.dtype}, shape {value.shape}"
+        if isinstance(value, np.ndarray)
+        else f"- `{name}` = {value!r}"
+        for name, value in values.items()
+    ]
+    sizes = [f"- {name} = {value}" for name, value in task.sizes.items()]
+    return "\n".join([*sizes, *arrays])
