@@ -40,6 +40,7 @@ class Task:
         defines: macros by name, as ``-D`` takes them; one that is an integer is known to the
             expressions of the directives.
         name: shown in reports; by default the kernel's.
+        oracle: who wrote the reference and who confirmed it, where the user did not write it.
     """
 
     kernel: str | Path = ""
@@ -58,6 +59,7 @@ class Task:
     include: tuple[Path | str, ...] = ()
     defines: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
+    oracle: str = ""
 
     @property
     def constants(self) -> dict[str, int]:

@@ -116,7 +116,7 @@ def prepare(task: Task, *, seeds: int, seconds: float = math.inf, device: str = 
     instances += [instance for instance, _ in verified]
     oracle = "the input kernel itself"
     if task.reference is not None:
-        name = getattr(task.reference, "__name__", "the reference")
+        name = task.oracle or getattr(task.reference, "__name__", "the reference")
         oracle = f"{name} in {'float64' if wide else 'the dtypes of the inputs'}"
     _, kernel = binding.launched(program, task.defines)[0]
     dropped = {n.name: n.text for n in reversed(prepared.notes) if n.kind == "dropped_function"}

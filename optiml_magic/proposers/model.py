@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from optiml_magic.llms.base import LLM
 from optiml_magic.llms.choice import ModelChoice
 from optiml_magic.settings import Settings
 
@@ -17,17 +18,28 @@ if TYPE_CHECKING:
 @contextmanager
 def language_model(chosen: ModelChoice, settings: Settings) -> Iterator[LlmProposer | None]:
     """The language model as proposer, open for one search; None where there is none."""
+    with opened(chosen, settings) as llm:
+        if llm is None:
+            yield None
+            return
+        from optiml_magic.proposers.llm import LlmProposer
+
+        yield LlmProposer(
+            llm, seed=settings.seed, max_tokens=settings.llm_tokens, exact=settings.exact
+        )
+
+
+@contextmanager
+def opened(chosen: ModelChoice, settings: Settings) -> Iterator[LLM | None]:
+    """The language model itself; None where there is none."""
     if not chosen.name:
         yield None
         return
     from optiml_magic.llms.openai import OpenAILLM
-    from optiml_magic.proposers.llm import LlmProposer
 
     llm = OpenAILLM(chosen.name, settings.llm_url or None, timeout=settings.llm_seconds)
     try:
-        yield LlmProposer(
-            llm, seed=settings.seed, max_tokens=settings.llm_tokens, exact=settings.exact
-        )
+        yield llm
     finally:
         llm.close()
 
