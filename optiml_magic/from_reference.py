@@ -56,7 +56,8 @@ def with_kernel(task: Task, words: str = "") -> Task:
     made = lowered(graph, name, derived=_used(given, graph), words=words)
     if isinstance(made, Refused):
         raise _refusal(reference, made)
-    return replace(task, kernel=made.text, name=name)
+    order = dict.fromkeys(made.outputs, "")
+    return replace(task, kernel=made.text, name=name, outputs={**order, **task.outputs})
 
 
 def _has_sizes(task: Task) -> bool:

@@ -101,7 +101,8 @@ def optimize(
 ) -> Result:
     """Search for a faster program; the best is verified, and never worse than the input.
 
-    ``origin`` says who wrote the input kernel, where the user did not. ``entered`` is called with each stage as it begins. The settings' seconds bound all of it.
+    ``origin`` says who wrote the input kernel, where the user did not. ``entered`` is called with
+    each stage as it begins. The settings' seconds bound all of it.
     """
     timings = Timings(entered)
     require_objective(settings)
@@ -161,8 +162,8 @@ def optimize(
         finally:
             journal.close()
     about = replace(about, notes=(*known, *said))
-    device = members.choice.name
-    return result_of(problem, settings, about, device, trajectory, spent, path, origin)
+    made = result_of(problem, settings, about, members.choice.name, trajectory, spent, path)
+    return made.of(origin)
 
 
 def require_objective(settings: Settings) -> None:
@@ -341,7 +342,6 @@ def result_of(
     trajectory: Trajectory,
     spent: Mapping[str, float],
     journal: Path,
-    origin: Origin | None = None,
 ) -> Result:
     """What a user holds; ``about`` has all notes, ``spent`` the seconds by stage."""
     summary = Summary(
@@ -357,6 +357,5 @@ def result_of(
         journal=journal,
         model=about.model,
         exact=settings.exact,
-        origin=origin,
     )
     return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))

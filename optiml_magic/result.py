@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +16,7 @@ from optiml_magic.reports import html, table, text
 from optiml_magic.reports.figure import Picture
 from optiml_magic.reports.pictures import pictures
 from optiml_magic.reports.roofline import roofline
-from optiml_magic.reports.summary import Summary
+from optiml_magic.reports.summary import Origin, Summary
 
 
 class Kernel:
@@ -85,6 +86,10 @@ class Result:
     def __init__(self, summary: Summary, kernel: Callable[[str], Kernel]) -> None:
         self.summary = summary
         self._kernel = kernel
+
+    def of(self, origin: Origin | None) -> Result:
+        """The same; ``origin`` says who wrote the input kernel, where the user did not."""
+        return Result(replace(self.summary, origin=origin), self._kernel)
 
     @cached_property
     def best(self) -> Kernel:

@@ -15,7 +15,6 @@ from optiml_magic.model.refusal import Refusal, foremost
 from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.reports.diff import unified
 
-
 Origin = Literal["reference", "model"]
 
 
