@@ -78,7 +78,7 @@ def cell_parser() -> argparse.ArgumentParser:
         command.add_argument("name", nargs="?", help="bind the result to this name")
         if verb != "synthesize":
             command.add_argument("--file", help="take the kernel from this file, not from the cell")
-        _binding(command)
+        _binding(command, kernel=verb != "synthesize")
         _running(command)
         _including(command)
         if verb == "profile":
@@ -278,12 +278,15 @@ def _watching(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _binding(command: argparse.ArgumentParser) -> None:
+def _binding(command: argparse.ArgumentParser, *, kernel: bool) -> None:
     command.add_argument("--ref", help="a Python function of the inputs by name")
     command.add_argument("--inputs", help="a,b=other: names in the notebook, where they differ")
-    command.add_argument("--args", help="a,b,out,n: what is passed, in order")
-    command.add_argument("--out", action="append", help="out or out:f4[rows]; repeatable")
-    command.add_argument("--inout", action="append", help="a buffer read and written; repeatable")
+    if kernel:
+        command.add_argument("--args", help="a,b,out,n: what is passed, in order")
+        command.add_argument("--out", action="append", help="out or out:f4[rows]; repeatable")
+        command.add_argument(
+            "--inout", action="append", help="a buffer read and written; repeatable"
+        )
     command.add_argument("--rtol", type=float, help="relative tolerance, else by dtype")
     command.add_argument("--atol", type=float, help="absolute tolerance, else by dtype")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import runpy
 from collections.abc import Mapping
 from dataclasses import replace
@@ -93,6 +94,38 @@ def from_cell(
         name=name,
     )
     return compiled_as(task, options, options.file)
+
+
+def from_words(options: argparse.Namespace, namespace: Mapping[str, Any]) -> Task:
+    """The task of a cell without a kernel: what the reference asks for is in the notebook.
+
+    The result gets another name than the reference, which a later run of the cell asks for again.
+    """
+    if options.ref is None:
+        raise UsageError(
+            "words alone do not say what is right",
+            fix="name a function in NumPy: %%optiml synthesize --ref f",
+        )
+    reference, renamed = _reference(options.ref, namespace), _renamed(options.inputs)
+    inputs: dict[str, Any] = {}
+    for parameter in inspect.signature(reference).parameters.values():
+        name = parameter.name
+        source = renamed.get(name, name)
+        if source in namespace and _is_value(namespace[source]):
+            inputs[name] = namespace[source]
+        elif name in renamed or parameter.default is parameter.empty:
+            raise BindingError(
+                f"no array or number named `{source}`, which {options.ref} asks for",
+                fix=nearest(source, namespace) or f"define {source}, or say --inputs {name}=...",
+            )
+    task = Task(
+        reference=reference,
+        inputs=inputs,
+        rtol=options.rtol,
+        atol=options.atol,
+        name=options.name or f"{options.ref}_kernel",
+    )
+    return compiled_as(task, options, None)
 
 
 def compiled_as(task: Task, options: argparse.Namespace, file: str | None) -> Task:

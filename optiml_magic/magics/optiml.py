@@ -22,7 +22,7 @@ from optiml_magic.result import Result
 from optiml_magic.widgets.live import live_view, stage_line, watched
 from optiml_magic.widgets.subject import Subject
 
-_CELL_VERBS = ("optimize", "check", "profile", "annotate", "run")
+_CELL_VERBS = ("optimize", "synthesize", "check", "profile", "annotate", "run")
 _STAGED = ("check", "profile")  # the line that names the stage is all that they show on the way
 
 
@@ -69,8 +69,12 @@ class OptimlMagics(Magics):
         return namespace
 
     def _on_kernel(self, options: Any, cell: str | None) -> Any:
-        text = _text(options, cell)
+        text = cell or "" if options.verb == "synthesize" else _text(options, cell)
         try:
+            if options.verb == "synthesize":
+                options.comment = text
+                asked = tasks.from_words(options, self._namespace)
+                return self._optimize(verbs.synthesized(asked, options), options)
             task = tasks.from_cell(text, options, self._namespace, headers=self._headers)
             if options.verb == "optimize":
                 return self._optimize(task, options)
