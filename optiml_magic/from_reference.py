@@ -73,7 +73,9 @@ def made(task: Task, words: str = "") -> Made:
     program = lowered(graph, name, derived=_used(given, graph), words=words)
     if isinstance(program, Refused):
         raise _refusal(reference, program)
-    return Made(replace(task, kernel=program.text, name=name), graph)
+    order = dict.fromkeys(program.outputs, "")
+    made = replace(task, kernel=program.text, name=name, outputs={**order, **task.outputs})
+    return Made(made, graph)
 
 
 def _has_sizes(task: Task) -> bool:

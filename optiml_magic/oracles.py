@@ -18,6 +18,7 @@ from optiml_magic.llms.choice import choose
 from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.task import Task
 from optiml_magic.printable import printable
+from optiml_magic.proposers.interface import inputs_of
 from optiml_magic.proposers.model import opened
 from optiml_magic.proposers.oracle import Example, Oracle, disagreement, written
 from optiml_magic.reports.quantities import number_of
@@ -59,7 +60,6 @@ def referenced(
     settings: Settings,
     words: str,
     *,
-    given: str = "",
     examples: Sequence[Example] = (),
     accept: bool = False,
     ask: Callable[[Shown], bool] = lambda _: False,
@@ -70,7 +70,6 @@ def referenced(
         task: without a reference.
         settings: which model, and where what it wrote is kept.
         words: what is wanted.
-        given: the task's inputs in words; "" where it has none.
         examples: the user's: a reference that agrees with them is confirmed by them.
         accept: the user accepts the examples that were shown.
         ask: shows them and asks, where somebody can be asked.
@@ -83,6 +82,7 @@ def referenced(
             "there is neither a reference nor words",
             fix="say what is wanted, or give a reference: a NumPy function of the inputs by name",
         )
+    given = inputs_of(task) if task.inputs else ""
     path = _place(settings, words, given)
     kept = _kept(path)
     if accept and kept is None:

@@ -8,14 +8,11 @@ right is the baseline.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from optiml_magic.errors import KernelFailed, OptimlError, UsageError
+from optiml_magic.errors import KernelFailed, UsageError
 from optiml_magic.from_reference import NotLoweredError, made
 from optiml_magic.journal import read_lines
 from optiml_magic.llms.choice import choose as choose_model
@@ -25,8 +22,8 @@ from optiml_magic.model.task import Task
 from optiml_magic.model.thought import Wave
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.optimize import evaluate_once, optimize
-from optiml_magic.problem.inputs import at_border, draw
-from optiml_magic.proposers.interface import interface
+from optiml_magic.problem.inputs import at_border
+from optiml_magic.proposers.interface import inputs_of, interface
 from optiml_magic.proposers.model import language_model, thinker_of
 from optiml_magic.proposers.thinking import Thinker, Wanted
 from optiml_magic.result import Result
@@ -82,7 +79,7 @@ def begin(
         found = made(task, words)
     except NotLoweredError as why:
         return _written(task, settings, words, why, resume)
-    wanted = Wanted(words, _source(task), _sizes(task), features(found.graph))
+    wanted = Wanted(words, _source(task), inputs_of(task), features(found.graph))
     return Synthesis(found.task, wanted)
 
 
@@ -95,8 +92,9 @@ def _written(
     name = task.name or getattr(task.reference, "__name__", "kernel")
     task = replace(task, name=name)
     note = f"{why.message}; the baseline is the first program of the model that is right"
-    skeleton = interface(task, name)
-    wanted = Wanted(words, _source(task), _sizes(task), (), skeleton, "model", note)
+    skeleton, outputs = interface(task, name)
+    task = replace(task, outputs={**dict.fromkeys(outputs, ""), **task.outputs})
+    wanted = Wanted(words, _source(task), inputs_of(task), (), skeleton, "model", note)
     if resume is not None:
         header, _ = read_lines(resume)
         return Synthesis(replace(task, kernel=header.program), wanted)
@@ -147,19 +145,3 @@ def _source(task: Task) -> str:
         return inspect.getsource(task.reference) if task.reference is not None else ""
     except (OSError, TypeError):
         return ""
-
-
-def _sizes(task: Task) -> str:
-    """The inputs with their shapes, and the named sizes, in words."""
-    try:
-        values: Mapping[str, Any] = draw(at_border(task)[0], 0)
-    except OptimlError:
-        return ""  # it is told when the task is prepared
-    arrays = [
-        f"- `{name}`: {value.dtype}, shape {value.shape}"
-        if isinstance(value, np.ndarray)
-        else f"- `{name}` = {value!r}"
-        for name, value in values.items()
-    ]
-    sizes = [f"- {name} = {value}" for name, value in task.sizes.items()]
-    return "\n".join([*sizes, *arrays])

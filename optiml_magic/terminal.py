@@ -19,6 +19,7 @@ from optiml_magic.commands import doctor, parsers, tasks, verbs
 from optiml_magic.commands.views import CheckView, ProfileView
 from optiml_magic.errors import KernelFailed, OptimlError, UsageError
 from optiml_magic.model.task import Task
+from optiml_magic.oracles import Shown
 from optiml_magic.reports import annotation_html, contract, experience, html, text, tree
 from optiml_magic.reports.markup import document
 from optiml_magic.reports.summary import Summary
@@ -82,9 +83,26 @@ def _one_export(options: argparse.Namespace, found: Sequence[Task | Synthesis]) 
 
 
 def _synthesize(options: argparse.Namespace) -> int:
-    found = [verbs.synthesized(task, options) for task in _tasks(options)]
+    examples = tasks.examples_from(options.examples)
+    found = []
+    for task in _tasks(options):
+        begun = verbs.synthesized(
+            task, options, examples, show=lambda shown: _print(repr(shown) + "\n"), ask=_confirmed
+        )
+        if begun is None:
+            return 1
+        found.append(begun)
     _one_export(options, found)
     return _optimize_all(options, found, "optiml synthesis")
+
+
+def _confirmed(shown: Shown) -> bool:
+    """Ask whoever sits at the terminal; nobody may."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    TerminalLine().end("", None)
+    _print("\n".join([*shown.lines(), ""]))
+    return input("Is this what you want? [y/N] ").strip().lower() in ("y", "yes")
 
 
 def _demo(options: argparse.Namespace) -> int:

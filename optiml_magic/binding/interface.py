@@ -167,7 +167,7 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
         buffers.setdefault(variable.name, variable)
         if variable.dtype.names is not None:
             structs[variable.name] = variable.dtype
-    found = Interface(tuple(buffers.values()), tuple(scalars), structs, task.constants,
+    found = Interface(_ordered(buffers, task), tuple(scalars), structs, task.constants,
                       task.defines)  # fmt: skip
     if not found.named("output", "inout"):
         if program.scratch:
@@ -181,6 +181,12 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
             fix="write the result to a pointer parameter, or say --out NAME",
         )
     return found
+
+
+def _ordered(buffers: Mapping[str, BoundBuffer], task: Task) -> tuple[BoundBuffer, ...]:
+    """As the launches have them first; what the task names as outputs, in its order."""
+    named = iter([buffers[name] for name in task.outputs if name in buffers])
+    return tuple(next(named) if b.name in task.outputs else b for b in buffers.values())
 
 
 def check_own_names(

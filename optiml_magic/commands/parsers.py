@@ -13,7 +13,7 @@ from optiml_magic.exports import FORMATS
 
 HELP = """\
 %%optiml optimize   search for a faster kernel: verified, measured, explained
-%%optiml synthesize a kernel from a reference, then the same search from it
+%%optiml synthesize a kernel from a reference, or words; then the same search
 %%optiml check      compile it and compare it with the reference
 %%optiml profile    measure it and say what limits it
 %%optiml annotate   what became of each line: PTX, machine code, counts
@@ -32,7 +32,7 @@ _SUFFIXES = ", ".join(f"{form.suffix} for {form.form}" for form in FORMATS)
 
 
 _SEARCHED = ("optimize", "synthesize")
-_SYNTHESIZE = "a kernel from a reference in NumPy, then a search from it"
+_SYNTHESIZE = "a kernel from a reference in NumPy or from words, then a search from it"
 _REPLAY = "show a past search, or how another policy would have gone over it"
 _BENCH = "run the suite of naive kernels beside its peers"
 _EXPERIENCE = "which tools, actions and rules paid off in earlier runs"
@@ -76,9 +76,11 @@ def cell_parser() -> argparse.ArgumentParser:
     ):
         command = verbs.add_parser(verb, help=summary, description=summary)
         command.add_argument("name", nargs="?", help="bind the result to this name")
-        if verb != "synthesize":
+        if verb == "synthesize":
+            _confirming(command, "the name of a list of (inputs by name, output)")
+        else:
             command.add_argument("--file", help="take the kernel from this file, not from the cell")
-        _binding(command)
+        _binding(command, kernel=verb != "synthesize")
         _running(command)
         _including(command)
         if verb == "profile":
@@ -127,6 +129,7 @@ def line_parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "--words", dest="comment", help="what the kernel is for: its comment"
             )
+            _confirming(command, 'a JSON file: a list of {"inputs": {NAME: ...}, "output": ...}')
         else:
             command.add_argument("--kernel", metavar="FILE.cu", help="this program, for that task")
         command.add_argument("--json", metavar="OUT", help="write the outcome to this file")
@@ -278,12 +281,23 @@ def _watching(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _binding(command: argparse.ArgumentParser) -> None:
+def _confirming(command: argparse.ArgumentParser, form: str) -> None:
+    command.add_argument(
+        "--accept", action="store_true",
+        help="words alone: the reference and the examples that were shown are what you want",
+    )  # fmt: skip
+    command.add_argument("--examples", metavar="EXAMPLES", help=f"words alone: yours; {form}")
+
+
+def _binding(command: argparse.ArgumentParser, *, kernel: bool) -> None:
     command.add_argument("--ref", help="a Python function of the inputs by name")
     command.add_argument("--inputs", help="a,b=other: names in the notebook, where they differ")
-    command.add_argument("--args", help="a,b,out,n: what is passed, in order")
-    command.add_argument("--out", action="append", help="out or out:f4[rows]; repeatable")
-    command.add_argument("--inout", action="append", help="a buffer read and written; repeatable")
+    if kernel:
+        command.add_argument("--args", help="a,b,out,n: what is passed, in order")
+        command.add_argument("--out", action="append", help="out or out:f4[rows]; repeatable")
+        command.add_argument(
+            "--inout", action="append", help="a buffer read and written; repeatable"
+        )
     command.add_argument("--rtol", type=float, help="relative tolerance, else by dtype")
     command.add_argument("--atol", type=float, help="absolute tolerance, else by dtype")
 

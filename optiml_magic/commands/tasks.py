@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import inspect
+import json
 import runpy
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,6 +19,7 @@ from optiml_magic.kernels.signature import kernels
 from optiml_magic.kernels.unit import lift
 from optiml_magic.kernels.variables import device_variables
 from optiml_magic.model.task import Task
+from optiml_magic.oracles import Example
 from optiml_magic.source.expressions import nearest
 from optiml_magic.source.program import parse_program
 
@@ -93,6 +96,74 @@ def from_cell(
         name=name,
     )
     return compiled_as(task, options, options.file)
+
+
+def from_words(options: argparse.Namespace, namespace: Mapping[str, Any]) -> Task:
+    """The task of a cell without a kernel: what the reference asks for is in the notebook.
+
+    The result gets another name than the reference, which a later run of the cell asks for again.
+    """
+    if options.ref is None:
+        return _of_words(options, namespace)
+    reference, renamed = _reference(options.ref, namespace), _renamed(options.inputs)
+    inputs: dict[str, Any] = {}
+    for parameter in inspect.signature(reference).parameters.values():
+        name = parameter.name
+        source = renamed.get(name, name)
+        if source in namespace and _is_value(namespace[source]):
+            inputs[name] = namespace[source]
+        elif name in renamed or parameter.default is parameter.empty:
+            raise BindingError(
+                f"no array or number named `{source}`, which {options.ref} asks for",
+                fix=nearest(source, namespace) or f"define {source}, or say --inputs {name}=...",
+            )
+    task = Task(
+        reference=reference,
+        inputs=inputs,
+        rtol=options.rtol,
+        atol=options.atol,
+        name=options.name or f"{options.ref}_kernel",
+    )
+    return compiled_as(task, options, None)
+
+
+def _of_words(options: argparse.Namespace, namespace: Mapping[str, Any]) -> Task:
+    """The task of words alone; ``--inputs`` names what there is already."""
+    inputs = {}
+    for name, source in _renamed(options.inputs).items():
+        if source not in namespace or not _is_value(namespace[source]):
+            fix = nearest(source, namespace) or f"define {source}"
+            raise BindingError(f"no array or number named `{source}`", fix=fix)
+        inputs[name] = namespace[source]
+    task = Task(inputs=inputs, rtol=options.rtol, atol=options.atol, name=options.name or "kernel")
+    return compiled_as(task, options, None)
+
+
+def examples_in(name: str | None, namespace: Mapping[str, Any]) -> list[Example]:
+    """The user's examples, from a list of (inputs by name, output) in the notebook."""
+    if name is None:
+        return []
+    try:
+        return [Example.of(inputs, output) for inputs, output in namespace[name]]
+    except (KeyError, TypeError, ValueError):
+        raise UsageError(
+            f"`{name}` is not a list of examples",
+            fix=f'write {name} = [({{"x": [[1, 2]]}}, [3]), ...]: inputs by name, and the output',
+        ) from None
+
+
+def examples_from(path: str | None) -> list[Example]:
+    """The user's examples, from a JSON file."""
+    if path is None:
+        return []
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        return [Example.of(one["inputs"], one["output"]) for one in found]
+    except (OSError, KeyError, TypeError, ValueError) as cause:
+        raise UsageError(
+            f"{path} is not a file of examples",
+            fix='write a JSON list of {"inputs": {"x": [[1, 2]]}, "output": [3]}',
+        ) from cause
 
 
 def compiled_as(task: Task, options: argparse.Namespace, file: str | None) -> Task:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.optimize import evaluate_once, run_once
 from optiml_magic.optimize import optimize as search
+from optiml_magic.oracles import Example, Shown, referenced
 from optiml_magic.replay.past import Replayed, replayed, searched
 from optiml_magic.replay.recording import Recording
 from optiml_magic.result import Result
@@ -129,10 +130,27 @@ def experience(options: argparse.Namespace) -> ExperienceView:
     return ExperienceView(tallies, own, others, notes)
 
 
-def synthesized(task: Task, options: argparse.Namespace) -> Synthesis:
-    """The task with the kernel that its reference says; one that it has is left aside."""
-    settings = settings_of(options)
-    return begin(task, settings, options.comment or "", resume=_resumed(options, settings))
+def synthesized(
+    task: Task,
+    options: argparse.Namespace,
+    examples: Sequence[Example] = (),
+    *,
+    show: Callable[[Shown], None],
+    ask: Callable[[Shown], bool] = lambda _: False,
+) -> Synthesis | None:
+    """The task with the kernel that its reference says; one that it has is left aside.
+
+    Without a reference a model writes one from the words, which is shown; None where the user does
+    not confirm it: with examples, by accepting those that were shown, or when asked.
+    """
+    settings, words = settings_of(options), options.comment or ""
+    if task.reference is None:
+        shown = referenced(task, settings, words, examples=examples, accept=options.accept, ask=ask)
+        show(shown)
+        if shown.task is None:
+            return None
+        task = shown.task
+    return begin(task, settings, words, resume=_resumed(options, settings))
 
 
 def require_passed(verdict: Verdict) -> None:

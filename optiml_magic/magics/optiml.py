@@ -19,10 +19,11 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.result import Result
+from optiml_magic.synthesize import Synthesis
 from optiml_magic.widgets.live import live_view, stage_line, watched
 from optiml_magic.widgets.subject import Subject
 
-_CELL_VERBS = ("optimize", "check", "profile", "annotate", "run")
+_CELL_VERBS = ("optimize", "synthesize", "check", "profile", "annotate", "run")
 _STAGED = ("check", "profile")  # the line that names the stage is all that they show on the way
 
 
@@ -69,8 +70,12 @@ class OptimlMagics(Magics):
         return namespace
 
     def _on_kernel(self, options: Any, cell: str | None) -> Any:
-        text = _text(options, cell)
+        text = cell or "" if options.verb == "synthesize" else _text(options, cell)
         try:
+            if options.verb == "synthesize":
+                options.comment = text
+                asked = tasks.from_words(options, self._namespace)
+                return self._synthesize(asked, options)
             task = tasks.from_cell(text, options, self._namespace, headers=self._headers)
             if options.verb == "optimize":
                 return self._optimize(task, options)
@@ -80,6 +85,12 @@ class OptimlMagics(Magics):
             return getattr(verbs, options.verb)(task, options)
         except OptimlError as error:
             raise error.quoting(text) from None
+
+    def _synthesize(self, asked: Task, options: Any) -> Result | Handle[Result] | None:
+        """Search from what the reference says; of words alone a second cell with --accept does."""
+        examples = tasks.examples_in(options.examples, self._namespace)
+        begun = verbs.synthesized(asked, options, examples, show=display)
+        return self._optimize(begun, options) if begun else None
 
     def _header(self, name: str | None, cell: str | None) -> str:
         """Keep a cell as a header, in place of an earlier one of that name; or list them."""
@@ -96,10 +107,10 @@ class OptimlMagics(Magics):
         self._headers[checked_header(name)] = "\n" + cell  # lines as the user counts them
         return f'{name} is kept: #include "{name}" in later cells'
 
-    def _optimize(self, task: Task, options: Any) -> Result | Handle[Result]:
+    def _optimize(self, task: Task | Synthesis, options: Any) -> Result | Handle[Result]:
         """Search in this cell or beside it; the result is bound to the name of the kernel."""
         settings = verbs.settings_of(options)
-        name = options.name or tasks.name_of(task)
+        name = options.name or tasks.name_of(task.task if isinstance(task, Synthesis) else task)
         device = choose(settings.device)
         subject = Subject(
             name,

@@ -29,7 +29,8 @@ class Task:
         verify_sizes: smaller ones of them for a task too large to verify: candidates are verified
             at these, and measured at ``sizes`` without a look at their outputs there.
         outputs: specifications such as ``{"out": "f4[rows, cols]"}``; only needed where neither the
-            reference nor an array of that name in ``inputs`` tells shape and dtype.
+            reference nor an array of that name in ``inputs`` tells shape and dtype, and for the
+            order of several: a tuple that the reference returns has it.
         inout: buffers that are read and written, whose initial value is the one in ``inputs``.
         args: parameter values in order, by name, when names in the kernel differ from those in
         ``inputs``. rtol, atol: tolerances; by default computed from the dtype. bytes, flops: what

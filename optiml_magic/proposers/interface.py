@@ -9,16 +9,28 @@ import numpy as np
 
 from optiml_magic.errors import UsageError
 from optiml_magic.model.task import Task
-from optiml_magic.problem.inputs import draw
+from optiml_magic.problem.inputs import at_border, draw
 from optiml_magic.problem.reference import arguments, called
 from optiml_magic.synthesis.lowering.spelling import type_of
 from optiml_magic.synthesis.refusals import RefusalError
 
 
-def interface(task: Task, name: str) -> str:
-    """A kernel of the task's inputs, of what its reference returns, and of the sizes.
+def inputs_of(task: Task) -> str:
+    """The inputs with their shapes, and the named sizes, in words."""
+    arrays = [
+        f"- `{name}`: {value.dtype}, shape {value.shape}"
+        if isinstance(value, np.ndarray)
+        else f"- `{name}` = {value!r}"
+        for name, value in draw(at_border(task)[0], 0).items()
+    ]
+    sizes = [f"- {name} = {value}" for name, value in task.sizes.items()]
+    return "\n".join([*sizes, *arrays])
 
-    Outputs are ``out``, numbered where there are several, unless the reference names them; sizes
+
+def interface(task: Task, name: str) -> tuple[str, tuple[str, ...]]:
+    """A kernel of the task's inputs, of what its reference returns, and of the sizes; its outputs.
+
+    These are ``out``, numbered where there are several, unless the reference names them; sizes
     are those of the task, or of plain arrays one for each axis. Raises UsageError where an input is
     of a type that kernels do not hold here.
     """
@@ -36,7 +48,8 @@ def interface(task: Task, name: str) -> str:
     parameters += [f"int {n}" for n in sizes]
     lines = [line for line in sizes.values() if line]
     lines += [f"#pragma optiml launch {name} grid(1) block(1)"]
-    return "\n".join([*lines, f"__global__ void {name}({', '.join(parameters)}) {{", "}", ""])
+    lines += [f"__global__ void {name}({', '.join(parameters)}) {{", "}", ""]
+    return "\n".join(lines), tuple(outputs)
 
 
 def _parameter(name: str, value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What one thread does: values of nodes at places, each in the outermost loop that it depends on."""
+"""What one thread does: values of nodes at places, each as far out of loops as it can be."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,26 @@ import numpy as np
 from optiml_magic.kernels.expressions import Expr, Literal, Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.tree import Statement
-from optiml_magic.synthesis.graph import Constant, DType, Index, Input, Node, Place, Position
+from optiml_magic.synthesis.graph import (
+    Constant,
+    Index,
+    Input,
+    Map,
+    Node,
+    Place,
+    Position,
+    ordered,
+)
 from optiml_magic.synthesis.lowering import indices
 from optiml_magic.synthesis.lowering import spelling as c
 from optiml_magic.synthesis.lowering.spelling import Value
-from optiml_magic.synthesis.sizes import Extents, Quotient, substituted, valued
+from optiml_magic.synthesis.sizes import Quotient, substituted, valued
 
 At = tuple[Polynomial, ...]
 _MOST_VISITS = 4000  # of nodes at places, in one kernel
 _MOST_CONSTANTS = 4096  # numbers of a table in the text
+_DEEP = 40  # nodes that are computed for each other
+_HEIGHT = 20  # expressions in each other
 _COUNTERS = ("i", "j", "k", "l", "p", "q", "r", "s")
 
 
@@ -90,6 +102,7 @@ class Body:
         self.cost = 0.0
         self.divisions = 0
         self._visited = 0
+        self._nesting = 0
 
     @property
     def statements(self) -> list[Statement]:
@@ -196,8 +209,28 @@ class Body:
 
     def value(self, node: Node, at: At) -> Value:
         """A node's element: computed where what it depends on is known, or loaded."""
-        key = (node, at)
-        return self._remembered(key, at, lambda: self._computed(node, at), node)
+        self._nesting += 1
+        if self._nesting > _DEEP and isinstance(node, Map):
+            self._level(node, at)
+        found = self._remembered((node, at), at, partial(self._computed, node, at), node)
+        self._nesting -= 1
+        return found
+
+    def _level(self, node: Map, at: At) -> None:
+        """Computes what a long chain of maps begins with first: Python's own stack is short."""
+        chain: set[Node] = set()
+        stack: list[Node] = [*node.arguments]
+        while stack:
+            one = stack.pop()
+            if one not in chain:
+                chain.add(one)
+                if isinstance(one, Map) and one not in self.choices.arrays:
+                    stack += one.arguments
+        nesting, self._nesting = self._nesting, 0
+        for one in ordered(iter((node,))):
+            if one in chain:
+                self._remembered((one, at), at, partial(self._computed, one, at), one)
+        self._nesting = nesting
 
     def _remembered(
         self, key: Any, at: At, compute: Callable[[], Value], node: Node | None = None
@@ -215,7 +248,8 @@ class Body:
         try:
             value = compute()
             hoisted = len(self._scopes) < len(inner) and self.cost > before
-            if (hoisted or self.choices.counts.get(key, 0) > 1) and _is_work(value.expression):
+            named = hoisted or self.choices.counts.get(key, 0) > 1
+            if (named and _is_work(value.expression)) or _is_high(value.expression):
                 value = Value(self.local(_stem(node), value.type, value.expression), value.type)
             scope = self._scopes[-1]
             scope.values[key] = value
@@ -330,6 +364,13 @@ def _is_work(expression: Expr) -> bool:
         return False
     parts = expression.parts
     return len(parts) != 1 or not isinstance(parts[0], (Name, Literal))
+
+
+def _is_high(expression: Expr, height: int = _HEIGHT) -> bool:
+    """Whether so many expressions stand in each other that a compiler may complain."""
+    if not height:
+        return True
+    return any(_is_high(part, height - 1) for part in expression.parts)
 
 
 def _stem(node: Node | None) -> str:

@@ -14,7 +14,6 @@ from optiml_magic.synthesis.graph import Constant, Node
 from optiml_magic.synthesis.lowering import indices
 from optiml_magic.synthesis.lowering import spelling as c
 from optiml_magic.synthesis.lowering.body import At, Body, Choices
-from optiml_magic.synthesis.lowering.operations import HELPERS
 from optiml_magic.synthesis.lowering.plan import Stored
 from optiml_magic.synthesis.lowering.writing import Write
 from optiml_magic.synthesis.sizes import Extents, Quotient, constant

@@ -287,6 +287,6 @@ def narrow(body: Body, node: Node, at: At) -> Value:
 
 
 LOWERINGS: Mapping[type[Node], Callable[[Body, Any, At], Value]] = MappingProxyType({
-    Input: _input, Constant: _constant, Position: _position, Map: _map, Index: _index, Reduce: _reduce,
-    Best: _best, Contract: _contract, Scatter: _scatter,
+    Input: _input, Constant: _constant, Position: _position, Map: _map, Index: _index,
+    Reduce: _reduce, Best: _best, Contract: _contract, Scatter: _scatter,
 })  # fmt: skip

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optiml_magic.synthesis.graph import Index, Input, Map, Node, Position, Reduce, ordered
 from optiml_magic.synthesis.graph import Constant as Numbers
+from optiml_magic.synthesis.graph import Index, Input, Map, Node, Position, Reduce, ordered
 from optiml_magic.synthesis.lowering import indices
 from optiml_magic.synthesis.lowering.body import At, Body, Choices, TooMuchError, Visit
-from optiml_magic.synthesis.lowering.merging import rebuilt
 from optiml_magic.synthesis.lowering.writing import Write, in_parts, is_stored, writes
 from optiml_magic.synthesis.sizes import Extents
 
@@ -47,12 +46,8 @@ def planned(outputs: Sequence[Node], choices: Choices) -> list[Stored]:
     return _Planner(choices).all(outputs)
 
 
-def simplified(outputs: Sequence[Node], choices: Choices) -> list[Node]:
-    """The same outputs: equal nodes are one, and long reductions of which there are few in parts."""
-    return rebuilt(outputs, lambda node: _parted(node, choices))
-
-
-def _parted(node: Node, choices: Choices) -> Node:
+def parted(node: Node, choices: Choices) -> Node:
+    """A long reduction of which there are few as one of parts; any other node as it is."""
     if not isinstance(node, Reduce):
         return node
     rank, axes = len(node.source.shape), node.axes
@@ -158,7 +153,7 @@ class _Planner:
 
     def _try(self, node: Node, parallel: tuple[int, ...], reads: frozenset[Node]) -> _Tried:
         """The writes of a node written down, at the sizes at hand."""
-        names = {**self._choices.arrays, **{read: "stored" for read in reads}}
+        names = {**self._choices.arrays, **dict.fromkeys(reads, "stored")}
         choices = replace(self._choices, arrays=_Memory(names, node))
         visits: dict[Node, list[Visit]] = {}
         read: dict[Node, None] = {}

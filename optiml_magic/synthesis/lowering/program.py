@@ -31,7 +31,8 @@ from optiml_magic.synthesis.lowering import spelling as c
 from optiml_magic.synthesis.lowering.body import Choices
 from optiml_magic.synthesis.lowering.kernels import Array, Kernel, grouped, kernel_of, plain
 from optiml_magic.synthesis.lowering.operations import HELPERS
-from optiml_magic.synthesis.lowering.plan import Stored, planned, simplified
+from optiml_magic.synthesis.lowering.plan import Stored, parted, planned
+from optiml_magic.synthesis.lowering.simplify import simplified
 from optiml_magic.synthesis.lowering.writing import Parts
 from optiml_magic.synthesis.refusals import RefusalError, Refused
 from optiml_magic.synthesis.sizes import Assumption, constant
@@ -89,9 +90,9 @@ def _lowered(
     scalars = {x.name: _scalar(x, graph) for x in graph.inputs if not x.shape}
     taken = frozenset({*names, base})
     choices = Choices(graph.sizes, arrays, scalars, taken)
-    nodes = simplified([node for _, node in graph.outputs], choices)
+    nodes = simplified([node for _, node in graph.outputs], lambda node: parted(node, choices))
     stored = planned(nodes, choices)
-    buffers, lines = _buffers(nodes, outputs, stored, taken)
+    buffers, lines = _buffers(nodes, stored, taken)
     known = [Array(x.name, x) for x in graph.inputs if x.shape]
     known += [Array(n, node) for node, n in buffers.items()]
     known += [Array(n, node) for node, n in zip(nodes, outputs, strict=True)]
@@ -149,7 +150,7 @@ def _arguments(node: Node) -> tuple[Node, ...]:
 
 
 def _buffers(
-    nodes: Sequence[Node], outputs: Sequence[str], stored: Sequence[Stored], taken: frozenset[str]
+    nodes: Sequence[Node], stored: Sequence[Stored], taken: frozenset[str]
 ) -> tuple[dict[Node, str], list[str]]:
     """What lies in scratch, by name, and the directives that say so."""
     used, found, lines = set(taken), dict[Node, str](), []

@@ -37,14 +37,17 @@ _TYPES = MappingProxyType({
 })  # fmt: skip
 #: Signed whole numbers that hold another: what need not be converted.
 _WIDER = MappingProxyType({"bool": 1, "signed char": 2, "short": 3, "int": 4, "long long": 5})
-_RESERVED = frozenset(
-    "alignas alignof and asm auto bool break case catch char class const constexpr continue "
-    "decltype default delete do double else enum explicit export extern false float for friend "
-    "goto half if inline int long mutable namespace new noexcept not nullptr operator or private "
-    "protected public register return short signed sizeof static struct switch template this "
-    "throw true try typedef typeid typename union unsigned using virtual void volatile while xor "
-    "threadIdx blockIdx blockDim gridDim warpSize min max abs main INFINITY NAN".split()
-)
+_RESERVED = frozenset({
+    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class",
+    "const", "constexpr", "continue", "decltype", "default", "delete", "do", "double", "else",
+    "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "half",
+    "if", "inline", "int", "long", "main", "max", "min", "mutable", "namespace", "new", "noexcept",
+    "not", "nullptr", "operator", "or", "private", "protected", "public", "register", "return",
+    "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true",
+    "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void",
+    "volatile", "warpSize", "while", "xor", "abs", "blockDim", "blockIdx", "gridDim", "threadIdx",
+    "INFINITY", "NAN",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)

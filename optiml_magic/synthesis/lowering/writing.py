@@ -59,7 +59,7 @@ def is_stored(node: Node) -> bool:
 
 
 def writes(node: Node, parallel: tuple[int, ...]) -> tuple[Write, ...]:
-    """What makes a node; of one that is no ``is_stored``, a thread for each index along some axes."""
+    """What makes a node; of one that is not ``is_stored``, by a thread for each index along axes."""
     match node:
         case Parts():
             return (Write(node, node.shape, partial(_parts, node)),)
