@@ -59,6 +59,8 @@ def entering(value: Traced, dtype: DType) -> Node:
     node = value.node
     if value.weak is int and isinstance(node, Constant) and dtype.kind in "iu":
         return Constant((), dtype, np.array(node.value.item(), dtype))
+    if value.weak is float and isinstance(node, Constant) and node.dtype != dtype:
+        return Map(node.shape, dtype, "cast", (node,))  # what it was before is known still
     return cast(node, dtype)
 
 

@@ -18,6 +18,7 @@ from optiml_magic.synthesis.lowering.plan import Stored
 from optiml_magic.synthesis.lowering.writing import Write
 from optiml_magic.synthesis.sizes import Extents, Quotient, constant
 
+_NAMES = ("z", "y", "x", "t", "h", "i", "j")  # of a thread's indices, those for x last
 _LINE = 256  # threads of a block along one axis; ours
 _SIDE = 16  # and along each of two
 _MOST_Y = 65535  # blocks along y and z: the CUDA programming guide, compute capabilities
@@ -75,9 +76,10 @@ def grouped(
 def kernel_of(name: str, group: Group, choices: Choices, arrays: Mapping[str, Array]) -> Kernel:
     """The kernel of a launch; over a line of threads where that costs no division."""
     domain = group.writes[0][0].domain
-    flat = _written(group, choices, _line(domain))
-    shape = _line(domain)
-    plane = _plane(domain, choices)
+    names = [n for n in _NAMES if n not in choices.taken][-3:]
+    shape = _line(domain, names)
+    flat = _written(group, choices, shape)
+    plane = _plane(domain, choices, names)
     if flat.divisions and plane is not None:
         flat, shape = _written(group, choices, plane), plane
     return _printed(name, group, flat, shape, arrays)
@@ -92,15 +94,15 @@ class _Shape:
     block: tuple[int, ...]
 
 
-def _line(domain: Extents) -> _Shape:
+def _line(domain: Extents, names: Sequence[str]) -> _Shape:
     total = indices.product(domain)
-    at = indices.digits(Polynomial.symbol("i"), domain)
+    at = indices.digits(Polynomial.symbol(names[1]), domain)
     if not domain:
-        return _Shape((("i", constant(1)),), (), (1,))
-    return _Shape((("i", total),), at, (_LINE,))
+        return _Shape(((names[1], constant(1)),), (), (1,))
+    return _Shape(((names[1], total),), at, (_LINE,))
 
 
-def _plane(domain: Extents, choices: Choices) -> _Shape | None:
+def _plane(domain: Extents, choices: Choices, names: Sequence[str]) -> _Shape | None:
     """The last axes along x and y, and all others along z; None where that does not fit."""
     if len(domain) < 2:
         return None
@@ -110,11 +112,12 @@ def _plane(domain: Extents, choices: Choices) -> _Shape | None:
     fits = sizes.extent(rows) <= _MOST_Y * _SIDE / _FACTOR and sizes.extent(cols) >= _SIDE / 2
     if not fits or sizes.extent(depth) > _MOST_Y / _FACTOR:
         return None
-    x, y = Polynomial.symbol("j"), Polynomial.symbol("i")
+    h, i, j = names
+    x, y = Polynomial.symbol(j), Polynomial.symbol(i)
     if not outer:
-        return _Shape((("j", cols), ("i", rows)), (y, x), (_SIDE, _SIDE))
-    first = indices.digits(Polynomial.symbol("h"), tuple(outer))
-    axes = (("j", cols), ("i", rows), ("h", depth))
+        return _Shape(((j, cols), (i, rows)), (y, x), (_SIDE, _SIDE))
+    first = indices.digits(Polynomial.symbol(h), tuple(outer))
+    axes = ((j, cols), (i, rows), (h, depth))
     return _Shape(axes, (*first, y, x), (_SIDE, _SIDE, 1))
 
 

@@ -38,7 +38,7 @@ def _input(body: Body, node: Node, at: At) -> Value:
     """A number by its name; arrays lie in memory."""
     assert isinstance(node, Input), at
     given = body.choices.scalars[node.name]
-    if given in ("half", "__nv_bfloat16"):
+    if given in ("__half", "__nv_bfloat16"):
         return Value(c.cast("float", c.name(node.name)), "float")
     return Value(c.name(node.name), given)
 

@@ -43,7 +43,7 @@ _STEMS: Mapping[type[Node], str] = MappingProxyType({
     Reduce: "totals", Parts: "parts", Contract: "products", Best: "places", Scan: "running",
     Sort: "sorted",
 })  # fmt: skip
-_INCLUDES = MappingProxyType({"half": "cuda_fp16.h", "__nv_bfloat16": "cuda_bf16.h"})
+_INCLUDES = MappingProxyType({"__half": "cuda_fp16.h", "__nv_bfloat16": "cuda_bf16.h"})
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,11 @@ def _lowered(
     graph: Graph, name: str, derived: Mapping[str, tuple[str, int]], words: str
 ) -> Lowered:
     outputs = _outputs(graph)
+    for one in graph.inputs:
+        if one.name in graph.sizes:
+            raise RefusalError(
+                f"`{one.name}` is a size and an array", "Call one of them otherwise."
+            )
     names = {*(x.name for x in graph.inputs), *graph.sizes, *outputs}
     for one in names:
         if not re.fullmatch(r"[A-Za-z_]\w*", one, re.ASCII) or c.reserved(one):

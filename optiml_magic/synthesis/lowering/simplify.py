@@ -18,6 +18,7 @@ from optiml_magic.synthesis.graph import (
     Contract,
     DType,
     Index,
+    Input,
     Map,
     Node,
     Reduce,
@@ -54,6 +55,10 @@ def _key(node: Node) -> Any:
     if isinstance(node, Constant):
         return Constant, node.shape, node.dtype, node.value.tobytes()
     return type(node), *(getattr(node, field.name) for field in fields(node))
+
+
+def _is_number(node: Node, dtype: DType) -> bool:
+    return isinstance(node, (Constant, Input)) and not node.shape and node.dtype == dtype
 
 
 def _is_sum(node: Node) -> bool:
@@ -94,6 +99,8 @@ class _Casts:
         if isinstance(node, Constant):
             return self.anew(Constant(node.shape, dtype, node.value.astype(dtype)))
         rounded = isinstance(node, Map) and node.operation == "cast"
+        if isinstance(node, Map) and rounded and _is_number(node.arguments[0], dtype):
+            return node.arguments[0]  # of Python's, and so of no type of its own
         if isinstance(node, Map) and rounded and kind(node.arguments[0].dtype) != "f":
             return self.anew(replace(node, dtype=dtype))
         floats = isinstance(node, (Map, Index, Reduce, Scan, Contract, Scatter, Sort))

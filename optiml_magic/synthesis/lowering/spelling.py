@@ -33,14 +33,14 @@ from optiml_magic.synthesis.refusals import RefusalError
 _TYPES = MappingProxyType({
     "bool": "bool", "int8": "signed char", "uint8": "unsigned char", "int16": "short",
     "uint16": "unsigned short", "int32": "int", "uint32": "unsigned", "int64": "long long",
-    "uint64": "unsigned long long", "float16": "half", "float32": "float", "float64": "double",
+    "uint64": "unsigned long long", "float16": "__half", "float32": "float", "float64": "double",
 })  # fmt: skip
 #: Signed whole numbers that hold another: what need not be converted.
 _WIDER = MappingProxyType({"bool": 1, "signed char": 2, "short": 3, "int": 4, "long long": 5})
 _RESERVED = frozenset({
     "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class",
     "const", "constexpr", "continue", "decltype", "default", "delete", "do", "double", "else",
-    "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "half",
+    "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto",
     "if", "inline", "int", "long", "main", "max", "min", "mutable", "namespace", "new", "noexcept",
     "not", "nullptr", "operator", "or", "private", "protected", "public", "register", "return",
     "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true",
@@ -74,7 +74,7 @@ _OTHER = ("Give arrays of numbers, a struct by its members.", "Compute real and 
 def computed(dtype: DType) -> str:
     """The type that an element is computed in: halves as floats."""
     stored = type_of(dtype)
-    return "float" if stored in ("half", "__nv_bfloat16") else stored
+    return "float" if stored in ("__half", "__nv_bfloat16") else stored
 
 
 def reserved(name: str) -> bool:

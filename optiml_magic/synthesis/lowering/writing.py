@@ -159,7 +159,7 @@ _ADDED = ("int", "unsigned", "unsigned long long", "float", "double")
 def _atomic(body: Body, operation: str, dtype: DType, target: Expr, value: Expr) -> Expr:
     """One that is not torn apart by other threads."""
     kind, address = c.type_of(dtype), c.unary("&", target)
-    if operation == "subtract" and kind not in ("half", "__nv_bfloat16"):
+    if operation == "subtract" and kind not in ("__half", "__nv_bfloat16"):
         operation, value = "add", c.unary("-", value)
     if operation == "add" and kind == "long long":
         wide = "unsigned long long"
