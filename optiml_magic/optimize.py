@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
@@ -36,7 +36,7 @@ from optiml_magic.model.evaluation import Evaluation, Trajectory
 from optiml_magic.model.experience import Known
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
-from optiml_magic.model.thought import Fate, fates
+from optiml_magic.model.thought import Fate, Wanted, fates
 from optiml_magic.model.view import View
 from optiml_magic.problem import Problem, prepare
 from optiml_magic.proposers.model import language_model, notes_of, thinker_of
@@ -54,9 +54,6 @@ from optiml_magic.session import (
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
 from optiml_magic.timings import Stage, Timings
-
-if TYPE_CHECKING:
-    from optiml_magic.proposers.thinking import Wanted
 
 _FINALISTS = 3
 _SETTLING = 8.0  # seconds that it takes to settle, compute-sanitizer included; ours

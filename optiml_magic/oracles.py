@@ -16,11 +16,11 @@ from typing import Any
 from optiml_magic.errors import KernelFailed, UsageError
 from optiml_magic.llms.choice import choose
 from optiml_magic.model.codec import from_json, to_json
+from optiml_magic.model.oracle import Example, Oracle
 from optiml_magic.model.task import Task
 from optiml_magic.printable import printable
 from optiml_magic.proposers.interface import inputs_of
 from optiml_magic.proposers.model import opened
-from optiml_magic.proposers.oracle import Example, Oracle, disagreement, written
 from optiml_magic.reports.quantities import number_of
 from optiml_magic.settings import Settings
 from optiml_magic.synthesis.refusals import Refused
@@ -130,11 +130,15 @@ def _functions(oracle: Oracle) -> dict[str, Any]:
 
 
 def _differing(oracle: Oracle, examples: Sequence[Example]) -> bool:
+    from optiml_magic.proposers.oracle import disagreement  # it loads what reads replies
+
     reference = _functions(oracle)["reference"]
     return any(disagreement(reference, one) for one in examples)
 
 
 def _asked(settings: Settings, words: str, given: str, examples: Sequence[Example]) -> Oracle:
+    from optiml_magic.proposers.oracle import written
+
     chosen = choose(settings.llm, settings.llm_url)
     with opened(chosen, settings) as llm:
         if llm is None:

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from optiml_magic.errors import KernelFailed, UsageError
 from optiml_magic.from_reference import NotLoweredError, made
@@ -19,18 +20,20 @@ from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation, Step
 from optiml_magic.model.task import Task
-from optiml_magic.model.thought import Wave
+from optiml_magic.model.thought import Wanted, Wave
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.optimize import evaluate_once, optimize
 from optiml_magic.problem.inputs import at_border
 from optiml_magic.proposers.interface import inputs_of, interface
 from optiml_magic.proposers.model import language_model, thinker_of
-from optiml_magic.proposers.thinking import Thinker, Wanted
 from optiml_magic.result import Result
 from optiml_magic.search.loop import Progress
 from optiml_magic.settings import Settings
 from optiml_magic.synthesis.thoughts import features
 from optiml_magic.timings import Stage
+
+if TYPE_CHECKING:
+    from optiml_magic.proposers.thinking import Thinker
 
 
 @dataclass(frozen=True)

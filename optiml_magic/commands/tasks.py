@@ -18,8 +18,8 @@ from optiml_magic.errors import BindingError, OptimlError, SourceError, UsageErr
 from optiml_magic.kernels.signature import kernels
 from optiml_magic.kernels.unit import lift
 from optiml_magic.kernels.variables import device_variables
+from optiml_magic.model.oracle import Example
 from optiml_magic.model.task import Task
-from optiml_magic.oracles import Example
 from optiml_magic.source.expressions import nearest
 from optiml_magic.source.program import parse_program
 

@@ -15,12 +15,13 @@ from optiml_magic.errors import KernelFailed, UsageError
 from optiml_magic.experience import shipped
 from optiml_magic.experience.store import Experience
 from optiml_magic.model.evaluation import Step
+from optiml_magic.model.oracle import Example
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.optimize import evaluate_once, run_once
 from optiml_magic.optimize import optimize as search
-from optiml_magic.oracles import Example, Shown, referenced
+from optiml_magic.oracles import Shown, referenced
 from optiml_magic.replay.past import Replayed, replayed, searched
 from optiml_magic.replay.recording import Recording
 from optiml_magic.result import Result

@@ -59,6 +59,32 @@ class Wave:
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What programs are to compute.
+
+    Attributes:
+        words: the user's; "" where there is a reference alone.
+        reference: the source of the reference; "" where it is not known.
+        sizes: in words, with the arrays that they give.
+        features: of the traced reference, by the names of ``synthesis.thoughts.FEATURES``.
+        interface: a program of the wanted names and types that computes nothing, for where there is
+            no straightforward one.
+        author: who wrote the straightforward program.
+        note: what the user should know of it.
+        first: the first attempts, where they were made before there was a baseline.
+    """
+
+    words: str = ""
+    reference: str = ""
+    sizes: str = ""
+    features: tuple[str, ...] = ()
+    interface: str = ""
+    author: Author = "reference"
+    note: str = ""
+    first: Wave | None = None
+
+
+@dataclass(frozen=True)
 class Fate:
     """A thought and what became of its attempts: each with the step that it was, if it was one."""
 

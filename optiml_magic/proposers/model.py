@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.llms.base import LLM
 from optiml_magic.llms.choice import ModelChoice
+from optiml_magic.model.thought import Wanted
 from optiml_magic.settings import Settings
 
 if TYPE_CHECKING:
     from optiml_magic.proposers.llm import LlmProposer
-    from optiml_magic.proposers.thinking import Thinker, Wanted
+    from optiml_magic.proposers.thinking import Thinker
 
 
 @contextmanager

@@ -8,8 +8,7 @@ words twice. It becomes one when the user gave the examples, or accepts them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from optiml_magic.llms.base import LLM, LlmFailure, Request
+from optiml_magic.model.oracle import Example, Oracle, listed
 from optiml_magic.proposers import prompt
 from optiml_magic.proposers.drafts import one_line
 from optiml_magic.proposers.replies import described, json_object, strict_schema
@@ -30,35 +30,6 @@ _LONGEST = 2000  # characters of one side of an example
 _CLOSE = 1e-4  # of an example's numbers, which are written in few digits; ours
 _TEMPERATURE = 0.2
 _SCHEMA_NAME = "oracle"
-
-
-@dataclass(frozen=True)
-class Example:
-    """Inputs by name and what comes of them, both as JSON: small, so that a person can check it."""
-
-    inputs: str
-    output: str
-
-    @classmethod
-    def of(cls, inputs: Mapping[str, Any], output: Any) -> Example:
-        """An example that a user gives."""
-        return cls(json.dumps(_listed(dict(inputs))), json.dumps(_listed(output)))
-
-
-@dataclass(frozen=True)
-class Oracle:
-    """What a model wrote for some words.
-
-    ``source`` defines ``reference``, and ``inputs`` where the user gave none; ``sizes`` are for
-    that. ``confirmed`` says who answers for it; "" as long as nobody does.
-    """
-
-    words: str
-    model: str
-    source: str
-    sizes: Mapping[str, int]
-    examples: tuple[Example, ...]
-    confirmed: str = ""
 
 
 class _Model(BaseModel):
@@ -146,7 +117,7 @@ def disagreement(reference: Any, example: Example) -> str:
         return f"for {example.inputs} it raises {type(error).__name__}: {one_line(str(error), 200)}"
     if same:
         return ""
-    got = one_line(json.dumps(_listed(found)), 300)
+    got = one_line(json.dumps(listed(found)), 300)
     return f"for {example.inputs} it gives {got}, and the example says {example.output}"
 
 
@@ -194,11 +165,3 @@ def _same(one: Any, other: Any) -> bool:
 
 def _array(value: Any) -> Any:
     return np.asarray(value) if isinstance(value, list) else value
-
-
-def _listed(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _listed(one) for name, one in value.items()}
-    if isinstance(value, tuple):
-        return [_listed(one) for one in value]
-    return value.tolist() if hasattr(value, "tolist") else value

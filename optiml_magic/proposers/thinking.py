@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -17,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from optiml_magic.llms.base import LLM, LlmFailure, Reply, Request
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.evaluation import Step
-from optiml_magic.model.thought import Attempt, Author, Thought, Wave
+from optiml_magic.model.thought import Attempt, Thought, Wanted, Wave
 from optiml_magic.proposers import prompt
 from optiml_magic.proposers.drafts import Unusable, arithmetic_of, check, one_line, unfenced
 from optiml_magic.proposers.llm import Usage
@@ -31,32 +30,6 @@ _PART = 2  # of the budget of a search is what the first attempts take at most; 
 _REPAIRS = 2
 _LEAST_PRIOR = 0.1
 _SCHEMA_NAME = "kernel_program"
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What programs are to compute.
-
-    Attributes:
-        words: the user's; "" where there is a reference alone.
-        reference: the source of the reference; "" where it is not known.
-        sizes: in words, with the arrays that they give.
-        features: of the traced reference, by the names of ``synthesis.thoughts.FEATURES``.
-        interface: a program of the wanted names and types that computes nothing, for where there is
-            no straightforward one.
-        author: who wrote the straightforward program.
-        note: what the user should know of it.
-        first: the first attempts, where they were made before there was a baseline.
-    """
-
-    words: str = ""
-    reference: str = ""
-    sizes: str = ""
-    features: tuple[str, ...] = ()
-    interface: str = ""
-    author: Author = "reference"
-    note: str = ""
-    first: Wave | None = None
 
 
 class _Written(BaseModel):

@@ -15,11 +15,15 @@ _NOTHING = "I have no program for this."
 
 
 class Recording:
-    """Answers as the files of a folder say; ``asked`` has what was asked for, by file."""
+    """Answers as the files of a folder say; ``asked`` has what was asked for, by file.
+
+    ``edited`` has the titles of the edits that were answered.
+    """
 
     def __init__(self, name: str) -> None:
         self.folder = Path(__file__).parent / name
         self.asked: list[str] = []
+        self.edited: list[list[str]] = []  # titles
         edits = self.folder / "edits.json"
         self._edits = json.loads(edits.read_text()) if edits.exists() else []
 
@@ -47,5 +51,6 @@ class Recording:
             if edit["when"] in asked:
                 self._edits.remove(edit)
                 self.asked.append("edits")
+                self.edited.append([one["title"] for one in edit["proposals"]])
                 return json.dumps({"proposals": edit["proposals"]})
         return json.dumps({"proposals": []})

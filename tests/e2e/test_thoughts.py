@@ -1,0 +1,137 @@
+"""Kernels from words and thoughts, in whole runs: recorded completions over a real server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optiml_magic.cli import main
+from tests.present import sampled
+from tests.recorded import Recording
+from tests.unit.llms.endpoint import Endpoint, serving
+
+HEAD = """\
+import numpy as np
+from optiml_magic import Task
+"""
+TASKS = {
+    "softmax": """\
+def softmax(x):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+def inputs(rng, rows, cols):
+    return {"x": (4 * rng.standard_normal((rows, cols))).astype(np.float32)}
+task = Task(reference=softmax, inputs=inputs, sizes={"rows": 8, "cols": 100})
+""",
+    "histogram": """\
+def histogram(x):
+    return np.bincount(x, minlength=64).astype(np.int32)
+def inputs(rng, n):
+    return {"x": rng.integers(0, 64, n).astype(np.int32)}
+task = Task(reference=histogram, inputs=inputs, sizes={"n": 3000})
+""",
+    "lookup": """\
+def lookup(x, xs, ys):
+    return np.interp(x, xs, ys)
+def inputs(rng, n):
+    xs = np.sort(rng.uniform(-2, 2, 17)).astype(np.float32)
+    ys = rng.standard_normal(17).astype(np.float32)
+    return {"x": (2 * rng.standard_normal(n)).astype(np.float32), "xs": xs, "ys": ys}
+task = Task(reference=lookup, inputs=inputs, sizes={"n": 500}, rtol=1e-3)
+""",
+    "normalise": 'task = Task(name="normalise")\n',
+}
+WORDS = {
+    "softmax": "the softmax of each row",
+    "histogram": "how often each of 64 values is there",
+    "lookup": "linear interpolation of each x in a table of 17 points",
+    "normalise": "each row divided by its length; rows of length zero stay zero",
+}
+FATES = {
+    "softmax": {
+        "block_per_row": ["compile_error", "no program", "passed", "no program"],
+        "warp_per_row": ["passed", "out_of_bounds"],
+        "one_read_statistics": ["wrong", "timeout", "passed", "no program"],
+    },
+    "histogram": {
+        "privatised_counters": ["passed", "timeout"],
+        "scatter_atomics": ["wrong", "no program", "wrong", "no program", "passed", "no program"],
+    },
+    "lookup": {"thread_per_output": ["wrong", "passed"]},
+    "normalise": {
+        "warp_per_row": ["passed", "no program"],
+        "block_per_row": ["wrong", *["no program"] * 5],
+    },
+}
+
+
+@contextmanager
+def answering(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[tuple[Recording, Endpoint]]:
+    recording = Recording(name)
+    with serving(recording) as endpoint:
+        endpoint.models = ["recorded"]
+        settings = {
+            "OPENAI_API_KEY": "sk-secret-of-the-test",
+            "OPTIML_LLM_URL": endpoint.url,
+            "OPTIML_HOME": str(tmp_path / "home"),
+            "OPTIML_DEVICE": "emulated:h200",
+            "OPTIML_INSTRUCTIONS": "3000000",
+        }
+        for variable, value in settings.items():
+            monkeypatch.setenv(variable, value)
+        (tmp_path / "task.py").write_text(HEAD + TASKS[name])
+        yield recording, endpoint
+
+
+def synthesized(tmp_path: Path, name: str, *words: object) -> dict[str, Any]:
+    out = tmp_path / "out.json"
+    given = ["synthesize", tmp_path / "task.py", "--words", WORDS[name], "--json", out, *words]
+    assert main([str(word) for word in given]) == 0
+    found: dict[str, Any] = json.loads(out.read_text())
+    return found
+
+
+@pytest.mark.parametrize("name", sampled(TASKS, every=4))
+def test_what_is_wrong_cheats_or_hangs_does_no_harm(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with answering(name, monkeypatch, tmp_path) as (recording, endpoint):
+        if name == "normalise":
+            words = ["synthesize", tmp_path / "task.py", "--words", WORDS[name]]
+            assert main([str(word) for word in words]) == 1
+            assert "Nobody has confirmed" in capsys.readouterr().out
+            found = synthesized(tmp_path, name, "--budget", 14, "--accept")
+        else:
+            found = synthesized(tmp_path, name, "--budget", 14)
+        asked = list(recording.asked)
+        again = synthesized(tmp_path, name, "--budget", 14, "--resume", found["journal"])
+    said = capsys.readouterr().out
+    assert recording.asked == asked  # nothing was asked a second time
+    told = {t["name"]: [a["outcome"] for a in t["attempts"]] for t in found["thoughts"]}
+    for thought, outcomes in FATES[name].items():
+        assert told[thought] == outcomes
+    assert sum(t["weight"] for t in found["thoughts"]) == pytest.approx(1.0)
+    origin = "model" if name == "lookup" else "reference"
+    assert found["origin"] == origin
+    assert [c["verdict"] for c in found["candidates"]].count("passed") >= 2
+    assert found["baseline"]["verdict"] == "passed"
+    steps = {step["title"]: step for step in found["steps"]}
+    edits = [title for e in recording.edited for title in e]
+    assert all(steps[title]["verdict"] == "passed" for title in edits)
+    assert found["best"]["program"].startswith(f"// {WORDS[name]}\n")
+    for key in ("thoughts", "candidates", "best", "origin", "evaluations"):
+        assert again[key] == found[key]
+    if name == "normalise":
+        assert "a reference that recorded wrote, confirmed by 2 examples that the user" in said
+    main(["replay", found["journal"], "--json", str(tmp_path / "replayed.json")])
+    replayed = json.loads((tmp_path / "replayed.json").read_text())
+    assert replayed["thoughts"] == found["thoughts"]
+    assert replayed["candidates"] == found["candidates"]
+    assert "sk-secret" not in Path(found["journal"]).read_text() + said
