@@ -67,7 +67,7 @@ def grouped(
             before = found.get(key, Group((), frozenset()))
             own = [names[one.node], *(n for node, n in copies if node is one.node)]
             filled = (*before.writes, *((write, array) for array in own))
-            found[key] = Group(filled, before.reads | one.reads)
+            found[key] = Group(filled, before.reads.union(one.reads))
             depth += 1
         level[one.node] = depth - 1
     return [found[key] for key in sorted(found, key=lambda key: key[0])]

@@ -34,7 +34,7 @@ class Stored:
 
     node: Node
     writes: tuple[Write, ...]
-    reads: frozenset[Node]
+    reads: tuple[Node, ...]  # in the order in which they are met: it decides that of the launches
     parallel: tuple[int, ...]
 
 
@@ -116,7 +116,7 @@ class _Planner:
             tried = self._try(node, parallel, reads)
             more = self._worth(node, parallel, reads, self._again(tried, node))
             if not more:
-                return Stored(node, writes(node, parallel), frozenset(tried.read), parallel)
+                return Stored(node, writes(node, parallel), tried.read, parallel)
             reads |= more
 
     def _worth(
@@ -136,7 +136,7 @@ class _Planner:
 
     def _shared(self, stored: Stored) -> Stored:
         """What another launch of other threads computes anyway, and dearly, is read as well."""
-        tried = self._try(stored.node, stored.parallel, stored.reads)
+        tried = self._try(stored.node, stored.parallel, frozenset(stored.reads))
         own = stored.writes[-1].domain
         read = {
             node
@@ -148,8 +148,8 @@ class _Planner:
         }
         if not read:
             return stored
-        tried = self._try(stored.node, stored.parallel, stored.reads | read)
-        return replace(stored, reads=frozenset(tried.read))
+        tried = self._try(stored.node, stored.parallel, frozenset(stored.reads) | read)
+        return replace(stored, reads=tried.read)
 
     def _try(self, node: Node, parallel: tuple[int, ...], reads: frozenset[Node]) -> _Tried:
         """The writes of a node written down, at the sizes at hand."""
