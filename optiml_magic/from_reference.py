@@ -180,6 +180,7 @@ def _refusal(reference: Callable[..., Any], refused: Refused) -> UsageError:
     reason = refused.reason
     code = getattr(reference, "__code__", None)
     if refused.line and code is not None:
+        linecache.checkcache(code.co_filename)
         text = linecache.getline(code.co_filename, refused.line).strip()
         reason = f"{reason}, in line {refused.line} of the reference: {text}"
     return NotLoweredError(f"no kernel from the reference: {reason}", fix=refused.fix)

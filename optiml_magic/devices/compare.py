@@ -127,6 +127,8 @@ def _picture(where: Any, shape: tuple[int, ...], xp: Any) -> tuple[str, ...]:
 def _rows(array: Any, dtype: DType) -> Any:
     """The bytes of an array, a row for each element."""
     flat = array.reshape(-1)
+    if not flat.flags.c_contiguous:  # a reference may return its input backwards
+        flat = flat.copy()
     return flat.view(np.uint8).reshape(flat.nbytes // dtype.itemsize, dtype.itemsize)
 
 

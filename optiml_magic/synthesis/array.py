@@ -32,7 +32,7 @@ class Trace(Owner, Protocol):
 
     def function(self, func: Any, args: Any, kwargs: Any) -> Any: ...
 
-    def counted(self) -> None:
+    def made(self, node: Node) -> None:
         """One more array was made."""
 
 
@@ -44,7 +44,7 @@ class Traced:
     """
 
     def __init__(self, trace: Trace, node: Node, weak: type | None = None) -> None:
-        trace.counted()
+        trace.made(node)
         self.trace = trace
         self.weak = weak
         self._node = node
@@ -86,6 +86,7 @@ class Traced:
         assert values.dtype == self.dtype
         if self._fixed:
             raise RefusalError(f"it writes to {self._fixed}", "Write to a copy, made by `.copy()`.")
+        self.trace.made(values)
         if self._base is None:
             self._node = values
         else:

@@ -9,7 +9,7 @@ such an ``Index``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,14 @@ DType = np.dtype[Any]
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """An array; equal to itself alone. ``shape`` holds expressions of sizes."""
+    """An array; equal to itself alone. ``shape`` holds expressions of sizes.
+
+    ``line`` is that of the reference's own file which asked for it, 0 where that is not known.
+    """
 
     shape: Extents
     dtype: DType
+    line: int = field(default=0, kw_only=True)
 
 
 Place = Polynomial | Node  # of the result's indices, or values of the result's shape
@@ -168,8 +172,8 @@ class Graph:
 def parts(node: Node) -> tuple[Node, ...]:
     """The nodes that a node computes with."""
     found: list[Node] = []
-    for field in fields(node):
-        held = getattr(node, field.name)
+    for one in fields(node):
+        held = getattr(node, one.name)
         several = held if isinstance(held, tuple) else (held,)
         found += [part for part in several if isinstance(part, Node)]
     return tuple(found)

@@ -21,3 +21,4 @@ class RefusalError(Exception):
         super().__init__(reason)
         self.reason = reason
         self.fix = fix
+        self.line = 0  # of the reference's own file, where it is known already

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from types import CodeType, MappingProxyType
+from types import CodeType, FrameType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,10 @@ _NO_SHAPES: Mapping[str, Extents] = MappingProxyType({})
 class _Tracing:
     """One run: its sizes and what was assumed of them."""
 
-    def __init__(self, sizes: Mapping[str, int]) -> None:
+    def __init__(self, reference: Callable[..., Any], sizes: Mapping[str, int]) -> None:
         self.sizes = sizes
+        code = _code(reference)
+        self._file = code.co_filename if code is not None else ""
         self.assumptions: dict[Assumption, None] = {}
         self._arrays = 0
         self._pinned: dict[str, int] = {}
@@ -58,13 +61,22 @@ class _Tracing:
     def number(self, size: Size) -> Traced:
         return operand(self, size)
 
-    def counted(self) -> None:
+    def made(self, node: Node) -> None:
+        if not node.line:
+            object.__setattr__(node, "line", self._line())
         self._arrays += 1
         if self._arrays > _MOST_ARRAYS:
             raise RefusalError(
                 f"more than {_MOST_ARRAYS} arrays",
                 "Write its loops over whole arrays, with an axis for each loop.",
             )
+
+    def _line(self) -> int:
+        """The innermost line of the reference's file that is being run."""
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and frame.f_code.co_filename != self._file:
+            frame = frame.f_back
+        return frame.f_lineno if frame is not None else 0
 
     def ufunc(self, ufunc: Any, method: str, inputs: Sequence[Any], options: Any) -> Any:
         if ufunc.signature is not None and method == "__call__":
@@ -107,7 +119,7 @@ def traced(
         shapes: of the arrays as expressions of sizes (``fitted`` finds them). Without, an extent is
             the size that has its value, and else a constant.
     """
-    trace = _Tracing(sizes)
+    trace = _Tracing(reference, sizes)
     try:
         inputs = _inputs(values, sizes, shapes)
     except RefusalError as error:
@@ -176,12 +188,17 @@ def _outputs(trace: _Tracing, answer: Any) -> tuple[tuple[str, Node], ...]:
 
 def _line(reference: Callable[..., Any], error: BaseException) -> int:
     """The innermost line of the reference's own file that led to the error."""
-    inner = reference
-    while isinstance(inner, functools.partial):
-        inner = inner.func
-    code = getattr(inner, "__code__", None)
-    if not isinstance(code, CodeType):
+    code = _code(reference)
+    if code is None:
         return 0
     frames = traceback.walk_tb(error.__traceback__)
     lines = [line for frame, line in frames if frame.f_code.co_filename == code.co_filename]
     return lines[-1] if lines else 0
+
+
+def _code(reference: Callable[..., Any]) -> CodeType | None:
+    inner = reference
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    code = getattr(inner, "__code__", None)
+    return code if isinstance(code, CodeType) else None

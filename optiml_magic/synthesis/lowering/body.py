@@ -27,6 +27,7 @@ from optiml_magic.synthesis.graph import (
 from optiml_magic.synthesis.lowering import indices
 from optiml_magic.synthesis.lowering import spelling as c
 from optiml_magic.synthesis.lowering.spelling import Value
+from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Quotient, substituted, valued
 
 At = tuple[Polynomial, ...]
@@ -278,7 +279,11 @@ class Body:
         if name is not None:
             self.read.setdefault(node)
             return self.loaded(name, node, at)
-        return LOWERINGS[type(node)](self, node, at)
+        try:
+            return LOWERINGS[type(node)](self, node, at)
+        except RefusalError as error:
+            error.line = error.line or node.line
+            raise
 
     def loaded(self, array: str, node: Node, at: At) -> Value:
         """An element of an array."""
@@ -348,8 +353,6 @@ class Body:
     def table(self, node: Constant) -> str:
         """The name of an array of constants in the text."""
         if node.value.size > _MOST_CONSTANTS:
-            from optiml_magic.synthesis.refusals import RefusalError
-
             raise RefusalError(
                 f"it brings {node.value.size} numbers along", "Give them as an input."
             )

@@ -16,6 +16,7 @@ from optiml_magic.synthesis.graph import Index, Input, Map, Node, Position, Redu
 from optiml_magic.synthesis.lowering import indices
 from optiml_magic.synthesis.lowering.body import At, Body, Choices, TooMuchError, Visit
 from optiml_magic.synthesis.lowering.writing import Write, in_parts, is_stored, writes
+from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents
 
 # All ours; times and costs are counted at the sizes at hand, correctness hangs on none of it.
@@ -166,6 +167,9 @@ class _Planner:
                 write.work(body, at, "stored")
             except TooMuchError:
                 too_much = True
+            except RefusalError as error:
+                error.line = error.line or write.node.line
+                raise
             for one, several in body.visits.items():
                 visits.setdefault(one, []).extend(several)
             read |= {one: None for one in body.read if not isinstance(one, Input)}
@@ -223,8 +227,9 @@ class _Memory(dict[Node, str]):
 
     def __init__(self, names: Mapping[Node, str], own: Node) -> None:
         super().__init__(names)
-        self._own = own
-        self.pop(own, None)
+        self._own = None if isinstance(own, Input) else own  # an input that is returned is read
+        if self._own is not None:
+            self.pop(self._own, None)
 
     def get(self, node: Node, default: str | None = None) -> str | None:  # type: ignore[override]
         if node is self._own:

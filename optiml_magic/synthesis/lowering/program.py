@@ -72,7 +72,7 @@ def lowered(
     try:
         return _lowered(graph, name, derived, words)
     except RefusalError as error:
-        return Refused(error.reason, 0, error.fix)
+        return Refused(error.reason, error.line, error.fix)
 
 
 def _lowered(

@@ -54,7 +54,8 @@ def _mapped(held: Any, made: dict[Node, Node]) -> Any:
 def _key(node: Node) -> Any:
     if isinstance(node, Constant):
         return Constant, node.shape, node.dtype, node.value.tobytes()
-    return type(node), *(getattr(node, field.name) for field in fields(node))
+    held = (getattr(node, field.name) for field in fields(node) if field.name != "line")
+    return type(node), *held
 
 
 def _is_number(node: Node, dtype: DType) -> bool:

@@ -46,7 +46,7 @@ STEPS = (
 )
 
 
-def _written(a: Any, y: Any, z: Any) -> Any:
+def written(a: Any, y: Any, z: Any) -> Any:
     out = a.copy()
     out[1:] -= a[:-1]
     out[:, 0] = z
@@ -55,7 +55,7 @@ def _written(a: Any, y: Any, z: Any) -> Any:
     return out
 
 
-def _masked(a: Any, *_: Any) -> Any:
+def masked(a: Any, *_: Any) -> Any:
     out = np.zeros_like(a)
     np.maximum(a, 1, out=out)
     out[a > 2] = -1
@@ -63,7 +63,7 @@ def _masked(a: Any, *_: Any) -> Any:
 
 
 @given(
-    st.lists(st.sampled_from((*STEPS, _written, _masked)), min_size=1, max_size=6),
+    st.lists(st.sampled_from((*STEPS, written, masked)), min_size=1, max_size=6),
 )
 @settings(max_examples=examples(40, 2000), deadline=None)
 def test_random_references(steps: list[Any]) -> None:
