@@ -143,7 +143,7 @@ def _asked(settings: Settings, words: str, given: str, examples: Sequence[Exampl
     with opened(chosen, settings) as llm:
         if llm is None:
             raise UsageError(
-                f"words need a model, and there is {chosen.reason}",
+                f"words alone need a model, and there is {chosen.reason}",
                 fix="give a reference, or a model: --llm, OPENAI_API_KEY",
             )
         found = written(llm, words, given, examples, max_tokens=settings.llm_tokens)

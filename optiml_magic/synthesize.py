@@ -90,6 +90,9 @@ def _written(
     task: Task, settings: Settings, words: str, why: NotLoweredError, resume: Path | None
 ) -> Synthesis:
     """What begins from the first program of a model that is right."""
+    chosen = choose_model(settings.llm, settings.llm_url)
+    if not chosen.name:
+        raise why
     task, _ = at_border(task)
     assert task.reference is not None
     name = task.name or getattr(task.reference, "__name__", "kernel")
@@ -101,11 +104,9 @@ def _written(
     if resume is not None:
         header, _ = read_lines(resume)
         return Synthesis(replace(task, kernel=header.program), wanted)
-    chosen = choose_model(settings.llm, settings.llm_url)
     with language_model(chosen, settings) as model:
         thinker = thinker_of(model, wanted, settings)
-        if thinker is None:
-            raise why
+        assert thinker is not None
         wave, kernel = _first_right(thinker, task, settings)
     return Synthesis(replace(task, kernel=kernel), replace(wanted, first=wave))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,6 +47,7 @@ def interface(task: Task, name: str) -> tuple[str, tuple[str, ...]]:
     except RefusalError as unfit:
         raise UsageError(unfit.reason, fix=unfit.fix) from None
     parameters += [f"int {n}" for n in sizes]
+    name = re.sub(r"\W", "_", name, flags=re.ASCII)
     lines = [line for line in sizes.values() if line]
     lines += [f"#pragma optiml launch {name} grid(1) block(1)"]
     lines += [f"__global__ void {name}({', '.join(parameters)}) {{", "}", ""]

@@ -71,7 +71,7 @@ class Thinker:
 
     def __call__(self, earlier: Sequence[Wave], steps: Sequence[Step]) -> Wave:
         """The next attempts, after those of ``earlier`` waves became ``steps``."""
-        baseline = steps[0] if steps else None
+        baseline = steps[0] if steps and steps[0].evaluation.verdict.passed else None
         if not earlier and self._wanted.first is not None:
             return self._wanted.first
         if not earlier:

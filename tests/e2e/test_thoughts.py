@@ -8,12 +8,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 
 from optiml_magic.cli import main
+from optiml_magic.errors import KernelFailed
+from tests.e2e.test_magics import cell, shell  # noqa: F401
 from tests.present import sampled
 from tests.recorded import Recording
-from tests.unit.llms.endpoint import Endpoint, serving
+from tests.unit.llms.endpoint import serving
 
 HEAD = """\
 import numpy as np
@@ -71,9 +76,7 @@ FATES = {
 
 
 @contextmanager
-def answering(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[tuple[Recording, Endpoint]]:
+def answering(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Recording]:
     recording = Recording(name)
     with serving(recording) as endpoint:
         endpoint.models = ["recorded"]
@@ -87,7 +90,7 @@ def answering(
         for variable, value in settings.items():
             monkeypatch.setenv(variable, value)
         (tmp_path / "task.py").write_text(HEAD + TASKS[name])
-        yield recording, endpoint
+        yield recording
 
 
 def synthesized(tmp_path: Path, name: str, *words: object) -> dict[str, Any]:
@@ -103,7 +106,7 @@ def synthesized(tmp_path: Path, name: str, *words: object) -> dict[str, Any]:
 def test_what_is_wrong_cheats_or_hangs_does_no_harm(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with answering(name, monkeypatch, tmp_path) as (recording, endpoint):
+    with answering(name, monkeypatch, tmp_path) as recording:
         if name == "normalise":
             words = ["synthesize", tmp_path / "task.py", "--words", WORDS[name]]
             assert main([str(word) for word in words]) == 1
@@ -138,3 +141,40 @@ def test_what_is_wrong_cheats_or_hangs_does_no_harm(
     assert replayed["thoughts"] == found["thoughts"]
     assert replayed["candidates"] == found["candidates"]
     assert "sk-secret" not in Path(found["journal"]).read_text() + said
+
+
+def test_a_reference_that_nobody_can_lower_needs_a_program_that_is_right(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["synthesize", str(tmp_path / "task.py"), "--words", "nothing that is recorded"]
+    with answering("lookup", monkeypatch, tmp_path):
+        monkeypatch.setattr(Recording, "_thought", lambda *_: "I would rather not.")
+        assert main(words) == 1
+    said = capsys.readouterr().err
+    assert "the model wrote no program that is right: there is no JSON object" in said
+    assert main([*words, "--llm", "none"]) == 2
+    assert "`np.interp` is not traced, in line 4 of the reference" in capsys.readouterr().err
+
+
+def test_words_alone_take_two_cells_or_examples(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    shell: InteractiveShell,  # noqa: F811
+) -> None:
+    words = WORDS["normalise"]
+    with answering("normalise", monkeypatch, tmp_path) as recording:
+        with capture_output() as seen:
+            outcome = shell.run_cell(f"%%optiml synthesize unit\n{words}")
+        assert outcome.result is None
+        told = "".join(str(one.data) for one in seen.outputs)
+        assert "recorded wrote this reference" in told
+        assert "Nobody has confirmed" in told
+        assert "unit" not in shell.user_ns
+        result = cell(shell, "synthesize unit --accept --budget 1", words)
+        assert shell.user_ns["unit"] is result
+        assert result.summary.oracle.startswith("a reference that recorded wrote, confirmed by 2")
+        np.testing.assert_allclose(result(np.array([[3.0, 4.0]], np.float32)), [[0.6, 0.8]])
+        shell.run_cell("odd = [({'x': [[2.0]]}, 2)]")
+        with pytest.raises(KernelFailed, match="wrote no reference for these words"):
+            cell(shell, "synthesize other --examples odd", "the same, but otherwise")
+    assert recording.asked.count("oracle") == 4

@@ -145,6 +145,18 @@ def test_what_is_no_program_is_not_tried_and_may_be_mended(reply: str, said: str
     assert said in model.requests[-1].user
 
 
+def test_what_failed_before_there_was_a_baseline_is_no_baseline() -> None:
+    model = Model(numbered)
+    thinker = Thinker(model, replace(WANTED, interface=SCALE), budget=2)
+    first = thinker((), ())
+    (proposal,) = first.proposals
+    failed = replace(step(verdict=WRONG), candidate=Candidate(0, None, proposal))
+    (again,) = thinker([first], [failed]).attempts
+    assert again.repairs == 1
+    assert "The interface" in model.requests[-1].user
+    assert "A straightforward program" not in model.requests[-1].user
+
+
 def test_an_endpoint_that_is_down_ends_it_and_is_noted_once() -> None:
     model = Model(lambda _: LlmFailure("unreachable", "nobody there"))
     thinker = Thinker(model, WANTED, budget=24)
