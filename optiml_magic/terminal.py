@@ -20,6 +20,7 @@ from optiml_magic.commands.views import CheckView, ProfileView
 from optiml_magic.errors import KernelFailed, OptimlError, UsageError
 from optiml_magic.model.task import Task
 from optiml_magic.oracles import Shown
+from optiml_magic.printable import printable
 from optiml_magic.reports import annotation_html, contract, experience, html, text, tree
 from optiml_magic.reports.markup import document
 from optiml_magic.reports.summary import Summary
@@ -101,7 +102,7 @@ def _confirmed(shown: Shown) -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     TerminalLine().end("", None)
-    _print("\n".join([*shown.lines(), ""]))
+    _print(printable("\n".join([*shown.lines(), ""])))
     return input("Is this what you want? [y/N] ").strip().lower() in ("y", "yes")
 
 

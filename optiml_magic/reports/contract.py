@@ -26,7 +26,11 @@ def optimized(summary: Summary) -> Json:
     root, winner, worst = summary.root, summary.winner, summary.worst_output
     author, written = summary.author, dict[str, Any]()
     if author is not None:
-        written = {"origin": author, "candidates": _candidates(summary, author)}
+        written = {
+            "origin": author,
+            "candidates": _candidates(summary, author),
+            "thoughts": [thoughts.plain(fate) for fate in summary.thoughts],
+        }
     return {
         "task": summary.task,
         **written,
@@ -61,7 +65,6 @@ def optimized(summary: Summary) -> Json:
         "stopped": summary.trajectory.stopped,
         "journal": str(summary.journal) if summary.journal else None,
         "notes": list(summary.notes),
-        "thoughts": [thoughts.plain(fate) for fate in summary.thoughts],
         "steps": [_step(step) for step in summary.trajectory.steps],
     }
 
