@@ -169,11 +169,11 @@ def _of_floats(
         case "rad2deg" | "degrees":
             return Value(c.binary("*", one, c.number(180 / np.pi, own)), kind)
         case "floor_divide":
-            return Value(body.helped(f"floor_quotient{suffix}", *ones), kind)
+            return Value(body.function(f"floor_quotient{suffix}", *ones), kind)
         case "remainder":
-            return Value(body.helped(f"floor_modulo{suffix}", *ones), kind)
+            return Value(body.function(f"floor_modulo{suffix}", *ones), kind)
         case "heaviside" | "logaddexp":
-            return Value(body.helped(f"{operation}{suffix}", *ones), kind)
+            return Value(body.function(f"{operation}{suffix}", *ones), kind)
         case "ldexp":
             return Value(c.call("ldexp" + suffix, one, c.converted(values[1], "int")), kind)
     return None
@@ -239,12 +239,12 @@ def _of_integers(
             if own.startswith("unsigned"):
                 return wrapped(c.binary("/" if operation == "floor_divide" else "%", *ones))
             stem = "floor_divided" if operation == "floor_divide" else "floor_rest"
-            return wrapped(body.helped(stem + ("_wide" if own == "long long" else ""), *ones))
+            return wrapped(body.function(stem + ("_wide" if own == "long long" else ""), *ones))
         case "power":
-            raised = body.helped("power_wide", *(c.cast("long long", x) for x in ones))
+            raised = body.function("power_wide", *(c.cast("long long", x) for x in ones))
             return Value(c.cast(own, raised), kind)
         case "gcd":
-            return Value(c.cast(own, body.helped("gcd_wide", *ones)), kind)
+            return Value(c.cast(own, body.function("gcd_wide", *ones)), kind)
     return None
 
 

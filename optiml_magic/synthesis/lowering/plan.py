@@ -6,6 +6,7 @@ each choice is tried by writing the kernel down and counting what its threads wo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -39,6 +40,7 @@ _SHARE = 0.4  # of what a launch does
 _ROWS = 64  # rows that lie side by side: threads from which on each takes one
 _THREADS = 8192  # of other rows
 _FEW, _LONG = 1024, 8192  # results, and elements of each, that are summed up in parts
+_APART = 256  # rows that a thread goes down, from which on others could help it
 _RUN = 256  # elements that one thread goes through of a running total
 _VISITED = 8  # places of a node that is computed at too many
 
@@ -188,7 +190,7 @@ class _Planner:
         choices = replace(self._choices, arrays=_Memory(names, node))
         visits: dict[Node, list[Visit]] = {}
         read: dict[Node, None] = {}
-        cost, too_much, elements = 0.0, False, 1.0
+        cost, too_much, elements, threads = 0.0, False, 1.0, math.inf
         for write in writes(node, parallel):
             symbols = [f"t{k}" for k in range(len(write.domain))]
             body = Body(choices, dict(zip(symbols, write.domain, strict=True)))
@@ -205,7 +207,8 @@ class _Planner:
             read |= {one: None for one in body.read if not isinstance(one, Input)}
             cost += body.cost
             elements = max(_count(node.shape, choices), _count(write.domain, choices))
-        return _Tried(visits, tuple(read), cost, elements, too_much)
+            threads = min(threads, _count(write.domain, choices))
+        return _Tried(visits, tuple(read), cost, elements, threads, too_much)
 
     def _again(self, tried: _Tried, root: Node) -> frozenset[Node]:
         """Nodes that are computed so often that a launch of their own is worth it."""
@@ -220,6 +223,9 @@ class _Planner:
             if tried.too_much:
                 if len({v.at for v in visits}) >= _VISITED:
                     found.add(node)
+                continue
+            if _splits(node, tried, self._choices):
+                found.add(node)
                 continue
             times, cost = (sum(getattr(v, f) for v in visits) for f in ("times", "cost"))
             often = times / _count(node.shape, self._choices)
@@ -243,12 +249,13 @@ class _Planner:
 
 @dataclass(frozen=True)
 class _Tried:
-    """What a write would do: values by node, what it reads, its cost and the elements it makes."""
+    """What a write would do: values by node, what it reads, its cost, elements and threads."""
 
     visits: Mapping[Node, list[Visit]]
     read: tuple[Node, ...]
     cost: float
     elements: float
+    threads: float
     too_much: bool
 
 
@@ -265,6 +272,19 @@ class _Memory(dict[Node, str]):
         if node is self._own:
             return default
         return super().get(node) or ("stored" if is_stored(node) else default)
+
+
+def _splits(node: Node, tried: _Tried, choices: Choices) -> bool:
+    """Whether few threads go through many elements for a result that they need for another such.
+
+    Each of the two loops alone can be shared by more threads.
+    """
+    if not isinstance(node, Reduce) or len(node.source.shape) - 1 in node.axes:
+        return False
+    length = _count(node.source.shape, choices) / _count(node.shape, choices)
+    if length < _APART or tried.threads >= _THREADS:
+        return False
+    return any(isinstance(n, Reduce) and node in _below(n) for n in tried.visits)
 
 
 def _topmost(nodes: frozenset[Node]) -> frozenset[Node]:

@@ -29,7 +29,7 @@ from optiml_magic.synthesis.graph import (
 from optiml_magic.synthesis.lowering import indices
 from optiml_magic.synthesis.lowering import spelling as c
 from optiml_magic.synthesis.lowering.body import Choices
-from optiml_magic.synthesis.lowering.helpers import HELPERS
+from optiml_magic.synthesis.lowering.functions import FUNCTIONS
 from optiml_magic.synthesis.lowering.kernels import Array, Kernel, grouped, kernel_of, plain
 from optiml_magic.synthesis.lowering.parts import BestParts, Parts, Runs
 from optiml_magic.synthesis.lowering.plan import Stored, parted, planned
@@ -224,9 +224,9 @@ def _text(words: str, head: list[str], kernels: list[Kernel], known: list[Array]
     comment = [f"// {line}".rstrip() for line in words.strip().splitlines()]
     kinds = {c.type_of(array.node.dtype) for array in known}
     includes = [f"#include <{_INCLUDES[kind]}>" for kind in sorted(kinds & _INCLUDES.keys())]
-    helpers = dict.fromkeys(name for kernel in kernels for name in kernel.helpers)
+    functions = dict.fromkeys(name for kernel in kernels for name in kernel.functions)
     parts = [*comment, *includes, *head]
-    parts += [HELPERS[name] + "\n" for name in helpers]
+    parts += [FUNCTIONS[name] + "\n" for name in functions]
     tables = {name: node for kernel in kernels for node, name in kernel.tables.items()}
     parts += [_table(name, node) for name, node in tables.items()]
     return "\n".join(parts) + "\n" + "\n\n".join(kernel.text for kernel in kernels) + "\n"

@@ -147,7 +147,7 @@ def _atomic(body: Body, operation: str, dtype: DType, target: Expr, value: Expr)
         if kind in ("int", "unsigned", "long long", "unsigned long long"):
             return c.call("atomicMax" if most else "atomicMin", address, value)
         if kind == "float":
-            return body.helped(f"atomic_{'max' if most else 'min'}_{kind}", address, value)
+            return body.function(f"atomic_{'max' if most else 'min'}_{kind}", address, value)
     raise RefusalError(
         f"`np.{operation}.at` of {dtype.name}: a GPU does not do that to one place at a time",
         "Collect in int32 or float32, by a sum or an extreme.",

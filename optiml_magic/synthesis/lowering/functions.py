@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-HELPERS: Mapping[str, str] = MappingProxyType({
+FUNCTIONS: Mapping[str, str] = MappingProxyType({
     "floor_divided": """\
 __device__ int floor_divided(int a, int b) {
     int whole = a / b;
