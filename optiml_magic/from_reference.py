@@ -67,7 +67,7 @@ def made(task: Task, words: str = "") -> Made:
             fix="give a reference: a NumPy function of the inputs by name",
         )
     task, _ = at_border(task)
-    name = task.name or getattr(reference, "__name__", "kernel")
+    name = task.name or getattr(reference, "__name__", "").strip("<>") or "kernel"
     given = _sized(task, reference) if _has_sizes(task) else _measured(task, reference)
     graph = _traced(reference, given)
     program = lowered(graph, name, derived=_used(given, graph), words=words)

@@ -111,7 +111,8 @@ class Maker:
 
     def _shapes(self, values: Mapping[str, Any], sizing: Sizing) -> Shapes:
         """Of the outputs that neither the task nor an array tells."""
-        references, given = self.references, {*self.task.outputs, *values, *self._starts}
+        specified = {name for name, shape in self.task.outputs.items() if shape}
+        references, given = self.references, {*specified, *values, *self._starts}
         unknown = [b.name for b in self.interface.named("output") if b.name not in given]
         if references is None or not unknown:
             return {}

@@ -77,6 +77,10 @@ def prepare(task: Task, *, seeds: int, seconds: float = math.inf, device: str = 
 
     Raises a UsageError where the kernel, a directive, an input or the reference does not fit.
     """
+    if not task.kernel and task.reference is not None:
+        raise UsageError(
+            "the task has a reference and no kernel", fix="optiml synthesize makes one from it"
+        )
     prepared = with_launches(task.text, task.constants)
     program = _with_arguments(prepared.program, task)
     for tune in program.tunes:

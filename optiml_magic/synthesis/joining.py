@@ -129,7 +129,8 @@ def _brought(trace: Trace, lies: Traced, at: Any, extent: Polynomial, mode: str)
     last = trace.size(extent - _ONE)
     if mode == "wrap":
         return remainder(at, extent)
-    if mode in ("constant", "edge"):
+    alone = mode == "reflect" and not trace.size(extent) > 1  # NumPy repeats it then
+    if mode in ("constant", "edge") or alone:
         return mapped(trace, np.minimum, mapped(trace, np.maximum, lies, 0), last).node
     # A period of the mirrored array: there and back, with the ends once or twice.
     period = (extent - _ONE if mode == "reflect" else extent) * constant(2)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import sys
+import inspect
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from types import CodeType, FrameType, MappingProxyType
+from types import CodeType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ class _Tracing:
 
     def _line(self) -> int:
         """The innermost line of the reference's file that is being run."""
-        frame: FrameType | None = sys._getframe(2)
+        frame = inspect.currentframe()
         while frame is not None and frame.f_code.co_filename != self._file:
             frame = frame.f_back
         return frame.f_lineno if frame is not None else 0

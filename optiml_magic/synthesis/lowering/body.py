@@ -97,7 +97,7 @@ class Body:
         self._taken = {*choices.taken, *parallel}
         self.asked: Counter[Any] = Counter()
         self.visits: dict[Node, list[Visit]] = {}
-        self.helpers: dict[str, None] = {}
+        self.functions: dict[str, None] = {}
         self.tables: dict[Constant, str] = {}
         self.read: dict[Node, None] = {}
         self.cost = 0.0
@@ -338,17 +338,17 @@ class Body:
             if indices.not_negative(quotient.dividend, self.ranges):
                 found = c.binary("/", above, below)
             else:
-                found = self.helped("floor_divided", above, below)
+                found = self.function("floor_divided", above, below)
             if isinstance(below, Literal) and not indices.symbols_of(quotient.dividend):
                 return Value(found, "int")
             return Value(self.local("whole", "int", found), "int")
 
         return self._remembered(key, at, compute).expression
 
-    def helped(self, helper: str, *arguments: Expr) -> Expr:
+    def function(self, name: str, *arguments: Expr) -> Expr:
         """A call of a function that stands above the kernels."""
-        self.helpers.setdefault(helper)
-        return c.call(helper, *arguments)
+        self.functions.setdefault(name)
+        return c.call(name, *arguments)
 
     def table(self, node: Constant) -> str:
         """The name of an array of constants in the text."""

@@ -39,7 +39,7 @@ class Kernel:
 
     directive: str
     text: str
-    helpers: tuple[str, ...]
+    functions: tuple[str, ...]
     tables: Mapping[Constant, str]
 
 
@@ -118,7 +118,7 @@ def _plane(domain: Extents, choices: Choices, names: Sequence[str]) -> _Shape | 
         return _Shape(((j, cols), (i, rows)), (y, x), (_SIDE, _SIDE))
     first = indices.digits(Polynomial.symbol(h), tuple(outer))
     axes = ((j, cols), (i, rows), (h, depth))
-    return _Shape(axes, (*first, y, x), (_SIDE, _SIDE, 1))
+    return _Shape(axes, (*first, y, x), (_SIDE, _SIDE))
 
 
 def _written(group: Group, choices: Choices, shape: _Shape) -> Body:
@@ -157,12 +157,12 @@ def _printed(
     text = (
         f"__global__ void {name}({', '.join(parameters)}) {printer.statement(c.block(statements))}"
     )
-    grid = ", ".join(
-        _directive(extent, size) for (_, extent), size in zip(shape.axes, shape.block, strict=True)
-    )
+    blocks = (*shape.block, *[1] * (len(shape.axes) - len(shape.block)))
+    sides = zip((extent for _, extent in shape.axes), blocks, strict=True)
+    grid = ", ".join(_directive(extent, size) for extent, size in sides)
     block = ", ".join(map(str, shape.block))
     directive = f"#pragma optiml launch {name} grid({grid}) block({block})"
-    return Kernel(directive, text, tuple(body.helpers), dict(body.tables))
+    return Kernel(directive, text, tuple(body.functions), dict(body.tables))
 
 
 def _thread(along: str) -> Expr:

@@ -5,7 +5,7 @@ An extreme passes over a NaN, as CUDA's own functions do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -169,11 +169,11 @@ def _of_floats(
         case "rad2deg" | "degrees":
             return Value(c.binary("*", one, c.number(180 / np.pi, own)), kind)
         case "floor_divide":
-            return Value(body.helped(f"floor_quotient{suffix}", *ones), kind)
+            return Value(body.function(f"floor_quotient{suffix}", *ones), kind)
         case "remainder":
-            return Value(body.helped(f"floor_modulo{suffix}", *ones), kind)
+            return Value(body.function(f"floor_modulo{suffix}", *ones), kind)
         case "heaviside" | "logaddexp":
-            return Value(body.helped(f"{operation}{suffix}", *ones), kind)
+            return Value(body.function(f"{operation}{suffix}", *ones), kind)
         case "ldexp":
             return Value(c.call("ldexp" + suffix, one, c.converted(values[1], "int")), kind)
     return None
@@ -239,12 +239,12 @@ def _of_integers(
             if own.startswith("unsigned"):
                 return wrapped(c.binary("/" if operation == "floor_divide" else "%", *ones))
             stem = "floor_divided" if operation == "floor_divide" else "floor_rest"
-            return wrapped(body.helped(stem + ("_wide" if own == "long long" else ""), *ones))
+            return wrapped(body.function(stem + ("_wide" if own == "long long" else ""), *ones))
         case "power":
-            raised = body.helped("power_wide", *(c.cast("long long", x) for x in ones))
+            raised = body.function("power_wide", *(c.cast("long long", x) for x in ones))
             return Value(c.cast(own, raised), kind)
         case "gcd":
-            return Value(c.cast(own, body.helped("gcd_wide", *ones)), kind)
+            return Value(c.cast(own, body.function("gcd_wide", *ones)), kind)
     return None
 
 
@@ -296,83 +296,3 @@ def combined(body: Body, operation: str, total: Expr, value: Value, kind: str) -
     if made_of is None:
         raise RefusalError(f"`np.{operation}.reduce`", "Reduce by a sum, a product or an extreme.")
     body.emit(c.assign(total, made_of.expression))
-
-
-HELPERS: Mapping[str, str] = MappingProxyType({
-    "floor_divided": """\
-__device__ int floor_divided(int a, int b) {
-    int whole = a / b;
-    return whole * b != a && (a < 0) != (b < 0) ? whole - 1 : whole;
-}""",
-    "floor_rest": """\
-__device__ int floor_rest(int a, int b) {
-    int rest = a % b;
-    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-}""",
-    "floor_divided_wide": """\
-__device__ long long floor_divided_wide(long long a, long long b) {
-    long long whole = a / b;
-    return whole * b != a && (a < 0) != (b < 0) ? whole - 1 : whole;
-}""",
-    "floor_rest_wide": """\
-__device__ long long floor_rest_wide(long long a, long long b) {
-    long long rest = a % b;
-    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-}""",
-    "power_wide": """\
-__device__ long long power_wide(long long base, long long power) {
-    long long result = 1;
-    for (; power > 0; power >>= 1) {
-        if (power & 1) result *= base;
-        base *= base;
-    }
-    return result;
-}""",
-    "gcd_wide": """\
-__device__ long long gcd_wide(long long a, long long b) {
-    while (b != 0) {
-        long long rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a < 0 ? -a : a;
-}""",
-    "floor_quotientf": """\
-__device__ float floor_quotientf(float a, float b) {
-    float rest = fmodf(a, b);
-    float whole = (a - rest) / b;
-    return floorf((rest != 0.0f && (rest < 0.0f) != (b < 0.0f) ? whole - 1.0f : whole) + 0.5f);
-}""",
-    "floor_quotient": """\
-__device__ double floor_quotient(double a, double b) {
-    double rest = fmod(a, b);
-    double whole = (a - rest) / b;
-    return floor((rest != 0.0 && (rest < 0.0) != (b < 0.0) ? whole - 1.0 : whole) + 0.5);
-}""",
-    "floor_modulof": """\
-__device__ float floor_modulof(float a, float b) {
-    float rest = fmodf(a, b);
-    return rest != 0.0f && (rest < 0.0f) != (b < 0.0f) ? rest + b : rest;
-}""",
-    "floor_modulo": """\
-__device__ double floor_modulo(double a, double b) {
-    double rest = fmod(a, b);
-    return rest != 0.0 && (rest < 0.0) != (b < 0.0) ? rest + b : rest;
-}""",
-    "heavisidef": """\
-__device__ float heavisidef(float x, float middle) {
-    return x > 0.0f ? 1.0f : x < 0.0f ? 0.0f : middle;
-}""",
-    "heaviside": """\
-__device__ double heaviside(double x, double middle) {
-    return x > 0.0 ? 1.0 : x < 0.0 ? 0.0 : middle;
-}""",
-    "logaddexpf": """\
-__device__ float logaddexpf(float a, float b) {
-    return fmaxf(a, b) + log1pf(expf(-fabsf(a - b)));
-}""",
-    "logaddexp": """\
-__device__ double logaddexp(double a, double b) {
-    return fmax(a, b) + log1p(exp(-fabs(a - b)));
-}""",
-})  # fmt: skip

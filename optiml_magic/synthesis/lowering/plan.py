@@ -6,16 +6,30 @@ each choice is tried by writing the kernel down and counting what its threads wo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.model.dtypes import kind
+from optiml_magic.synthesis.graph import (
+    Best,
+    Contract,
+    Index,
+    Input,
+    Map,
+    Node,
+    Position,
+    Reduce,
+    Scan,
+    ordered,
+)
 from optiml_magic.synthesis.graph import Constant as Numbers
-from optiml_magic.synthesis.graph import Index, Input, Map, Node, Position, Reduce, ordered
-from optiml_magic.synthesis.lowering import indices
+from optiml_magic.synthesis.lowering import indices, parts
 from optiml_magic.synthesis.lowering.body import At, Body, Choices, TooMuchError, Visit
-from optiml_magic.synthesis.lowering.writing import Write, in_parts, is_stored, writes
+from optiml_magic.synthesis.lowering.writing import Write, is_stored, writes
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents
 
@@ -26,6 +40,8 @@ _SHARE = 0.4  # of what a launch does
 _ROWS = 64  # rows that lie side by side: threads from which on each takes one
 _THREADS = 8192  # of other rows
 _FEW, _LONG = 1024, 8192  # results, and elements of each, that are summed up in parts
+_APART = 256  # rows that a thread goes down, from which on others could help it
+_RUN = 256  # elements that one thread goes through of a running total
 _VISITED = 8  # places of a node that is computed at too many
 
 
@@ -48,17 +64,33 @@ def planned(outputs: Sequence[Node], choices: Choices) -> list[Stored]:
 
 
 def parted(node: Node, choices: Choices) -> Node:
-    """A long reduction of which there are few as one of parts; any other node as it is."""
-    if not isinstance(node, Reduce):
-        return node
-    rank, axes = len(node.source.shape), node.axes
-    if axes != tuple(range(rank - len(axes), rank)):
-        return node
-    results = _count(node.shape, choices)
-    length = _count(tuple(node.source.shape[k] for k in axes), choices)
-    if results > _FEW or length < _LONG:
-        return node
-    return in_parts(node, 2 ** int(np.clip(round(np.log2(length) / 2), 8, 12)))
+    """What goes through many elements for few results, in parts; any other node as it is."""
+    match node:
+        case Reduce(source=source, axes=axes):
+            rank = len(source.shape)
+            if axes != tuple(range(rank - len(axes), rank)):
+                return node
+            length = _count(tuple(source.shape[k] for k in axes), choices)
+            run = 2 ** int(np.clip(round(np.log2(length) / 2), 8, 12))
+            return parts.reduced(node, run) if _is_long(node, length, choices) else node
+        case Contract() if node.operands and kind(node.dtype) in "iuf":
+            total = parts.multiplied(node)
+            made = parted(total, choices)
+            return node if made is total else made
+        case Best():
+            length = _count((node.source.shape[node.axis],), choices)
+            run = 2 ** int(np.clip(round(np.log2(length) / 2), 8, 12))
+            return parts.found(node, run) if _is_long(node, length, choices) else node
+        case Scan():
+            length = _count((node.shape[node.axis],), choices)
+            if length < _LONG or _count(node.shape, choices) / length > _FEW:
+                return node
+            return parts.scanned(node, _RUN, lambda totals: parted(totals, choices))
+    return node
+
+
+def _is_long(node: Node, length: float, choices: Choices) -> bool:
+    return _count(node.shape, choices) <= _FEW and length >= _LONG
 
 
 def _count(extents: Extents, choices: Choices) -> float:
@@ -158,11 +190,11 @@ class _Planner:
         choices = replace(self._choices, arrays=_Memory(names, node))
         visits: dict[Node, list[Visit]] = {}
         read: dict[Node, None] = {}
-        cost, too_much, elements = 0.0, False, 1.0
+        cost, too_much, elements, threads = 0.0, False, 1.0, math.inf
         for write in writes(node, parallel):
             symbols = [f"t{k}" for k in range(len(write.domain))]
             body = Body(choices, dict(zip(symbols, write.domain, strict=True)))
-            at: At = tuple(indices.Polynomial.symbol(s) for s in symbols)
+            at: At = tuple(Polynomial.symbol(s) for s in symbols)
             try:
                 write.work(body, at, "stored")
             except TooMuchError:
@@ -175,7 +207,8 @@ class _Planner:
             read |= {one: None for one in body.read if not isinstance(one, Input)}
             cost += body.cost
             elements = max(_count(node.shape, choices), _count(write.domain, choices))
-        return _Tried(visits, tuple(read), cost, elements, too_much)
+            threads = min(threads, _count(write.domain, choices))
+        return _Tried(visits, tuple(read), cost, elements, threads, too_much)
 
     def _again(self, tried: _Tried, root: Node) -> frozenset[Node]:
         """Nodes that are computed so often that a launch of their own is worth it."""
@@ -190,6 +223,9 @@ class _Planner:
             if tried.too_much:
                 if len({v.at for v in visits}) >= _VISITED:
                     found.add(node)
+                continue
+            if _splits(node, tried, self._choices):
+                found.add(node)
                 continue
             times, cost = (sum(getattr(v, f) for v in visits) for f in ("times", "cost"))
             often = times / _count(node.shape, self._choices)
@@ -213,12 +249,13 @@ class _Planner:
 
 @dataclass(frozen=True)
 class _Tried:
-    """What a write would do: values by node, what it reads, its cost and the elements it makes."""
+    """What a write would do: values by node, what it reads, its cost, elements and threads."""
 
     visits: Mapping[Node, list[Visit]]
     read: tuple[Node, ...]
     cost: float
     elements: float
+    threads: float
     too_much: bool
 
 
@@ -235,6 +272,19 @@ class _Memory(dict[Node, str]):
         if node is self._own:
             return default
         return super().get(node) or ("stored" if is_stored(node) else default)
+
+
+def _splits(node: Node, tried: _Tried, choices: Choices) -> bool:
+    """Whether few threads go through many elements for a result that they need for another such.
+
+    Each of the two loops alone can be shared by more threads.
+    """
+    if not isinstance(node, Reduce) or len(node.source.shape) - 1 in node.axes:
+        return False
+    length = _count(node.source.shape, choices) / _count(node.shape, choices)
+    if length < _APART or tried.threads >= _THREADS:
+        return False
+    return any(isinstance(n, Reduce) and node in _below(n) for n in tried.visits)
 
 
 def _topmost(nodes: frozenset[Node]) -> frozenset[Node]:

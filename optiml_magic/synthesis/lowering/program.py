@@ -29,11 +29,11 @@ from optiml_magic.synthesis.graph import (
 from optiml_magic.synthesis.lowering import indices
 from optiml_magic.synthesis.lowering import spelling as c
 from optiml_magic.synthesis.lowering.body import Choices
+from optiml_magic.synthesis.lowering.functions import FUNCTIONS
 from optiml_magic.synthesis.lowering.kernels import Array, Kernel, grouped, kernel_of, plain
-from optiml_magic.synthesis.lowering.operations import HELPERS
+from optiml_magic.synthesis.lowering.parts import BestParts, Parts, Runs
 from optiml_magic.synthesis.lowering.plan import Stored, parted, planned
 from optiml_magic.synthesis.lowering.simplify import simplified
-from optiml_magic.synthesis.lowering.writing import Parts
 from optiml_magic.synthesis.refusals import RefusalError, Refused
 from optiml_magic.synthesis.sizes import Assumption, constant
 
@@ -41,7 +41,7 @@ _MOST_ELEMENTS = 2**31 - 1  # indices are of type int
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _STEMS: Mapping[type[Node], str] = MappingProxyType({
     Reduce: "totals", Parts: "parts", Contract: "products", Best: "places", Scan: "running",
-    Sort: "sorted",
+    Sort: "sorted", BestParts: "places", Runs: "running",
 })  # fmt: skip
 _INCLUDES = MappingProxyType({"__half": "cuda_fp16.h", "__nv_bfloat16": "cuda_bf16.h"})
 
@@ -79,11 +79,9 @@ def _lowered(
     graph: Graph, name: str, derived: Mapping[str, tuple[str, int]], words: str
 ) -> Lowered:
     outputs = _outputs(graph)
-    for one in graph.inputs:
-        if one.name in graph.sizes:
-            raise RefusalError(
-                f"`{one.name}` is a size and an array", "Call one of them otherwise."
-            )
+    for given in graph.inputs:
+        if given.name in graph.sizes:
+            raise RefusalError(f"`{given.name}` is a size and an array", "Call one otherwise.")
     names = {*(x.name for x in graph.inputs), *graph.sizes, *outputs}
     for one in names:
         if not re.fullmatch(r"[A-Za-z_]\w*", one, re.ASCII) or c.reserved(one):
@@ -226,9 +224,9 @@ def _text(words: str, head: list[str], kernels: list[Kernel], known: list[Array]
     comment = [f"// {line}".rstrip() for line in words.strip().splitlines()]
     kinds = {c.type_of(array.node.dtype) for array in known}
     includes = [f"#include <{_INCLUDES[kind]}>" for kind in sorted(kinds & _INCLUDES.keys())]
-    helpers = dict.fromkeys(name for kernel in kernels for name in kernel.helpers)
+    functions = dict.fromkeys(name for kernel in kernels for name in kernel.functions)
     parts = [*comment, *includes, *head]
-    parts += [HELPERS[name] + "\n" for name in helpers]
+    parts += [FUNCTIONS[name] + "\n" for name in functions]
     tables = {name: node for kernel in kernels for node, name in kernel.tables.items()}
     parts += [_table(name, node) for name, node in tables.items()]
     return "\n".join(parts) + "\n" + "\n\n".join(kernel.text for kernel in kernels) + "\n"

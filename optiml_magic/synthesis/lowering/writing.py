@@ -8,24 +8,22 @@ from functools import partial
 
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.synthesis.graph import DType, Node, Reduce, Scan, Scatter, Sort
+from optiml_magic.synthesis.graph import DType, Node, Scan, Scatter, Sort
 from optiml_magic.synthesis.lowering import indices
 from optiml_magic.synthesis.lowering import spelling as c
 from optiml_magic.synthesis.lowering.body import At, Body
 from optiml_magic.synthesis.lowering.nodes import inverse, whole
 from optiml_magic.synthesis.lowering.operations import combined, neutral
+from optiml_magic.synthesis.lowering.parts import (
+    BestParts,
+    Parts,
+    Runs,
+    write_best,
+    write_parts,
+    write_runs,
+)
 from optiml_magic.synthesis.refusals import RefusalError
-from optiml_magic.synthesis.sizes import Extents, constant, quotient
-
-
-@dataclass(frozen=True, eq=False)
-class Parts(Node):
-    """A reduction in pieces: the last axis counts runs of ``length`` elements in memory's order."""
-
-    operation: str
-    source: Node
-    axes: tuple[int, ...]
-    length: int
+from optiml_magic.synthesis.sizes import Extents
 
 
 @dataclass(frozen=True)
@@ -41,28 +39,22 @@ class Write:
     cleared: bool = False
 
 
-def in_parts(node: Reduce, length: int) -> Reduce:
-    """The reduction as one of parts, which other threads make first."""
-    kept = tuple(extent for k, extent in enumerate(node.source.shape) if k not in node.axes)
-    total = indices.product(tuple(node.source.shape[k] for k in node.axes))
-    count = quotient(total + constant(length - 1), constant(length))
-    shape = (*kept, count)
-    parts = Parts(shape, node.dtype, node.operation, node.source, node.axes, length)
-    return replace(node, source=parts, axes=(len(kept),))
-
-
 def is_stored(node: Node) -> bool:
     """Whether a node has to lie in memory, since no element of it is computed alone."""
     if isinstance(node, Scatter):
         return inverse(node) is None
-    return isinstance(node, (Parts, Scan, Sort))
+    return isinstance(node, (Parts, BestParts, Runs, Scan, Sort))
 
 
 def writes(node: Node, parallel: tuple[int, ...]) -> tuple[Write, ...]:
-    """What makes a node; of one that is not ``is_stored``, by a thread for each index along axes."""
+    """What makes a node; one that need not be stored by a thread for each index along axes."""
     match node:
         case Parts():
-            return (Write(node, node.shape, partial(_parts, node)),)
+            return (Write(node, node.shape, partial(write_parts, node)),)
+        case BestParts():
+            return (Write(node, node.shape, partial(write_best, node)),)
+        case Runs():
+            return (Write(node, node.before.shape, partial(write_runs, node)),)
         case Scan():
             domain = tuple(e for k, e in enumerate(node.shape) if k != node.axis)
             return (Write(node, domain, partial(_scan, node)),)
@@ -115,22 +107,6 @@ def _sort(node: Sort, body: Body, at: At, array: str) -> None:
     body.put(array, node, place, value)
 
 
-def _parts(node: Parts, body: Body, at: At, array: str) -> None:
-    kind = c.computed(node.dtype)
-    extents = tuple(node.source.shape[k] for k in node.axes)
-    total = indices.product(extents)
-    part = body.local("total", kind, neutral(node.operation, kind))
-    first = body.index(at[-1] * constant(node.length))
-    last = body.index(at[-1] * constant(node.length) + constant(node.length))
-    stop = body.local("stop", "int", c.call("min", last, body.index(total)))
-    counter = body.counter(total, float(node.length))
-    flat = Polynomial.symbol(counter)
-    place = whole(at[:-1], list(indices.digits(flat, extents)), node.axes)
-    combined(body, node.operation, part, body.value(node.source, place), kind)
-    body.close(counter, first, stop)
-    body.put(array, node, at, c.Value(part, kind))
-
-
 def _is_zero(node: Node) -> bool:
     from optiml_magic.synthesis.evaluate import known
     from optiml_magic.synthesis.graph import Index
@@ -170,9 +146,9 @@ def _atomic(body: Body, operation: str, dtype: DType, target: Expr, value: Expr)
         most = operation in ("maximum", "fmax")
         if kind in ("int", "unsigned", "long long", "unsigned long long"):
             return c.call("atomicMax" if most else "atomicMin", address, value)
-        if kind in ("float", "double"):
-            return body.helped(f"atomic_{'max' if most else 'min'}_{kind}", address, value)
+        if kind == "float":
+            return body.function(f"atomic_{'max' if most else 'min'}_{kind}", address, value)
     raise RefusalError(
         f"`np.{operation}.at` of {dtype.name}: a GPU does not do that to one place at a time",
-        "Collect in int32, float32 or float64, by a sum or an extreme.",
+        "Collect in int32 or float32, by a sum or an extreme.",
     )
