@@ -5,16 +5,15 @@ With ``session.py`` and ``optimize.py`` the only places that name concrete membe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.journal import Journal
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.experience import NOTHING_KNOWN, Known
-from optiml_magic.model.thought import Author, Wave
+from optiml_magic.model.thought import BASELINES, Author, Wave
 from optiml_magic.model.view import View
 from optiml_magic.problem import Problem
 from optiml_magic.proposers.base import Proposer
@@ -30,12 +29,6 @@ from optiml_magic.settings import Settings
 
 if TYPE_CHECKING:
     from optiml_magic.proposers.thinking import Thinker
-
-_TITLES: Mapping[Author | None, str] = MappingProxyType({
-    None: "the input kernel",
-    "reference": "the lowered reference",
-    "model": "the first right program of the model",
-})  # fmt: skip
 
 
 def proposers_of(
@@ -81,7 +74,7 @@ def tree_of(
     ``author`` is of the input kernel.
     """
     return TreeSearch(
-        Proposal(problem.program.text, _TITLES[author], author or "user", prior=1.0),
+        Proposal(problem.program.text, BASELINES[author], author or "user", prior=1.0),
         informed(expand, evaluator.facts),
         partial(space_of, evaluator.facts),
         roots=roots,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from optiml_magic.model.candidate import Proposal
@@ -11,6 +12,12 @@ from optiml_magic.model.evaluation import Step
 
 Author = Literal["reference", "model"]
 """Who wrote a program that the user did not: what lowers references, or a language model."""
+BASELINES: Mapping[Author | None, str] = MappingProxyType({
+    None: "the input kernel",
+    "reference": "the lowered reference",
+    "model": "the first right program of the model",
+})  # fmt: skip
+"""What a search calls the program that all others are compared with, by its author."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def fragment(summary: Summary) -> Markup:
         parts.append(_section("Thoughts", table, is_open=True))
     found = summary.root.evaluation.findings
     if found:
-        parts.append(_section("Findings on the input kernel", _findings(found), is_open=True))
+        parts.append(_section(f"Findings on {summary.baseline}", _findings(found), is_open=True))
     if summary.winner is not summary.root:
         parts.append(_section("Diff", _diff(summary.diff()), is_open=True))
     if summary.root.evaluation.measurement is not None:
@@ -98,7 +98,7 @@ def _facts(summary: Summary) -> Markup:
     rows = [
         ("device", f"{summary.device}: {summary.device_reason}"),
         *([("model", summary.model)] if summary.model else []),
-        ("baseline", _time(summary.root)),
+        ("baseline", _time(summary.root) + (f": {summary.baseline}" if summary.author else "")),
         ("best", f"{_time(summary.winner)}: {summary.recipe}"),
         *([("energy", joules)] if (joules := drawn(summary)) else []),
         *([("floor", place)] if (place := floor(summary.root, summary.winner)) else []),

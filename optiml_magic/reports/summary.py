@@ -11,7 +11,7 @@ from optiml_magic.model.evaluation import Step, Trajectory
 from optiml_magic.model.measurement import speedup_interval
 from optiml_magic.model.objective import joules_of, saving_interval
 from optiml_magic.model.refusal import Refusal, foremost
-from optiml_magic.model.thought import Author, Fate
+from optiml_magic.model.thought import BASELINES, Author, Fate
 from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.reports.diff import unified
 
@@ -41,6 +41,11 @@ class Summary:
         return self.trajectory.root
 
     @property
+    def baseline(self) -> str:
+        """What the input kernel is called."""
+        return BASELINES[self.author]
+
+    @property
     def winner(self) -> Step:
         """The best step where its gain is significant, else the input kernel."""
         best = self.trajectory.best
@@ -50,10 +55,7 @@ class Summary:
     def recipe(self) -> str:
         """What came of which edits in order: of the input kernel's none is named but they."""
         steps = [s for s in self.trajectory.lineage(self.winner) if s is not self.root]
-        return (
-            ", then ".join(s.candidate.proposal.title for s in steps)
-            or self.root.candidate.proposal.title
-        )
+        return ", then ".join(s.candidate.proposal.title for s in steps) or self.baseline
 
     @property
     def speedup(self) -> float:
@@ -104,7 +106,7 @@ class Summary:
 
         A reason that holds of both stands once; a program without one is left out.
         """
-        programs = [("the input kernel", self.root)]
+        programs = [(self.baseline, self.root)]
         if self.winner is not self.root:
             programs.insert(0, ("the best program", self.winner))
         said: set[tuple[str, str]] = set()

@@ -25,7 +25,7 @@ def headline(summary: Summary) -> str:
     """One sentence: what came out."""
     verdict = summary.root.evaluation.verdict
     if not verdict.passed:
-        return f"{summary.task}: the input kernel failed: {describe(verdict)}"
+        return f"{summary.task}: {summary.baseline} failed: {describe(verdict)}"
     if summary.winner is summary.root:
         tried = len(summary.trajectory.steps) - 1
         return f"{summary.task}: no significant change found in {tried} candidates"
@@ -74,7 +74,8 @@ def _lines(summary: Summary) -> Iterator[str]:
         yield f"  model        {summary.model}"
     yield f"  checked by   {summary.oracle}"
     yield f"  launch       {summary.launch}"
-    yield f"  baseline     {_time(summary.root)}"
+    of = f": {summary.baseline}" if summary.author else ""
+    yield f"  baseline     {_time(summary.root)}{of}"
     yield f"  best         {_time(summary.winner)}: {summary.recipe}"
     if told := drawn(summary):
         yield f"  energy       {told}"
@@ -93,7 +94,9 @@ def _lines(summary: Summary) -> Iterator[str]:
     for note in summary.notes:
         yield f"  note         {note}"
     yield from _section("thoughts", thoughts.lines(summary))
-    yield from _section("findings on the input kernel", findings(summary.root.evaluation.findings))
+    yield from _section(
+        f"findings on {summary.baseline}", findings(summary.root.evaluation.findings)
+    )
     if summary.winner is not summary.root:
         path = summary.trajectory.lineage(summary.winner)
         yield from _section("how it got there", _steps(summary, path))

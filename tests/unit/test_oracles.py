@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +37,9 @@ def oracle(source: str = SOURCE, *examples: Example) -> str:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    yield tmp_path
+    return tmp_path
 
 
 def settings(home: Path, endpoint: Endpoint) -> Settings:
@@ -117,7 +116,7 @@ def test_a_kept_reference_that_other_examples_refute_is_asked_for_anew(home: Pat
             "it gives [4, 6], and the example says [3, 7]",
         ),
         (oracle(SOURCE.replace("sum", "mean").replace("(axis=1)", "(axis=5)")), "it raises"),
-        (oracle(SOURCE.split("def inputs")[0]), "no function `inputs`"),
+        (oracle(SOURCE.split("def inputs", maxsplit=1)[0]), "no function `inputs`"),
         (oracle(SOURCE.replace("rows, cols)).", "rows)).")), "on its own inputs it raises"),
         (oracle(SOURCE, RIGHT), "fewer than 2 examples"),
         (oracle(SOURCE, RIGHT, Example("[1", "2")), "it raises JSONDecodeError"),
@@ -171,9 +170,11 @@ def test_words_need_a_model_and_a_model_words(home: Path) -> None:
         referenced(Task(), Settings(home=home, llm="none"), " ")
     with pytest.raises(UsageError, match="words alone need a model"):
         referenced(Task(), Settings(home=home, llm="none"), WORDS)
-    with serving(failed(500, "oh dear", retry=False)) as endpoint:
-        with pytest.raises(KernelFailed, match="fails with status 500"):
-            referenced(Task(), settings(home, endpoint), WORDS)
+    with (
+        serving(failed(500, "oh dear", retry=False)) as endpoint,
+        pytest.raises(KernelFailed, match="fails with status 500"),
+    ):
+        referenced(Task(), settings(home, endpoint), WORDS)
 
 
 def test_examples_come_from_a_list_or_a_file(tmp_path: Path) -> None:
