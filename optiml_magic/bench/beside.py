@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.bench.entry import Entry
-from optiml_magic.bench.peers import OurKernel, Party, copied, peers, wanted
+from optiml_magic.bench.peers import OurKernel, Party, copied, peers, running_on_cupy, wanted
 from optiml_magic.bench.row import BEST, INPUT
 from optiml_magic.devices.base import Sampling
 from optiml_magic.devices.rounds import sample, warm
@@ -52,9 +52,18 @@ class _Ready:
 
 
 def beside(
-    entry: Entry, result: Result, sizes: Mapping[str, int], index: int, *, with_peers: bool
+    entry: Entry,
+    result: Result,
+    sizes: Mapping[str, int],
+    index: int,
+    *,
+    with_peers: bool,
+    with_reference: bool = False,
 ) -> Beside:
-    """Time the input kernel, the best and the peers at these sizes on card ``index``."""
+    """Time the input kernel, the best and the peers at these sizes on card ``index``.
+
+    ``with_reference`` the reference itself is a peer, with CuPy where it says NumPy.
+    """
     import cupy as cp
 
     found = Beside()
@@ -62,6 +71,8 @@ def beside(
     if with_peers:
         others, missing = peers(entry)
         parties += others
+        if with_reference:
+            parties.append(running_on_cupy(entry))
         found.failed.update(missing)
     drawn = entry.inputs(np.random.default_rng(0), **sizes)
     with cp.cuda.Device(index):

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from optiml_magic.bench.entry import Entry, Peer
+from optiml_magic.rebound import rebound
 from optiml_magic.result import Kernel
 
 EAGER, COMPILED = "torch eager", "torch.compile, warmed up"
@@ -163,6 +164,17 @@ def peers(entry: Entry) -> tuple[list[Party], dict[str, str]]:
             torch.compiler.reset()
             found += [Torch(EAGER, entry.torch), Torch(COMPILED, entry.torch, compiled=True)]
     return found, missing
+
+
+def running_on_cupy(entry: Entry) -> Party:
+    """The reference itself, with CuPy in the place of its names for NumPy."""
+    asked = inspect.signature(entry.reference).parameters
+
+    def reference(cp: Any, **values: Any) -> Any:
+        found = rebound(entry.reference, cp)(**{n: v for n, v in values.items() if n in asked})
+        return tuple(found.values()) if isinstance(found, Mapping) else found
+
+    return Library("CuPy running the reference", reference)
 
 
 def wanted(entry: Entry, values: Mapping[str, Any]) -> tuple[tuple[Any, ...], str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from optiml_magic.bench.entry import Entry
@@ -32,6 +33,8 @@ def bench(
         say(f"no peers on {choice.name}: they need a card")
     folder = Path(options.out)
     suite = Suite(entries, options.size, settings, folder, options.peers, command)
+    if options.from_references:
+        suite = replace(suite, origin="reference")
     rows = suite.run(lambda row: say(_line(row)))
     text = table(rows, entries)
     say("\n" + text)

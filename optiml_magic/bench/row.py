@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from optiml_magic.bench.entry import Part, Size
 from optiml_magic.errors import UsageError
@@ -14,9 +15,12 @@ _ENOUGH = 0.95
 _GAIN = 1.05  # below, nothing is there of which a share could be reached
 
 
+Written = Literal["kernel", "reference"]
+
+
 @dataclass(frozen=True)
 class Setup:
-    """How a row was made; rows of one folder agree in the first five."""
+    """How a row was made; rows of one folder agree in the first five, and in the last."""
 
     device: str
     chip: str
@@ -27,11 +31,12 @@ class Setup:
     versions: dict[str, str]
     command: str
     date: str
+    origin: Written = "kernel"  # what the input kernel is: the naive one, or made of the reference
 
     @property
-    def key(self) -> tuple[str, str, str, int, float]:
+    def key(self) -> tuple[str, str, str, int, float, Written]:
         """What the rows of one table have in common."""
-        return self.device, self.chip, self.size, self.budget, self.limit
+        return self.device, self.chip, self.size, self.budget, self.limit, self.origin
 
 
 @dataclass(frozen=True)

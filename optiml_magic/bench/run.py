@@ -13,9 +13,10 @@ from typing import Any
 from optiml_magic.bench.beside import Beside, beside
 from optiml_magic.bench.entry import Entry, Size
 from optiml_magic.bench.machine import hardware, versions
-from optiml_magic.bench.row import BEST, INPUT, Row, Setup, append, read
+from optiml_magic.bench.row import BEST, INPUT, Row, Setup, Written, append, read
 from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.errors import MachineError, OptimlError, UsageError
+from optiml_magic.from_reference import with_kernel
 from optiml_magic.optimize import optimize
 from optiml_magic.profilers.roofs import published
 from optiml_magic.reports.summary import Summary, step_speedup
@@ -28,7 +29,10 @@ _LOST = "timing in this process failed"
 
 @dataclass(frozen=True)
 class Suite:
-    """What is run where: ``entries`` at a ``size`` into ``folder``, with or without peers."""
+    """What is run where: ``entries`` at a ``size`` into ``folder``, with or without peers.
+
+    By ``origin`` a search begins from the task's kernel, or from what its reference says.
+    """
 
     entries: Sequence[Entry]
     size: Size
@@ -36,6 +40,7 @@ class Suite:
     folder: Path
     peers: bool
     command: str
+    origin: Written = "kernel"
 
     def run(self, told: Callable[[Row], None] = lambda _: None) -> list[Row]:
         """Every row of the folder, those of earlier runs included, in the order of the suite.
@@ -50,7 +55,7 @@ class Suite:
         done = read(file)
         if any(row.setup.key != setup.key for row in done):
             raise UsageError(
-                f"{file} has rows of another device, size, budget or limit",
+                f"{file} has rows of another device, size, budget, limit or origin",
                 fix="name another folder",
             )
         failed = {row.task: bool(row.error) for row in done}
@@ -71,14 +76,16 @@ class Suite:
     def _setup(self, choice: Choice) -> Setup:
         return Setup(
             choice.name, choice.chip.name, self.size, self.settings.budget, self.settings.seconds,
-            hardware(choice), versions(), self.command, time.strftime("%Y-%m-%d"),
+            hardware(choice), versions(), self.command, time.strftime("%Y-%m-%d"), self.origin,
         )  # fmt: skip
 
     def _row(self, entry: Entry, setup: Setup, choice: Choice) -> Row:
         sizes = dict(entry.sizes(self.size))
         row = Row(entry.name, entry.family, entry.part, setup, sizes)
         try:
-            result = optimize(entry.task(self.size), self._own(choice))
+            task = entry.task(self.size)
+            made = with_kernel(task) if self.origin == "reference" else task
+            result = optimize(made, self._own(choice))
         except OptimlError as error:
             return replace(row, error=str(error).splitlines()[0])
         summary = result.summary
@@ -89,7 +96,10 @@ class Suite:
         if not choice.is_emulated:
             index = int(choice.name.partition(":")[2])
             try:
-                timed = beside(entry, result, sizes, index, with_peers=self.peers)
+                own = self.origin == "reference"
+                timed = beside(
+                    entry, result, sizes, index, with_peers=self.peers, with_reference=own
+                )
             except Exception as problem:  # noqa: BLE001  # of CuPy, torch or the driver
                 return replace(row, error=f"{_LOST}: {type(problem).__name__}: {problem}"[:300])
         return _filled(row, entry, summary, timed, choice)

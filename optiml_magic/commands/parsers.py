@@ -272,6 +272,10 @@ def _benching(command: argparse.ArgumentParser) -> None:
         "--peers", action=argparse.BooleanOptionalAction, default=True,
         help="time CuPy, the vendor's libraries and torch as well",
     )  # fmt: skip
+    command.add_argument(
+        "--from-references", action="store_true",
+        help="from kernels made of the references, in the place of the naive ones",
+    )  # fmt: skip
     command.add_argument("--list", action="store_true", help="the tasks, and nothing is run")
 
 
