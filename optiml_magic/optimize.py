@@ -116,7 +116,7 @@ def optimize(
     ):
         problem = _prepared_beside(task, settings, members)
         proposers = proposers_of(members, settings, model)
-        thinker = thinker_of(model, wanted, settings)
+        thinker = thinker_of(model, wanted, settings, lambda: timings.elapsed)
         batches = (Inline if members.choice.is_emulated else Pool).batches
         header = header_of(problem, members, settings, proposers, batches.size)
         path = resume or settings.runs / f"{header.run}.jsonl"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -46,9 +46,15 @@ def opened(chosen: ModelChoice, settings: Settings) -> Iterator[LLM | None]:
 
 
 def thinker_of(
-    model: LlmProposer | None, wanted: Wanted | None, settings: Settings
+    model: LlmProposer | None,
+    wanted: Wanted | None,
+    settings: Settings,
+    elapsed: Callable[[], float] = lambda: 0.0,
 ) -> Thinker | None:
-    """What writes programs for the search to begin from; None without a model, or a wish."""
+    """What writes programs for the search to begin from; None without a model, or a wish.
+
+    It mends none once half of the seconds are ``elapsed``.
+    """
     if model is None or wanted is None:
         return None
     from optiml_magic.proposers.thinking import Thinker
@@ -59,6 +65,7 @@ def thinker_of(
         budget=settings.budget,
         seed=settings.seed,
         max_tokens=settings.llm_tokens,
+        late=lambda: elapsed() > settings.seconds / 2,
     )
 
 

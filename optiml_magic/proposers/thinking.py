@@ -7,7 +7,7 @@ beside the straightforward program; what is wrong is mended twice at most.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -49,11 +49,19 @@ class Thinker:
     """Writes what the search is to begin from, wave by wave.
 
     The first wave tries the best thoughts at each temperature; each later one mends what failed,
-    where nothing else of its thought is right. ``notes`` has what a person should know.
+    where nothing else of its thought is right, and none does when it is ``late``. ``notes`` has
+    what a person should know.
     """
 
     def __init__(
-        self, llm: LLM, wanted: Wanted, *, budget: int, seed: int = 0, max_tokens: int = 8192
+        self,
+        llm: LLM,
+        wanted: Wanted,
+        *,
+        budget: int,
+        seed: int = 0,
+        max_tokens: int = 8192,
+        late: Callable[[], bool] = lambda: False,
     ) -> None:
         self.usage = Usage()
         self.name = one_line(f"llm:{llm.name}", 80)
@@ -62,6 +70,7 @@ class Thinker:
         self._most = max(1, min(_THOUGHTS * len(_TEMPERATURES), budget // _PART))
         self._seed = seed
         self._max_tokens = max_tokens
+        self._late = late
         self._notes: dict[str, None] = {wanted.note: None} if wanted.note else {}
 
     @property
@@ -83,6 +92,8 @@ class Thinker:
                 for t, one in pairs[: self._most]
             ]
             return Wave(self._attempts(asked, gate, baseline), gate)
+        if self._late():
+            return Wave(())
         gate = earlier[0].gate
         latest = {(one.thought, one.temperature): one for one in earlier[-1].attempts}
         right = {one.thought for wave in earlier for one in wave.attempts if _right(one, steps)}

@@ -17,7 +17,7 @@ from optiml_magic.synthesis.graph import (
     Scan,
     Scatter,
     Sort,
-    ordered,
+    parts,
 )
 from optiml_magic.synthesis.sizes import axes_of, valued
 
@@ -54,11 +54,11 @@ def _reduces_all(graph: Graph) -> bool:
 
 def _reduces_twice(graph: Graph) -> bool:
     """One reduction needs what another gave, as a variance needs the mean."""
-    for node, _ in _reductions(graph):
-        below = ordered(iter([node.source]))
-        if any(isinstance(part, (Reduce, Best)) for part in below):
-            return True
-    return False
+    above: set[Node] = set()  # nodes that need a reduction
+    for node in graph.nodes:
+        if any(part in above or isinstance(part, (Reduce, Best)) for part in parts(node)):
+            above.add(node)
+    return any(node in above for node, _ in _reductions(graph))
 
 
 def _long(graph: Graph) -> bool:

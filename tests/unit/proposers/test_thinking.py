@@ -157,6 +157,14 @@ def test_what_failed_before_there_was_a_baseline_is_no_baseline() -> None:
     assert "A straightforward program" not in model.requests[-1].user
 
 
+def test_nothing_is_mended_when_it_is_late() -> None:
+    late: list[bool] = []
+    thinker = Thinker(Model(numbered), WANTED, budget=24, late=lambda: bool(late))
+    first = thinker((), [step()])
+    late.append(True)
+    assert thinker([first], told([first], lambda _: WRONG)).attempts == ()
+
+
 def test_an_endpoint_that_is_down_ends_it_and_is_noted_once() -> None:
     model = Model(lambda _: LlmFailure("unreachable", "nobody there"))
     thinker = Thinker(model, WANTED, budget=24)
