@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -159,7 +160,7 @@ class Graph:
     sizes: Mapping[str, int]
     assumptions: tuple[Assumption, ...]
 
-    @property
+    @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """All that the outputs need, each after what it needs itself."""
         return tuple(ordered(node for _, node in self.outputs))
