@@ -48,8 +48,8 @@ def _place(monomial: Monomial, factor: int, order: dict[str, int]) -> tuple[bool
 
 
 def _operation(name: str, symbols: Symbols, names: Sequence[str], depth: int) -> str | None:
-    symbol = symbols[name]
-    if symbol.kind != "operation" or symbol.op not in _INFIX | _FUNCTIONS:
+    symbol = symbols.table.get(name)  # a scalar that the kernel is not given has none
+    if symbol is None or symbol.kind != "operation" or symbol.op not in _INFIX | _FUNCTIONS:
         return None
     sides = [_text(argument, symbols, names, depth + 1) for argument in symbol.arguments]
     if None in sides:

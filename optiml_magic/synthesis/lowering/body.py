@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,13 @@ from optiml_magic.synthesis.lowering import indices
 from optiml_magic.synthesis.lowering import spelling as c
 from optiml_magic.synthesis.lowering.spelling import Value
 from optiml_magic.synthesis.refusals import RefusalError
-from optiml_magic.synthesis.sizes import Quotient, substituted, valued
+from optiml_magic.synthesis.sizes import Extents, Quotient, substituted, valued
 
 At = tuple[Polynomial, ...]
 _MOST_VISITS = 4000  # of nodes at places, in one kernel
 _MOST_CONSTANTS = 4096  # numbers of a table in the text
 _DEEP = 40  # nodes that are computed for each other
+_SHORT = 2  # factors of a sum's terms, from which on it is written row by row
 _HEIGHT = 20  # expressions in each other
 _COUNTERS = ("i", "j", "k", "l", "p", "q", "r", "s")
 
@@ -88,10 +90,16 @@ class _Scope:
 class Body:
     """The work of a thread, written down as it is asked for."""
 
-    def __init__(self, choices: Choices, parallel: Mapping[str, Polynomial]) -> None:
+    def __init__(
+        self,
+        choices: Choices,
+        parallel: Mapping[str, Polynomial],
+        wholes: Mapping[Polynomial, Polynomial] = MappingProxyType({}),
+    ) -> None:
+        """``parallel`` has the extents of a thread's indices, ``wholes`` shorter forms of sums."""
         self.choices = choices
         self.ranges = dict(parallel)
-        self.parallel = tuple(parallel)
+        self._wholes = wholes
         threads = float(np.prod([self.extent(e) for e in parallel.values()] or [1.0]))
         self._scopes = [_Scope(set(parallel), threads)]
         self._taken = {*choices.taken, *parallel}
@@ -288,8 +296,7 @@ class Body:
     def loaded(self, array: str, node: Node, at: At) -> Value:
         """An element of an array."""
         self.spend(1)
-        place = self.index(indices.linear(at, node.shape))
-        found: Expr = c.element(array, place)
+        found: Expr = c.element(array, self.subscript(at, node.shape))
         if c.computed(node.dtype) != c.type_of(node.dtype):
             found = c.cast(c.computed(node.dtype), found)
         return Value(found, c.computed(node.dtype))
@@ -297,7 +304,7 @@ class Body:
     def put(self, array: str, node: Node, at: At, value: Value) -> None:
         """Stores an element of an array."""
         self.spend(1)
-        place = self.index(indices.linear(at, node.shape))
+        place = self.subscript(at, node.shape)
         self.emit(c.assign(c.element(array, place), c.stored(value, node.dtype)))
 
     def place(self, place: Place, at: At, extent: Polynomial) -> Polynomial:
@@ -325,7 +332,25 @@ class Body:
 
     def index(self, expression: Polynomial) -> Expr:
         """A sum of indices and sizes."""
+        expression = self._wholes.get(expression, expression)
         return indices.spelled(expression, self._divided)
+
+    def subscript(self, at: At, shape: Extents) -> Expr:
+        """The place in memory of an element: one sum where that is short, else row by row."""
+        whole = indices.linear(at, shape)
+        divided = any(isinstance(s, Quotient) for place in at for s in place.symbols)
+        short = len(whole.terms) <= len(shape) and all(len(m) <= _SHORT for m, _ in whole.terms)
+        if divided or short or whole in self._wholes:
+            return self.index(whole)
+        total: Expr | None = None
+        for place, extent in zip(at, shape, strict=True):
+            if total is not None:
+                total = c.binary("*", total, self.index(extent))
+            if place.terms:
+                own = self.index(place)
+                total = own if total is None else c.sum_of(total, own)
+        assert total is not None
+        return total
 
     def _divided(self, quotient: Quotient) -> Expr:
         key = ("quotient", quotient)

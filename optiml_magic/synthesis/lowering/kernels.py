@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from optiml_magic.kernels.expressions import Expr, Name
+from optiml_magic.kernels.expressions import Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.printing import Printer
 from optiml_magic.kernels.tree import Statement, expressions
 from optiml_magic.kernels.unit import lift
 from optiml_magic.synthesis.graph import Constant, Node
-from optiml_magic.synthesis.lowering import indices
+from optiml_magic.synthesis.lowering import indices, threads
 from optiml_magic.synthesis.lowering import spelling as c
-from optiml_magic.synthesis.lowering.body import At, Body, Choices
+from optiml_magic.synthesis.lowering.body import Body, Choices
 from optiml_magic.synthesis.lowering.plan import Stored
+from optiml_magic.synthesis.lowering.threads import Threads
 from optiml_magic.synthesis.lowering.writing import Write
-from optiml_magic.synthesis.sizes import Extents, Quotient, constant
-
-_NAMES = ("z", "y", "x", "t", "h", "i", "j")  # of a thread's indices, those for x last
-_LINE = 256  # threads of a block along one axis; ours
-_SIDE = 16  # and along each of two
-_MOST_Y = 65535  # blocks along y and z: the CUDA programming guide, compute capabilities
-_FACTOR = 64  # below that most by which sizes may grow before an axis no longer fits; ours
+from optiml_magic.synthesis.sizes import Extents
 
 
 @dataclass(frozen=True)
@@ -76,56 +71,20 @@ def grouped(
 def kernel_of(name: str, group: Group, choices: Choices, arrays: Mapping[str, Array]) -> Kernel:
     """The kernel of a launch; over a line of threads where that costs no division."""
     domain = group.writes[0][0].domain
-    names = [n for n in _NAMES if n not in choices.taken][-3:]
-    shape = _line(domain, names)
-    flat = _written(group, choices, shape)
-    plane = _plane(domain, choices, names)
-    if flat.divisions and plane is not None:
-        flat, shape = _written(group, choices, plane), plane
-    return _printed(name, group, flat, shape, arrays)
+    shape = threads.line(domain, choices.taken, apart=False)
+    body = _written(group, choices, shape)
+    if body.divisions and len(domain) > 1:
+        plane = threads.plane(domain, choices.sizes, choices.taken)
+        shape = plane or threads.line(domain, choices.taken, apart=True)
+        body = _written(group, choices, shape)
+    return _printed(name, group, body, shape, arrays)
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """The axes of a launch from x on, and where in the domain a thread is."""
-
-    axes: tuple[tuple[str, Polynomial], ...]
-    at: At
-    block: tuple[int, ...]
-
-
-def _line(domain: Extents, names: Sequence[str]) -> _Shape:
-    total = indices.product(domain)
-    at = indices.digits(Polynomial.symbol(names[1]), domain)
-    if not domain:
-        return _Shape(((names[1], constant(1)),), (), (1,))
-    return _Shape(((names[1], total),), at, (_LINE,))
-
-
-def _plane(domain: Extents, choices: Choices, names: Sequence[str]) -> _Shape | None:
-    """The last axes along x and y, and all others along z; None where that does not fit."""
-    if len(domain) < 2:
-        return None
-    sizes = Body(choices, {})
-    *outer, rows, cols = domain
-    depth = indices.product(tuple(outer))
-    fits = sizes.extent(rows) <= _MOST_Y * _SIDE / _FACTOR and sizes.extent(cols) >= _SIDE / 2
-    if not fits or sizes.extent(depth) > _MOST_Y / _FACTOR:
-        return None
-    h, i, j = names
-    x, y = Polynomial.symbol(j), Polynomial.symbol(i)
-    if not outer:
-        return _Shape(((j, cols), (i, rows)), (y, x), (_SIDE, _SIDE))
-    first = indices.digits(Polynomial.symbol(h), tuple(outer))
-    axes = ((j, cols), (i, rows), (h, depth))
-    return _Shape(axes, (*first, y, x), (_SIDE, _SIDE))
-
-
-def _written(group: Group, choices: Choices, shape: _Shape) -> Body:
+def _written(group: Group, choices: Choices, shape: Threads) -> Body:
     """Written down twice: what the first asks for several times has a name in the second."""
     counts: Mapping[object, int] = {}
     for _ in range(2):
-        body = Body(replace(choices, counts=counts), dict(reversed(shape.axes)))
+        body = Body(replace(choices, counts=counts), shape.ranges, shape.wholes)
         for write, array in group.writes:
             write.work(body, shape.at, array)
         counts = dict(body.asked)
@@ -133,17 +92,14 @@ def _written(group: Group, choices: Choices, shape: _Shape) -> Body:
 
 
 def _printed(
-    name: str, group: Group, body: Body, shape: _Shape, arrays: Mapping[str, Array]
+    name: str, group: Group, body: Body, shape: Threads, arrays: Mapping[str, Array]
 ) -> Kernel:
-    where = dict(zip(("x", "y", "z"), shape.axes, strict=False))
-    guard: Expr | None = None
-    for symbol, extent in reversed(shape.axes):
-        test = c.binary("<", c.name(symbol), plain(extent))
-        guard = test if guard is None else c.binary("&&", guard, test)
     statements: list[Statement] = list(body.statements)
+    asked = _names(statements)
+    digits = [statement for digit, statement in shape.digits if digit in asked]
+    guard = shape.guard
     if guard is not None and shape.block != (1,):
-        own = [c.declare("int", symbol, _thread(along)) for along, (symbol, _) in where.items()]
-        statements = [*own, c.branch(guard, statements)]
+        statements = [*shape.begun, c.branch(guard, [*digits, *statements])]
     mentioned = _names(statements)
     written = {array for _, array in group.writes}
     parameters = [
@@ -152,35 +108,19 @@ def _printed(
         if array.name in mentioned
     ]
     parameters += [f"{kind} {n}" for n, kind in body.choices.scalars.items() if n in mentioned]
-    parameters += [f"int {size}" for size in body.choices.sizes if size in mentioned]
-    printer = Printer(lift(""))
-    text = (
-        f"__global__ void {name}({', '.join(parameters)}) {printer.statement(c.block(statements))}"
-    )
-    blocks = (*shape.block, *[1] * (len(shape.axes) - len(shape.block)))
-    sides = zip((extent for _, extent in shape.axes), blocks, strict=True)
-    grid = ", ".join(_directive(extent, size) for extent, size in sides)
+    launched = {s for extent, _ in threads.grid(shape) for s in indices.symbols_of(extent)}
+    sizes = [size for size in body.choices.sizes if size in mentioned | launched]
+    parameters += [f"int {size}" for size in sizes]
+    head = f"__global__ void {name}({', '.join(parameters)})"
+    text = f"{head} {Printer(lift('')).statement(c.block(statements))}"
+    grid = ", ".join(_directive(extent, size) for extent, size in threads.grid(shape))
     block = ", ".join(map(str, shape.block))
     directive = f"#pragma optiml launch {name} grid({grid}) block({block})"
     return Kernel(directive, text, tuple(body.functions), dict(body.tables))
 
 
-def _thread(along: str) -> Expr:
-    block = c.binary("*", c.builtin("blockIdx", along), c.builtin("blockDim", along))
-    return c.binary("+", block, c.builtin("threadIdx", along))
-
-
-def plain(extent: Polynomial) -> Expr:
-    """An extent of sizes alone; its quotients are divisions of what is not negative."""
-    return indices.spelled(extent, _divided)
-
-
-def _divided(quotient: Quotient) -> Expr:
-    return c.binary("/", plain(quotient.dividend), plain(quotient.divisor))
-
-
 def _directive(extent: Polynomial, block: int) -> str:
-    text = Printer(lift("")).expression(plain(extent))
+    text = Printer(lift("")).expression(threads.plain(extent))
     return text if block == 1 else f"cdiv({text}, {block})"
 
 

@@ -55,7 +55,7 @@ def _constant(body: Body, node: Node, at: At) -> Value:
         chosen = node.value[tuple(int(place.value or 0) for place in at)]
         return Value(c.number(chosen, kind), kind)
     kind = c.computed(node.dtype)
-    place = body.index(indices.linear(at, node.shape))
+    place = body.subscript(at, node.shape)
     return Value(c.element(body.table(node), place), kind)
 
 
@@ -268,6 +268,10 @@ def inverse(node: Scatter) -> tuple[tuple[int | None, Polynomial, int], ...] | N
 
 def narrow(body: Body, node: Node, at: At) -> Value:
     """A place in an array: its last 32 bits, which is all of it, computed in 32 bits."""
+    if isinstance(node, Index) and node not in body.choices.arrays:
+        extents = node.source.shape
+        places = (body.place(p, at, e) for p, e in zip(node.at, extents, strict=True))
+        return narrow(body, node.source, tuple(places))
     if isinstance(node, Map) and node not in body.choices.arrays and node.dtype.kind in "iu":
         if node.operation == "cast":
             inner = node.arguments[0]

@@ -30,10 +30,11 @@ from optiml_magic.synthesis.lowering import indices
 from optiml_magic.synthesis.lowering import spelling as c
 from optiml_magic.synthesis.lowering.body import Choices
 from optiml_magic.synthesis.lowering.functions import FUNCTIONS
-from optiml_magic.synthesis.lowering.kernels import Array, Kernel, grouped, kernel_of, plain
+from optiml_magic.synthesis.lowering.kernels import Array, Kernel, grouped, kernel_of
 from optiml_magic.synthesis.lowering.parts import BestParts, Parts, Runs
 from optiml_magic.synthesis.lowering.plan import Stored, parted, planned
 from optiml_magic.synthesis.lowering.simplify import simplified
+from optiml_magic.synthesis.lowering.threads import plain
 from optiml_magic.synthesis.refusals import RefusalError, Refused
 from optiml_magic.synthesis.sizes import Assumption, constant
 

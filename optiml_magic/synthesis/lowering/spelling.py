@@ -119,6 +119,13 @@ def binary(op: str, left: Expr, right: Expr) -> Expr:
     return Binary(None, op, left, right)
 
 
+def sum_of(left: Expr, right: Expr) -> Expr:
+    """``left + right``, where the right is a sum without parentheses."""
+    if isinstance(right, Binary) and right.op in "+-" and right.span is None:
+        return Binary(None, right.op, sum_of(left, right.left), right.right)
+    return binary("+", left, right)
+
+
 def unary(op: str, operand: Expr) -> Expr:
     return Unary(None, op, operand)
 

@@ -9,7 +9,6 @@ from functools import partial
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.synthesis.graph import DType, Node, Scan, Scatter, Sort
-from optiml_magic.synthesis.lowering import indices
 from optiml_magic.synthesis.lowering import spelling as c
 from optiml_magic.synthesis.lowering.body import At, Body
 from optiml_magic.synthesis.lowering.nodes import inverse, whole
@@ -124,7 +123,7 @@ def _scatter(node: Scatter, body: Body, at: At, array: str) -> None:
         body.put(array, node, place, value)
         return
     body.spend(8)
-    target = c.element(array, body.index(indices.linear(place, node.shape)))
+    target = c.element(array, body.subscript(place, node.shape))
     given = c.stored(value, node.dtype)
     body.emit(c.evaluate(_atomic(body, node.operation, node.dtype, target, given)))
 
