@@ -50,6 +50,7 @@ def searched(recordings: Sequence[Recording], settings: Settings) -> Replayed:
         timings={},
         journal=None,
         model="",
+        thoughts=(),
     )
     return Replayed([(step, NOTHING) for step in found.steps], Result(summary, _no_kernel))
 
