@@ -26,6 +26,7 @@ class Settings:
     llm_url: str = ""  # OPTIML_LLM_URL: an OpenAI-compatible endpoint, else OPENAI_BASE_URL
     llm_seconds: float = 120.0  # OPTIML_LLM_SECONDS: silence of the endpoint that ends a request
     llm_tokens: int = 8192  # OPTIML_LLM_TOKENS: of one answer
+    thoughts: int = 3  # OPTIML_THOUGHTS: strategies that it develops for what is synthesised
     budget: int = 24  # OPTIML_BUDGET: evaluations, the input kernel's included
     seconds: float = 300.0  # OPTIML_SECONDS: of the whole search
     seed: int = 0  # OPTIML_SEED
@@ -119,6 +120,8 @@ def resolve(flags: dict[str, Any] | None = None) -> Settings:
     for name in _POSITIVE:
         if not getattr(settings, name) > 0:
             raise UsageError(f"{name} is {getattr(settings, name)}", fix="it must be above zero")
+    if settings.thoughts < 0:
+        raise UsageError(f"thoughts is {settings.thoughts}", fix="it must be zero or more")
     for name, allowed in _CHOICES.items():
         value = getattr(settings, name)
         if value not in allowed:

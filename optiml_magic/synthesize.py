@@ -91,7 +91,7 @@ def _written(
 ) -> Synthesis:
     """What begins from the first program of a model that is right."""
     chosen = choose_model(settings.llm, settings.llm_url)
-    if not chosen.name:
+    if not chosen.name or not settings.thoughts:
         raise why
     task, _ = at_border(task)
     assert task.reference is not None

@@ -287,6 +287,11 @@ def _watching(command: argparse.ArgumentParser) -> None:
 
 def _confirming(command: argparse.ArgumentParser, form: str) -> None:
     command.add_argument(
+        "--thoughts",
+        type=int,
+        help="strategies that the model develops; 0: the reference alone (3)",
+    )
+    command.add_argument(
         "--accept", action="store_true",
         help="words alone: the reference and the examples that were shown are what you want",
     )  # fmt: skip

@@ -51,17 +51,18 @@ def thinker_of(
     settings: Settings,
     elapsed: Callable[[], float] = lambda: 0.0,
 ) -> Thinker | None:
-    """What writes programs for the search to begin from; None without a model, or a wish.
+    """What writes programs for the search to begin from; None without a model, a wish, or thoughts.
 
     It mends none once half of the seconds are ``elapsed``.
     """
-    if model is None or wanted is None:
+    if model is None or wanted is None or not settings.thoughts:
         return None
     from optiml_magic.proposers.thinking import Thinker
 
     return Thinker(
         model.llm,
         wanted,
+        most=settings.thoughts,
         budget=settings.budget,
         seed=settings.seed,
         max_tokens=settings.llm_tokens,

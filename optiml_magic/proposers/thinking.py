@@ -24,8 +24,7 @@ from optiml_magic.proposers.replies import described, json_object, strict_schema
 from optiml_magic.source.program import Program, parse_program
 from optiml_magic.synthesis.thoughts import strategies, weighed
 
-_THOUGHTS = 3  # that are developed; ours
-_TEMPERATURES = (0.3, 0.9)  # at which each of them is; ours
+_TEMPERATURES = (0.3, 0.9)  # at which each thought is developed; ours
 _PART = 2  # of the budget of a search is what the first attempts take at most; ours
 _REPAIRS = 2
 _LEAST_PRIOR = 0.1
@@ -48,9 +47,9 @@ def schema() -> str:
 class Thinker:
     """Writes what the search is to begin from, wave by wave.
 
-    The first wave tries the best thoughts at each temperature; each later one mends what failed,
-    where nothing else of its thought is right, and none does when it is ``late``. ``notes`` has
-    what a person should know.
+    The first wave tries the ``most`` best thoughts at each temperature; each later one mends what
+    failed, where nothing else of its thought is right, and none does when it is ``late``. ``notes``
+    has what a person should know.
     """
 
     def __init__(
@@ -59,6 +58,7 @@ class Thinker:
         wanted: Wanted,
         *,
         budget: int,
+        most: int = 3,
         seed: int = 0,
         max_tokens: int = 8192,
         late: Callable[[], bool] = lambda: False,
@@ -67,7 +67,8 @@ class Thinker:
         self.name = one_line(f"llm:{llm.name}", 80)
         self._llm = llm
         self._wanted = wanted
-        self._most = max(1, min(_THOUGHTS * len(_TEMPERATURES), budget // _PART))
+        self._thoughts = most
+        self._first = max(1, min(most * len(_TEMPERATURES), budget // _PART))
         self._seed = seed
         self._max_tokens = max_tokens
         self._late = late
@@ -86,10 +87,10 @@ class Thinker:
         if not earlier:
             limit = (baseline.evaluation.roofline or "") if baseline else ""
             gate = weighed(strategies(), self._wanted.words, self._wanted.features, limit)
-            pairs = [(t, one) for t in _TEMPERATURES for one in gate[:_THOUGHTS]]
+            pairs = [(t, one) for t in _TEMPERATURES for one in gate[: self._thoughts]]
             asked = [
                 (Attempt(one.name, t, 0, None), self._question(one.name, baseline))
-                for t, one in pairs[: self._most]
+                for t, one in pairs[: self._first]
             ]
             return Wave(self._attempts(asked, gate, baseline), gate)
         if self._late():

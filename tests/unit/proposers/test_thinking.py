@@ -92,6 +92,12 @@ def test_the_first_attempts_take_half_of_the_budget_at_most(budget: int, attempt
     assert len(wave.attempts) == attempts
 
 
+def test_one_thought_alone_may_be_developed() -> None:
+    wave = Thinker(Model(numbered), WANTED, budget=24, most=1)((), [step()])
+    assert {one.thought for one in wave.attempts} == {wave.gate[0].name}
+    assert len(wave.attempts) == 2
+
+
 def test_what_is_wrong_is_mended_twice_unless_its_thought_is_right() -> None:
     model = Model(numbered)
     thinker = Thinker(model, WANTED, budget=24)
