@@ -67,7 +67,7 @@ def _candidates(summary: Summary) -> list[Json]:
     return [
         {
             "origin": summary.origin,
-            "title": "the lowered reference",
+            "title": summary.written,
             "verdict": str(step.evaluation.verdict.outcome),
             "summary": step.evaluation.verdict.summary,
             "seconds": _seconds(step),

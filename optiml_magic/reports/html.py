@@ -100,6 +100,7 @@ def _facts(summary: Summary) -> Markup:
         *([("energy", joules)] if (joules := drawn(summary)) else []),
         *([("floor", place)] if (place := floor(summary.root, summary.winner)) else []),
         *([("arithmetic", told)] if (told := changed_arithmetic(summary)) else []),
+        *([("input kernel", summary.written)] if summary.written else []),
         ("checked by", summary.oracle),
         ("launch", summary.launch),
         ("evaluations", f"{len(summary.trajectory.steps)} ({verdicts})"),

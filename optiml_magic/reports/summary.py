@@ -37,6 +37,13 @@ class Summary:
     origin: Origin | None = None  # who wrote the input kernel, where the user did not
 
     @property
+    def written(self) -> str:
+        """Who wrote the input kernel, in words; nothing where the user did."""
+        return {"reference": "lowered from the reference", "model": "a model"}.get(
+            self.origin or "", ""
+        )
+
+    @property
     def root(self) -> Step:
         """The input kernel."""
         return self.trajectory.root

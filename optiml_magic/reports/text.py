@@ -71,6 +71,8 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield f"  device       {summary.device}: {summary.device_reason}"
     if summary.model:
         yield f"  model        {summary.model}"
+    if summary.written:
+        yield f"  input kernel {summary.written}"
     yield f"  checked by   {summary.oracle}"
     yield f"  launch       {summary.launch}"
     yield f"  baseline     {_time(summary.root)}"
