@@ -101,6 +101,15 @@ class Interior:
             if along.guard and left is not None:
                 self._need(left)
 
+    def begun(self) -> list[str]:
+        """That a thread's first index along each axis is one of those that do something."""
+        found = []
+        for along in self.along:
+            left = self._left(along)
+            if along.several and left is not None:
+                found.append(self._compared(self.placed(left, items=False)))
+        return found
+
     def _left(self, along: Along) -> Polynomial | None:
         """How many indices are behind a thread's."""
         if along.bound is None:

@@ -79,7 +79,7 @@ def test_a_radius_is_compared_with_a_number(inner: str, r: int) -> None:
     text = PLANE % (LOOPS % inner)
     made = jam(kernel(text), Several({"y": (4, 2)}, {"r": 2}))
     words = applied(made).program.text
-    assert "if (r == 2 && " in words
+    assert "inside = r == 2 && " in words
     assert "a_at[(dy + y_item) * w + dx]" in words
     same(text, made, SHAPES, {"w": 21, "h": 19, "r": r})
 
