@@ -85,8 +85,8 @@ class Edges:
         return [
             f"if ({self.some}) {{",
             "#pragma unroll 1",
-            f"for (int {self.turn} = {self.own}; {self.turn} < {self.count} * {items}; "
-            f"{self.turn} += {total}) {{",
+            (f"for (int {self.turn} = {self.own}; {self.turn} < {self.count} * {items}; "
+            f"{self.turn} += {total}) {{"),
             *made, body, "}", "}",
         ]  # fmt: skip
 

@@ -103,12 +103,10 @@ class Interior:
 
     def begun(self) -> list[str]:
         """That a thread's first index along each axis is one of those that do something."""
-        found = []
-        for along in self.along:
-            left = self._left(along)
-            if along.several and left is not None:
-                found.append(self._compared(self.placed(left, items=False)))
-        return found
+        return [
+            self._compared(along.bound - Polynomial.symbol(f"@{along.axis}") - _ONE)
+            for along in self.along if along.several and along.bound is not None
+        ]  # fmt: skip
 
     def _left(self, along: Along) -> Polynomial | None:
         """How many indices are behind a thread's."""
