@@ -206,7 +206,8 @@ def test_a_layer_is_a_product_of_filters_with_what_lies_beside_each_other() -> N
     text = found.program.text
     assert "grid(cdiv(w, BN), cdiv(filters, BM), images * h)" in text
     assert "f[channels * own_row * 6 + deep]" in text
-    assert "x[((deep / 2) % 3) * (w + 1) + (deep % 2) + (deep / 6) * (" in text
+    assert "x[own_col + x_from + x_steps[tile_from / BK % 2][at / BN]]" in text
+    assert "+ ((deep / 2) % 3) * w + " in text[: text.index("fetch = ")]
     shapes = {"x": ("images", "channels", "h + 2", "w + 1"), "f": ("filters", "channels", "3", "2"),
               "out": ("images", "filters", "h", "w")}  # fmt: skip
     sizes = {"images": 2, "channels": 3, "filters": 5, "h": 3, "w": 34}
