@@ -94,7 +94,7 @@ def _site(
     for share in saved.values():
         left *= 1 - share
     items = _ITEMS if len(saved) == 1 else _SEVERAL
-    counts = {axis: vectors if axis == "x" else items for axis in saved}
+    counts = {axis: vectors if axis == "x" else _whole(kernel, axis, items) for axis in saved}
     several = Several(counts, fixed, _BLOCKS)
     along = " and ".join(sorted(saved))
     title = f"take several items along {along} together"
@@ -109,6 +109,12 @@ def _site(
         ),
         _points(kernel, several),
     )  # fmt: skip
+
+
+def _whole(kernel: Kernel, axis: str, items: tuple[int, ...]) -> tuple[int, ...]:
+    """As many items as let blocks have one thread along an axis, in no more blocks than before."""
+    old = kernel.block["xyz".index(axis)] or 1
+    return tuple(n for n in items if n >= old or axis != "z") or items
 
 
 def _vectors(kernel: Kernel) -> tuple[int, ...]:
@@ -153,7 +159,8 @@ def _points(kernel: Kernel, several: Several) -> tuple[Point, ...]:
         own = tall | {"y": max(min(rows, fit) if "y" in extents else 1, tall["y"])}
         own["x"] = max(_WARP, most // (own["y"] * own["z"]))
         items = {
-            name: several.counts[axis][at if axis == first else 0] for axis, name in names.items()
-        }
+            name: counts[min(at, len(counts) - 1) if axis == first else 0]
+            for axis, name in names.items() for counts in [several.counts[axis]]
+        }  # fmt: skip
         found.append(items | {name: own[axis] for axis, name in extents.items()})
     return tuple(dict(point) for point in dict.fromkeys(tuple(p.items()) for p in found))
