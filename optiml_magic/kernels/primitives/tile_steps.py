@@ -29,12 +29,12 @@ _PLAIN = frozenset({"scalar", "builtin", "operation", "counter"})
 
 @dataclass(frozen=True)
 class _Part:
-    """A sum that is kept under a ``name``, in a table of rounds or, ``fixed``, for all of them."""
+    """A sum that is kept under a ``name``: of this ``kind`` for all rounds, else in a table."""
 
     form: Polynomial
     name: str
     symbol: str
-    fixed: bool
+    kind: str
 
 
 class Steps:
@@ -45,19 +45,24 @@ class Steps:
         self.parts: Contraction = layout.parts
         self.operand = operand
         self.kept: list[_Part] = []
-        forms = [operand.form, *(c.form for c in self._compared())]
         name = operand.array.replace(".", "_")
-        apart = self._apart(operand.form) and self._is_int() and all(map(self._separate, forms))
+        tests = [c.form for c in self._compared()] if self._is_int() else []
+        forms = [operand.form, *tests]
+        apart = self._is_int() and any(map(self._apart, forms)) and all(map(self._separate, forms))
         for form in forms:
             if apart:
-                self._keep(self._round(form), f"{name}_steps", fixed=False)
-            if self._takes_apart(self._block(form)):
-                self._keep(self._block(form), f"{name}_from", fixed=True)
+                self._keep(self._round(form), f"{name}_steps", "")
+            kinds = self._kinds(self._block(form))
+            # Tests are of numbers with a sign, where a built-in variable has none.
+            kind = "int" if form in tests else "auto"
+            worth = {"operation", "builtin"} if form in tests else {"operation"}
+            if kinds <= _PLAIN and kinds & worth:
+                self._keep(self._block(form), f"{name}_from", kind)
 
     @property
     def looks(self) -> bool:
         """Whether something is kept in a table."""
-        return any(not part.fixed for part in self.kept)
+        return any(not part.kind for part in self.kept)
 
     def put(self, form: Polynomial) -> Polynomial:
         """A form with what is kept in the place of what it was."""
@@ -78,13 +83,13 @@ class Steps:
     def names(self, deep: str) -> dict[str, str]:
         """What is asked for in a round, ``deep`` rounds behind the first of its tile."""
         half = f"{self.layout.from_} / {self.layout.deep} % 2"
-        return {p.symbol: p.name + ("" if p.fixed else f"[{half}][{deep}]") for p in self.kept}
+        return {p.symbol: p.name + ("" if p.kind else f"[{half}][{deep}]") for p in self.kept}
 
     def declared(self) -> Iterator[str]:
         """What is kept: tables of this tile's rounds and of the next one's, and plain numbers."""
         for part in self.kept:
-            if part.fixed:
-                yield f"const auto {part.name} = {self.layout.speller({}).form(part.form)};"
+            if part.kind:
+                yield f"const {part.kind} {part.name} = {self.layout.speller({}).form(part.form)};"
             else:
                 yield f"__shared__ int {part.name}[2][{self.layout.deep}];"
 
@@ -93,14 +98,14 @@ class Steps:
         speller = self.layout.speller({self.parts.axis.name: self.layout.round})
         half = f"{self.layout.from_} / {self.layout.deep} % 2"
         for part in self.kept:
-            if not part.fixed:
+            if not part.kind:
                 yield f"{part.name}[{half}][threadIdx.x] = {speller.form(part.form)};"
 
-    def _keep(self, form: Polynomial, name: str, *, fixed: bool) -> None:
-        known = any(form in (part.form, -part.form) for part in self.kept)
+    def _keep(self, form: Polynomial, name: str, kind: str) -> None:
+        known = any(form in (p.form, -p.form) and p.kind == kind for p in self.kept)
         if form.terms and not known:
             name = self.layout.old.fresh(name, *(part.name for part in self.kept))
-            self.kept.append(_Part(form, name, f"@{name}", fixed))
+            self.kept.append(_Part(form, name, f"@{name}", kind))
 
     def _compared(self) -> list[Compare]:
         return [c for c in self.parts.guards(self.operand) if isinstance(c, Compare)]
@@ -118,12 +123,11 @@ class Steps:
         """The names of a product and of the operations in it."""
         return symbols_inside(self.parts, Polynomial.of({monomial: 1})) | {*monomial}
 
-    def _takes_apart(self, form: Polynomial) -> bool:
-        """Whether a form has operations, on numbers alone."""
+    def _kinds(self, form: Polynomial) -> frozenset[str]:
+        """What a form and its operations consist of."""
         table = self.parts.kernel.reading.symbols.table
         inside = frozenset[str]().union(*(self._in(m) for m, _ in form.terms))
-        kinds = {table[name].kind for name in inside if name in table}
-        return "operation" in kinds and kinds <= _PLAIN
+        return frozenset(table[name].kind for name in inside if name in table)
 
     def _apart(self, form: Polynomial) -> bool:
         """Whether a form takes a round apart, by operations on plain numbers alone."""
@@ -132,10 +136,9 @@ class Steps:
 
     def _separate(self, form: Polynomial) -> bool:
         """Whether what a form asks of a round is a sum of its own, without loads."""
-        table = self.parts.kernel.reading.symbols.table
-        inside = frozenset[str]().union(*(self._in(m) for m, _ in self._round(form).terms))
-        kinds = {table[name].kind for name in inside if name in table}
-        return self.operand.side not in inside and kinds <= _PLAIN
+        own = self._round(form)
+        inside = frozenset[str]().union(*(self._in(m) for m, _ in own.terms))
+        return self.operand.side not in inside and self._kinds(own) <= _PLAIN
 
     def _is_int(self) -> bool:
         """Whether an index is computed in 32 bits, from sizes with signs."""

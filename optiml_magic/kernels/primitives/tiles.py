@@ -110,7 +110,7 @@ class Tiles:
         for one in self.brought:
             row = f"({self.layout.side(one.operand).whole} + {_SPARE})"
             parts[row] = parts.get(row, 0) + 2 * one.operand.size
-        tables = sum(not part.fixed for steps in self.steps.values() for part in steps.kept)
+        tables = sum(not part.kind for steps in self.steps.values() for part in steps.kept)
         rows = [f"{by} * {self.layout.deep} * {row}" for row, by in parts.items()]
         return " + ".join([*rows, *([f"{8 * tables} * {self.layout.deep}"] if tables else [])])
 
@@ -184,13 +184,18 @@ class Tiles:
     def _tests(self, operand: Operand, along: str, width: int) -> tuple[str, ...] | None:
         """When groups of ``width`` are aligned and whole; None where that cannot be."""
         axis, side = self.parts.axis.name, operand.side
-        if any(along in _names(condition) for condition in self._further(operand)):
+        if any(along in self._names(condition) for condition in self._further(operand)):
             return None
         other = side if along == axis else axis
         bound = self.depth if along == axis else self.parts.extent(side)
         return self.layout.tests(
             operand.array, operand.form, (along, other), bound, width, operand.size
         )
+
+    def _names(self, condition: Condition) -> frozenset[str]:
+        if not isinstance(condition, Compare):
+            return condition.depends
+        return condition.form.symbols | symbols_inside(self.parts, condition.form)
 
     def _further(self, operand: Operand) -> list[Condition]:
         """What must hold for an element to be there, but for the ends of rows and columns."""
@@ -281,7 +286,3 @@ class Tiles:
         test, there = self._loaded(one, k, i)
         place = f"{following}[{self.turn} * {one.width} + {self.element}]"
         return f"{self._elements(one)}{{\n{first}{place} = {test} ? {there} : {kind}(0);\n}}"
-
-
-def _names(condition: Condition) -> frozenset[str]:
-    return condition.form.symbols if isinstance(condition, Compare) else condition.depends
