@@ -162,7 +162,15 @@ class _Jam:
         self.along = [self._axis(a) for a in "zyx" if uses(kernel, a).whole]
         self.extents = extent_names(kernel)
 
-        self.interior = Interior(kernel, self.effects, self.along, several.fixed)
+        self._decide((0, 0))
+        if self.vectored is not None and self.vectored.beyond != (0, 0):
+            self._decide(self.vectored.beyond)
+        self.decided.prepare()
+
+    def _decide(self, beyond: tuple[int, int]) -> None:
+        """What holds for items, and for as many ``beyond`` them along x."""
+        kernel, several = self.old, self.several
+        self.interior = Interior(kernel, self.effects, self.along, several.fixed, beyond)
         most = math.prod(values[0] for values in several.counts.values())
         try:
             self.interior.exist()
@@ -174,7 +182,6 @@ class _Jam:
             if along.axis == "x" and along.several:
                 self.vectored = Vectored(self.decided, along, math.gcd(*several.counts["x"]))
                 self.vectored.fill()
-        self.decided.prepare()
 
     def kernel(self) -> Kernel:
         inside = Together(self.old, self.effects, self.decided, self.vectored).lines()
