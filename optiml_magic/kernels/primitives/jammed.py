@@ -104,22 +104,28 @@ def _freedom(kernel: Kernel, axis: str) -> Freedom | None:
 class Sharing:
     """What items along each axis alone would save of a thread's loads, as a share of them.
 
-    ``rows`` are products of sizes, with numbers that must divide them where vectors are taken.
+    ``rows`` are products of sizes, with numbers that must divide them where vectors are taken;
+    ``deep`` where the loads stand in a loop around all items, so that they are most of the work.
     """
 
     saved: Mapping[str, float]
     rows: tuple[tuple[Polynomial, int], ...] = ()
+    deep: bool = False
 
 
 def shared(kernel: Kernel, several: Several) -> Sharing:
     """What is shared by as many items as come first in the counts of each axis."""
-    made = _Jam(kernel.settled(), several)
+    kernel = kernel.settled()
+    made = _Jam(kernel, several)
     saved = {
         along.axis: _saved(made.decided, along, several.counts[along.axis][0])
         for along in made.along if along.several
     }  # fmt: skip
     rows = made.vectored.rows if made.vectored is not None else ()
-    return Sharing(saved, tuple((Polynomial.of({s: 1}), width) for s, width in sorted(rows)))
+    accesses = [access for _, access in made.decided.elements]
+    deep = any(made.decided.keeps(a.node) for one in accesses for a in kernel.reading.loops(one))
+    sizes = tuple((Polynomial.of({s: 1}), width) for s, width in sorted(rows))
+    return Sharing(saved, sizes, deep)
 
 
 def _saved(decided: Decided, along: Along, items: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
@@ -14,6 +15,7 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.jammed import (
     Several,
+    Sharing,
     extent_names,
     free_axes,
     item_names,
@@ -55,11 +57,14 @@ class ShareLoads(KernelRule):
         kernel = kernel.settled()
         free, fixed = free_axes(kernel), _short(kernel)
         rows = [axis for axis in "zy" if axis in free]
-        saved = shared(kernel, Several(dict.fromkeys(rows, _ITEMS), fixed)).saved if rows else {}
-        found = {axis: share for axis, share in saved.items() if share >= _SAVED}
+        sharing = (
+            shared(kernel, Several(dict.fromkeys(rows, _ITEMS), fixed)) if rows else Sharing({})
+        )
+        found = {axis: share for axis, share in sharing.saved.items() if share >= _SAVED}
         for count in range(1, len(found) + 1):
             for axes in combinations(found, count):
-                yield _site(kernel, fixed, {axis: found[axis] for axis in axes}, ())
+                part = replace(sharing, saved={axis: found[axis] for axis in axes})
+                yield _site(kernel, fixed, part, ())
         if "x" in free:
             yield from _along_rows(kernel, fixed, found)
 
@@ -84,13 +89,14 @@ def _along_rows(
         return
     best = sorted(found, key=lambda axis: -found[axis])[:1]
     for axes in ([], best) if best else ([],):
-        yield _site(kernel, fixed, dict(sharing.saved) | {a: found[a] for a in axes}, items)
+        saved = dict(sharing.saved) | {a: found[a] for a in axes}
+        yield _site(kernel, fixed, replace(sharing, saved=saved), items)
 
 
 def _site(
-    kernel: Kernel, fixed: Mapping[str, int], saved: Mapping[str, float], vectors: tuple[int, ...]
+    kernel: Kernel, fixed: Mapping[str, int], sharing: Sharing, vectors: tuple[int, ...]
 ) -> Site:
-    left = 1.0
+    left, saved = 1.0, sharing.saved
     for share in saved.values():
         left *= 1 - share
     items = _ITEMS if len(saved) == 1 else _SEVERAL
@@ -107,7 +113,7 @@ def _site(
             _REQUESTS, "lower", "items of a thread share what they load",
             (1.0, round(2 / left, 1)),
         ),
-        _points(kernel, several),
+        _points(kernel, several, deep=sharing.deep),
     )  # fmt: skip
 
 
@@ -146,21 +152,29 @@ def _enough(kernel: Kernel, items: int) -> bool:
     return count is None or chip is None or count // items >= _ENOUGH * chip.sms
 
 
-def _points(kernel: Kernel, several: Several) -> tuple[Point, ...]:
-    """Wide blocks of about 256 threads, with more and with fewer items each."""
+def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...]:
+    """Wide blocks of about 256 threads, with more and with fewer items each.
+
+    Where most of the work is in a loop around all items, more of them are worth their registers.
+    """
     names, extents = item_names(kernel, several.counts), extent_names(kernel)
     tall = {axis: least(kernel, several, axis) for axis in "yz"}
     found: list[Point] = []
     most = most_threads(kernel, several)
     first = max(several.counts)  # y or z before x, which is in vectors already
-    numbers = ((0, 4), (1, 4), (0, 8)) if len(names) == 1 else ((0, 4), (1, 4), (2, 4))
-    for at, rows in numbers:
+    numbers = ((0, 0, 4), (1, 0, 4), (2, 0, 4))
+    if len(names) == 1:
+        numbers = ((0, 0, 4), (1, 0, 4), (0, 0, 8))
+    elif deep:
+        numbers = ((1, 1, 4), (1, 0, 4), (0, 0, 4))
+    for at, beside, rows in numbers:
         fit = most // (_WARP * tall["z"])
         own = tall | {"y": max(min(rows, fit) if "y" in extents else 1, tall["y"])}
         own["x"] = max(_WARP, most // (own["y"] * own["z"]))
-        items = {
-            name: counts[min(at, len(counts) - 1) if axis == first else 0]
-            for axis, name in names.items() for counts in [several.counts[axis]]
-        }  # fmt: skip
+        items = {}
+        for axis, name in names.items():
+            counts = several.counts[axis]
+            place = at if axis == first else beside if axis != "x" else 0
+            items[name] = counts[min(place, len(counts) - 1)]
         found.append(items | {name: own[axis] for axis, name in extents.items()})
     return tuple(dict(point) for point in dict.fromkeys(tuple(p.items()) for p in found))

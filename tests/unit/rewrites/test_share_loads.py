@@ -44,6 +44,22 @@ __global__ void k(const float* a, const float* f, float* o, int w, int h, int m)
     assert {"ITEMS_Y", "ITEMS_Z", "BLOCK_X", "BLOCK_Y"} in names
 
 
+def test_more_items_where_a_loop_stands_around_them(propose):
+    text = """
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16), m) block(16, 16)
+__global__ void k(const float* a, const float* f, float* o, int w, int h, int c, int m) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float s = 0.0f;
+    for (int q = 0; q < c; ++q)
+        for (int i = 0; i < 3; ++i) s += a[(q * (h + 2) + y + i) * w + x] * f[(blockIdx.z * c + q) * 3 + i];
+    o[(blockIdx.z * h + y) * w + x] = s;
+}"""
+    found = [parse_program(p.text).values for p in propose("share_loads", text)]
+    both = [(v["ITEMS_Y"], v["ITEMS_Z"]) for v in found if {"ITEMS_Y", "ITEMS_Z"} <= v.keys()]
+    assert both == [(8, 8), (4, 8), (4, 4)]
+
+
 @pytest.mark.parametrize(
     "text",
     [
