@@ -40,6 +40,11 @@ class Edges:
                 if builtin(place) == f"threadIdx.{axis}":
                     self.swaps[place] = text(f"({self._place(axis)})")
 
+    @property
+    def threads_of_block(self) -> str:
+        """How many threads a block has."""
+        return " * ".join(self.extents.values()) or "1"
+
     def first(self, along: Along, thread: str) -> str:
         """The first index along an axis of a thread that stands there in its block."""
         words, axis = along.words, along.axis
@@ -50,11 +55,10 @@ class Edges:
 
     def before(self, tests: Sequence[str], exists: Sequence[str]) -> list[str]:
         """Which threads are near a border; of those alone that have an item at all."""
-        total = " * ".join(self.extents.values()) or "1"
         has = "".join(f" && {test}" for test in exists)
         return [
             f"const bool {self.inside} = {' && '.join(tests)};",
-            f"__shared__ unsigned short {self.threads}[{total}];",
+            f"__shared__ unsigned short {self.threads}[{self.threads_of_block}];",
             f"__shared__ int {self.count};",
             f"const int {self.own} = {self._own()};",
             f"const bool {self.some} = __syncthreads_or(!{self.inside}{has});",
@@ -81,12 +85,11 @@ class Edges:
             made.append(f"{along.words} {along.name} = {at};")
             if along.guard:
                 made.append(f"if ({along.name} >= {along.guard}) continue;")
-        total = " * ".join(self.extents.values()) or "1"
         return [
             f"if ({self.some}) {{",
             "#pragma unroll 1",
             (f"for (int {self.turn} = {self.own}; {self.turn} < {self.count} * {items}; "
-            f"{self.turn} += {total}) {{"),
+            f"{self.turn} += {self.threads_of_block}) {{"),
             *made, body, "}", "}",
         ]  # fmt: skip
 

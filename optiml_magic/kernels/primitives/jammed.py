@@ -33,6 +33,8 @@ from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Number, parse_expression
 
 _THREADS, _WARP = 256, 32
+_RESIDENT = 2048  # threads of a multiprocessor: CUDA C++ Programming Guide, "Compute Capabilities"
+_BLOCKS = (1, 2, 3, 4, 5, 6, 8)
 _SEEN = 8  # rounds of a loop that are looked at to see what is shared
 
 
@@ -89,6 +91,11 @@ def extent_names(kernel: Kernel) -> dict[str, str]:
     axes = [axis for axis, free in found.items() if free is not None and not free.guard]
     single = len(axes) == 1
     return {a: kernel.fresh("BLOCK" if single else f"BLOCK_{a.upper()}") for a in axes}
+
+
+def blocks_name(kernel: Kernel) -> str:
+    """What says for how many blocks of a multiprocessor there shall be registers; empty if none."""
+    return kernel.fresh("BLOCKS") if extent_names(kernel) else ""
 
 
 def _freedom(kernel: Kernel, axis: str) -> Freedom | None:
@@ -167,6 +174,7 @@ class _Jam:
         self.swaps: dict[Node, Node | None] = {}
         self.along = [self._axis(a) for a in "zyx" if uses(kernel, a).whole]
         self.extents = extent_names(kernel)
+        self.blocks = blocks_name(kernel)
 
         self._decide((0, 0))
         if self.vectored is not None and self.vectored.beyond != (0, 0):
@@ -203,7 +211,8 @@ class _Jam:
             made += [*(f"if (!({test})) return;" for test in counted), *inside]
         body = replace(self.old.function.body, body=(lines("\n".join(made)),))
         asked = limits(self.old, launch, tunes)
-        return self.old.rewritten(body, launch=launch, directives=[*tunes, *asked])
+        bounds = f"{edges.threads_of_block}, {self.blocks}" if self.blocks else ""
+        return self.old.rewritten(body, launch=launch, directives=[*tunes, *asked], bounds=bounds)
 
     def _check(self) -> None:
         kernel, effects = self.old, self.effects
@@ -331,4 +340,9 @@ class _Jam:
             last = len(self.extents) > 1 and name == [*self.extents.values()][-1]
             condition = fits if last else None
             found.append(TuneDirective(name, tuple(sorted(values)), old[axis], condition))
+        if self.blocks:
+            whole = parse_expression(
+                f"{' * '.join([*self.extents.values(), *others, self.blocks])} <= {_RESIDENT}"
+            )
+            found.append(TuneDirective(self.blocks, _BLOCKS, 1, whole))
         return found

@@ -16,6 +16,7 @@ from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.jammed import (
     Several,
     Sharing,
+    blocks_name,
     extent_names,
     free_axes,
     item_names,
@@ -38,6 +39,7 @@ _UNROLLED = 256  # rounds of one item that are worth a number in the text: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
     "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
 }  # fmt: skip
+_RESIDENT = 1024  # threads whose registers a multiprocessor has, 64 each
 _ENOUGH = 512  # threads of a multiprocessor that hide what loads take
 
 
@@ -158,16 +160,17 @@ def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...
     Where most of the work is in a loop around all items, more of them are worth their registers.
     """
     names, extents = item_names(kernel, several.counts), extent_names(kernel)
+    blocks = blocks_name(kernel)
     tall = {axis: least(kernel, several, axis) for axis in "yz"}
     found: list[Point] = []
     most = most_threads(kernel, several)
     first = max(several.counts)  # y or z before x, which is in vectors already
-    numbers = ((0, 0, 4), (1, 0, 4), (2, 0, 4))
+    numbers = ((0, 0, 4, 1), (0, 0, 4, 4), (1, 0, 4, 1), (2, 0, 4, 1))
     if len(names) == 1:
-        numbers = ((0, 0, 4), (1, 0, 4), (0, 0, 8))
+        numbers = ((0, 0, 4, 1), (1, 0, 4, 1), (0, 0, 8, 1))
     elif deep:
-        numbers = ((1, 1, 4), (1, 0, 4), (0, 0, 4))
-    for at, beside, rows in numbers:
+        numbers = ((1, 1, 4, 1), (1, 0, 4, 1), (0, 0, 4, 1))
+    for at, beside, rows, resident in numbers:
         fit = most // (_WARP * tall["z"])
         own = tall | {"y": max(min(rows, fit) if "y" in extents else 1, tall["y"])}
         own["x"] = max(_WARP, most // (own["y"] * own["z"]))
@@ -176,5 +179,6 @@ def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...
             counts = several.counts[axis]
             place = at if axis == first else beside if axis != "x" else 0
             items[name] = counts[min(place, len(counts) - 1)]
-        found.append(items | {name: own[axis] for axis, name in extents.items()})
+        more = {blocks: min(resident, max(1, _RESIDENT // most))} if blocks else {}
+        found.append(items | {name: own[axis] for axis, name in extents.items()} | more)
     return tuple(dict(point) for point in dict.fromkeys(tuple(p.items()) for p in found))

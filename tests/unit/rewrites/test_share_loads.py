@@ -22,9 +22,9 @@ def test_rows_are_shared_along_the_columns(propose, compiles):
         (False, True), (True, False), (True, True),
     }  # fmt: skip
     assert [v for v in values if "ITEMS_X" not in v] == [
-        {"ITEMS_Y": 4, "BLOCK_X": 64, "BLOCK_Y": 4},
-        {"ITEMS_Y": 8, "BLOCK_X": 64, "BLOCK_Y": 4},
-        {"ITEMS_Y": 4, "BLOCK_X": 32, "BLOCK_Y": 8},
+        {"ITEMS_Y": 4, "BLOCK_X": 64, "BLOCK_Y": 4, "BLOCKS": 1},
+        {"ITEMS_Y": 8, "BLOCK_X": 64, "BLOCK_Y": 4, "BLOCKS": 1},
+        {"ITEMS_Y": 4, "BLOCK_X": 32, "BLOCK_Y": 8, "BLOCKS": 1},
     ]
     compiles(found[0].text)
 
@@ -41,7 +41,7 @@ __global__ void k(const float* a, const float* f, float* o, int w, int h, int m)
 }"""
     found = propose("share_loads", text)
     names = [{*parse_program(p.text).values} for p in found]
-    assert {"ITEMS_Y", "ITEMS_Z", "BLOCK_X", "BLOCK_Y"} in names
+    assert {"ITEMS_Y", "ITEMS_Z", "BLOCK_X", "BLOCK_Y", "BLOCKS"} in names
 
 
 def test_more_items_where_a_loop_stands_around_them(propose):
