@@ -194,12 +194,12 @@ def test_known_kernels(name, launch):
          "size(out) / w"),
         ("int r = blockIdx.x; float s = 0; for (int c = 0; c < w; ++c) s += a[r * w + c]; out[r] = s;",
          "size(out)"),
-        ("int r = blockIdx.x, b = blockIdx.y; for (int c = threadIdx.x; c < w; c += 32)"
-         " out[(b * h + r) * w + c] = 1;", "h, size(out) / (w * h)"),
+        (("int r = blockIdx.x, b = blockIdx.y; for (int c = threadIdx.x; c < w; c += 32)"
+         " out[(b * h + r) * w + c] = 1;"), "h, size(out) / (w * h)"),
         (f"{XY} int b = blockIdx.z; if (x < w && y < h) out[(b * h + y) * w + x] = 1;",
          "cdiv(w, 32), cdiv(h, 4), size(out) / (w * h)"),
-        ("int i = blockIdx.x * blockDim.x + threadIdx.x, head = blockIdx.y;"
-         "if (i < n) for (int d = 0; d < w; ++d) out[(i * h + head) * w + d] = 1;",
+        (("int i = blockIdx.x * blockDim.x + threadIdx.x, head = blockIdx.y;"
+         "if (i < n) for (int d = 0; d < w; ++d) out[(i * h + head) * w + d] = 1;"),
          "cdiv(n, 32), h"),
         ("out[blockIdx.x * 256 + threadIdx.x] = 1;", "size(out) / 256"),
     ],
