@@ -19,13 +19,14 @@ from optiml_magic.kernels.primitives.limits import with_limits
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.places import axis_of, bare, tops
 from optiml_magic.kernels.symbols import Compare
-from optiml_magic.kernels.tree import Block, If, Leave, walk
+from optiml_magic.kernels.tree import Block, If, Leave, Statement, walk
 from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.expressions import parse_expression
 
 _WARP, _NARROWEST = 32, 8
 _INDEX_FIRST = frozenset({"<", ">="})  # ``i < n`` and, to leave, ``i >= n``
 _COMPARED = _INDEX_FIRST | {">", "<="}
+_Swaps = dict[Node, Node | tuple[Statement, ...] | None]
 Factors = tuple[str, ...]  # sizes that are multiplied, in the order of their names
 
 
@@ -144,7 +145,7 @@ class _Unravelling:
         counts = [self._size(at, at + 1) for at in range(self.top)]
         rest, exact = self._left(counts)
         shape, blocks = self._extents(counts, rest)
-        swaps: dict[Node, Node | None] = {
+        swaps: _Swaps = {
             expr: text(_whole(self._value(self._at(cut.by), self._end(cut))))
             for expr, cut in self.cuts.items()
         }
@@ -241,7 +242,7 @@ class _Unravelling:
             found += self.names[at]
         return found
 
-    def _drop_guard(self, swaps: dict[Node, Node | None]) -> None:
+    def _drop_guard(self, swaps: _Swaps) -> None:
         """Take the bound of the whole index away: the bounds of its digits say the same."""
         left = room("x", self.old.block[0] or 1, self.items.bound)
         tests = {
@@ -256,6 +257,9 @@ class _Unravelling:
             inner = branch.then.body if isinstance(branch.then, Block) else (branch.then,)
             if len(inner) == 1 and isinstance(inner[0], Leave):
                 swaps[branch] = None
+            else:
+                inside = edited(branch.then, swaps)
+                swaps[branch] = inside.body if isinstance(inside, Block) else inside
 
     def _with_facts(self, made: Kernel, launch: LaunchDirective, shape: tuple[int, ...]) -> Kernel:
         facts = made.facts
