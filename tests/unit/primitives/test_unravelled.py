@@ -50,6 +50,18 @@ __global__ void product(const float* a, const float* b, float* out, int m, int n
     out[row * n + col] = sum;
 }
 """
+LINE = """\
+#pragma optiml launch k grid(cdiv(h * w, 32)) block(32)
+__global__ void k(const float* a, const float* b, float* out, int h, int w) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    %s
+}
+"""
+LINES = {
+    "a": Array("f4", ("h", "w")),
+    "b": Array("f4", ("w",)),
+    "out": Array("f4", ("h", "w"), "zeros"),
+}
 IMAGES = {
     "a": Array("f4", ("b", "h", "w")), "k": Array("f4", ("f", "r", "r")),
     "out": Array("f4", ("b", "f", "h", "w"), "zeros"),
@@ -83,6 +95,34 @@ def test_rows_and_columns() -> None:
     assert "grid(cdiv(n, 32), cdiv(m, 8)) block(32, 8)" in made
     sizes, others = {"m": 37, "n": 45, "k": 11}, {"m": 3, "n": 70, "k": 5}
     assert end_of(PRODUCT, made, MATRICES, sizes, others) in ("same", "narrowed")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if (i < h * w) out[i] = a[i] + b[i % w];",
+        "if (i >= h * w) return;\nint r = i / w;\nif (a[i] < 0) return;\nout[i] = a[r * w];",
+        "const int n = h * w;\nif (i < n) { int c = i % w, r = i / w; out[r * w + c] = a[c]; }",
+    ],
+)
+def test_quotient_and_rest(body: str) -> None:
+    text = LINE % body
+    made = written(unravelled(kernel_of(text)))
+    assert "/ w;" not in made
+    sizes, others = {"h": 7, "w": 33}, {"h": 45, "w": 8}
+    assert end_of(text, made, LINES, sizes, others) in ("same", "narrowed")
+
+
+def test_where_rows_are_not_whole_the_guard_stays() -> None:
+    text = (LINE % "if (i < h) out[i] = b[i % w];").replace("cdiv(h * w, 32)", "cdiv(h, 32)")
+    made = written(unravelled(kernel_of(text)))
+    assert "if (i < h)" in made
+    arrays = {
+        "a": Array("f4", ("h",)),
+        "b": Array("f4", ("w",)),
+        "out": Array("f4", ("h",), "zeros"),
+    }
+    assert end_of(text, made, arrays, {"h": 70, "w": 33}, {"h": 5, "w": 8}) in ("same", "narrowed")
 
 
 @pytest.mark.parametrize(
