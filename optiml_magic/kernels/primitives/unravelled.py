@@ -143,14 +143,13 @@ class _Unravelling:
     def kernel(self) -> Kernel:
         old, names = self.old, self.names
         counts = [self._size(at, at + 1) for at in range(self.top)]
-        rest, exact = self._left(counts)
+        rest = self._left()
         shape, blocks = self._extents(counts, rest)
         swaps: _Swaps = {
             expr: text(_whole(self._value(self._at(cut.by), self._end(cut))))
             for expr, cut in self.cuts.items()
         }
-        if exact:
-            self._drop_guard(swaps)
+        self._drop_guard(swaps)
         words = self.items.words
         last = "yz"[self.top - 1]
         places = [
@@ -182,13 +181,13 @@ class _Unravelling:
         left = Counter(self.chain[high]) - Counter(self.chain[low])
         return _whole(" * ".join(_whole(self.atoms[name]) for name in sorted(left.elements())))
 
-    def _left(self, counts: list[str]) -> tuple[str, bool]:
-        """How many values are left above the axes, and whether that is a whole number of them."""
+    def _left(self) -> str:
+        """How many values are left above the axes."""
         have = self._bound()
         if have is None or not _divides(self.chain[self.top], have):
-            return f"cdiv({self.items.count}, {' * '.join(counts)})", False
+            raise NotLegal("how many items there are is not a number of whole rows")
         left = Counter(have) - Counter(self.chain[self.top])
-        return " * ".join(_whole(self.atoms[name]) for name in sorted(left.elements())), True
+        return " * ".join(_whole(self.atoms[name]) for name in sorted(left.elements()))
 
     def _bound(self) -> Factors | None:
         """The sizes whose product the guard of the items compares their index with."""
