@@ -184,10 +184,10 @@ class _Unravelling:
     def _left(self) -> str:
         """How many values are left above the axes."""
         have = self._bound()
-        if have is None or not _divides(self.chain[self.top], have):
+        if have is None or not Counter(self.chain[self.top]) <= Counter(have):
             raise NotLegal("how many items there are is not a number of whole rows")
         left = Counter(have) - Counter(self.chain[self.top])
-        return " * ".join(_whole(self.atoms[name]) for name in sorted(left.elements()))
+        return " * ".join(_whole(self.atoms[name]) for name in sorted(left.elements())) or "1"
 
     def _bound(self) -> Factors | None:
         """The sizes whose product the guard of the items compares their index with."""
