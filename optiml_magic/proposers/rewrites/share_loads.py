@@ -166,6 +166,7 @@ def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...
     found: list[Point] = []
     most = most_threads(kernel, several)
     first = max(several.counts)  # y or z before x, which is in vectors already
+    numbers: tuple[tuple[int, int, int, int], ...]
     numbers = ((0, 0, 4, 1), (0, 0, 4, 4), (1, 0, 4, 1), (2, 0, 4, 1))
     if len(names) == 1:
         numbers = ((0, 0, 4, 1), (1, 0, 4, 1), (0, 0, 8, 1))
