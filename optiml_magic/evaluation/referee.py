@@ -289,11 +289,16 @@ class Evaluator:
         return counted
 
     def _in_reach(self, candidate: Candidate, evaluation: Evaluation) -> bool:
-        """Whether it is near the best so far; of other numbers alone, what is better with them."""
+        """Whether it is near the best so far; of other numbers alone, what is better with them.
+
+        The input kernel always, since everything is compared with it.
+        """
         measured, before = evaluation.measurement, float("inf")
         if measured is None:
             return False
         self._seconds[candidate.number] = measured.seconds
+        if candidate.number == 0:
+            return True
         if candidate.proposal.proposer == TUNER and candidate.parent is not None:
             before = self._seconds.get(candidate.parent, before)
         return measured.seconds <= min(_REACH * self._best, before)
