@@ -95,7 +95,8 @@ class _DeviceHost:
         if isinstance(message, wire.Put):
             case, shared = _case(message, self._cases)
             self._device.put(case)
-            self._cases[case.key] = case
+            kept = case if is_emulated(self._device.name) else case.with_answers_elsewhere()
+            self._cases[case.key] = kept
             _forget(shared)
             return wire.Done(), b""
         return _answered(self._device, message)
@@ -110,8 +111,19 @@ def _answered(device: Device, message: object) -> tuple[object, bytes]:
         repeated = cast(DrawingDevice, device)
         return repeated.draw(message.build, message.job, message.seconds), b""
     if isinstance(message, wire.Read):
-        return wire.Done(), device.read(message.case, message.buffer).tobytes()
+        return wire.Done(), _written(device.read(message.case, message.buffer), message.path)
     raise ValueError(f"{type(message).__name__} is not a request")
+
+
+def _written(array: Array, path: str) -> bytes:
+    """The bytes of an array; nothing where they are in a file, which is written and not mapped."""
+    if not path:
+        return array.tobytes()
+    with Path(path).open("r+b", buffering=0) as file:
+        raw = memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8)).cast("B")
+        while raw:
+            raw = raw[file.write(raw) :]
+    return b""
 
 
 def _time(device: Device, message: wire.Time) -> object:
