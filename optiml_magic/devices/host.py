@@ -120,7 +120,7 @@ def _written(array: Array, path: str) -> bytes:
     if not path:
         return array.tobytes()
     with Path(path).open("r+b", buffering=0) as file:
-        raw = memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8)).cast("B")
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         while raw:
             raw = raw[file.write(raw) :]
     return b""

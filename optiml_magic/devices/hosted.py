@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from io import BufferedRandom
 from typing import BinaryIO, cast
 
 import numpy as np
@@ -167,7 +168,7 @@ class HostedDevice:
             if file is None:
                 return np.frombuffer(blob, like.dtype).reshape(like.shape).copy()
             found = np.empty(like.shape, like.dtype)
-            if file.readinto(found.reshape(-1).view(np.uint8).data) != found.nbytes:
+            if _filled(found, file) != found.nbytes:
                 raise InternalError("the device host wrote less than the buffer holds")
             return found
 
@@ -256,6 +257,12 @@ def _shared_file() -> Iterator[BinaryIO]:
         return
     with tempfile.NamedTemporaryFile(prefix="optiml-") as file:
         yield cast(BinaryIO, file)
+
+
+def _filled(array: Array, file: BinaryIO) -> int:
+    """How many bytes of a new array the file had."""
+    raw = array.reshape(-1).view(np.uint8)
+    return cast(BufferedRandom, file).readinto(raw.data)
 
 
 def _path(file: BinaryIO) -> str:
