@@ -39,6 +39,7 @@ from optiml_magic.profilers.report import (
 )
 
 _REFUSED = re.compile(r"(?:Failed to find metric|[Uu]nknown metric)[:\s]+([\w.]+)")
+_ENDING = 2  # processes of ncu that write and are read at a time; ours
 _SOON = 3.0  # seconds of a batch, below which one of its runs is what others begin with; ours
 
 
@@ -103,7 +104,7 @@ class NcuCounters:
         self._manners = _MANNERS.setdefault(device, Manners())
         self._waiting: list[NcuProcess] = []
         self._known: tuple[Build, Job] | None = None  # a run that ended well
-        self._threads = ThreadPoolExecutor(1, thread_name_prefix="optiml-ncu")
+        self._threads = ThreadPoolExecutor(_ENDING, thread_name_prefix="optiml-ncu")
         self._priming = ThreadPoolExecutor(thread_name_prefix="optiml-ncu-first")
 
     def put(self, cases: Sequence[Case]) -> None:
