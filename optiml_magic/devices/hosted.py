@@ -49,7 +49,7 @@ class HostedDevice:
     ``seconds`` bounds one execution; one that takes longer is killed with its host and becomes the
     verdict ``timeout``. Cases are kept here as well: a restarted host gets each again when it is
     asked for. A host that has loaded too much is replaced by a new one, but never one that a tool
-    wraps.
+    wraps: that ends once.
 
     A closed host of an emulated device may wait for the next owner (``child.spare``). Never one of
     CUDA: its context holds memory of the card and may disturb what other processes time there.
@@ -64,6 +64,7 @@ class HostedDevice:
         self._held: dict[str, Case] = {}  # those that this host has
         self._child: Child | None = None
         self._loaded: dict[str, int] = {}  # bytes by digest, in this host
+        self._ended = False  # once, which is all for a host that a tool wraps
 
     def start(self) -> None:
         """Start the host and do not wait for it; else it starts with the first request."""
@@ -174,7 +175,7 @@ class HostedDevice:
 
     def close(self, *, seconds: float = 2.0) -> None:
         """Let go of the host; one that is to end and does not within ``seconds`` is killed."""
-        child, self._child = self._child, None
+        child, self._child, self._ended = self._child, None, True
         loaded = sum(self._loaded.values())
         self._loaded.clear()
         self._held.clear()
@@ -193,6 +194,8 @@ class HostedDevice:
     def _running(self) -> Child:
         if self._child is None or not self._child.alive:
             self._kill()
+            if self._prefix and self._ended:
+                raise MachineError("the tool around the device host has ended", fix="run it again")
             self._child = self._started()
         return self._child
 
@@ -230,7 +233,7 @@ class HostedDevice:
         if self._child is None:
             return ""
         last = self._child.kill()
-        self._child = None
+        self._child, self._ended = None, True
         self._loaded.clear()
         self._held.clear()
         self.restarts += 1
