@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from optiml_magic.devices.base import (
 )
 from optiml_magic.devices.printed import Printed
 from optiml_magic.errors import MachineError
+from optiml_magic.model.codec import prepare
 from optiml_magic.model.dtypes import read
 from optiml_magic.model.verdict import Outcome
 
@@ -40,6 +42,7 @@ def main(arguments: list[str]) -> int:
     """Serve the device named by the first argument."""
     be_expendable()
     requests, answers = own_streams()
+    threading.Thread(target=prepare, args=(_ASKED,), daemon=True).start()  # beside the device
     emulated = is_emulated(arguments[0])
     if emulated:  # CUDA reserves more addresses than there is memory
         limit_memory()
@@ -47,6 +50,9 @@ def main(arguments: list[str]) -> int:
     reset = host.reset if emulated else None
     serve(host.answer, wire.KINDS, requests, answers, reset=reset)
     return 0
+
+
+_ASKED = (wire.Put, wire.Execute, wire.Time, wire.Done, wire.Timings, Execution)
 
 
 def open_device(name: str, objects: str = "") -> Device:
