@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
+from optiml_magic import early
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.compilers.cached import CachedCompiler
@@ -26,8 +27,7 @@ from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.devices.driver import require_release
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.evaluation.tools import Extent, Tools
-from optiml_magic.findings import TOOLS
-from optiml_magic.findings.base import wanted
+from optiml_magic.findings import TOOLS, wanted
 from optiml_magic.journal import SCHEMA, About, RunHeader
 from optiml_magic.model.experience import Origin
 from optiml_magic.model.measurement import Measurement, Missing
@@ -135,7 +135,7 @@ def session(
         looking = math.inf
         if not emulated and extent != "oracle":
             inspector = SecondOpinion(
-                SanitizerInspector(choice.name),
+                early.inspector(choice.name) or SanitizerInspector(choice.name),
                 EmulatedInspector(f"emulated:{choice.chip.name}"),
             )
             children.callback(inspector.close)
@@ -149,6 +149,7 @@ def session(
         )
         children.callback(levels.close)
         levels.warm(first=True)
+        early.end()
         tools = Tools(
             compiler=compiler,
             options=options,
@@ -195,14 +196,15 @@ def _levels_of(
     disassemble = RememberedCode(settings.disassembled)  # the counters read the same code again
     counters = None
     if not emulated and counted:
-        metrics = tuple(dict.fromkeys((*default_counters(), *wanted((*TOOLS, *plugins.tools)))))
         counters = NcuCounters(
             choice.name,
-            metrics=metrics,
+            metrics=(*default_counters(), *wanted((*TOOLS, *plugins.tools))),
             disassemble=disassemble,
             by_line_seconds=min(_BY_LINE, max(_LEAST_BY_LINE, settings.seconds / 12)),
         )
         counters.until_known(first)
+        if (begun := early.counters(choice.name)) is not None:
+            counters.take_over(begun)
     return Levels(
         emulated=emulated,
         depth="rules" if machine else "lines",

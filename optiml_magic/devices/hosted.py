@@ -12,6 +12,7 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
+from optiml_magic.child import ahead
 from optiml_magic.child.process import Child
 from optiml_magic.child.spare import SPARES
 from optiml_magic.devices import wire
@@ -209,7 +210,7 @@ class HostedDevice:
         if self._lasts:
             objects = str(resolve().objects.absolute())
             return SPARES.take(_HOST, [self.name, objects], wire.KINDS)
-        return Child(_HOST, [self.name], wire.KINDS, prefix=self._prefix)
+        return ahead.child(_HOST, [self.name], wire.KINDS, self._prefix)
 
     def _put(self, child: Child, case: Case) -> None:
         try:

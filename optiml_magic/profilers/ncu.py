@@ -112,6 +112,12 @@ class NcuCounters:
         """Inputs that jobs may name from now on."""
         self._cases |= {case.key: case.without_answers() for case in cases}
 
+    def take_over(self, others: NcuCounters) -> None:
+        """What waits there waits here, and counts ahead what is known here."""
+        self._waiting, others._waiting = [*self._waiting, *others._waiting], []
+        for process in self._waiting:
+            process.prime(self._priming, self._known)
+
     def until_known(self, run: Callable[[], Run | None]) -> None:
         """What a process that waits counts ahead, until a run of the task is known."""
         self._known = run
