@@ -53,7 +53,7 @@ class Card:
     def _working(self) -> Iterator[Any]:
         """The library, while nobody times on this card; what was used goes back to the driver."""
         cp, index = self._cp, int(self._device.partition(":")[2] or 0)
-        with turn(self._device), cp.cuda.Device(index), quickly_compiled(cp):
+        with turn(self._device, shared=True), cp.cuda.Device(index), quickly_compiled(cp):
             try:
                 yield cp
             finally:

@@ -61,7 +61,7 @@ class NcuProcess:
             self.primed = len(job.plan.launches)
             try:
                 self.host.put(case)
-                with turn(self._device):
+                with turn(self._device, shared=True):
                     execution = self.host.execute(build, replace(job, count=True))
             except MachineError as lost:
                 return lost.message
