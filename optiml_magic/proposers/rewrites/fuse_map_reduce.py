@@ -43,12 +43,16 @@ class FuseMapReduce(KernelRule):
             ways.add(way)
             arithmetic = ("the rounding of products",) if rounding else arithmetic
             joined.append(last.launch.kernel or last.function.name)
-        before = ", ".join(joined[:-1])
+        before, behind = ", ".join(joined[:-1]), tuple(joined[1:])
         if "rows" in ways:
-            yield from _by_rows(made, f"fuse {before} and {joined[-1]} by rows", arithmetic)
+            for found in _by_rows(made, f"fuse {before} and {joined[-1]} by rows", arithmetic):
+                yield found if isinstance(found, Refused) else replace(found, joined=behind)
         elif "inline" in ways:
             title = f"compute what {before} stored within {joined[-1]}"
-            yield Site("inline", title, lambda: made, 0.8, _EXPECTED, arithmetic=arithmetic)
+            yield Site(
+                "inline", title, lambda: made, 0.8, _EXPECTED,
+                arithmetic=arithmetic, joined=behind,
+            )  # fmt: skip
 
 
 def _joined(kernel: Kernel) -> tuple[Kernel | Refused, str]:
