@@ -22,6 +22,7 @@ from optiml_magic.source.program import Program, parse_program
 
 NAME = "every_launch"
 _LEAST = 0.5  # chance of an edit from which on it is made without being tried alone: ours
+_BEFORE = 0.01  # of a chance, by which one idea comes before another
 _RATIONALE = (
     "A program of several launches takes as long as all of them. Each gets what looks best for it "
     "at once, so that none hides what the others gain."
@@ -32,29 +33,53 @@ Again = Callable[[str, Program, View], Iterable[Idea | Refusal]]
 
 
 def weighed(ideas: Sequence[Idea], program: Program, view: View) -> list[Idea]:
-    """The ideas, each by the time that its launches take, beside the longest launch."""
+    """The ideas, each by the time that its launches take, beside the longest launch.
+
+    What joins launches, and is likely by itself, comes before the edits of these alone, which are
+    in its way: also where a finding has lifted them.
+    """
     if len({name for idea in ideas for name in idea.launches}) < 2:
         return [*ideas]
     shares = _shares(program, view.facts)
 
-    def share(idea: Idea) -> float:
-        return min(1.0, sum(shares.get(name, 1.0) for name in idea.launches)) or 1.0
+    def weight(idea: Idea) -> float:
+        share = min(1.0, sum(shares.get(name, 1.0) for name in idea.launches))
+        return idea.prior * share if idea.launches else idea.prior
 
-    return [replace(i, prior=round(i.prior * share(i), 3)) for i in ideas]
+    found = [replace(idea, prior=round(weight(idea), 3)) for idea in ideas]
+    for at, (idea, now) in enumerate(zip(ideas, found, strict=True)):
+        if idea is _first(ideas, idea.launches) and idea.prior >= _LEAST:
+            alone = [o.prior for o in found if len(o.launches) == 1 < len(idea.launches)
+                     and o.launches[0] in idea.launches]  # fmt: skip
+            prior = max(now.prior, max(alone, default=0.0) + _BEFORE)
+            found[at] = replace(now, prior=round(min(prior, 1.0), 3))
+    return found
+
+
+def _first(ideas: Sequence[Idea], launches: tuple[str, ...]) -> Idea:
+    """The likeliest idea about exactly these launches."""
+    return max((i for i in ideas if i.launches == launches), key=lambda idea: idea.prior)
 
 
 def together(ideas: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
     """Ideas that have the best edit of each launch, where several launches have one.
 
-    One with what joins launches, and one without. ``ideas`` have the chances that their rules give
-    them.
+    One with what joins launches, and one without, which comes behind: it is in the way of that.
+    ``ideas`` have the chances that their rules give them.
     """
     ranked = sorted((i for i in ideas if i.prior >= _LEAST), key=lambda idea: -idea.prior)
-    alone = [idea for idea in ranked if len(idea.launches) == 1]
-    ways = {tuple(i.key for i in found): found for found in map(_chosen, (ranked, alone))}
-    for parts in ways.values():
-        if len(parts) > 1:
-            yield _as_one(parts, view, again)
+    joined = _chosen(sorted(ranked, key=lambda idea: len(idea.launches) < 2))
+    alone = _chosen(idea for idea in ranked if len(idea.launches) < 2)
+    several = any(len(part.launches) > 1 for part in joined)
+    most = 1.0
+    if several:
+        one = _as_one(joined, view, again)
+        most = one.prior if len(joined) > 1 else joined[0].prior
+        if len(joined) > 1:
+            yield one
+    if len(alone) > 1:
+        one = _as_one(alone, view, again)
+        yield replace(one, prior=round(min(one.prior, most - _BEFORE), 3)) if several else one
 
 
 def _chosen(ranked: Iterable[Idea]) -> tuple[Idea, ...]:

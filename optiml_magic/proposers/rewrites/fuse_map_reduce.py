@@ -11,10 +11,11 @@ from optiml_magic.kernels.primitives.inlined import inlined
 from optiml_magic.kernels.primitives.paired import rounds
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.read_once import ReadOnce
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 
 _EXPECTED = Hypothesis(TIME, "lower", "an array is neither written nor read", (1.2, 4.0))
-_LANES = RowToLanes()
+_LANES, _KEPT = RowToLanes(), ReadOnce()
 
 
 class FuseMapReduce(KernelRule):
@@ -68,10 +69,16 @@ def _joined(kernel: Kernel) -> tuple[Kernel | Refused, str]:
 
 
 def _by_rows(made: Kernel, title: str, arithmetic: tuple[str, ...]) -> Iterator[Site | Refused]:
-    """What is made, with lanes that share the rows: without them, each thread walks its own."""
-    for site in _LANES.sites(_LANES.shaped(made)):
-        if isinstance(site, Refused):
-            yield site
-            continue
-        more = tuple(dict.fromkeys((*arithmetic, *site.arithmetic)))
-        yield replace(site, title=f"{title}; {site.title}", hypothesis=_EXPECTED, arithmetic=more)
+    """What is made, with lanes that share the rows, and keep them where they read them twice.
+
+    Without lanes each thread would walk a row of its own.
+    """
+    for rule in (_KEPT, _LANES):
+        for site in rule.sites(rule.shaped(made)):
+            if isinstance(site, Refused):
+                yield site
+                continue
+            more = tuple(dict.fromkeys((*arithmetic, *site.arithmetic)))
+            yield replace(
+                site, title=f"{title}; {site.title}", hypothesis=_EXPECTED, arithmetic=more
+            )
