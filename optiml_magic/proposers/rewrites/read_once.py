@@ -16,6 +16,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.kept import keep
 from optiml_magic.kernels.primitives.lanes import Lanes
+from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.rows import along, rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, rounds
@@ -35,7 +36,7 @@ class ReadOnce(KernelRule):
     """Softmax, norms, losses: loops of a thread, or of lanes, over the same elements."""
 
     name = "read_once"
-    before = (linear, planar, in_full, direct, branched, in_register)
+    before = (linear, planar, in_full, direct, branched, in_register, opened)
     teaches = (
         "The same elements were brought from memory by several loops, one after the other. The "
         "first rounds of all of them take their elements from registers, which are loaded once, "

@@ -25,7 +25,7 @@ def test_exponentials_are_computed_once(h: int) -> None:
     text = applied(found).program.text
     assert "a_made[turn] = expf(a_kept[turn] - m);" in text
     assert "= a_made[turn] / s;" in text
-    same(COLUMNS % "\n".join([LARGEST, SUM, SHARES]), found, SHAPES, {"w": 35, "h": h}, {"KEEP": 3})
+    same(COLUMNS % f"{LARGEST}\n{SUM}\n{SHARES}", found, SHAPES, {"w": 35, "h": h}, {"KEEP": 3})
 
 
 @pytest.mark.parametrize(
