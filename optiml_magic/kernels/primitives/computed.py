@@ -5,7 +5,7 @@ An exponential of each element that a sum took is there already where the elemen
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from optiml_magic.kernels.combining import same
@@ -77,7 +77,7 @@ def _one(
 
 
 def _steady(
-    kernel: Kernel, found: Again, effects: Effects, at: int, node: Expr, own: dict[Expr, object]
+    kernel: Kernel, found: Again, effects: Effects, at: int, node: Expr, own: Mapping[Expr, object]
 ) -> bool:
     """Whether all but the element is the same from this loop to the last."""
     free = {e for e in every(node) if e not in own and not _within(e, node, own)}
@@ -92,12 +92,12 @@ def _steady(
     return not any(isinstance(e, Name) and e.variable in changed for e in free)
 
 
-def _within(part: Expr, node: Expr, own: dict[Expr, object]) -> bool:
+def _within(part: Expr, node: Expr, own: Mapping[Expr, object]) -> bool:
     """Whether a part of an expression belongs to the element in it."""
     return any(part in {*every(e)} for e in every(node) if e in own)
 
 
-def _alike(one: Expr, other: Expr, own: dict[Expr, object]) -> bool:
+def _alike(one: Expr, other: Expr, own: Mapping[Expr, object]) -> bool:
     """Whether two expressions are the same of the same element, whatever its index is called."""
     if one in own or other in own:
         return own.get(one) is own.get(other)
