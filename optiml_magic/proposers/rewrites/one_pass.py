@@ -9,6 +9,7 @@ from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.fused import fused
 from optiml_magic.kernels.primitives.moments import one_pass
 from optiml_magic.kernels.primitives.opened import opened
@@ -36,6 +37,8 @@ class OnePass(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        if not loops_in(kernel.function.body):
+            return
         made = _shaped(kernel)
         alone = one_pass(made)
         if isinstance(alone, Kernel):
@@ -43,7 +46,8 @@ class OnePass(KernelRule):
         elif alone.line:
             yield alone
         last = kernel.behind
-        both = fused(kernel) if last is not None else None
+        looping = last is not None and loops_in(last.function.body)
+        both = fused(kernel) if looping else None
         if last is None or not isinstance(both, Kernel) or isinstance(alone, Kernel):
             return
         joined = one_pass(_shaped(both))
