@@ -1,8 +1,9 @@
 """P9 and P7, a thread's own elements: a small problem in memory is held in registers.
 
 Elements that lie together, and that a thread loads and stores in loops of constant bounds, become a
-local array. It is filled and stored by 16 bytes at a time, and the loops are unrolled, so that each
-of its indices is a constant and a compiler keeps it in registers.
+local array. It is filled and stored by 16 bytes at a time, by each thread or by the lanes of a warp
+together (`records`), and the loops are unrolled, so that each of its indices is a constant and a
+compiler keeps it in registers.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.following import Touch, number, touches
-from optiml_magic.kernels.primitives.items import WIDEST, Items, element
+from optiml_magic.kernels.primitives.items import WIDEST, Items, element, is_plain
 from optiml_magic.kernels.primitives.naming import speller_before
+from optiml_magic.kernels.primitives.records import Record, Rows, behind_each_other
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.tree import Blank, Block, Declare, Leave, Loop, Statement, walk
@@ -40,10 +42,32 @@ class Owned:
     loaded: bool
     stored: bool
 
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return self.accesses[0].element.size or 0
+
+    @property
+    def in_rows(self) -> bool:
+        """Whether those of neighbouring threads lie one behind the other, several vectors each."""
+        return behind_each_other(self.base, self.count, self.size)
+
+    @property
+    def room(self) -> int:
+        """Bytes of shared memory in which a warp changes them."""
+        return self.record("", "").room
+
+    def record(self, own: str, there: str) -> Record:
+        """What the lanes of a warp move together."""
+        return Record(own, there, self.count * self.size, self.loaded, self.stored)
+
 
 @primitive
-def hold(kernel: Kernel, at: int) -> Kernel:
-    """What a thread owns in the loop with this number, in local arrays; its loops unrolled."""
+def hold(kernel: Kernel, at: int, *, together: bool = False) -> Kernel:
+    """What a thread owns in the loop with this number, in local arrays; its loops unrolled.
+
+    The lanes of a warp bring and store what they own alone, or ``together``.
+    """
     loop = loops_in(kernel.function.body)[at]
     effects = Effects(kernel)
     found = owned(kernel, loop, effects)
@@ -51,25 +75,46 @@ def hold(kernel: Kernel, at: int) -> Kernel:
         raise NotLegal("no elements that lie together are a thread's own", loop.line)
     place = speller_before(kernel, effects, loop)
     swaps: dict[Node, Node] = {}
-    before, after, taken = list[str](), list[str](), list[str]()
-    for one in found:
-        name = kernel.fresh(f"{one.array.replace('.', '_')}_own", *taken)
-        taken.append(name)
+    before, after = list[str](), list[str]()
+    names, bases = _names(kernel, found), [place.form(place.local(one.base)) for one in found]
+    records = {
+        one: one.record(name, f"{one.array}[{base}]")
+        for one, name, base in zip(found, names, bases, strict=True) if together and one.in_rows
+    }  # fmt: skip
+    rows = Rows(kernel, [*records.values()], names) if records else None
+    if together and rows is None:
+        raise NotLegal("what threads own does not lie in rows", loop.line)
+    before += rows.opening() if rows is not None else []
+    for one, name, base in zip(found, names, bases, strict=True):
         for access in one.accesses:
-            names = {a.name: a.variable.name for a in kernel.reading.loops(access)
-                     if a.variable is not None}  # fmt: skip
+            counters = {a.name: a.variable.name for a in kernel.reading.loops(access)
+                        if a.variable is not None}  # fmt: skip
             assert access.index is not None
-            inner = Speller(kernel.reading.symbols, names).form(access.index - one.base)
+            inner = Speller(kernel.reading.symbols, counters).form(access.index - one.base)
             swaps[element(effects, access) or access.node] = text(f"{name}[{inner}]")
-        base = place.form(place.local(one.base))
         before.append(_declared(one, name))
-        if one.loaded:
-            before.append(_moved(one, name, base, stores=False))
-        if one.stored:
-            after.append(_moved(one, name, base, stores=True))
+        record = records.get(one)
+        for stores in (False, True):
+            if not (one.stored if stores else one.loaded):
+                continue
+            if rows is not None and record is not None:
+                alone = _each(one, name, base, stores=stores)
+                move = rows.moved(record, alone, stores=stores)
+            else:
+                move = _moved(one, name, base, stores=stores)
+            (after if stores else before).append(move)
     made = unrolled(loop, swaps)
     whole = (*map(lines, before), *made, *map(lines, after))
-    return kernel.rewritten(edited(kernel.function.body, {loop: whole}))
+    helpers = rows.helpers() if rows is not None else ()
+    return kernel.rewritten(edited(kernel.function.body, {loop: whole}), helpers=helpers)
+
+
+def _names(kernel: Kernel, found: Sequence[Owned]) -> list[str]:
+    """What the local arrays are called."""
+    taken = list[str]()
+    for one in found:
+        taken.append(kernel.fresh(f"{one.array.replace('.', '_')}_own", *taken))
+    return taken
 
 
 @primitive
@@ -146,7 +191,7 @@ def _own(
             return None
         if not all(is_simple(a, effects) for a in _inner(kernel, access, axis)):
             return None
-    if accesses[0].element.lanes > 1:
+    if accesses[0].element.lanes > 1 or not is_plain(kernel, accesses[0]):
         return None
     own = [t for t in every if t.access.array == array]
     places = {t: _place(t, base) for t in own}
@@ -204,10 +249,8 @@ def _moved(one: Owned, name: str, base: str, *, stores: bool) -> str:
     """The elements to or from memory: by vectors where the first one's address is aligned."""
     items = Items(one.array, one.base, one.accesses)
     width = next((w for w in (WIDEST // items.size, 2) if w > 1 and one.count % w == 0), 1)
-    at = "at" if base == "0" else f"{base} + at"
-    there, here = f"{one.array}[{at}]", f"{name}[at]"
-    single = f"{there} = {here};" if stores else f"{here} = {there};"
-    each = f"#pragma unroll\nfor (int at = 0; at < {one.count}; ++at) {single}"
+    each, here = _each(one, name, base, stores=stores), f"{name}[at]"
+    there = f"{one.array}[{_at(base)}]"
     if width == 1 or items.size * width < 4:
         return each
     move = items.stored if stores else items.loaded
@@ -218,3 +261,14 @@ def _moved(one: Owned, name: str, base: str, *, stores: bool) -> str:
         f"for (int at = 0; at < {one.count}; at += {width}) {vector}\n"
         f"}} else {{\n{each}\n}}"
     )
+
+
+def _each(one: Owned, name: str, base: str, *, stores: bool) -> str:
+    """The elements to or from memory, one by one."""
+    there, here = f"{one.array}[{_at(base)}]", f"{name}[at]"
+    single = f"{there} = {here};" if stores else f"{here} = {there};"
+    return f"#pragma unroll\nfor (int at = 0; at < {one.count}; ++at) {single}"
+
+
+def _at(base: str) -> str:
+    return "at" if base == "0" else f"{base} + at"

@@ -99,3 +99,70 @@ def test_a_local_array() -> None:
     after = written(unroll(kernel_of(text), 0))
     assert "    #pragma unroll\n    for (int j = 0; j < 3; j++) v[j] = a[3 * i + j];" in after
     assert ran(text, after, 3) == "same"
+
+
+WALK = """\
+    for (int r = 0; r < M; r++) {
+        TYPE s = a[M * i + r];
+        for (int k = 0; k <= r; k++) s += a[M * i + k];
+        c[M * i + r] = s;
+    }
+"""
+
+
+def walk(count: int, kind: str = "float", body: str = WALK) -> str:
+    return (
+        program(body.replace("M", str(count))).replace("TYPE", kind).replace("float*", f"{kind}*")
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "kind", "moves"),
+    [
+        (8, "float", "load_pieces<2, 2>"),
+        (24, "float", "load_pieces<6, 6>"),
+        (40, "float", "load_pieces<10, 5>"),
+        (9, "float", "load_units<9>(reinterpret_cast<unsigned int*>(a_own)"),
+        (6, "int", "load_units<3>(reinterpret_cast<uint2*>(a_own)"),
+        (5, "double", "load_units<5>(reinterpret_cast<uint2*>(a_own)"),
+        (20, "unsigned char", "load_units<5>(reinterpret_cast<unsigned int*>(a_own)"),
+    ],
+)
+def test_a_warp_brings_its_records(count: int, kind: str, moves: str) -> None:
+    text = walk(count, kind)
+    after = written(hold(kernel_of(text), 0, together=True))
+    assert moves in after
+    code = {"float": "f4", "int": "i4", "double": "f8", "unsigned char": "u1"}[kind]
+    arrays = {name: Array(code, (f"{count} * n",)) for name in "ac"}
+    assert end_of(text, after, arrays, {"n": 70}, {"n": 3}) == "same"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        WALK.replace("TYPE s = a", "TYPE s = c"),
+        WALK.replace("M * i", "1 + M * i"),  # begins at no multiple of 16 bytes
+        WALK.replace("c[M * i + r] = s", "c[M * i + r] = s * a[M * i + (M - 1 - r)]"),
+        "    if (i % 3 == 1) return;\n" + WALK,  # no warp is whole
+        "    if (a[M * (i - i % 32)] > 0.5f) {\n" + WALK + "    }\n",  # some warps go there
+    ],
+)
+@pytest.mark.parametrize("count", [8, 7])
+def test_records_wherever_they_lie(body: str, count: int) -> None:
+    text = walk(count, body=body)
+    after = written(hold(kernel_of(text), 0, together=True))
+    arrays = {name: Array("f4", (f"{count} * n + 1",)) for name in "ac"}
+    assert end_of(text, after, arrays, {"n": 200}, {"n": 33}) == "same"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (walk(4), "what threads own does not lie in rows, line 5"),  # one vector each
+        (walk(8).replace("8 * i", "9 * i"), "what threads own does not lie in rows, line 5"),
+        (walk(8).replace("64", "48"), "its blocks are not whole warps of one row"),
+        (walk(7, "unsigned char"), "what threads own does not lie in rows, line 5"),
+    ],
+)
+def test_no_rows(text: str, why: str) -> None:
+    assert refused(hold(kernel_of(text), 0, together=True)) == why
