@@ -1,9 +1,9 @@
 """P9 and P7, a thread's own elements: a small problem in memory is held in registers.
 
-Elements that lie together, and that a thread loads and stores in loops of constant bounds, become a
-local array. It is filled and stored by 16 bytes at a time, by each thread or by the lanes of a warp
-together (`records`), and the loops are unrolled, so that each of its indices is a constant and a
-compiler keeps it in registers.
+Elements that lie together, and that a thread loads and stores at places that the text says, one by
+one or in loops of constant bounds, become a local array. It is filled and stored by 16 bytes at a
+time, by each thread or by the lanes of a warp together (`records`), and the loops are unrolled, so
+that each of its indices is a constant and a compiler keeps it in registers.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from optiml_magic.kernels.expressions import Index, Unary
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
-from optiml_magic.kernels.primitives.following import Touch, number, touches
+from optiml_magic.kernels.primitives.following import Touch, number
 from optiml_magic.kernels.primitives.items import WIDEST, Items, element, is_plain
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.records import Record, Rows, behind_each_other
+from optiml_magic.kernels.primitives.regions import Region, loop_region, stretch, written_out
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Speller
-from optiml_magic.kernels.tree import Blank, Block, Declare, Leave, Loop, Statement, walk
+from optiml_magic.kernels.symbols import Condition
+from optiml_magic.kernels.tree import Blank, Block, Declare, Loop, Statement, walk
 
 _FEW, _MANY = 4, 64  # elements of an array that registers hold
-_UNROLLED = 1024  # accesses of all rounds written out
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +64,19 @@ class Owned:
 
 
 @primitive
-def hold(kernel: Kernel, at: int, *, together: bool = False) -> Kernel:
+def hold(kernel: Kernel, at: int | None, *, together: bool = False) -> Kernel:
     """What a thread owns in the loop with this number, in local arrays; its loops unrolled.
 
-    The lanes of a warp bring and store what they own alone, or ``together``.
+    Without a number in all that it does. The lanes of a warp bring and store what they own alone,
+    or ``together``.
     """
-    loop = loops_in(kernel.function.body)[at]
     effects = Effects(kernel)
-    found = owned(kernel, loop, effects)
-    if not found:
-        raise NotLegal("no elements that lie together are a thread's own", loop.line)
-    place = speller_before(kernel, effects, loop)
+    region = region_of(kernel, at, effects)
+    found = owned(kernel, region, effects) if region is not None else []
+    if region is None or not found:
+        line = region.line if region is not None else 0
+        raise NotLegal("no elements that lie together are a thread's own", line)
+    place = speller_before(kernel, effects, region.statements[0])
     swaps: dict[Node, Node] = {}
     before, after = list[str](), list[str]()
     names, bases = _names(kernel, found), [place.form(place.local(one.base)) for one in found]
@@ -83,7 +86,7 @@ def hold(kernel: Kernel, at: int, *, together: bool = False) -> Kernel:
     }  # fmt: skip
     rows = Rows(kernel, [*records.values()], names) if records else None
     if together and rows is None:
-        raise NotLegal("what threads own does not lie in rows", loop.line)
+        raise NotLegal("what threads own does not lie in rows", region.line)
     before += rows.opening() if rows is not None else []
     for one, name, base in zip(found, names, bases, strict=True):
         for access in one.accesses:
@@ -103,10 +106,46 @@ def hold(kernel: Kernel, at: int, *, together: bool = False) -> Kernel:
             else:
                 move = _moved(one, name, base, stores=stores)
             (after if stores else before).append(move)
-    made = unrolled(loop, swaps)
-    whole = (*map(lines, before), *made, *map(lines, after))
     helpers = rows.helpers() if rows is not None else ()
-    return kernel.rewritten(edited(kernel.function.body, {loop: whole}), helpers=helpers)
+    body = edited(kernel.function.body, _around(kernel, region, swaps, before, after))
+    return kernel.rewritten(body, helpers=helpers)
+
+
+def region_of(kernel: Kernel, at: int | None, effects: Effects) -> Region | None:
+    """The loop with this number, or all that a thread does with global memory."""
+    effects.straightforward()
+    if at is None:
+        return stretch(kernel, effects)
+    return loop_region(kernel, loops_in(kernel.function.body)[at])
+
+
+def _around(
+    kernel: Kernel, region: Region, swaps: dict[Node, Node],
+    before: Sequence[str], after: Sequence[str],
+) -> dict[Node, Node | tuple[Statement, ...] | None]:  # fmt: skip
+    """The statements of a region anew, its loops unrolled, with others before and after them."""
+    axes = kernel.axes()
+    loops: dict[Node, Node | tuple[Statement, ...] | None] = {**swaps}
+    for loop in region.loops:
+        axis = axes.get(loop)
+        if axis is not None and _few(kernel, axis):
+            loops[loop] = unrolled(loop, swaps)
+    changes: dict[Node, Node | tuple[Statement, ...] | None] = {}
+    for statement in region.statements:
+        made = loops[statement] if statement in loops else edited(statement, loops)
+        own = made if isinstance(made, tuple) else (made,)
+        first = [*map(lines, before)] if statement is region.statements[0] else []
+        last = [*map(lines, after)] if statement is region.statements[-1] else []
+        changes[statement] = (*first, *(s for s in own if isinstance(s, Statement)), *last)
+    return changes
+
+
+def _few(kernel: Kernel, axis: Axis) -> bool:
+    """Whether a compiler can write out the rounds of a loop."""
+    try:
+        return bool(written_out(kernel, axis))
+    except NotLegal:
+        return False
 
 
 def _names(kernel: Kernel, found: Sequence[Owned]) -> list[str]:
@@ -140,45 +179,27 @@ def unrolled(loop: Loop, swaps: dict[Node, Node]) -> tuple[Statement, ...]:
     return lines("#pragma unroll"), replace(edited(loop, changes), lead=None)
 
 
-def owned(kernel: Kernel, loop: Loop, effects: Effects) -> list[Owned]:
-    """The arrays of which a thread has elements of its own in an outermost loop."""
-    axis = kernel.axes().get(loop)
-    if axis is None:
-        return []
-    effects.straightforward()
-    every = written_out(kernel, axis)
-    if any(isinstance(s, Leave) and s.kind != "continue" for s in walk(loop)):
-        raise NotLegal("the loop has another way out", loop.line)
+def owned(kernel: Kernel, region: Region, effects: Effects) -> list[Owned]:
+    """The arrays of which a thread has elements of its own in a region."""
     counters = {a.variable.name for a in kernel.reading.axes if a.variable is not None}
-    inner = {v.name for s in walk(loop) if isinstance(s, Declare) and s not in heads(loop)
-             for v in s.variables}  # fmt: skip
-    if counters & inner:
-        raise NotLegal("a local has the name of a counter", loop.line)
-    arrays = dict.fromkeys(t.access.array for t in every if t.access.space == "global")
-    found = [_own(kernel, axis, array, every, effects) for array in arrays]
+    loops = {loop for s in region.statements for loop in loops_in(s)}
+    used = {
+        a.variable.name for a in kernel.reading.axes if a.node in loops and a.variable is not None
+    }
+    given = frozenset(loop.before for loop in loops if loop.before is not None)
+    inner = {v.name for s in region.statements for d in walk(s)
+             if isinstance(d, Declare) and d not in given for v in d.variables}  # fmt: skip
+    if used and counters & inner:
+        raise NotLegal("a local has the name of a counter", region.line)
+    found = [_own(kernel, region, array, effects) for array in region.touched]
     return [one for one in found if one is not None]
 
 
-def heads(loop: Loop) -> frozenset[Statement]:
-    """What the heads of a loop and of those in it declare their counters with."""
-    return frozenset(one.before for one in loops_in(loop) if one.before is not None)
-
-
-def written_out(kernel: Kernel, axis: Axis) -> list[Touch]:
-    """What a loop does in all of its rounds, where a compiler may write them out."""
-    every = [*touches(kernel, axis)]
-    if not every or len(every) > _UNROLLED:
-        raise NotLegal("its loops have too many rounds to be written out", axis.line)
-    return every
-
-
-def _own(
-    kernel: Kernel, axis: Axis, array: str, every: Sequence[Touch], effects: Effects
-) -> Owned | None:
-    reading = kernel.reading
+def _own(kernel: Kernel, region: Region, array: str, effects: Effects) -> Owned | None:
+    reading, own = kernel.reading, region.touched[array]
     accesses = [a for a in reading.accesses if effects.same(a.array, array)]
-    inside = {t.access for t in every}
-    base = _base(kernel, accesses[0], axis)
+    inside = {t.access for t in own}
+    base = _base(kernel, own[0].access, region.depth) if own else None
     if base is None or "threadIdx.x" not in reading.symbols.inside(base):
         return None
     if array.partition(".")[0] in effects.moved:
@@ -187,44 +208,57 @@ def _own(
         plain = isinstance(element(effects, access), Index | Unary) and access.call is None
         if access not in inside or access.array != array or access.mode == "atomic" or not plain:
             return None
-        if _base(kernel, access, axis) != base or access.element != accesses[0].element:
+        if _base(kernel, access, region.depth) != base or access.element != accesses[0].element:
             return None
-        if not all(is_simple(a, effects) for a in _inner(kernel, access, axis)):
+        if not all(is_simple(a, effects) for a in reading.loops(access)[region.depth :]):
             return None
     if accesses[0].element.lanes > 1 or not is_plain(kernel, accesses[0]):
         return None
-    own = [t for t in every if t.access.array == array]
     places = {t: _place(t, base) for t in own}
-    sure = {places[t] for t in own if t.surely}
-    if not sure or {min(places.values()), max(places.values())} - sure:
-        return None
-    first, count = min(sure), max(sure) - min(sure) + 1
-    stored, loaded = set[int](), False
+    open_, stored_open = (
+        dict[int, list[frozenset[Condition]]](),
+        dict[int, list[frozenset[Condition]]](),
+    )
+    loaded = False
     for touch in own:
         place = places[touch]
         if touch.access.mode == "load":
-            loaded |= place not in stored
-        elif touch.surely:
-            stored.add(place)
-    stores = any(t.access.mode == "store" for t in own)
-    if not _FEW <= count <= _MANY or (stores and len(stored) < count):
+            loaded |= not _certain(stored_open.get(place, ()))
+        else:
+            stored_open.setdefault(place, []).append(touch.open)
+        open_.setdefault(place, []).append(touch.open)
+    sure = {place for place, ways in open_.items() if _certain(ways)}
+    if not sure or {min(places.values()), max(places.values())} - sure:
+        return None
+    first, count = min(sure), max(sure) - min(sure) + 1
+    stores = bool(stored_open)
+    stored = [place for place, ways in stored_open.items() if _certain(ways)]
+    if not _FEW <= count <= _MANY or (stores and (len(stored) < count or region.leaves)):
         return None
     shifted = base + Polynomial.constant(first)
     return Owned(array, shifted, count, tuple(accesses), loaded, stores)
 
 
-def _inner(kernel: Kernel, access: Access, axis: Axis) -> Sequence[Axis]:
-    """A loop, and those in it around an access."""
-    return kernel.reading.loops(access)[access.loops.index(axis.name) :]
+def _certain(ways: Sequence[frozenset[Condition]]) -> bool:
+    """Whether one of these sets of conditions holds, whatever data say."""
+    if any(not way for way in ways):
+        return True
+    told = next((part for way in ways for part in way), None)
+    if told is None or not any(~told in way for way in ways):
+        return False
+    return all(
+        _certain([way - {side} for way in ways if ~side not in way]) for side in (told, ~told)
+    )
 
 
-def _base(kernel: Kernel, access: Access, axis: Axis) -> Polynomial | None:
-    """An index without what moves with the loops around it; None where that is not a sum."""
+def _base(kernel: Kernel, access: Access, depth: int) -> Polynomial | None:
+    """An index without what moves with the loops of its region.
+
+    None where that is not a sum. A region is in as many loops as its ``depth`` says.
+    """
     if access.index is None or not kernel.reading.symbols.known(access.index):
         return None
-    if axis.name not in access.loops:
-        return None
-    counters = frozenset(a.name for a in _inner(kernel, access, axis))
+    counters = frozenset(access.loops[depth:])
     moving = Polynomial.of({m: c for m, c in access.index.terms if counters.intersection(m)})
     rest = access.index - moving
     if counters & kernel.reading.symbols.inside(rest) or not moving.symbols <= counters:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn, where_legal
 from optiml_magic.kernels.primitives.counters import SHARED
 from optiml_magic.kernels.primitives.cutting import cut, tuned
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
-from optiml_magic.kernels.primitives.owned import Owned, hold, owned, unroll, written_out
+from optiml_magic.kernels.primitives.endings import ended
+from optiml_magic.kernels.primitives.owned import Owned, hold, owned, region_of, unroll
+from optiml_magic.kernels.primitives.regions import written_out
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Blank, Block, Loop, walk
@@ -40,34 +42,22 @@ class ScalariseArray(KernelRule):
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         loops, effects = loops_in(kernel.function.body), Effects(kernel)
-        done: set[Loop] = set()
+        done, held = set[Loop](), set[str]()
         for number, loop in enumerate(loops):
             axis = kernel.axes().get(loop)
             if loop in done or axis is None or not 1 < (axis.trips or 0) <= _FEW:
                 continue
             done |= set(loops_in(loop.body))
             try:
-                found = owned(kernel, loop, effects)
+                region = region_of(kernel, number, effects)
+                found = owned(kernel, region, effects) if region is not None else []
             except NotLegal as reason:
                 yield Refused(reason.reason, reason.line)
                 continue
             if found:
                 arrays = ", ".join(one.array for one in found)
-                blocks = _blocks(kernel, found)
-                if blocks is not None:
-                    points, step = blocks
-                    yield Site(
-                        f"rows {number}",
-                        f"hold a thread's elements of {arrays} in registers, "
-                        "which the lanes of a warp bring and store together",
-                        partial(in_turn, kernel, (step, partial(hold, at=number, together=True))),
-                        0.82,
-                        Hypothesis(
-                            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "lower",
-                            "neighbouring lanes load neighbouring vectors", (1.5, 16.0),
-                        ),
-                        points,
-                    )  # fmt: skip
+                held |= {one.array for one in found}
+                yield from _together(kernel, number, found)
                 yield Site(
                     f"own {number}", f"hold a thread's elements of {arrays} in registers",
                     partial(hold, kernel, number), 0.78,
@@ -85,6 +75,40 @@ class ScalariseArray(KernelRule):
                         "constant indices let the array lie in registers", (1.5, 1e6),
                     ),
                 )  # fmt: skip
+        yield from _stretch(kernel, held)
+
+
+def _stretch(kernel: Kernel, held: set[str]) -> Iterator[Site]:
+    """All that a thread does, where it owns more than what is ``held`` in single loops."""
+    whole = where_legal(ended, kernel)
+    effects = Effects(whole)
+    try:
+        region = region_of(whole, None, effects)
+        found = owned(whole, region, effects) if region is not None else []
+    except NotLegal:  # which is no less to be expected than that there are no such elements
+        return
+    if {one.array for one in found} - held:
+        yield from _together(whole, None, found)
+
+
+def _together(kernel: Kernel, number: int | None, found: Sequence[Owned]) -> Iterator[Site]:
+    """The lanes of a warp bring what they own, where it lies in rows."""
+    blocks = _blocks(kernel, found)
+    if blocks is None:
+        return
+    points, step = blocks
+    arrays = ", ".join(one.array for one in found)
+    yield Site(
+        f"rows {'all' if number is None else number}",
+        f"hold a thread's elements of {arrays} in registers, "
+        "which the lanes of a warp bring and store together",
+        partial(in_turn, kernel, (step, partial(hold, at=number, together=True))), 0.82,
+        Hypothesis(
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "lower",
+            "neighbouring lanes load neighbouring vectors", (1.5, 16.0),
+        ),
+        points,
+    )  # fmt: skip
 
 
 def _blocks(
