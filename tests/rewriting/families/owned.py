@@ -66,4 +66,23 @@ def locals_(rng: Random) -> Made:
     return _finished(rng, "locals", f"float v[N];\n{fill}\n{use}", n, f"#define N {n}\n")
 
 
-FAMILY = (products, products, factors, locals_)
+def records(rng: Random) -> Made:
+    """A record a thread, each element of it by its place: loaded, branched upon, and stored."""
+    n = rng.choice([5, 6, 7, 8, 9, 12, 16, 20])
+    at = rng.choice(["i * N", "N * i", "i * N", "(i * N)"])
+    places = [*range(n)]
+    rng.shuffle(places)
+    loads = "".join(f"float v{k} = a[AT + {k}];\n" for k in places)
+    if rng.random() < 0.3:
+        loads = loads.replace("a[AT + 1]", "(b[i] > 0.0f ? a[AT + 1] : 0.5f)")
+    sums = [f"v{k} {rng.choice('+-*')} v{rng.randrange(n)}" for k in range(n)]
+    stores = "".join(f"c[AT + {k}] = {sums[k]};\n" for k in rng.sample(places, n))
+    other = rng.choice(["c[AT + j] = 0.0f;", "c[AT + j] = v0;", "if (j != 2) c[AT + j] = b[i];"])
+    branch = f"if (v{n - 1} > v0) {{\nfor (int j = 0; j < N; j++) {other}\nreturn;\n}}\n"
+    some = f"if (v1 > 0.0f) c[AT + {n - 1}] = v2;\n"
+    body = loads + rng.choice(["", "", branch, "if (v0 > 2.5f) return;\n"]) + stores
+    body += rng.choice(["", "", some])
+    return _finished(rng, "records", body.replace("AT", at), n, f"#define N {n}\n", exact=False)
+
+
+FAMILY = (products, products, factors, locals_, records, records)
