@@ -9,7 +9,7 @@ that each of its indices is a constant and a compiler keeps it in registers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Index, Unary
@@ -18,49 +18,23 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.following import Touch, number
 from optiml_magic.kernels.primitives.items import WIDEST, Items, element, is_plain
+from optiml_magic.kernels.primitives.members import structure
 from optiml_magic.kernels.primitives.naming import speller_before
-from optiml_magic.kernels.primitives.records import Record, Rows, behind_each_other
-from optiml_magic.kernels.primitives.regions import Region, loop_region, stretch, written_out
+from optiml_magic.kernels.primitives.records import Owned, Rows
+from optiml_magic.kernels.primitives.regions import (
+    Region,
+    certain,
+    loop_region,
+    resting,
+    stretch,
+    written_out,
+)
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Blank, Block, Declare, Loop, Statement, walk
 
 _FEW, _MANY = 4, 64  # elements of an array that registers hold
-
-
-@dataclass(frozen=True, eq=False)
-class Owned:
-    """``count`` elements of an array from ``base`` on, which the thread alone stores to.
-
-    They are ``loaded`` before where their first values are asked for.
-    """
-
-    array: str
-    base: Polynomial
-    count: int
-    accesses: tuple[Access, ...]
-    loaded: bool
-    stored: bool
-
-    @property
-    def size(self) -> int:
-        """Bytes of an element."""
-        return self.accesses[0].element.size or 0
-
-    @property
-    def in_rows(self) -> bool:
-        """Whether those of neighbouring threads lie one behind the other, several vectors each."""
-        return behind_each_other(self.base, self.count, self.size)
-
-    @property
-    def room(self) -> int:
-        """Bytes of shared memory in which a warp changes them."""
-        return self.record("", "").room
-
-    def record(self, own: str, there: str) -> Record:
-        """What the lanes of a warp move together."""
-        return Record(own, there, self.count * self.size, self.loaded, self.stored)
 
 
 @primitive
@@ -89,7 +63,8 @@ def hold(kernel: Kernel, at: int | None, *, together: bool = False) -> Kernel:
         raise NotLegal("what threads own does not lie in rows", region.line)
     before += rows.opening() if rows is not None else []
     for one, name, base in zip(found, names, bases, strict=True):
-        for access in one.accesses:
+        swaps |= {node: text(f"{name}[0]") for node in one.whole.values()}
+        for access in one.accesses if not one.whole else ():
             counters = {a.name: a.variable.name for a in kernel.reading.loops(access)
                         if a.variable is not None}  # fmt: skip
             assert access.index is not None
@@ -191,7 +166,10 @@ def owned(kernel: Kernel, region: Region, effects: Effects) -> list[Owned]:
              if isinstance(d, Declare) and d not in given for v in d.variables}  # fmt: skip
     if used and counters & inner:
         raise NotLegal("a local has the name of a counter", region.line)
-    found = [_own(kernel, region, array, effects) for array in region.touched]
+    found = [
+        _own(kernel, region, array, effects) or structure(kernel, region, array, effects)
+        for array in region.touched
+    ]
     return [one for one in found if one is not None]
 
 
@@ -199,7 +177,11 @@ def _own(kernel: Kernel, region: Region, array: str, effects: Effects) -> Owned 
     reading, own = kernel.reading, region.touched[array]
     accesses = [a for a in reading.accesses if effects.same(a.array, array)]
     inside = {t.access for t in own}
-    base = _base(kernel, own[0].access, region.depth) if own else None
+
+    def rest(access: Access) -> Polynomial | None:
+        return resting(kernel, access.index, access.loops[region.depth :])
+
+    base = rest(own[0].access) if own else None
     if base is None or "threadIdx.x" not in reading.symbols.inside(base):
         return None
     if array.partition(".")[0] in effects.moved:
@@ -208,7 +190,7 @@ def _own(kernel: Kernel, region: Region, array: str, effects: Effects) -> Owned 
         plain = isinstance(element(effects, access), Index | Unary) and access.call is None
         if access not in inside or access.array != array or access.mode == "atomic" or not plain:
             return None
-        if _base(kernel, access, region.depth) != base or access.element != accesses[0].element:
+        if rest(access) != base or access.element != accesses[0].element:
             return None
         if not all(is_simple(a, effects) for a in reading.loops(access)[region.depth :]):
             return None
@@ -223,48 +205,21 @@ def _own(kernel: Kernel, region: Region, array: str, effects: Effects) -> Owned 
     for touch in own:
         place = places[touch]
         if touch.access.mode == "load":
-            loaded |= not _certain(stored_open.get(place, ()))
+            loaded |= not certain(stored_open.get(place, ()))
         else:
             stored_open.setdefault(place, []).append(touch.open)
         open_.setdefault(place, []).append(touch.open)
-    sure = {place for place, ways in open_.items() if _certain(ways)}
+    sure = {place for place, ways in open_.items() if certain(ways)}
     if not sure or {min(places.values()), max(places.values())} - sure:
         return None
     first, count = min(sure), max(sure) - min(sure) + 1
     stores = bool(stored_open)
-    stored = [place for place, ways in stored_open.items() if _certain(ways)]
+    stored = [place for place, ways in stored_open.items() if certain(ways)]
     if not _FEW <= count <= _MANY or (stores and (len(stored) < count or region.leaves)):
         return None
     shifted = base + Polynomial.constant(first)
-    return Owned(array, shifted, count, tuple(accesses), loaded, stores)
-
-
-def _certain(ways: Sequence[frozenset[Condition]]) -> bool:
-    """Whether one of these sets of conditions holds, whatever data say."""
-    if any(not way for way in ways):
-        return True
-    told = next((part for way in ways for part in way), None)
-    if told is None or not any(~told in way for way in ways):
-        return False
-    return all(
-        _certain([way - {side} for way in ways if ~side not in way]) for side in (told, ~told)
-    )
-
-
-def _base(kernel: Kernel, access: Access, depth: int) -> Polynomial | None:
-    """An index without what moves with the loops of its region.
-
-    None where that is not a sum. A region is in as many loops as its ``depth`` says.
-    """
-    if access.index is None or not kernel.reading.symbols.known(access.index):
-        return None
-    counters = frozenset(access.loops[depth:])
-    moving = Polynomial.of({m: c for m, c in access.index.terms if counters.intersection(m)})
-    rest = access.index - moving
-    if counters & kernel.reading.symbols.inside(rest) or not moving.symbols <= counters:
-        return None
-    constant = Polynomial.constant(dict(rest.terms).get((), 0))
-    return rest - constant
+    kind = accesses[0].element
+    return Owned(array, shifted, count, tuple(accesses), loaded, stores, kind.name, kind.size or 0)
 
 
 def _place(touch: Touch, base: Polynomial) -> int:
@@ -275,17 +230,16 @@ def _place(touch: Touch, base: Polynomial) -> int:
 
 
 def _declared(one: Owned, name: str) -> str:
-    return Items(one.array, one.base, one.accesses).declared(name, 1, str(one.count)).replace(
-        f"alignas({one.accesses[0].element.size})", f"alignas({WIDEST})")  # fmt: skip
+    return f"alignas({WIDEST}) {one.kind} {name}[{one.count}];"
 
 
 def _moved(one: Owned, name: str, base: str, *, stores: bool) -> str:
     """The elements to or from memory: by vectors where the first one's address is aligned."""
     items = Items(one.array, one.base, one.accesses)
-    width = next((w for w in (WIDEST // items.size, 2) if w > 1 and one.count % w == 0), 1)
+    width = next((w for w in (WIDEST // one.size, 2) if w > 1 and one.count % w == 0), 1)
     each, here = _each(one, name, base, stores=stores), f"{name}[at]"
     there = f"{one.array}[{_at(base)}]"
-    if width == 1 or items.size * width < 4:
+    if width == 1 or items.size * width < 4 or one.whole:
         return each
     move = items.stored if stores else items.loaded
     vector = move(width, f"&{here}", f"&{there}")
@@ -299,6 +253,9 @@ def _moved(one: Owned, name: str, base: str, *, stores: bool) -> str:
 
 def _each(one: Owned, name: str, base: str, *, stores: bool) -> str:
     """The elements to or from memory, one by one."""
+    if one.count == 1:
+        there, here = f"{one.array}[{base}]", f"{name}[0]"
+        return f"{there} = {here};" if stores else f"{here} = {there};"
     there, here = f"{one.array}[{_at(base)}]", f"{name}[at]"
     single = f"{there} = {here};" if stores else f"{here} = {there};"
     return f"#pragma unroll\nfor (int at = 0; at < {one.count}; ++at) {single}"

@@ -12,11 +12,13 @@ Multiplication"; Catanzaro, Keller, Garland, "A decomposition for in-place matri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.reading import Access
 
 WARP = 32
 _PIECE = 16  # bytes that a lane moves at a time
@@ -163,6 +165,40 @@ def behind_each_other(base: Polynomial, count: int, size: int) -> bool:
     """
     by = base.coefficient("threadIdx.x")
     return by is not None and by.value == count and count * size > _PIECE and count * size % 4 == 0
+
+
+@dataclass(frozen=True, eq=False)
+class Owned:
+    """``count`` elements of an array from ``base`` on, which the thread alone stores to.
+
+    They are ``loaded`` before where their first values are asked for. ``kind`` is their type, and
+    ``size`` its bytes. Of a structure of which members are accessed ``whole`` is what stands for
+    it in each access.
+    """
+
+    array: str
+    base: Polynomial
+    count: int
+    accesses: tuple[Access, ...]
+    loaded: bool
+    stored: bool
+    kind: str
+    size: int
+    whole: Mapping[Access, Expr] = field(default_factory=dict)
+
+    @property
+    def in_rows(self) -> bool:
+        """Whether those of neighbouring threads lie one behind the other, several vectors each."""
+        return behind_each_other(self.base, self.count, self.size)
+
+    @property
+    def room(self) -> int:
+        """Bytes of shared memory in which a warp changes them."""
+        return self.record("", "").room
+
+    def record(self, own: str, there: str) -> Record:
+        """What the lanes of a warp move together."""
+        return Record(own, there, self.count * self.size, self.loaded, self.stored)
 
 
 class Rows:

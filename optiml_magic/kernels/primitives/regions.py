@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.expressions import Binary, Choice, Expr
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.following import Touch, followed, touches
@@ -144,7 +145,7 @@ def _known(kernel: Kernel, statements: Iterable[Statement]) -> set[Condition] | 
         if any(isinstance(s, Leave) for s in walk(statement)):
             break
         if isinstance(statement, Declare | Evaluate):
-            sure |= {e for top in statement.expressions for e in _certain(top)}
+            sure |= {e for top in statement.expressions for e in _computed(top)}
         if isinstance(statement, Loop) and statement in axes:
             found.append(axes[statement].guard)
     found += [access.guard for access in kernel.reading.accesses if access.own in sure]
@@ -152,14 +153,14 @@ def _known(kernel: Kernel, statements: Iterable[Statement]) -> set[Condition] | 
     return set.intersection(*parts) if parts else None
 
 
-def _certain(expr: Expr) -> Iterable[Expr]:
+def _computed(expr: Expr) -> Iterable[Expr]:
     """The parts of an expression that are computed whatever others are."""
     yield expr
     parts = expr.parts
     if isinstance(expr, Choice) or (isinstance(expr, Binary) and expr.op in ("&&", "||")):
         parts = parts[:1]
     for part in parts:
-        yield from _certain(part)
+        yield from _computed(part)
 
 
 def _leaves(statement: Statement, *, within: bool = False) -> bool:
@@ -168,3 +169,29 @@ def _leaves(statement: Statement, *, within: bool = False) -> bool:
         return statement.kind == "return" or not within
     within = within or isinstance(statement, Loop)
     return any(_leaves(inner, within=within) for inner in statement.statements)
+
+
+def certain(ways: Sequence[frozenset[Condition]]) -> bool:
+    """Whether all of one of these sets of conditions holds, whatever data say."""
+    if any(not way for way in ways):
+        return True
+    told = next((part for way in ways for part in way), None)
+    if told is None or not any(~told in way for way in ways):
+        return False
+    return all(
+        certain([way - {side} for way in ways if ~side not in way]) for side in (told, ~told)
+    )
+
+
+def resting(kernel: Kernel, form: Polynomial | None, loops: Collection[str]) -> Polynomial | None:
+    """A form without its constant, and without what moves with these loops.
+
+    None where that is not a sum, or not followed.
+    """
+    if form is None or not kernel.reading.symbols.known(form):
+        return None
+    moving = Polynomial.of({m: c for m, c in form.terms if {*loops}.intersection(m)})
+    rest = form - moving
+    if {*loops} & kernel.reading.symbols.inside(rest) or not moving.symbols <= {*loops}:
+        return None
+    return rest - Polynomial.constant(dict(rest.terms).get((), 0))

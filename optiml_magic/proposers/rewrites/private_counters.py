@@ -79,8 +79,8 @@ def _copies(size: int) -> int:
 
 
 def _points(way: Way, size: int) -> tuple[Point, ...]:
-    """As many copies as fit, a quarter of these, and one."""
+    """As many copies as fit, half of these, and one."""
     most = _copies(size)
     first = way.points[0]
-    found = [{**first, "COPIES": copies} for copies in dict.fromkeys((most, max(most // 4, 1), 1))]
+    found = [{**first, "COPIES": copies} for copies in dict.fromkeys((most, max(most // 2, 1), 1))]
     return (*found, *({**point, "COPIES": most} for point in way.points[1:]))

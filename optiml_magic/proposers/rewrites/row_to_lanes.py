@@ -102,9 +102,9 @@ def several_by(apply: Callable[[], Kernel | Refused], at: tuple[int, ...]) -> Ke
 
 
 def _several(length: int) -> tuple[Point, ...]:
-    """So many lanes and rounds that most rows are done at once, by few lanes, then by more."""
-    lanes = next((n for n in (4, 8, 16) if 4 * n >= length), 32) if length else 8
-    near = ((lanes, 4), (lanes // 2, 8), (2 * lanes, 2), (2 * lanes, 4), (2 * lanes, 1))
+    """As ``_few`` has it, with several rounds under way, by which most rows are done at once."""
+    lanes = _few(length)[0]["LANES"]
+    near = ((lanes, 4), (lanes, 2), (lanes // 2, 8), (2 * lanes, 2), (lanes, 1))
     return tuple({"LANES": n, "ROUNDS": r} for n, r in near if n in COUNTS)
 
 

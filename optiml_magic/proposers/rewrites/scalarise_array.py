@@ -11,7 +11,8 @@ from optiml_magic.kernels.primitives.cutting import cut, tuned
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.endings import ended
-from optiml_magic.kernels.primitives.owned import Owned, hold, owned, region_of, unroll
+from optiml_magic.kernels.primitives.owned import hold, owned, region_of, unroll
+from optiml_magic.kernels.primitives.records import Owned
 from optiml_magic.kernels.primitives.regions import written_out
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.reading import Axis

@@ -85,4 +85,27 @@ def records(rng: Random) -> Made:
     return _finished(rng, "records", body.replace("AT", at), n, f"#define N {n}\n", exact=False)
 
 
-FAMILY = (products, products, factors, locals_, records, records)
+def structures(rng: Random) -> Made:
+    """A structure a thread, its members loaded, changed and stored one by one."""
+    members = ["x", "y", "z", "u", "v", "w", "m"][: rng.choice([5, 6, 7])]
+    kinds = dict.fromkeys(members, "float") | {rng.choice(members): rng.choice(["int", "float"])}
+    declared = "".join(f" {kinds[m]} {m};" for m in members)
+    value = rng.choice(["c[i].{a} * 0.5f", "a[i].{a} + c[i].{b}", "a[i].{a}", "c[i].{b} - 1.0f"])
+    lines = []
+    for member in rng.sample(members, rng.randint(1, len(members))):
+        given = value.format(a=rng.choice(members), b=rng.choice(members))
+        guard = rng.choice(["", "", "", f"if (a[i].{rng.choice(members)} > 0.5f) "])
+        lines.append(f"{guard}c[i].{member} {rng.choice(['=', '=', '+='])} {given};\n")
+    parameters = "const Item* a, Item* c, int n"
+    body = rng.choice(["", "if (c[i].x > 2.0f) return;\n"]) + "".join(lines)
+    text = program(
+        rng, "structures", parameters, axes(rng, ("i", "n")), body,
+        above=f"struct Item {{{declared} }};\n",
+    )  # fmt: skip
+    shape = " ".join(f"{m}:{'i4' if kinds[m] == 'int' else 'f4'}" for m in members)
+    sizes, others = sizes_of(rng, ["n"], LONG_EXTENTS)
+    arrays = dict.fromkeys("ac", Array(shape, ("n",)))
+    return Made("owned_structures", text, arrays, sizes, others, inout=("c",), exact=False)
+
+
+FAMILY = (structures, products, products, factors, locals_, records, records)

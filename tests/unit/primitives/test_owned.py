@@ -242,3 +242,40 @@ def test_branches_that_leave() -> None:
     assert "} else {\n        c[i] = a[i];\n    }\n}" in written(ended(kernel_of(text)))
     for other in ("    c[i] = a[i];\n", "    if (n > 3) return;\n    c[i] = a[i];\n"):
         assert refused(ended(kernel_of(program(other)))) == "no branch ends in a way out"
+
+
+ITEM = "struct Item { float x, y; int k; float u, v, w, m; };\n"
+MOVE = "    c[i].x += c[i].u * 0.5f;\n    c[i].y = c[i].v - c[i].x;\n"
+EACH = "".join(f"    c[i].{m} = a[i].{m};\n" for m in "xykuvwm")
+
+
+@pytest.mark.parametrize(
+    ("body", "held"),
+    sampled(
+        [
+            (MOVE + "    if (c[i].x > 0.6f) c[i].k = i;\n", "c"),
+            (MOVE + "    if (a[i].x > 0.6f) c[i].w = a[i].y;\n", "ac"),
+            (EACH, "ac"),
+            (EACH.replace("    c[i].w", "    if (a[i].x > 0.5f) c[i].w"), "a"),
+            (EACH.replace("c[i].w", "c[n - 1 - i].w"), "a"),
+        ],
+        2,
+    ),
+)
+def test_structures(body: str, held: str) -> None:
+    text = program(body).replace("float*", "Item*").replace("__global__", f"{ITEM}__global__")
+    after = written(hold(kernel_of(text), None, together=True))
+    assert {name for name in "ac" if f"Item {name}_own[1];" in after} == {*held}
+    array = Array("x:f4 y:f4 k:i4 u:f4 v:f4 w:f4 m:f4", ("n",))
+    arrays = dict.fromkeys("ac", array)
+    assert end_of(text, after, arrays, {"n": 70}, {"n": 3}, rounds=True) == "same"
+
+
+def test_structures_that_more_than_one_thread_may_have() -> None:
+    text = program(MOVE).replace("float*", "Item*").replace("__global__", f"{ITEM}__global__")
+    for other in (
+        text.replace("grid(cdiv(n, 64))", "grid(cdiv(n, 64), 2)"),
+        text.replace("c[i]", "c[threadIdx.x]"),
+        text.replace("c[i].v", "c[i ^ 1].v"),
+    ):
+        assert "a thread's own" in refused(hold(kernel_of(other), None, together=True))

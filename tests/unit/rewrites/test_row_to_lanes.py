@@ -29,7 +29,7 @@ ARRAYS = {
 }
 
 
-@pytest.mark.parametrize(("mean", "first"), [(3, 4), (18, 8), (70, 32)])
+@pytest.mark.parametrize(("mean", "first"), [(3, 2), (18, 8), (70, 32)])
 def test_lanes_by_the_mean_length(mean: int, first: int) -> None:
     sizes = {"rows": 64, "cols": 32, "nnz": 64 * mean}
     made = Made("one", TEXT, ARRAYS, sizes, sizes, inout=("y",), hidden=("cols", "nnz"))
