@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optiml_magic.kernels.expressions import Expr, Index, Member, Name
+from optiml_magic.kernels.expressions import Expr, Index, Literal, Member, Name, Unary
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects
@@ -13,7 +13,7 @@ from optiml_magic.kernels.primitives.items import element
 from optiml_magic.kernels.primitives.records import Owned, behind_each_other
 from optiml_magic.kernels.primitives.regions import Region, certain, resting
 from optiml_magic.kernels.reading import Access
-from optiml_magic.kernels.tree import Variable, expressions
+from optiml_magic.kernels.tree import Variable
 
 
 def structure(kernel: Kernel, region: Region, array: str, effects: Effects) -> Owned | None:
@@ -29,7 +29,7 @@ def structure(kernel: Kernel, region: Region, array: str, effects: Effects) -> O
     accesses = tuple(a for a in reading.accesses if effects.same(a.array, array))
     if given is None or given.type.depth != 1 or kind.kind != "record" or array in effects.moved:
         return None
-    whole = _elements(kernel, given, accesses, effects)
+    whole = _elements(given, accesses, effects)
     inside = {t.access for t in own}
     if whole is None or any(a not in inside or a.mode == "atomic" for a in accesses):
         return None
@@ -58,25 +58,38 @@ def structure(kernel: Kernel, region: Region, array: str, effects: Effects) -> O
 
 
 def _elements(
-    kernel: Kernel, given: Variable, accesses: tuple[Access, ...], effects: Effects
-) -> Mapping[Access, Expr] | None:
-    """What stands for the structure in each access; None where one is spelled in another way."""
-    found: dict[Access, Expr] = {}
+    given: Variable, accesses: tuple[Access, ...], effects: Effects
+) -> Mapping[Expr, str] | None:
+    """What stands for the structure in each access, or for where it is, and what follows there.
+
+    None where one is spelled in another way.
+    """
+    found: dict[Expr, str] = {}
     for access in accesses:
         node = element(effects, access) if access.call is None else None
-        while isinstance(node, Member) or (
-            isinstance(node, Index) and not isinstance(node.base, Name)
-        ):
-            node = node.base
-        if not isinstance(node, Index) or not isinstance(node.base, Name):
+        place = _spelled(node, given) if node is not None and access.array == given.name else None
+        if place is None:
             return None
-        if node.base.variable is not given or access.array != given.name:
-            return None
-        found[access] = node
-    bases = {node.base for node in found.values() if isinstance(node, Index)}
-    named = {e for e in expressions(kernel.function.body)
-             if isinstance(e, Name) and e.variable is given}  # fmt: skip
-    return found if named == bases else None
+        found[place[0]] = place[1]
+    return found
+
+
+def _spelled(node: Expr, given: Variable) -> tuple[Expr, str] | None:
+    """The same of one access: ``p[i]``, a reference to it, or a pointer to it."""
+    pointer = False
+    while not isinstance(node, Name):
+        match node:
+            case Index(base=Name(variable=variable)) if variable is given:
+                return node, "[0]"
+            case Member(base=inner, arrow=arrow):
+                node, pointer = inner, arrow
+            case Unary(op="*", operand=inner) | Index(base=inner, index=Literal(value=0)):
+                node, pointer = inner, isinstance(inner, Name)
+            case Index(base=Member() as inner):
+                node, pointer = inner, False
+            case _:
+                return None
+    return None if node.variable is given else (node, "" if pointer else "[0]")
 
 
 def _alone(kernel: Kernel, index: Polynomial) -> bool:

@@ -34,6 +34,7 @@ from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Blank, Block, Declare, Loop, Statement, walk
 
+_WHOLE = {axis: f"((int)(blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis}))" for axis in "xyz"}
 _FEW, _MANY = 4, 64  # elements of an array that registers hold
 
 
@@ -51,6 +52,8 @@ def hold(kernel: Kernel, at: int | None, *, together: bool = False) -> Kernel:
         line = region.line if region is not None else 0
         raise NotLegal("no elements that lie together are a thread's own", line)
     place = speller_before(kernel, effects, region.statements[0])
+    for axis, words in _WHOLE.items():  # where no local holds it
+        place.names.setdefault(f"@{axis}", words)
     swaps: dict[Node, Node] = {}
     before, after = list[str](), list[str]()
     names, bases = _names(kernel, found), [place.form(place.local(one.base)) for one in found]
@@ -58,12 +61,13 @@ def hold(kernel: Kernel, at: int | None, *, together: bool = False) -> Kernel:
         one: one.record(name, f"{one.array}[{base}]")
         for one, name, base in zip(found, names, bases, strict=True) if together and one.in_rows
     }  # fmt: skip
+    _check_free(kernel, bases, region.line)
     rows = Rows(kernel, [*records.values()], names) if records else None
     if together and rows is None:
         raise NotLegal("what threads own does not lie in rows", region.line)
     before += rows.opening() if rows is not None else []
     for one, name, base in zip(found, names, bases, strict=True):
-        swaps |= {node: text(f"{name}[0]") for node in one.whole.values()}
+        swaps |= {node: text(f"{name}{behind}") for node, behind in one.whole.items()}
         for access in one.accesses if not one.whole else ():
             counters = {a.name: a.variable.name for a in kernel.reading.loops(access)
                         if a.variable is not None}  # fmt: skip
@@ -86,6 +90,16 @@ def hold(kernel: Kernel, at: int | None, *, together: bool = False) -> Kernel:
     return kernel.rewritten(body, helpers=helpers)
 
 
+def _check_free(kernel: Kernel, bases: Sequence[str], line: int) -> None:
+    """Raise NotLegal where a place is spelled by what a block's tuned extent is at the moment."""
+    for base in bases:
+        left = base
+        for words in _WHOLE.values():
+            left = left.replace(words, "")
+        if ("Idx" in left or "Dim" in left) and kernel.settled() is not kernel:
+            raise NotLegal("where its elements lie is told by the extent of its blocks", line)
+
+
 def region_of(kernel: Kernel, at: int | None, effects: Effects) -> Region | None:
     """The loop with this number, or all that a thread does with global memory."""
     effects.straightforward()
@@ -99,20 +113,34 @@ def _around(
     before: Sequence[str], after: Sequence[str],
 ) -> dict[Node, Node | tuple[Statement, ...] | None]:  # fmt: skip
     """The statements of a region anew, its loops unrolled, with others before and after them."""
-    axes = kernel.axes()
+    axes, told = kernel.axes(), _told(kernel)
     loops: dict[Node, Node | tuple[Statement, ...] | None] = {**swaps}
     for loop in region.loops:
         axis = axes.get(loop)
         if axis is not None and _few(kernel, axis):
-            loops[loop] = unrolled(loop, swaps)
+            made = unrolled(loop, swaps)
+            loops[loop] = made[1:] if loop in told else made
     changes: dict[Node, Node | tuple[Statement, ...] | None] = {}
+    opening = tuple(map(lines, before))
+    head = told.get(region.statements[0])
+    if head is not None:  # it belongs to what stands behind it
+        changes[head] = (*opening, head)
     for statement in region.statements:
-        made = loops[statement] if statement in loops else edited(statement, loops)
-        own = made if isinstance(made, tuple) else (made,)
-        first = [*map(lines, before)] if statement is region.statements[0] else []
+        made_of = loops[statement] if statement in loops else edited(statement, loops)
+        own = made_of if isinstance(made_of, tuple) else (made_of,)
+        first = opening if statement is region.statements[0] and head is None else ()
         last = [*map(lines, after)] if statement is region.statements[-1] else []
         changes[statement] = (*first, *(s for s in own if isinstance(s, Statement)), *last)
     return changes
+
+
+def _told(kernel: Kernel) -> dict[Statement, Statement]:
+    """What stands before a statement and says how a compiler should take it."""
+    return {
+        after: before for block in walk(kernel.function.body) if isinstance(block, Block)
+        for before, after in zip(block.body, block.body[1:], strict=False)
+        if isinstance(before, Blank)
+    }  # fmt: skip
 
 
 def _few(kernel: Kernel, axis: Axis) -> bool:

@@ -173,7 +173,7 @@ class Owned:
 
     They are ``loaded`` before where their first values are asked for. ``kind`` is their type, and
     ``size`` its bytes. Of a structure of which members are accessed ``whole`` is what stands for
-    it in each access.
+    it, or for where it is, and what follows the name of the local array there.
     """
 
     array: str
@@ -184,7 +184,7 @@ class Owned:
     stored: bool
     kind: str
     size: int
-    whole: Mapping[Access, Expr] = field(default_factory=dict)
+    whole: Mapping[Expr, str] = field(default_factory=dict)
 
     @property
     def in_rows(self) -> bool:

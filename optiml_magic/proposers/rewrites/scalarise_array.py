@@ -43,7 +43,7 @@ class ScalariseArray(KernelRule):
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         loops, effects = loops_in(kernel.function.body), Effects(kernel)
-        done, held = set[Loop](), set[str]()
+        done, held = set[Loop](), list[set[str]]()
         for number, loop in enumerate(loops):
             axis = kernel.axes().get(loop)
             if loop in done or axis is None or not 1 < (axis.trips or 0) <= _FEW:
@@ -57,7 +57,7 @@ class ScalariseArray(KernelRule):
                 continue
             if found:
                 arrays = ", ".join(one.array for one in found)
-                held |= {one.array for one in found}
+                held.append({one.array for one in found})
                 yield from _together(kernel, number, found)
                 yield Site(
                     f"own {number}", f"hold a thread's elements of {arrays} in registers",
@@ -79,8 +79,8 @@ class ScalariseArray(KernelRule):
         yield from _stretch(kernel, held)
 
 
-def _stretch(kernel: Kernel, held: set[str]) -> Iterator[Site]:
-    """All that a thread does, where it owns more than what is ``held`` in single loops."""
+def _stretch(kernel: Kernel, held: Sequence[set[str]]) -> Iterator[Site]:
+    """All that a thread does, where it owns more than what is ``held`` in a single loop."""
     whole = where_legal(ended, kernel)
     effects = Effects(whole)
     try:
@@ -88,7 +88,8 @@ def _stretch(kernel: Kernel, held: set[str]) -> Iterator[Site]:
         found = owned(whole, region, effects) if region is not None else []
     except NotLegal:  # which is no less to be expected than that there are no such elements
         return
-    if {one.array for one in found} - held:
+    arrays = {one.array for one in found}
+    if not any(arrays <= one for one in held):
         yield from _together(whole, None, found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.kernels.primitives.base import where_legal
+from optiml_magic.kernels.primitives.base import Kernel, where_legal
 from optiml_magic.kernels.primitives.endings import ended
 from optiml_magic.kernels.primitives.owned import hold, unroll
 from tests.present import sampled
@@ -258,8 +258,11 @@ EACH = "".join(f"    c[i].{m} = a[i].{m};\n" for m in "xykuvwm")
             (EACH, "ac"),
             (EACH.replace("    c[i].w", "    if (a[i].x > 0.5f) c[i].w"), "a"),
             (EACH.replace("c[i].w", "c[n - 1 - i].w"), "a"),
+            ("    Item& t = c[i];\n" + MOVE.replace("c[i]", "t"), "c"),
+            ("    Item* t = c + i;\n" + MOVE.replace("c[i].", "t->"), "c"),
+            ("    Item t = a[i];\n" + MOVE.replace("c[i]", "t") + "    c[i] = t;\n", "ac"),
         ],
-        2,
+        4,
     ),
 )
 def test_structures(body: str, held: str) -> None:
@@ -269,6 +272,19 @@ def test_structures(body: str, held: str) -> None:
     array = Array("x:f4 y:f4 k:i4 u:f4 v:f4 w:f4 m:f4", ("n",))
     arrays = dict.fromkeys("ac", array)
     assert end_of(text, after, arrays, {"n": 70}, {"n": 3}, rounds=True) == "same"
+
+
+def test_extents_that_are_tuned() -> None:
+    """An index that no local holds is not spelled by the extent that blocks have at the moment."""
+    text = program("    Item& t = c[i];\n" + MOVE.replace("c[i]", "t"))
+    text = text.replace("float*", "Item*").replace("__global__", f"{ITEM}__global__")
+    tuned = text.replace("#pragma", "#pragma optiml tune B in {64, 128} = 64\n#pragma", 1)
+    tuned = tuned.replace("64)", "B)")
+    assert "&c[((int)(blockIdx.x * blockDim.x + threadIdx.x))]" in written(
+        hold(kernel_of(tuned), None, together=True)
+    )
+    apart = tuned.replace("c[i]", "c[blockIdx.x * blockDim.x + threadIdx.x * 1 + blockIdx.x * 0]")
+    assert isinstance(hold(kernel_of(apart), None, together=True), Kernel)
 
 
 def test_structures_that_more_than_one_thread_may_have() -> None:
