@@ -18,15 +18,14 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.flow import Flow
+from optiml_magic.kernels.primitives.heads import count_of
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Blank, If, Loop, Statement
 from optiml_magic.kernels.types import CType
 from optiml_magic.source.directives import TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
-_ONE = Polynomial.constant(1)
 _SHARED = 48 * 1024  # bytes of a block that needs no leave
 _MOST_APART = 8  # elements from one round's to the next one's
 ROUNDS = (32, 64, 128, 256, 512, 1024)
@@ -181,7 +180,7 @@ class _Staging:
         return self.old.rewritten(edited(body, swaps), directives=[self._tune()])
 
     def _tiles(self, flag: str, hints: str) -> str:
-        rounds, kind = self._rounds(), self.counter.type.base
+        rounds, kind = count_of(self.axis, self._speller()), self.counter.type.base
         declared = [
             f"__shared__ {s.element.name} {name}[{self._length(s)}];"
             for s, name in zip(self.found, self.names, strict=True)
@@ -250,15 +249,6 @@ class _Staging:
         speller = speller_before(self.old, self.effects, self.axis.node)
         speller.names[self.axis.name] = self.start
         return speller
-
-    def _rounds(self) -> str:
-        parts = [*self.axis.test.conjuncts()]
-        test = parts[0] if len(parts) == 1 else None
-        form = test.form if isinstance(test, Compare) and test.op == ">=" else None
-        by = form.coefficient(self.axis.name) if form is not None else None
-        if form is None or by is None or by.value != -1:
-            raise NotLegal("the number of rounds is not known", self.axis.line)
-        return self._speller().factor(form.without([self.axis.name]) + _ONE)
 
     def _tune(self) -> TuneDirective:
         bytes_ = " + ".join(f"({self._length(s)}) * {s.element.size}" for s in self.found)
