@@ -9,7 +9,7 @@ comes to them. Source of the shape: Nyland, Harris and Prins, "Fast N-Body Simul
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -25,7 +25,6 @@ from optiml_magic.kernels.expressions import (
     Name,
     Unary,
     builtin,
-    every,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
@@ -48,6 +47,8 @@ from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Number, parse_expression
 
 _PURE_CALLS = ("min", "max", "abs")
+_Swaps = dict[Node, Node | tuple[Statement, ...] | None]
+_NONE: Mapping[Node, Node] = {}
 _OURS = ("threadIdx.x", "blockIdx.x")
 
 
@@ -101,9 +102,11 @@ class Rounds:
         self.effects = Effects(kernel)
         self.items: Mapped = mapped(kernel, self.effects)
         self.written = kernel.reading.written
+        self.kept: set[Loop] = set()
+        self._counters: set[Variable] = set()  # of these
         self._varying: set[Variable] = set()
-        self._find_varying()
-        self._kept: dict[Loop, bool] = {}
+        self._sure = self._surely()
+        self._sort()
         self.parts = self._parts(self.items.inside)
         ends = [at for at, part in enumerate(self.parts) if part.loop is not None]
         if not ends:
@@ -127,52 +130,72 @@ class Rounds:
         known = self.old.reading.symbols
         return access.offset is not None and not {*_OURS} & known.depends(access.offset)
 
-    def _find_varying(self) -> None:
-        """Locals that may hold another value for another item."""
-        declared = [v for s in self.items.inside for inner in walk(s)
-                    if isinstance(inner, Declare) for v in inner.variables]  # fmt: skip
-        for variable in declared:
-            lasts = variable in self.effects.lasting and not variable.array
-            if not lasts or variable.value is None or not self._same(variable.value):
-                self._varying.add(variable)
+    def _sort(self) -> None:
+        """Loops with the same rounds for all items, and locals that may differ between these."""
+        for statement in self.items.inside:
+            for inner in walk(statement):
+                if isinstance(inner, Loop) and self._is_kept(inner):
+                    self.kept.add(inner)
+                for variable in inner.variables if isinstance(inner, Declare) else ():
+                    if variable not in self._counters and not self._lasts(variable):
+                        self._varying.add(variable)
 
-    def _same(self, expr: Expr, own: Variable | None = None) -> bool:
-        return all(self._same_one(part, own) for part in every(expr))
+    def _lasts(self, variable: Variable) -> bool:
+        """Whether a local keeps what all items agree on."""
+        lasts = variable in self.effects.lasting and not variable.array
+        return lasts and variable.value is not None and self._same(variable.value)
 
-    def _same_one(self, expr: Expr, own: Variable | None) -> bool:
+    def _same(self, expr: Expr) -> bool:
+        """Whether all items have the same value of it, for which nothing is loaded in vain."""
         if expr in self.items.swaps or builtin(expr) in _OURS:
             return False
+        if expr in self._sure:
+            return all(map(self._same, expr.parts))
         match expr:
             case Name(variable=Variable() as variable):
-                return variable is own or variable not in self._varying and variable is not (
-                    self.items.holding
-                )  # fmt: skip
-            case Unary(op=op):
-                return op in "+-!~"
-            case Call(function=name):
-                return name in _PURE_CALLS
-        return bool(builtin(expr)) or isinstance(expr, Literal | Name | Binary | Cast | Choice)
+                return variable not in self._varying and variable is not self.items.holding
+            case Unary(op=op) if op not in "+-!~":
+                return False
+            case Call(function=name) if name not in _PURE_CALLS:
+                return False
+        plain = Literal | Name | Binary | Cast | Choice | Unary | Call
+        known = bool(builtin(expr)) or isinstance(expr, plain)
+        return known and (bool(builtin(expr)) or all(map(self._same, expr.parts)))
 
-    def _keeps(self, loop: Loop) -> bool:
+    def _surely(self) -> dict[Expr, Access]:
+        """Loads that every item makes in each round, of the same element, which nobody writes."""
+        found = dict[Expr, Access]()
+        reading = self.old.reading
+        guards = {axis.name: {part for c in (*axis.guard, axis.test) for part in c.conjuncts()}
+                  for axis in reading.axes}  # fmt: skip
+        for access in reading.accesses:
+            held = guards[access.loops[-1]] if access.loops else self.items.held
+            sure = {part for c in access.guard for part in c.conjuncts()} <= held
+            steady = not any(self.effects.same(access.array, other) for other in self.written)
+            load = access.mode == "load" and access.space == "global" and access.call is None
+            if load and sure and steady and not access.verbatim and self.alike(access):
+                found[access.node] = access
+        return found
+
+    def _is_kept(self, loop: Loop) -> bool:
         axis = self.old.axes().get(loop)
         if axis is None or not axis.exact or not is_counted(axis, self.effects):
             return False
         own = axis.variable
-        head = (loop.test, loop.update, *(loop.before.expressions if loop.before else ()))
-        if own is None or not all(
-            self._same(e, own)
-            for e in head if e is not None and e is not loop.update
-        ):  # fmt: skip
-            return False
-        self._varying.discard(own)
-        return True
+        assert own is not None
+        self._counters.add(own)
+        head = (loop.test, *(loop.before.expressions if loop.before else ()))
+        if all(self._same(e) for e in head if e is not None):
+            return True
+        self._counters.discard(own)
+        return False
 
     # Parts of the body.
 
     def _parts(self, body: Sequence[Statement]) -> list[_Part]:
         found: list[_Part] = []
         for statement in self._flat(body):
-            if isinstance(statement, Loop) and self._keeps(statement):
+            if isinstance(statement, Loop) and statement in self.kept:
                 while found and found[-1].run and isinstance(found[-1].run[-1], Blank):
                     found[-1].run.pop()  # it is said of the loop
                 inner = statement.body
@@ -186,7 +209,7 @@ class Rounds:
 
     def _flat(self, body: Sequence[Statement]) -> Iterator[Statement]:
         for statement in body:
-            if isinstance(statement, Block) and any(map(self._keeps, loops_in(statement))):
+            if isinstance(statement, Block) and self.kept & {*loops_in(statement)}:
                 yield from self._flat(statement.body)
             else:
                 yield statement
@@ -224,6 +247,7 @@ class Rounds:
         wide = any(w in words for w in ("long", "size_t", "64", "ptrdiff"))
         self.first = old.fresh(f"{self.items.name}_first")
         self.item = old.fresh("item")
+        self.shared: list[str] = []  # names of what all items load
         self._expand()
         cast, kind = ("(size_t)", "size_t") if wide else ("", "unsigned int")
         at = f"{cast}blockIdx.x * (blockDim.x * {self.count}) + threadIdx.x"
@@ -279,23 +303,44 @@ class Rounds:
         ]  # fmt: skip
         for at, part in enumerate(parts):
             if part.loop is None:
-                made += self._each(part.run, stores=top and at >= self.last)
+                made += self._each(part.run, stores=top and at >= self.last, inside=not top)
                 continue
             head = replace(part.loop, body=Block(None, 0, ()), span=None, head=None)
             shown = self.old.show(edited(head, self._swaps([head])))
-            made += [f"{shown.rstrip().removesuffix('}').rstrip()}", *self._written(part.inner), "}"]
+            made += [
+                f"{shown.rstrip().removesuffix('}').rstrip()}",
+                *self._written(part.inner),
+                "}",
+            ]
         return made
 
-    def _each(self, run: Sequence[Statement], *, stores: bool) -> list[str]:
+    def _each(self, run: Sequence[Statement], *, stores: bool, inside: bool) -> list[str]:
         """Statements for each item in turn; where they store, for those that there are."""
-        swaps = self._swaps(run)
-        once = [self.old.show(s, swaps) for s in run if self._once(s)]
-        rest = (s for s in run if not self._once(s) and not self._idle(s))
-        whole = self.old.show(Block(None, 0, tuple(rest)), swaps)
+        once = [self.old.show(s, self._swaps([s])) for s in run if self._once(s)]
+        rest = [s for s in run if not self._once(s) and not self._idle(s)]
+        shared: dict[Node, Node] = {}
+        if inside:
+            once += self._loaded(rest, shared)
+        whole = self.old.show(Block(None, 0, tuple(rest)), self._swaps(rest, shared))
         body = whole.strip().removeprefix("{").removesuffix("}").strip()
         if not body:
             return once
         return [*once, *self._for_items(body, stores=stores)]
+
+    def _loaded(self, run: Sequence[Statement], swaps: dict[Node, Node]) -> Iterator[str]:
+        """What all items load alike, into locals, which ``swaps`` has in its place."""
+        names: dict[str, str] = {}
+        for expr in (e for statement in run for e in expressions(statement)):
+            access = self._sure.get(expr)
+            if access is None or not self._same(expr):
+                continue
+            shown = self._shown(expr)
+            if shown not in names:
+                array = re.sub(r"\W", "_", access.array)
+                names[shown] = self.old.fresh(f"{array}_now", *self.shared)
+                self.shared.append(names[shown])
+                yield f"const {access.element.name} {names[shown]} = {shown};"
+            swaps[expr] = text(names[shown])
 
     def _once(self, statement: Statement) -> bool:
         """Whether this declares what all items have the same value of, from arithmetic alone."""
@@ -321,8 +366,8 @@ class Rounds:
             v in self.expanded and v.value is None for v in statement.variables
         )
 
-    def _swaps(self, run: Sequence[Statement]) -> dict[Node, Node | tuple[Statement, ...] | None]:
-        found: dict[Node, Node | tuple[Statement, ...] | None] = {**self.items.swaps}
+    def _swaps(self, run: Sequence[Statement], shared: Mapping[Node, Node] = _NONE) -> _Swaps:
+        found: _Swaps = {**self.items.swaps, **shared}
         for statement in run:
             for expr in expressions(statement):
                 if isinstance(expr, Name) and expr.variable in self.expanded:
@@ -335,9 +380,7 @@ class Rounds:
                 found[statement] = tuple(self._begun(statement, found))
         return found
 
-    def _begun(
-        self, statement: Declare, swaps: dict[Node, Node | tuple[Statement, ...] | None]
-    ) -> Iterator[Statement]:
+    def _begun(self, statement: Declare, swaps: _Swaps) -> Iterator[Statement]:
         for variable in statement.variables:
             value = edited(variable.value, swaps) if variable.value is not None else None
             if variable not in self.expanded:

@@ -47,7 +47,7 @@ class _Chunks(Splitting):
     def __init__(self, kernel: Kernel, at: int, sharing: Sharing) -> None:
         super().__init__(kernel, at, sharing)
         items = mapped(kernel, self.effects)
-        self.count = items.count
+        self.across = items.count
         number = kernel.axes()[self.loop]
         if not is_simple(number, self.effects):
             raise NotLegal("the loop does not count from 0 by 1", self.loop.line)
@@ -55,10 +55,11 @@ class _Chunks(Splitting):
         self.counter = number.variable
         speller = speller_before(kernel, self.effects, self.loop)
         self.limit = items.limit(speller)
-        self.total = count_of(number, speller)
+        self.total = count_of(number, speller, self.effects)
         name = self.counter.name
         self.each, self.start = self._fresh(f"{name}_each"), self._fresh(f"{name}_start")
-        self.end = self._fresh(f"{name}_end")
+        self.count, self.own = self._fresh(f"{name}_count"), self._fresh(f"{name}_own")
+        self.round = self._fresh(f"{name}_round")
 
     def _turn(self) -> str:
         return f"blockIdx.{self.axis}"
@@ -67,13 +68,17 @@ class _Chunks(Splitting):
         """The loop over neighbouring rounds, and their parts, stored."""
         kind, name = self.counter.type.base, self.counter.name
         total, parts, each, start = self.total, self.parts, self.each, self.start
-        last = f"{total} - {each} < {start} ? {total} : {start} + {each}"
-        body = self.old.show(self.loop.body, private)
+        count, own, turn = self.count, self.own, self.round
+        body = self.old.show(self.loop.body, private).strip()
+        inner = body[1:].lstrip() if body.startswith("{") else f"{body}\n}}"
+        shares = f"{count} / {parts} + ({count} % {parts} + {parts} - 1) / {parts}"
+        first = f"min(({kind}){self.turn} * {each}, {count})"
         return (
-            lines(f"const {kind} {each} = {total} / {parts} + ({total} % {parts} != 0);"),
-            lines(f"const {kind} {start} = {self.turn} * {each}, {self.end} = {last};"),
-            lines(f"for ({kind} {name} = {start}; {name} < {self.end}; ++{name}) {body}"),
-        )
+            lines(f"const {kind} {count} = {total}, {each} = {shares};"),
+            lines(f"const {kind} {start} = {first}, {own} = min({each}, {count} - {start});"),
+            lines(f"for ({kind} {turn} = 0; {turn} < {own}; ++{turn}) {{\n"
+                  f"const {kind} {name} = {start} + {turn};\n{inner}"),
+        )  # fmt: skip
 
     def _left(self) -> tuple[Statement, ...]:
         at = f"{self.turn} * {self.threads} + {self.thread}"
@@ -89,14 +94,14 @@ class _Chunks(Splitting):
         threads, thread = f"(size_t){self.limit}", x
         if "y" in self.before:
             threads += " * gridDim.y * blockDim.y"
-            thread = f"((size_t)blockIdx.y * blockDim.y + threadIdx.y) * {self.limit} + {x}"
+            thread = f"((size_t)blockIdx.y * blockDim.y + threadIdx.y) * {self.limit} + ({x})"
         return [f"const size_t {self.threads} = {threads};",
                 f"const size_t {self.thread} = {thread};"]  # fmt: skip
 
     def _directives(self) -> list[Directive]:
         launch, sharing = self.old.launch, self.sharing
         rows = [f"({extent})" for extent in (*launch.grid[1:], *launch.block[1:])]
-        count = parse_expression(" * ".join([self.parts, f"({self.count})", *rows]))
+        count = parse_expression(" * ".join([self.parts, f"({self.across})", *rows]))
         return [
             TuneDirective(self.parts, sharing.part_counts, sharing.parts),
             *(ScratchDirective(name, dtype_of(r), count) for r, name in self.scratch.items()),

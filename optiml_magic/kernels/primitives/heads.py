@@ -16,8 +16,12 @@ from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Statement, Variable
 
 
-def count_of(axis: Axis, speller: Speller) -> str:
-    """How many rounds a loop has that counts them from 0 by 1."""
+def count_of(axis: Axis, speller: Speller, effects: Effects) -> str:
+    """How many rounds a loop has that counts them from 0 by 1, by its name where it has one."""
+    match axis.node.test:
+        case Binary(op="<", left=Name(variable=own), right=Name(variable=bound)):
+            if own is axis.variable and bound in effects.lasting:
+                return bound.name
     parts = [*axis.test.conjuncts()]
     test = parts[0] if len(parts) == 1 else None
     form = test.form if isinstance(test, Compare) and test.op == ">=" else None

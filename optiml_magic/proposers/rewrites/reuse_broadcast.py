@@ -1,0 +1,152 @@
+"""All pairs: loops in which each thread loads what all others load, for one item of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.primitives.abreast import Abreast, Rounds, abreast, item_names
+from optiml_magic.kernels.primitives.accumulating import in_register
+from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.branched import branched
+from optiml_magic.kernels.primitives.chunks import chunk, front
+from optiml_magic.kernels.primitives.counted import as_counted
+from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.effects import is_simple, loops_in
+from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.kernels.primitives.staged import stage
+from optiml_magic.kernels.primitives.unstrided import unstrided
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.space import Point
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
+_BUSY = 512  # threads of a multiprocessor, of several items each, that hide what rounds take: ours
+_FEW = 128  # rounds below which none is split
+_PARTS = (1, 2, 4, 8, 16, 32, 64)
+_HALF = 0.5  # of the loads of a round, which must be the same for all items: ours
+_ITEMS = (4, 8, 2)
+_TILE = 128  # rounds that a block brings at a time
+
+
+class ReuseBroadcast(KernelRule):
+    """Bodies, charges, centres, samples: a round loads one of them, and each item meets it."""
+
+    name = "reuse_broadcast"
+    before = (unstrided, linear, in_full, direct, branched, in_register)
+    teaches = (
+        "All threads of a warp loaded the same element in each round, and used it for one item. A "
+        "load takes as long as several additions, so the rounds waited for what all of them read. "
+        "A thread that takes several items a block apart uses each load several times, its items "
+        "are independent, so that the latency of one is hidden behind the others, and its "
+        "accumulators stay in registers. Where too few threads are left, blocks share the rounds."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        if not _reads_alike(kernel):
+            return
+        counted, number = _counted(kernel)
+        found = Rounds(counted)
+        share = _share(found)
+        if share < _HALF:
+            return
+        busy, chip = threads(kernel), CHIPS.get(kernel.chip)
+        full = _BUSY * chip.sms if chip is not None else 0
+        few = busy is not None and full and busy < full * _ITEMS[0]
+        if few or busy is None:
+            length = rounds(counted, counted.axes()[next(found.loops())])
+            if number is not None and (length is None or length >= _FEW):
+                sums = any(not r.exact for r in counted.reading.reductions)
+                yield Site(
+                    "split", "take several items at once, and share the rounds among blocks",
+                    partial(_split, counted, number), 0.9 if few else 0.4, _hypothesis(share),
+                    _points(counted, full // max(busy or full, 1)),
+                    ("the order of additions",) if sums else (),
+                )  # fmt: skip
+        yield Site(
+            "items", "take several items at once, which meet what a round loads together",
+            partial(_several, counted), 0.4 if few else 0.85, _hypothesis(share),
+            _points(counted, 0),
+        )  # fmt: skip
+
+
+def _hypothesis(share: float) -> Hypothesis:
+    because = "a load that all items share is made once for several of them"
+    return Hypothesis(_REQUESTS, "lower", because, (1.2, round(8 / (8 - 7 * share), 1)))
+
+
+def _reads_alike(kernel: Kernel) -> bool:
+    """Whether a loop loads what does not depend on the thread's place along x."""
+    known = kernel.reading.symbols
+    return any(
+        a.mode == "load" and a.space == "global" and a.offset is not None
+        and {*a.loops} & known.inside(a.offset)
+        and not {"threadIdx.x", "blockIdx.x"} & known.depends(a.offset)
+        for a in kernel.reading.accesses
+    )  # fmt: skip
+
+
+def _counted(kernel: Kernel) -> tuple[Kernel, int | None]:
+    """The kernel with its outermost loops counted, and the number of the one that may be split."""
+    number: int | None = None
+    inside = set[object]()
+    for at, loop in enumerate(loops_in(kernel.function.body)):
+        if loop in inside:
+            continue
+        inside |= {*loops_in(loop.body)}
+        made = as_counted(kernel, at, is_simple)
+        if isinstance(made, Kernel):
+            kernel = made
+            number = at
+    return kernel, number
+
+
+def _share(found: Rounds) -> float:
+    """The share of what rounds load that is the same for all items."""
+    reading = found.old.reading
+    axes, kept = found.old.axes(), {*found.loops()}
+    names = {axes[loop].name for loop in kept}
+    alike = others = 0
+    for access in reading.accesses:
+        if access.space != "global" or access.mode != "load" or not names & {*access.loops}:
+            continue
+        form = access.offset
+        if form is not None and not {*access.loops} & reading.symbols.inside(form):
+            continue  # a compiler loads it before the loop
+        if found.alike(access):
+            alike += 1
+        else:
+            others += 1
+    return alike / (alike + others) if alike else 0.0
+
+
+def _split(kernel: Kernel, number: int) -> Kernel | Refused:
+    made = chunk(kernel, number, _PARTS[0], _PARTS)
+    return _several(front(made)) if isinstance(made, Kernel) else made
+
+
+def _several(kernel: Kernel) -> Kernel | Refused:
+    """Several items a thread, and what they load alike in shared memory, where that is legal."""
+    made = abreast(kernel, Abreast())
+    if isinstance(made, Refused):
+        return made
+    for number in range(len(loops_in(made.function.body))):
+        tiles = stage(made, number, _TILE)
+        if isinstance(tiles, Kernel):
+            return tiles
+    return made
+
+
+def _points(kernel: Kernel, apart: int) -> tuple[Point, ...]:
+    """Four items a thread, then eight and two, in as many parts as keep the chip busy."""
+    items, block = item_names(kernel)
+    found = []
+    for count in _ITEMS:
+        own = {items: count, **({block: 128} if block else {})}
+        if apart:
+            wanted = 2 * apart * count
+            own[kernel.fresh("PARTS")] = min((n for n in _PARTS if n >= wanted), default=_PARTS[-1])
+        found.append(own)
+    return tuple(found)
