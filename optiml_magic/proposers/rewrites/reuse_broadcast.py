@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 
 from optiml_magic.chips import CHIPS
-from optiml_magic.kernels.primitives.abreast import Abreast, Rounds, abreast, item_names
+from optiml_magic.kernels.primitives.abreast import Abreast, abreast, item_names
 from optiml_magic.kernels.primitives.accumulating import in_register
+from optiml_magic.kernels.primitives.alike import Rounds
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.chunks import chunk, front
@@ -27,6 +28,7 @@ _BUSY = 512  # threads of a multiprocessor, of several items each, that hide wha
 _FEW = 128  # rounds below which none is split
 _PARTS = (1, 2, 4, 8, 16, 32, 64)
 _HALF = 0.5  # of the loads of a round, which must be the same for all items: ours
+_MOST = 0.7  # of them, from which little else is left to wait for: ours
 _ITEMS = (4, 8, 2)
 _TILE = 128  # rounds that a block brings at a time
 
@@ -45,13 +47,14 @@ class ReuseBroadcast(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        if not _reads_alike(kernel):
+        if _share(kernel, {axis.name for axis in kernel.reading.axes}) <= _HALF:
             return
         counted, number = _counted(kernel)
         found = Rounds(counted)
-        share = _share(found)
-        if share < _HALF:
+        share = _share(counted, {counted.axes()[loop].name for loop in found.loops()})
+        if share <= _HALF:
             return
+        prior, promise = 0.95 if share >= _MOST else 0.6, _hypothesis(share)
         busy, chip = threads(kernel), CHIPS.get(kernel.chip)
         full = _BUSY * chip.sms if chip is not None else 0
         few = busy is not None and full and busy < full * _ITEMS[0]
@@ -61,13 +64,13 @@ class ReuseBroadcast(KernelRule):
                 sums = any(not r.exact for r in counted.reading.reductions)
                 yield Site(
                     "split", "take several items at once, and share the rounds among blocks",
-                    partial(_split, counted, number), 0.9 if few else 0.4, _hypothesis(share),
+                    partial(_split, counted, number), prior if few else 0.4, promise,
                     _points(counted, full // max(busy or full, 1)),
                     ("the order of additions",) if sums else (),
                 )  # fmt: skip
         yield Site(
             "items", "take several items at once, which meet what a round loads together",
-            partial(_several, counted), 0.4 if few else 0.85, _hypothesis(share),
+            partial(_several, counted), 0.4 if few else prior, promise,
             _points(counted, 0),
         )  # fmt: skip
 
@@ -75,17 +78,6 @@ class ReuseBroadcast(KernelRule):
 def _hypothesis(share: float) -> Hypothesis:
     because = "a load that all items share is made once for several of them"
     return Hypothesis(_REQUESTS, "lower", because, (1.2, round(8 / (8 - 7 * share), 1)))
-
-
-def _reads_alike(kernel: Kernel) -> bool:
-    """Whether a loop loads what does not depend on the thread's place along x."""
-    known = kernel.reading.symbols
-    return any(
-        a.mode == "load" and a.space == "global" and a.offset is not None
-        and {*a.loops} & known.inside(a.offset)
-        and not {"threadIdx.x", "blockIdx.x"} & known.depends(a.offset)
-        for a in kernel.reading.accesses
-    )  # fmt: skip
 
 
 def _counted(kernel: Kernel) -> tuple[Kernel, int | None]:
@@ -103,22 +95,18 @@ def _counted(kernel: Kernel) -> tuple[Kernel, int | None]:
     return kernel, number
 
 
-def _share(found: Rounds) -> float:
-    """The share of what rounds load that is the same for all items."""
-    reading = found.old.reading
-    axes, kept = found.old.axes(), {*found.loops()}
-    names = {axes[loop].name for loop in kept}
+def _share(kernel: Kernel, loops: Collection[str]) -> float:
+    """The share of what some loops load anew in a round that does not depend on the item."""
+    symbols = kernel.reading.symbols
     alike = others = 0
-    for access in reading.accesses:
-        if access.space != "global" or access.mode != "load" or not names & {*access.loops}:
+    for access in kernel.reading.accesses:
+        if access.space != "global" or access.mode != "load" or not {*loops} & {*access.loops}:
             continue
         form = access.offset
-        if form is not None and not {*access.loops} & reading.symbols.inside(form):
-            continue  # a compiler loads it before the loop
-        if found.alike(access):
-            alike += 1
+        if form is None or {"threadIdx.x", "blockIdx.x"} & symbols.depends(form):
+            others += form is None or bool({*access.loops} & symbols.inside(form))
         else:
-            others += 1
+            alike += bool({*access.loops} & symbols.inside(form))
     return alike / (alike + others) if alike else 0.0
 
 
