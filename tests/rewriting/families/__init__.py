@@ -12,6 +12,7 @@ from . import (
     maps,
     neighbours,
     owned,
+    pairs,
     planes,
     rows,
     several,
@@ -23,6 +24,7 @@ from . import (
 FAMILIES = {
     "maps": (*maps.FAMILY, *neighbours.FAMILY),
     "rows": (*rows.FAMILY, *again.FAMILY),
+    "pairs": pairs.FAMILY,
     "planes": planes.FAMILY,
     "columns": columns.FAMILY,
     "tiles": (*tiles.FAMILY, *shuffled.FAMILY, *banks.FAMILY),

@@ -37,6 +37,8 @@ BODIES = {
     "t += x[l] * a[i]; s += t * x[j]; } out[i] = s; }",
     "its own": f"if (i < n) {{ float s = 0; {LOOP} {{ float t = x[j]; for (int l = 0; l < i % 4; "
     "++l) t *= a[i]; s += t; } out[i] = s; }",
+    "array": f"if (i < n) {{ float s[3] = {{0}}; {LOOP} for (int d = 0; d < 3; ++d) "
+    "s[d] += x[j] * a[i]; out[i] = s[0] + s[1] * s[2]; }",
     "unsigned": "if (i < n) { float s = 0; for (unsigned j = 0; j < m; ++j) s += x[j] * a[i]; "
     "out[i] = s; }",
 }
@@ -94,26 +96,26 @@ __global__ void k(const float* x, float* out, int w, int h, int m) {
     same(text, both, shapes, sizes, {"ITEMS": 4, "PARTS": 4})
 
 
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        (f"if (i < n) {{ {LOOP} out[i] = x[j]; }}", "it stores before its last loop ends"),
-        (f"if (i < n) {{ float s = out[i]; {LOOP} s += x[j]; out[i] = s; }}",
-         "`out` is written as well"),
-        ("if (i < n) { float s = 0; for (int j = 0; j < i; ++j) s += x[j]; out[i] = s; }",
-         "no loop makes the same rounds for all items"),
-        (f"if (i < n) {{ float s = 0; {LOOP} {{ s += x[j] * a[i]; if (s > 9) break; }} "
-         "out[i] = s; }", "no loop makes the same rounds for all items"),
-        (f"if (i < n) {{ if (a[i] < 0) return; float s = 0; {LOOP} s += x[j]; out[i] = s; }}",
-         "the kernel is left before its last loop ends"),
-        (f"if (i < n) {{ float s = 0; {LOOP} {{ if (j == i) continue; for (int l = 0; l < m; ++l) "
-         "s += x[l]; } out[i] = s; }", "an item may end a round before the others"),
-        (f"if (i < n) {{ float s[2] = {{1, 2}}; {LOOP} s[j % 2] += x[j]; out[i] = s[0]; }}",
-         "`s` cannot be one for each item"),
-        (f"if (i < n) {{ float s = 0; {LOOP} s += x[j]; atomicAdd(out + i, s); }}",
-         "threads may wait for what an atomic operation says"),
-    ],
-)  # fmt: skip
+REFUSED = {
+    f"if (i < n) {{ {LOOP} out[i] = x[j]; }}": "it stores before its last loop ends",
+    f"if (i < n) {{ float s = out[i]; {LOOP} s += x[j]; out[i] = s; }}":
+        "`out` is written as well",
+    "if (i < n) { float s = 0; for (int j = 0; j < i; ++j) s += x[j]; out[i] = s; }":
+        "no loop makes the same rounds for all items",
+    f"if (i < n) {{ float s = 0; {LOOP} {{ s += a[i]; if (s > 9) break; }} out[i] = s; }}":
+        "no loop makes the same rounds for all items",
+    f"if (i < n) {{ if (a[i] < 0) return; float s = 0; {LOOP} s += x[j]; out[i] = s; }}":
+        "the kernel is left before its last loop ends",
+    f"if (i < n) {{ float s = 0; {LOOP} {{ if (j == i) continue; {LOOP.replace('j', 'l')} "
+    "s += x[l]; } out[i] = s; }": "an item may end a round before the others",
+    f"if (i < n) {{ float s[2] = {{1, 2}}; {LOOP} s[j % 2] += x[j]; out[i] = s[0]; }}":
+        "`s` cannot be one for each item",
+    f"if (i < n) {{ float s = 0; {LOOP} s += x[j]; atomicAdd(out + i, s); }}":
+        "threads may wait for what an atomic operation says",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "reason"), REFUSED.items())
 def test_what_is_refused(body: str, reason: str) -> None:
     found = refused(several(body))
     assert found[0] == reason
