@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.abreast import Abreast, abreast, item_names
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.alike import Rounds
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
+from optiml_magic.kernels.primitives.fast import Kind, fast, kinds_in, repeated
+from optiml_magic.kernels.primitives.precision import in_float
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.staged import stage
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
+from optiml_magic.proposers.rewrites.fast_functions import SAID
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
@@ -58,21 +61,27 @@ class ReuseBroadcast(KernelRule):
         busy, chip = threads(kernel), CHIPS.get(kernel.chip)
         full = _BUSY * chip.sms if chip is not None else 0
         few = busy is not None and full and busy < full * _ITEMS[0]
-        if few or busy is None:
-            length = rounds(counted, counted.axes()[next(found.loops())])
-            if number is not None and (length is None or length >= _FEW):
+        short = tuple(kind for kind in kinds_in(counted) if repeated(counted, kind))
+        said = tuple(SAID[kind] for kind in short)
+        length = rounds(counted, counted.axes()[next(found.loops())])
+        shares = number is not None and (length is None or length >= _FEW)
+        for split in (True, False) if shares and (few or busy is None) else (False,):
+            title = "take several items at once, which meet what a round loads together"
+            made, rounded, lift = partial(_several, counted), tuple[str, ...](), prior
+            points = _points(counted, full // max(busy or full, 1) if split else 0)
+            if split:
+                title = "take several items at once, and share the rounds among blocks"
+                made = partial(_split, counted, number or 0)
                 sums = any(not r.exact for r in counted.reading.reductions)
-                yield Site(
-                    "split", "take several items at once, and share the rounds among blocks",
-                    partial(_split, counted, number), prior if few else 0.4, promise,
-                    _points(counted, full // max(busy or full, 1)),
-                    ("the order of additions",) if sums else (),
-                )  # fmt: skip
-        yield Site(
-            "items", "take several items at once, which meet what a round loads together",
-            partial(_several, counted), 0.4 if few else prior, promise,
-            _points(counted, 0),
-        )  # fmt: skip
+                rounded = ("the order of additions",) if sums else ()
+            if split != bool(few):
+                lift = 0.4
+            key = "split" if split else "items"
+            if short:
+                also = f"{title}, with {', '.join(said)}"
+                yield Site(f"{key} short", also, partial(_shortened, made, short), lift, promise,
+                           points, (*rounded, *said))  # fmt: skip
+            yield Site(key, title, made, 0.6 * lift if short else lift, promise, points, rounded)
 
 
 def _hypothesis(share: float) -> Hypothesis:
@@ -113,6 +122,14 @@ def _share(kernel: Kernel, loops: Collection[str]) -> float:
 def _split(kernel: Kernel, number: int) -> Kernel | Refused:
     made = chunk(kernel, number, _PARTS[0], _PARTS)
     return _several(front(made)) if isinstance(made, Kernel) else made
+
+
+def _shortened(step: Callable[[], Kernel | Refused], kinds: Collection[Kind]) -> Kernel | Refused:
+    """What a step makes, with the short forms of what its rounds compute."""
+    made = step()
+    if isinstance(made, Refused):
+        return made
+    return where_legal(fast, where_legal(in_float, made), kinds)
 
 
 def _several(kernel: Kernel) -> Kernel | Refused:

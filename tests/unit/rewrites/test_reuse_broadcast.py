@@ -108,10 +108,12 @@ def _sites(text: str, n: int, m: int) -> list[Site]:
 
 def test_few_threads_share_the_rounds_first():
     few, *rest = sorted(_sites(PARZEN, 16384, 16384), key=lambda s: -s.prior)
-    assert few.key == "split"
     assert few.points[0] == {"ITEMS": 4, "BLOCK": 128, "PARTS": 32}
-    assert [s.key for s in rest] == ["items"]
-    assert [s.key for s in _sites(PARZEN, 1 << 22, 512)] == ["items"]
+    assert [few.key, *(s.key for s in rest)] == ["split short", "split", "items short", "items"]
+    assert "divisions by approximate reciprocals" in few.arithmetic
+    assert [s.key for s in _sites(PARZEN, 1 << 22, 512)] == ["items short", "items"]
+    exact = PARZEN.replace("expf(-(x[i] - *p) * (x[i] - *p) / width)", "fabsf(x[i] - *p)")
+    assert [s.key for s in _sites(exact, 1 << 22, 512)] == ["items"]
 
 
 def test_loads_of_its_own_in_each_round_are_for_other_rules(propose):
