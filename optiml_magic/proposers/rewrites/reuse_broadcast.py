@@ -27,8 +27,9 @@ from optiml_magic.proposers.rewrites.fast_functions import SAID
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
-_BUSY = 512  # threads of a multiprocessor, of several items each, that hide what rounds take: ours
+_BUSY = 1024  # threads of a multiprocessor, of several items each, that hide what rounds take: ours
 _FEW = 128  # rounds below which none is split
+_EACH = 32  # rounds of a part, at least: ours
 _PARTS = (1, 2, 4, 8, 16, 32, 64)
 _HALF = 0.5  # of the loads of a round, which must be the same for all items: ours
 _MOST = 0.7  # of them, from which little else is left to wait for: ours
@@ -68,7 +69,8 @@ class ReuseBroadcast(KernelRule):
         for split in (True, False) if shares and (few or busy is None) else (False,):
             title = "take several items at once, which meet what a round loads together"
             made, rounded, lift = partial(_several, counted), tuple[str, ...](), prior
-            points = _points(counted, full // max(busy or full, 1) if split else 0)
+            apart = full // max(busy or full, 1)
+            points = _points(counted, apart if split else 0, length or _FEW)
             if split:
                 title = "take several items at once, and share the rounds among blocks"
                 made = partial(_split, counted, number or 0)
@@ -144,14 +146,14 @@ def _several(kernel: Kernel) -> Kernel | Refused:
     return made
 
 
-def _points(kernel: Kernel, apart: int) -> tuple[Point, ...]:
+def _points(kernel: Kernel, apart: int, length: int) -> tuple[Point, ...]:
     """Four items a thread, then eight and two, in as many parts as keep the chip busy."""
     items, block = item_names(kernel)
     found = []
     for count in _ITEMS:
         own = {items: count, **({block: 128} if block else {})}
         if apart:
-            wanted = 2 * apart * count
-            own[kernel.fresh("PARTS")] = min((n for n in _PARTS if n >= wanted), default=_PARTS[-1])
+            wanted = min(2 * apart * count, length // _EACH)
+            own[kernel.fresh("PARTS")] = max(n for n in _PARTS if n <= max(1, wanted))
         found.append(own)
     return tuple(found)

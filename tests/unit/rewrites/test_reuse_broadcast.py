@@ -108,7 +108,7 @@ def _sites(text: str, n: int, m: int) -> list[Site]:
 
 def test_few_threads_share_the_rounds_first():
     few, *rest = sorted(_sites(PARZEN, 16384, 16384), key=lambda s: -s.prior)
-    assert few.points[0] == {"ITEMS": 4, "BLOCK": 128, "PARTS": 32}
+    assert few.points[0] == {"ITEMS": 4, "BLOCK": 128, "PARTS": 64}
     assert [few.key, *(s.key for s in rest)] == ["split short", "split", "items short", "items"]
     assert "divisions by approximate reciprocals" in few.arithmetic
     assert [s.key for s in _sites(PARZEN, 1 << 22, 512)] == ["items short", "items"]
