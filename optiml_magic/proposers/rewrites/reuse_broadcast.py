@@ -29,6 +29,7 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 _BUSY = 1024  # threads of a multiprocessor, of several items each, that hide what rounds take: ours
 _FEW = 128  # rounds below which none is split
+_SHORT = 16  # rounds that are over before items gain by what they share: ours
 _EACH = 32  # rounds of a part, at least: ours
 _PARTS = (1, 2, 4, 8, 16, 32, 64)
 _HALF = 0.5  # of the loads of a round, which must be the same for all items: ours
@@ -53,10 +54,12 @@ class ReuseBroadcast(KernelRule):
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         if _share(kernel, {axis.name for axis in kernel.reading.axes}) <= _HALF:
             return
-        counted, number = _counted(kernel)
+        counted, number, length = _counted(kernel)
         found = Rounds(counted)
         share = _share(counted, {counted.axes()[loop].name for loop in found.loops()})
         if share <= _HALF:
+            return
+        if length is not None and length < _SHORT:
             return
         prior, promise = 0.95 if share >= _MOST else 0.6, _hypothesis(share)
         busy, chip = threads(kernel), CHIPS.get(kernel.chip)
@@ -64,13 +67,12 @@ class ReuseBroadcast(KernelRule):
         few = busy is not None and full and busy < full * _ITEMS[0]
         short = tuple(kind for kind in kinds_in(counted) if repeated(counted, kind))
         said = tuple(SAID[kind] for kind in short)
-        length = rounds(counted, counted.axes()[next(found.loops())])
         shares = number is not None and (length is None or length >= _FEW)
         for split in (True, False) if shares and (few or busy is None) else (False,):
             title = "take several items at once, which meet what a round loads together"
             made, rounded, lift = partial(_several, counted), tuple[str, ...](), prior
-            apart = full // max(busy or full, 1)
-            points = _points(counted, apart if split else 0, length or _FEW)
+            apart = 2 * full / max(busy or full, 1)
+            points = _points(counted, apart if split else 0.0, length or _FEW)
             if split:
                 title = "take several items at once, and share the rounds among blocks"
                 made = partial(_split, counted, number or 0)
@@ -91,19 +93,26 @@ def _hypothesis(share: float) -> Hypothesis:
     return Hypothesis(_REQUESTS, "lower", because, (1.2, round(8 / (8 - 7 * share), 1)))
 
 
-def _counted(kernel: Kernel) -> tuple[Kernel, int | None]:
-    """The kernel with its outermost loops counted, and the number of the one that may be split."""
-    number: int | None = None
+def _counted(kernel: Kernel) -> tuple[Kernel, int | None, int | None]:
+    """The kernel with its outermost loops counted, the longest that may be split, and its rounds.
+
+    The loop by its number; one whose rounds are not known is taken for longer than any other.
+    """
+    number, most = None, None
     inside = set[object]()
-    for at, loop in enumerate(loops_in(kernel.function.body)):
+    for at in range(len(loops_in(kernel.function.body))):
+        loop = loops_in(kernel.function.body)[at]
         if loop in inside:
             continue
-        inside |= {*loops_in(loop.body)}
         made = as_counted(kernel, at, is_simple)
         if isinstance(made, Kernel):
-            kernel = made
-            number = at
-    return kernel, number
+            kernel, loop = made, loops_in(made.function.body)[at]
+            length = rounds(kernel, kernel.axes()[loop])
+            if number is None or length is None or (most is not None and length > most):
+                number, most = at, length
+        inside = {i for outer in loops_in(kernel.function.body)[: at + 1]
+                  for i in loops_in(outer.body)}  # fmt: skip
+    return kernel, number, most
 
 
 def _share(kernel: Kernel, loops: Collection[str]) -> float:
@@ -146,14 +155,14 @@ def _several(kernel: Kernel) -> Kernel | Refused:
     return made
 
 
-def _points(kernel: Kernel, apart: int, length: int) -> tuple[Point, ...]:
+def _points(kernel: Kernel, apart: float, length: int) -> tuple[Point, ...]:
     """Four items a thread, then eight and two, in as many parts as keep the chip busy."""
     items, block = item_names(kernel)
     found = []
     for count in _ITEMS:
         own = {items: count, **({block: 128} if block else {})}
         if apart:
-            wanted = min(2 * apart * count, length // _EACH)
+            wanted = min(int(apart * count), length // _EACH)
             own[kernel.fresh("PARTS")] = max(n for n in _PARTS if n <= max(1, wanted))
         found.append(own)
     return tuple(found)
