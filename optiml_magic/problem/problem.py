@@ -68,6 +68,11 @@ class Problem:
         maker = Maker(self.task, self.program, self.interface, self.references)
         return maker.instance(values, condition, key, maps)[0]
 
+    def unverified(self, values: Mapping[str, Any], sizing: sizes.Sizing, named: str) -> Instance:
+        """The case for ``values`` that are only measured; raises what the reference raises."""
+        maker = Maker(self.task, self.program, self.interface, self.references)
+        return maker.unverified(values, sizing, named)
+
 
 def prepare(task: Task, *, seeds: int, seconds: float = math.inf, device: str = "") -> Problem:
     """Everything about a task that needs no compiler and no device.

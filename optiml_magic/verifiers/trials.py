@@ -17,6 +17,7 @@ from optiml_magic.errors import RequirementError, UsageError
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.problem import Instance, Problem
+from optiml_magic.problem.sizes import spelled
 from optiml_magic.verifiers.compiled import Compiled, planned
 from optiml_magic.verifiers.conditions import (
     FLOOR_LARGE,
@@ -144,15 +145,28 @@ class Trials:
         return planned(program, self.small)
 
     def elsewhere(self) -> Instance | None:
-        """A set of inputs at half the sizes, where the input kernel is right there as well."""
+        """A set of inputs at half the sizes, where the input kernel is right there as well.
+
+        Half of those that the task is measured at: where it is verified at smaller ones, nothing
+        is compared there either.
+        """
         sizing = self._conditions.sizing
-        slow = self._reference_seconds > self._seconds / 4
-        if sizing is None or self._learner.root is None or slow:
+        if sizing is None or self._learner.root is None:
             return None
-        half = {name: max(1, size // 2) for name, size in sizing.given.items()}
-        if half == dict(sizing.given):
+        half = {name: max(1, size // 2) for name, size in sizing.own.items()}
+        if half == dict(sizing.own):
             return None
-        return self._learner.learned(self._conditions.side(half, _HALF_SEED), FINAL)
+        if not self._problem.verified:
+            slow = self._reference_seconds > self._seconds / 4
+            side = self._conditions.side(half, _HALF_SEED)
+            return None if slow else self._learner.learned(side, FINAL)
+        try:
+            values = sizing.draw(half, _HALF_SEED)
+            instance = self._problem.unverified(values, sizing, spelled(half))
+        except Exception:  # noqa: BLE001  # the task's own code may not know these sizes
+            return None
+        self._device.put(instance.case)
+        return instance
 
     def sides(
         self, program: Compiled, verified: Sequence[Instance]

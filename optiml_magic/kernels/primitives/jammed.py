@@ -29,7 +29,7 @@ from optiml_magic.kernels.primitives.together import Together
 from optiml_magic.kernels.primitives.vectored import Vectored
 from optiml_magic.kernels.tree import Declare, Leave, Variable, expressions, walk
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
-from optiml_magic.source.expressions import Number, parse_expression
+from optiml_magic.source.expressions import Expression, Number, parse_expression
 
 _THREADS, _WARP = 256, 32
 _SEEN = 8  # rounds of a loop that are looked at to see what is shared
@@ -96,7 +96,11 @@ def _freedom(kernel: Kernel, axis: str) -> Freedom | None:
         found = freedom(kernel, axis)
     except NotLegal:
         return None
-    return found if found.count is not None and form_of(found.count.tree) is not None else None
+    return found if found.count is not None and _form(kernel, found.count) is not None else None
+
+
+def _form(kernel: Kernel, count: Expression) -> Polynomial | None:
+    return form_of(count.tree, kernel.reading.symbols)
 
 
 @dataclass(frozen=True)
@@ -228,7 +232,7 @@ class _Jam:
         name = name or kernel.fresh(f"{axis}_index")
         self.swaps |= {place: text(name) for place in found.whole}
         free = self.free[axis]
-        bound = form_of(free.count.tree) if free is not None and free.count is not None else None
+        bound = _form(kernel, free.count) if free is not None and free.count is not None else None
         return Along(
             axis, width, name, words,
             kernel.fresh(f"{name}_first") if several else name,
