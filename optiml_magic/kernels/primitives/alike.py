@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from optiml_magic.kernels.expressions import (
     Binary,
@@ -166,8 +167,6 @@ class Rounds:
         found: list[Part] = []
         for statement in self._flat(body):
             if isinstance(statement, Loop) and statement in self.kept:
-                while found and found[-1].run and isinstance(found[-1].run[-1], Blank):
-                    found[-1].run.pop()  # it is said of the loop
                 inner = statement.body
                 own = inner.body if isinstance(inner, Block) else (inner,)
                 found.append(Part(loop=statement, inner=self._parts(own)))
@@ -175,14 +174,30 @@ class Rounds:
                 if not found or found[-1].loop is not None:
                     found.append(Part())
                 found[-1].run.append(statement)
+        for part in found:
+            while part.run and isinstance(part.run[-1], Blank):
+                part.run.pop()  # it is said of what comes behind
         return [part for part in found if part.run or part.loop]
 
     def _flat(self, body: Sequence[Statement]) -> Iterator[Statement]:
+        """The statements of a body, without braces of their own around loops that are kept."""
         for statement in body:
             if isinstance(statement, Block) and self.kept & {*loops_in(statement)}:
+                for variable in _own_locals(statement):
+                    if self._names.count(variable.name) > 1:
+                        reason = f"`{variable.name}` are several locals"
+                        raise NotLegal(reason, variable.line)
                 yield from self._flat(statement.body)
             else:
                 yield statement
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """The names of locals, each as often as it is declared but in the heads of loops."""
+        body = self.old.function.body
+        heads = {loop.before for loop in loops_in(body)}
+        found = [s for s in walk(body) if isinstance(s, Declare) and s not in heads]
+        return [v.name for s in found for v in s.variables]
 
     def _check(self) -> None:
         kernel = self.old
@@ -206,6 +221,12 @@ class Rounds:
             left = [leave for statement in own for leave in _leaves(statement)]
             if left and (len(self._parts(own)) > 1 or any(s.kind == "break" for s in left)):
                 raise NotLegal("an item may end a round before the others", left[0].line)
+
+
+def _own_locals(block: Block) -> Iterator[Variable]:
+    """The locals that are declared in a block itself."""
+    for statement in block.body:
+        yield from statement.variables if isinstance(statement, Declare) else ()
 
 
 def _leaves(statement: Statement) -> Iterator[Leave]:

@@ -59,7 +59,7 @@ class ReuseBroadcast(KernelRule):
         share = _share(counted, {counted.axes()[loop].name for loop in found.loops()})
         if share <= _HALF:
             return
-        if length is not None and length < _SHORT:
+        if length < _SHORT:
             return
         prior, promise = 0.95 if share >= _MOST else 0.6, _hypothesis(share)
         busy, chip = threads(kernel), CHIPS.get(kernel.chip)
@@ -67,12 +67,12 @@ class ReuseBroadcast(KernelRule):
         few = busy is not None and full and busy < full * _ITEMS[0]
         short = tuple(kind for kind in kinds_in(counted) if repeated(counted, kind))
         said = tuple(SAID[kind] for kind in short)
-        shares = number is not None and (length is None or length >= _FEW)
+        shares = number is not None
         for split in (True, False) if shares and (few or busy is None) else (False,):
             title = "take several items at once, which meet what a round loads together"
             made, rounded, lift = partial(_several, counted), tuple[str, ...](), prior
             apart = 2 * full / max(busy or full, 1)
-            points = _points(counted, apart if split else 0.0, length or _FEW)
+            points = _points(counted, apart if split else 0.0, length)
             if split:
                 title = "take several items at once, and share the rounds among blocks"
                 made = partial(_split, counted, number or 0)
@@ -93,26 +93,28 @@ def _hypothesis(share: float) -> Hypothesis:
     return Hypothesis(_REQUESTS, "lower", because, (1.2, round(8 / (8 - 7 * share), 1)))
 
 
-def _counted(kernel: Kernel) -> tuple[Kernel, int | None, int | None]:
-    """The kernel with its outermost loops counted, the longest that may be split, and its rounds.
+def _counted(kernel: Kernel) -> tuple[Kernel, int | None, int]:
+    """The kernel with its outermost loops counted, the one that may be split, and its rounds.
 
-    The loop by its number; one whose rounds are not known is taken for longer than any other.
+    The loop by its number, if it alone is long: what stands before it each part does anew.
     """
-    number, most = None, None
+    long, most = list[int](), 0
     inside = set[object]()
     for at in range(len(loops_in(kernel.function.body))):
         loop = loops_in(kernel.function.body)[at]
         if loop in inside:
             continue
         made = as_counted(kernel, at, is_simple)
+        length = None
         if isinstance(made, Kernel):
             kernel, loop = made, loops_in(made.function.body)[at]
             length = rounds(kernel, kernel.axes()[loop])
-            if number is None or length is None or (most is not None and length > most):
-                number, most = at, length
+        if length is None or length >= _FEW:
+            long.append(at)
+        most = max(most, length if length is not None else _FEW)
         inside = {i for outer in loops_in(kernel.function.body)[: at + 1]
                   for i in loops_in(outer.body)}  # fmt: skip
-    return kernel, number, most
+    return kernel, long[0] if len(long) == 1 else None, most
 
 
 def _share(kernel: Kernel, loops: Collection[str]) -> float:
