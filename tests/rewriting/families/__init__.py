@@ -10,6 +10,7 @@ from . import (
     columns,
     counts,
     maps,
+    moments,
     neighbours,
     owned,
     pairs,
@@ -33,5 +34,6 @@ FAMILIES = {
     "accumulated": accumulated.FAMILY,
     "owned": owned.FAMILY,
     "chains": chains.FAMILY,
+    "moments": moments.FAMILY,
     "stencils": stencils.FAMILY,
 }
