@@ -19,6 +19,7 @@ from optiml_magic.proposers.rewrites.pad_shared import PadShared
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.proposers.rewrites.read_once import ReadOnce
 from optiml_magic.proposers.rewrites.restrict_readonly import RestrictReadonly
+from optiml_magic.proposers.rewrites.reuse_broadcast import ReuseBroadcast
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
@@ -39,6 +40,7 @@ REWRITES: tuple[Rewrite, ...] = (
     TransposeTile(),
     RowToLanes(),
     ReadOnce(),
+    ReuseBroadcast(),
     SplitReduction(),
     BlockedProduct(),
     StageTile(),

@@ -13,6 +13,7 @@ from . import (
     moments,
     neighbours,
     owned,
+    pairs,
     planes,
     rows,
     several,
@@ -24,6 +25,7 @@ from . import (
 FAMILIES = {
     "maps": (*maps.FAMILY, *neighbours.FAMILY),
     "rows": (*rows.FAMILY, *again.FAMILY),
+    "pairs": pairs.FAMILY,
     "planes": planes.FAMILY,
     "columns": columns.FAMILY,
     "tiles": (*tiles.FAMILY, *shuffled.FAMILY, *banks.FAMILY),
