@@ -91,7 +91,7 @@ class Pool:
         programs: dict[str, Program] = {}
         for recording in recordings:
             for step, _ in recording.steps():
-                evaluation = _slim(step.evaluation) if slim else step.evaluation
+                evaluation = bare(step.evaluation) if slim else step.evaluation
                 found = Program(step.candidate.text, point_of(step.candidate.text), evaluation)
                 programs.setdefault(step.candidate.digest, found)
         tried = {
@@ -234,7 +234,8 @@ def _textless(idea: Noted) -> Noted:
     return replace(idea, proposal=replace(idea.proposal, text=""))
 
 
-def _slim(evaluation: Evaluation) -> Evaluation:
+def bare(evaluation: Evaluation) -> Evaluation:
+    """One with its times and its reward, without counters, findings and what verified it."""
     measured = evaluation.measurement
     return replace(
         evaluation,
