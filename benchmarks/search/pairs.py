@@ -6,8 +6,8 @@ Of each pair the first kernel is searched without experience, the second without
 entry of the first alone, on the emulated device. Told are the evaluations, the input kernel's not
 among them, until a program has 95 % of the gain that the second had without, the median of their
 ratios over the pairs in which the first is known to the second, and how much of that gain there is
-after half the evaluations. FOLDER/NAME.json is a pair; the same command goes on with the rest. The record is
-``benchmarks/results/search-pairs.json``.
+after half the evaluations. FOLDER/NAME.json is a pair; the same command goes on with the rest. The
+record is ``benchmarks/results/search-pairs.json``.
 """
 
 from __future__ import annotations
