@@ -92,6 +92,7 @@ PARTS = (
     _without("chances that fall", strength=float(_NEVER)),
     _without("leaving after a stall", patience=_NEVER),
     _without("the bound on what is edited", worse=float(_NEVER)),
+    _without("waiting for the better child", waiting=False),
     _without("transpositions", merged=False),
     _without("the tuner", tuned=False),
     _without("recipes", recipes=False),
