@@ -34,12 +34,25 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.search.record import SUFFIX, Record  # noqa: E402
 from benchmarks.search.replaying import Replaying  # noqa: E402
-from benchmarks.search.variants import FULL, VARIANTS, Variant  # noqa: E402
+from benchmarks.search.variants import (  # noqa: E402
+    FULL,
+    RIVALS,
+    VARIANTS,
+    WITH_EXPERIENCE,
+    Variant,
+)
 from optiml_magic.search.policies.puct import Puct  # noqa: E402
+
+
+def title(policy: str, without: str) -> str:
+    """Of a search, in the table."""
+    return f"{policy} without {without}" if without else policy
+
 
 RECORD = ROOT / "benchmarks" / "results" / "search-policies.json"
 BUDGETS = (4, 8, 16, 32, 64)
 _NEAR = 0.95
+_EARLY = {f"{title(v.name, v.without or 'nothing')}, 16" for v in (*RIVALS, WITH_EXPERIENCE)}
 _DRAWS = 2000  # of the tasks, with replacement
 Json = dict[str, Any]
 Interval = tuple[float, float, float]
@@ -67,26 +80,25 @@ class Row:
         return title(self.policy, self.without)
 
 
-def title(policy: str, without: str) -> str:
-    return f"{policy} without {without}" if without else policy
-
-
 def measured(path: Path, seeds: int) -> tuple[Json, list[Row]]:
     """What a pool is, and every search over it."""
     record = Record.read(path)
     replaying = Replaying(record)
     pool = record.pool
     best, most = pool.best.seconds, max(BUDGETS)
-    about = {
+    about: Json = {
+        "task": pool.header.task,
         "programs": len(pool.programs),
         "ideas that nobody evaluated": len(record.plain.offered),
         "gain": round(pool.root.seconds / best, 3),
         "came to": record.ended or "the end",
         "seconds": round(sum(p.evaluation.seconds_spent for p in pool.programs), 1),
     }
-    rows = []
+    rows: list[Row] = []
+    if record.ended in _EARLY:
+        return about | {"left out": "not all policies came to 16 evaluations"}, rows
     for variant in VARIANTS:
-        for seed in range(seeds):
+        for seed in range(seeds if replaying.informed() or not variant.experience else 0):
             began = time.process_time()
             found = replaying.search(variant, most, seed)
             spent = time.process_time() - began
@@ -114,14 +126,14 @@ def over_tasks(values: Sequence[float], mean: Callable[[Sequence[float]], float]
 
 def by_task(
     rows: Sequence[Row], variant: Variant, value: Callable[[Row], float], *, geometric: bool
-) -> list[float]:
-    """The mean over seeds of each task, in one order of the tasks."""
+) -> dict[str, float]:
+    """The mean over seeds of each task."""
     mean = statistics.geometric_mean if geometric else statistics.mean
     found: dict[str, list[float]] = {}
     for row in rows:
         if (row.policy, row.without) == (variant.name, variant.without):
             found.setdefault(row.task, []).append(value(row))
-    return [mean(found[task]) for task in sorted(found)]
+    return {task: mean(values) for task, values in found.items()}
 
 
 def figures(rows: Sequence[Row], variant: Variant) -> Json:
@@ -135,16 +147,17 @@ def figures(rows: Sequence[Row], variant: Variant) -> Json:
         least = by_task(rows, variant, lambda r, at=at: r.at_least[at], geometric=True)
         lacking = by_task(rows, variant, lambda r, at=at: r.lacking[at], geometric=False)
         found[str(budget)] = {
-            "share": over_tasks(own, geometric),
-            "beside mcts": over_tasks([a / b for a, b in zip(own, whole, strict=True)], geometric),
-            "at least": round(geometric(least), 4),
-            "lacking": round(statistics.mean(lacking), 2),
+            "share": over_tasks([*own.values()], geometric),
+            "beside mcts": over_tasks([own[task] / whole[task] for task in own], geometric),
+            "at least": round(geometric([*least.values()]), 4),
+            "lacking": round(statistics.mean([*lacking.values()]), 2),
         }
     near = by_task(rows, variant, lambda r: r.to_near, geometric=False)
     second = by_task(rows, variant, lambda r: r.second_edit_at, geometric=False)
     return found | {
-        "to 95 %": over_tasks(near, statistics.mean),
-        "to two edits": round(statistics.mean(second), 1),
+        "tasks": len(near),
+        "to 95 %": over_tasks([*near.values()], statistics.mean),
+        "to two edits": round(statistics.mean([*second.values()]), 1),
     }
 
 
@@ -183,9 +196,9 @@ def main(arguments: Sequence[str]) -> int:
     rows: list[Row] = []
     with ProcessPoolExecutor(options.processes) as processes:
         for about, more in processes.map(partial(measured, seeds=options.seeds), paths):
-            pools[more[0].task] = about
+            pools[about["task"]] = about
             rows += more
-            print(f"{more[0].task}: {json.dumps(about)}", flush=True)
+            print(json.dumps(about), flush=True)
     found = {title(v.name, v.without): figures(rows, v) for v in VARIANTS}
     shown(found)
     spent = sum(row.search_seconds for row in rows if row.title == FULL.name)

@@ -109,9 +109,13 @@ class Replaying:
         text = step.candidate.text
         if text not in self._spaces:
             space = space_of(lambda _: None, step)
-            closed = space and partial(_closed, space, self._points[structure(text)])
+            closed = space and _Closed(space, self._points[structure(text)])
             self._spaces[text] = space and closed and replace(space, promise=closed)
         return self._spaces[text]
+
+    def informed(self) -> bool:
+        """Whether anybody searched with experience."""
+        return self.pool.root.structure in self._known.expanded
 
     def _has_more(self, step: Step) -> bool:
         """Whether a structure has points that could run and that nobody evaluated."""
@@ -166,8 +170,20 @@ def _unknown(offered: Offered, lacking: Lacking) -> Idea:
     return Idea(offered.key, offered.proposer, made, offered.key, prior=offered.prior)
 
 
-def _closed(space: Space, points: set[Key], point: Point) -> float:
-    return space.promise(point) if tuple(point.values()) in points else 0.0
+class _Closed:
+    """The promise of a point, once for all searches; none where nobody evaluated it."""
+
+    def __init__(self, space: Space, points: set[Key]) -> None:
+        self._space, self._points = space, points
+        self._found: dict[Key, float] = {}
+
+    def __call__(self, point: Point) -> float:
+        key = tuple(point.values())
+        if key not in self._points:
+            return 0.0
+        if key not in self._found:
+            self._found[key] = self._space.promise(point)
+        return self._found[key]
 
 
 def _run_out(tree: TreeSearch, ended: set[int]) -> list[Step]:
