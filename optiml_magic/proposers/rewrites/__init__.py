@@ -14,6 +14,7 @@ from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.fuse_elementwise import FuseElementwise
 from optiml_magic.proposers.rewrites.fuse_map_reduce import FuseMapReduce
 from optiml_magic.proposers.rewrites.index_strength import IndexStrength
+from optiml_magic.proposers.rewrites.one_pass import OnePass
 from optiml_magic.proposers.rewrites.pad_shared import PadShared
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.proposers.rewrites.read_once import ReadOnce
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 REWRITES: tuple[Rewrite, ...] = (
     FuseElementwise(),
     FuseMapReduce(),
+    OnePass(),
     CoalesceMapping(),
     TransposeTile(),
     RowToLanes(),

@@ -10,6 +10,7 @@ from . import (
     columns,
     counts,
     maps,
+    moments,
     neighbours,
     owned,
     planes,
@@ -31,5 +32,6 @@ FAMILIES = {
     "accumulated": accumulated.FAMILY,
     "owned": owned.FAMILY,
     "chains": chains.FAMILY,
+    "moments": moments.FAMILY,
     "stencils": stencils.FAMILY,
 }
