@@ -109,8 +109,9 @@ class Replaying:
         text = step.candidate.text
         if text not in self._spaces:
             space = space_of(lambda _: None, step)
-            closed = space and _Closed(space, self._points[structure(text)])
-            self._spaces[text] = space and closed and replace(space, promise=closed)
+            points = self._points[structure(text)]
+            closed = replace(space, promise=_Closed(space, points)) if space else None
+            self._spaces[text] = closed
         return self._spaces[text]
 
     def informed(self) -> bool:
