@@ -36,6 +36,7 @@ class Chip:
     warps_per_sm: int
     blocks_per_sm: int
     tensor_per_sm: int = 0  # dense half-precision fma per clock with float32 sums; 0: none known
+    memory_bytes: int = 0  # of a card that is here; 0 of one that is not
 
     @property
     def architecture(self) -> str:

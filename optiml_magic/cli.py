@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from optiml_magic.devices import probe
+from optiml_magic import early
 from optiml_magic.timings import DOING
 from optiml_magic.widgets.line import TerminalLine
 
@@ -17,9 +17,8 @@ def main(words: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if words is None else words
     if given and given[0] in _STAGED:
         TerminalLine().write(f"{given[0]}: {DOING['prepare']}")
-        if not any("emulated" in word for word in given):
-            probe.begin()
-    # The commands take a second to load, a card as long to answer, a task's file what it likes.
+        early.begin(given)
+    # The commands take a second to load, processes on a card longer, a task's file what it likes.
     from optiml_magic import terminal
 
     return terminal.run(given)

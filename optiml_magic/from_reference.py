@@ -112,12 +112,18 @@ def _sized(task: Task, reference: Callable[..., Any]) -> _Given:
 
 
 def _measured(task: Task, reference: Callable[..., Any]) -> _Given:
-    """A size for each axis of plain arrays, until the reference wants two of them equal."""
+    """A size for each axis of plain arrays, until the reference wants two of them equal.
+
+    Whole numbers of Python's may be counted to, or be extents: they are sizes as well.
+    """
     values = _asked(reference, draw(task, 0))
-    taken, extents = set(values), dict[str, int]()
+    taken = set(values)
+    extents = {name: value for name, value in values.items() if type(value) is int}
     shapes: dict[str, Extents] = {}
     derived: dict[str, tuple[str, int]] = {}
     for name, value in values.items():
+        if name in extents:
+            continue
         axes = []
         for k, extent in enumerate(np.shape(value)):
             if extent == 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -15,6 +16,7 @@ from optiml_magic.chips import DEFAULT_CHIP, chip
 from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.options import options_of
 from optiml_magic.composition import proposers_of, remembered, roots_of, tree_of
+from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.engines.base import Engine
 from optiml_magic.engines.inline import Inline
@@ -39,6 +41,7 @@ from optiml_magic.model.task import Task
 from optiml_magic.model.thought import Fate, Wanted, fates
 from optiml_magic.model.view import View
 from optiml_magic.problem import Problem, prepare
+from optiml_magic.profilers.roofs import published
 from optiml_magic.proposers.model import language_model, notes_of, thinker_of
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
@@ -59,11 +62,20 @@ _FINALISTS = 3
 _SETTLING = 8.0  # seconds that it takes to settle, compute-sanitizer included; ours
 
 
-def prepared(task: Task, settings: Settings) -> Problem:
-    """The task made concrete; for a text that does not even compile, the compiler's own words."""
+def prepared(
+    task: Task, settings: Settings, made: Callable[[Case], None] = lambda _: None
+) -> Problem:
+    """The task made concrete; for a text that does not even compile, the compiler's own words.
+
+    ``made`` is that of ``prepare``.
+    """
     try:
-        device, seconds = choose(settings.device).name, settings.for_trials
-        return prepare(task, seeds=settings.verify_seeds, seconds=seconds, device=device)
+        device, seconds, seeds = (
+            choose(settings.device).name,
+            settings.for_trials,
+            settings.verify_seeds,
+        )
+        return prepare(task, seeds=seeds, seconds=seconds, device=device, made=made)
     except SourceError as unreadable:
         try:
             program = parse_program(drop_host_code(task.text, task.constants)[0])
@@ -83,9 +95,18 @@ def prepared(task: Task, settings: Settings) -> Problem:
 
 
 def _prepared_beside(task: Task, settings: Settings, members: Session) -> Problem:
-    """The task made concrete, while the processes of the members start."""
+    """The task made concrete, while the processes of the members start and get what is there."""
+    put = members.tools.device.put
+    thread = ThreadPoolExecutor(1, thread_name_prefix="optiml-put")
+    putting: list[Future[None]] = []
     with members.tools.timings.stage("prepare"):
-        problem = prepared(task, settings)
+        try:
+            problem = prepared(
+                task, settings, lambda case: putting.append(thread.submit(put, case))
+            )
+            wait(putting)  # who needs one that failed puts it again, and is told
+        finally:
+            thread.shutdown(wait=False, cancel_futures=True)
     members.begin(problem)
     return problem
 
@@ -224,7 +245,10 @@ def evaluate_once(
     asked: dict[str, Any] = {"counted": counters, "machine": counters, "timings": timings}
     with session(settings, task=task, extent=extent, **asked) as members:
         problem = _prepared_beside(task, settings, members)
-        evaluator = Evaluator(problem, members.tools, thorough=True, exact=settings.exact)
+        tools = members.tools
+        if not counters:  # to measure the roofs takes seconds, and a verdict does not need them
+            tools = replace(tools, roofs=partial(published, tools.chip))
+        evaluator = Evaluator(problem, tools, thorough=True, exact=settings.exact)
         root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
         (evaluation,) = evaluator([root])
         answered = task.reference is not None or evaluation.verdict.passed

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
+from optiml_magic import early
+from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.hosted import HostedCompiler
@@ -25,10 +27,8 @@ from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.devices.driver import require_release
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.evaluation.tools import Extent, Tools
-from optiml_magic.findings import TOOLS
-from optiml_magic.findings.base import wanted
+from optiml_magic.findings import TOOLS, wanted
 from optiml_magic.journal import SCHEMA, About, RunHeader
-from optiml_magic.model.build import Build, CompileFailure
 from optiml_magic.model.experience import Origin
 from optiml_magic.model.measurement import Measurement, Missing
 from optiml_magic.model.roofline import Roofs
@@ -42,7 +42,9 @@ from optiml_magic.profilers.energy import EnergyProfiler
 from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.profilers.levels import Levels, Measured
 from optiml_magic.profilers.ncu import NcuCounters
-from optiml_magic.profilers.roofs import Card, published, roofs
+from optiml_magic.profilers.ncu_process import Run
+from optiml_magic.profilers.nothing import nothing
+from optiml_magic.profilers.roofs import Card, Compile, published, roofs
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.provenance import (
     inputs_digest,
@@ -133,7 +135,7 @@ def session(
         looking = math.inf
         if not emulated and extent != "oracle":
             inspector = SecondOpinion(
-                SanitizerInspector(choice.name),
+                early.inspector(choice.name) or SanitizerInspector(choice.name),
                 EmulatedInspector(f"emulated:{choice.chip.name}"),
             )
             children.callback(inspector.close)
@@ -141,9 +143,13 @@ def session(
                 inspector.warm()
             if extent == "winners":
                 extent, looking = "finalists", max(_LOOKING, settings.seconds / 10)
-        levels = _levels_of(choice, device, settings, plugins, counted=counted, machine=machine)
+        first = partial(nothing, _compiling(compiler, choice.chip))
+        levels = _levels_of(
+            choice, device, settings, plugins, first, counted=counted, machine=machine
+        )
         children.callback(levels.close)
         levels.warm(first=True)
+        early.end()
         tools = Tools(
             compiler=compiler,
             options=options,
@@ -173,6 +179,7 @@ def _levels_of(
     device: HostedDevice,
     settings: Settings,
     plugins: Plugins,
+    first: Callable[[], Run | None],
     *,
     counted: bool,
     machine: bool,
@@ -181,20 +188,23 @@ def _levels_of(
 
     The counters are those that the tools read; profilers of other packages come last. ``machine``
     is for who looks at one kernel: NVIDIA's rules on a card, which take seconds; on an emulated
-    device the machine code, which takes half a second a new build.
+    device the machine code, which takes half a second a new build. ``first`` is for ncu to count
+    while it is not needed yet.
     """
     emulated = choice.is_emulated
     draws = settings.energy or settings.objective == "energy"
     disassemble = RememberedCode(settings.disassembled)  # the counters read the same code again
     counters = None
     if not emulated and counted:
-        metrics = tuple(dict.fromkeys((*default_counters(), *wanted((*TOOLS, *plugins.tools)))))
         counters = NcuCounters(
             choice.name,
-            metrics=metrics,
+            metrics=(*default_counters(), *wanted((*TOOLS, *plugins.tools))),
             disassemble=disassemble,
             by_line_seconds=min(_BY_LINE, max(_LEAST_BY_LINE, settings.seconds / 12)),
         )
+        counters.until_known(first)
+        if (begun := early.counters(choice.name)) is not None:
+            counters.take_over(begun)
     return Levels(
         emulated=emulated,
         depth="rules" if machine else "lines",
@@ -217,6 +227,11 @@ def _added(device: HostedDevice, profilers: Sequence[AddedProfiler], run: Measur
     return measured
 
 
+def _compiling(compiler: Compiler, chip: Chip) -> Compile:
+    """Of our own kernels, with nobody's options."""
+    return lambda text, names: compiler.compile(text, names, chip, CompileOptions())
+
+
 def roofs_of(
     choice: Choice,
     compiler: Compiler,
@@ -230,11 +245,9 @@ def roofs_of(
         if choice.is_emulated:
             return published(choice.chip)
 
-        def compiled(text: str, names: tuple[str, ...]) -> Build | CompileFailure:
-            return compiler.compile(text, names, choice.chip, CompileOptions())
-
         driver = _DRIVER.read_text().split("\n")[0] if _DRIVER.exists() else ""
         card = Card(choice.card or choice.chip.title, driver)
+        compiled = _compiling(compiler, choice.chip)
         return roofs(choice.chip, card, settings.home / "roofs", device, compiled)
 
     return found

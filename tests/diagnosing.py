@@ -17,8 +17,6 @@ from optiml_magic.model.finding import Finding, RooflineClass
 from optiml_magic.model.measurement import Bound
 from optiml_magic.optimize import prepared
 from optiml_magic.problem import Problem
-from optiml_magic.profilers.levels import Levels
-from optiml_magic.profilers.ncu import Depth
 from optiml_magic.session import Session, session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.findings import Pair
@@ -50,10 +48,9 @@ class Diagnoses:
         settings = resolve({"device": device, "verify_seeds": 1, "home": self._home})
         problem = prepared(task(pair, self._family), settings)
         if self._family == "cuda":
-            [instance.case for instance in problem.instances]
-            with session(settings, task=problem.task, counted=True, machine=True) as members:
+            rules = pair.name == "ncu_rules"  # which take ncu seconds, and no other tool reads them
+            with session(settings, task=problem.task, counted=True, machine=rules) as members:
                 members.begin(problem)
-                _looked(members.tools.levels, "rules" if pair.name == "ncu_rules" else "lines")
                 return self._evaluated(pair, problem, members)
         if device not in self._open:
             members = self._stack.enter_context(session(settings, machine=True))
@@ -122,12 +119,6 @@ def as_on_a_card(subject: Subject) -> Subject:
         metrics=metrics,
     )
     return replace(subject, measured=timed)
-
-
-def _looked(levels: Levels, depth: Depth) -> None:
-    """All sections of ncu take seconds, and only its rules need them."""
-    complete = levels.complete
-    levels.complete = lambda runs, **_: complete(runs, depth=depth)  # type: ignore[method-assign]
 
 
 def lines(evaluation: Evaluation, tool: str) -> list[int]:

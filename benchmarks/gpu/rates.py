@@ -208,7 +208,7 @@ def main(arguments: list[str]) -> int:
     options.home = options.home or options.folder.resolve() / "home"
     if options.worker:
         if not options.device.startswith("emulated"):
-            probe.begin()  # as the command line does
+            probe.begin()  # the command line begins more: early.py
         print(json.dumps(searched(options.names[0], options)))
         return 0
     from machine import gpu, versions

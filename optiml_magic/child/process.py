@@ -104,6 +104,10 @@ class Child:
             thread.start()
         _LIVING.add(self)
 
+    def understand(self, kinds: frames.Kinds) -> None:
+        """Take these frames for answers as well."""
+        self._kinds |= kinds
+
     @property
     def alive(self) -> bool:
         return self._process.poll() is None

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from optiml_magic.child import frames
+from optiml_magic.child import ahead, frames
 from optiml_magic.child.process import Child, Start
 
 _IDLE_SECONDS = 30.0
@@ -50,7 +50,7 @@ class Spares:
         if waiting is not None and not waiting.child.reset(_RESET_SECONDS):
             waiting.child.close(_END_SECONDS)
             waiting = None
-        return waiting.child if waiting is not None else Child(module, arguments, kinds)
+        return waiting.child if waiting is not None else ahead.child(module, arguments, kinds)
 
     def keep(self, child: Child, seconds: float) -> None:
         """Let a child wait, or end it as ``Child.close`` does where nobody else may have it."""

@@ -31,7 +31,8 @@ from optiml_magic.timings import Stage
 
 _SETTINGS = (
     "device", "llm", "llm_url", "thoughts", "budget", "seconds", "seed", "policy", "objective",
-    "verify_seeds", "run_seconds", "std", "fast_math", "compiler", "nvcc_args", "experience", "energy", "exact",
+    "verify_seeds", "run_seconds", "std", "fast_math", "compiler", "nvcc_args", "experience",
+    "energy", "exact",
 )  # fmt: skip
 
 

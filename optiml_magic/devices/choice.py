@@ -106,4 +106,5 @@ def _from_properties(found: dict[str, Any]) -> Chip:
         shared_bytes_per_sm=found["sharedMemPerMultiprocessor"],
         shared_bytes_per_block=found["sharedMemPerBlockOptin"],
         warps_per_sm=found["maxThreadsPerMultiProcessor"] // 32,
+        memory_bytes=found.get("totalGlobalMem", 0),
     )

@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from optiml_magic.devices.base import Array, Tolerance
+from optiml_magic.devices.reductions import counted, place_of_largest, reduced
 from optiml_magic.model.dtypes import BFLOAT16, DType, Number, kind, numbers
 from optiml_magic.model.verdict import OutputCheck
 
@@ -69,13 +70,13 @@ def compare(  # the last two only name the array library and what the bytes mean
     first = int(where[0]) if where.size else None
     unwritten = 0
     if poison is not None and where.size:
-        unwritten = int(xp.count_nonzero(same_bits(got, poison, dtype)[where]))
+        unwritten = counted(same_bits(got, poison, dtype)[where], xp)
     return OutputCheck(
         name=name,
         elements=len(rows),
         wrong=int(where.size),
         unwritten=unwritten,
-        nonfinite=int(xp.count_nonzero(nonfinite)),
+        nonfinite=counted(nonfinite, xp),
         error=_finite(error),
         max_abs_error=_finite(largest),
         rtol=tolerance.rtol,
@@ -179,8 +180,9 @@ def _errors(got: Any, expected: Any, tolerance: Tolerance, xp: Any) -> _Errors:
             allowed = tolerance.atol + tolerance.rtol * scale
             # Equal bits or an allowance the user asked for: a double cannot tell large integers.
             wrong = (got != expected) & ((allowed == 0) | (difference > allowed))
-        squares, scales = float(xp.sum(difference**2)), float(xp.sum(scale**2))
-    worst = int(difference.argmax()) if difference.size else None
+        squares = float(reduced(xp.sum, difference**2, xp))
+        scales = float(reduced(xp.sum, scale**2, xp))
+    worst = place_of_largest(difference, xp) if difference.size else None
     largest = 0.0 if worst is None else float(difference.reshape(-1)[worst])
     at_largest = 0.0 if worst is None else float(scale.reshape(-1)[worst])
     return _Errors(wrong, nonfinite, squares, scales, largest, at_largest)

@@ -29,17 +29,26 @@ from optiml_magic.devices.base import (
 from optiml_magic.devices.clock import Clock, TimedRun
 from optiml_magic.devices.compare import compare, same_bits, unlikely
 from optiml_magic.devices.driver import advice, driver_release
-from optiml_magic.devices.faults import fault_of
-from optiml_magic.devices.memory import Memory, broken_guards, content, guarded, places, raw, stored
+from optiml_magic.devices.faults import fault_of, outside
+from optiml_magic.devices.memory import (
+    Memory,
+    broken_guards,
+    content,
+    exact,
+    guarded,
+    places,
+    raw,
+    stored,
+)
 from optiml_magic.devices.module import CudaModule
 from optiml_magic.devices.noise import noise
 from optiml_magic.devices.power import draw
-from optiml_magic.devices.reductions import compile_quickly
+from optiml_magic.devices.reductions import are_large, compile_quickly, counted, same_bytes
 from optiml_magic.devices.telemetry import Telemetry
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
-from optiml_magic.model.verdict import Outcome, OutputCheck
+from optiml_magic.model.verdict import OutputCheck
 
 _MODULES = 8
 _ATTEMPTS = 3  # at a timing in which no further variable turns out to change
@@ -77,7 +86,7 @@ class CudaDevice:
     def put(self, case: Case) -> None:
         self._cases.pop(case.key, None)
         memories = {buffer.name: self._allocate(buffer) for buffer in case.buffers}
-        self._cases[case.key] = (case, memories)
+        self._cases[case.key] = (case.with_answers_elsewhere(), memories)
         self._rehearse(case, memories)
         self._cp.cuda.Device().synchronize()
 
@@ -86,7 +95,10 @@ class CudaDevice:
 
         That takes seconds on a new machine, and is no part of a candidate's time limit.
         """
-        kinds = {(b.role, b.array.dtype, b.array.ndim, b.expected is None) for b in case.buffers}
+        kinds = {
+            (b.role, b.array.dtype, b.array.ndim, b.expected is None, *are_large(b.array))
+            for b in case.buffers
+        }
         if kinds <= self._rehearsed or all(b.expected is None for b in case.buffers):
             return
         self._rehearsed |= kinds
@@ -119,7 +131,7 @@ class CudaDevice:
             return Execution()
         broken = broken_guards(self._cp, {**memories, **scratch})
         if broken:
-            return Execution(_outside(broken))
+            return Execution(outside(broken))
         return Execution(
             checks=self._checks(case, memories, poison, memories),
             modified_inputs=self._mended(memories),
@@ -131,7 +143,7 @@ class CudaDevice:
         )
 
     def _unwritten(self, memory: Memory, poison: Any) -> int:
-        return int(self._cp.count_nonzero(same_bits(memory.array, poison, memory.dtype)))
+        return counted(same_bits(memory.array, poison, memory.dtype), self._cp)
 
     def _bare(self, build: Build, case: Case, job: Job) -> Execution:
         """A run for a tool that watches it.
@@ -139,15 +151,7 @@ class CudaDevice:
         Each buffer is an allocation of the driver's, of its exact size; outputs and scratch are not
         filled, and nothing is compared.
         """
-        cp, fills = self._cp, dict(job.plan.fills)
-
-        def allocated(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Memory:
-            size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-            pointer = cp.cuda.MemoryPointer(cp.cuda.Memory(max(size, 1)), 0)
-            like = stored(np.empty(1, dtype))
-            array = cp.ndarray(shape + like.shape[1:], like.dtype, memptr=pointer)
-            return Memory(array, None, array, dtype)
-
+        fills, allocated = dict(job.plan.fills), partial(exact, self._cp)
         try:
             module = self._load(build)
             memories = {}
@@ -250,12 +254,12 @@ class CudaDevice:
             self._cp, {n: m for n, m in run.sets[0].items() if m.canary is not None}
         )
         if broken:
-            return Execution(_outside(broken))
+            return Execution(outside(broken))
         modified = [
             name
             for name, memory in memories.items()
             if memory.pristine is not None
-            and not bool(self._cp.array_equal(raw(chosen[name].array), raw(memory.pristine)))
+            and not same_bytes(raw(chosen[name].array), raw(memory.pristine), self._cp)
         ]
         self._mended(memories)
         return Execution(
@@ -355,11 +359,11 @@ class CudaDevice:
 
     def _mended(self, memories: dict[str, Memory]) -> tuple[str, ...]:
         """The inputs that the run wrote to, by their bits; they hold their own values again."""
-        cp, modified = self._cp, []
+        modified = []
         for name, memory in memories.items():
             if memory.pristine is None:
                 continue
-            if not bool(cp.array_equal(raw(memory.array), raw(memory.pristine))):
+            if not same_bytes(raw(memory.array), raw(memory.pristine), self._cp):
                 modified.append(name)
                 memory.array[...] = memory.pristine
         return tuple(modified)
@@ -388,12 +392,6 @@ class CudaDevice:
             )
             checks.append(self._answers.shown(hidden, judged))
         return tuple(checks)
-
-
-def _outside(broken: Sequence[str]) -> Fault:
-    """Sticky: who knows what lies behind the guards that were written over."""
-    message = f"the kernel wrote just outside of {'; '.join(broken)}"
-    return Fault(Outcome.OUT_OF_BOUNDS, message, sticky=True)
 
 
 def _contents(plan: LaunchPlan, memories: Mapping[str, Memory]) -> dict[str, Any]:

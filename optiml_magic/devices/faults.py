@@ -6,6 +6,7 @@ Source: CUDA Runtime API, "Data types used by CUDA Runtime", ``cudaError_t``.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from optiml_magic.devices.base import Fault
 from optiml_magic.model.verdict import Outcome
@@ -36,3 +37,9 @@ def _driver_name(runtime_name: str) -> str:
     """``cudaErrorIllegalAddress`` as the driver spells it: ``CUDA_ERROR_ILLEGAL_ADDRESS``."""
     words = re.findall(r"[A-Z][a-z]*", runtime_name.removeprefix("cudaError"))
     return "CUDA_ERROR_" + "_".join(words).upper()
+
+
+def outside(broken: Sequence[str]) -> Fault:
+    """Sticky: who knows what lies behind the guards that were written over."""
+    message = f"the kernel wrote just outside of {'; '.join(broken)}"
+    return Fault(Outcome.OUT_OF_BOUNDS, message, sticky=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from optiml_magic.devices.base import (
 )
 from optiml_magic.devices.printed import Printed
 from optiml_magic.errors import MachineError
+from optiml_magic.model.codec import prepare
 from optiml_magic.model.dtypes import read
 from optiml_magic.model.verdict import Outcome
 
@@ -40,6 +42,7 @@ def main(arguments: list[str]) -> int:
     """Serve the device named by the first argument."""
     be_expendable()
     requests, answers = own_streams()
+    threading.Thread(target=prepare, args=(_ASKED,), daemon=True).start()  # beside the device
     emulated = is_emulated(arguments[0])
     if emulated:  # CUDA reserves more addresses than there is memory
         limit_memory()
@@ -47,6 +50,9 @@ def main(arguments: list[str]) -> int:
     reset = host.reset if emulated else None
     serve(host.answer, wire.KINDS, requests, answers, reset=reset)
     return 0
+
+
+_ASKED = (wire.Put, wire.Execute, wire.Time, wire.Done, wire.Timings, Execution)
 
 
 def open_device(name: str, objects: str = "") -> Device:
@@ -95,7 +101,8 @@ class _DeviceHost:
         if isinstance(message, wire.Put):
             case, shared = _case(message, self._cases)
             self._device.put(case)
-            self._cases[case.key] = case
+            kept = case if is_emulated(self._device.name) else case.with_answers_elsewhere()
+            self._cases[case.key] = kept
             _forget(shared)
             return wire.Done(), b""
         return _answered(self._device, message)
@@ -110,8 +117,19 @@ def _answered(device: Device, message: object) -> tuple[object, bytes]:
         repeated = cast(DrawingDevice, device)
         return repeated.draw(message.build, message.job, message.seconds), b""
     if isinstance(message, wire.Read):
-        return wire.Done(), device.read(message.case, message.buffer).tobytes()
+        return wire.Done(), _written(device.read(message.case, message.buffer), message.path)
     raise ValueError(f"{type(message).__name__} is not a request")
+
+
+def _written(array: Array, path: str) -> bytes:
+    """The bytes of an array; nothing where they are in a file, which is written and not mapped."""
+    if not path:
+        return array.tobytes()
+    with Path(path).open("r+b", buffering=0) as file:
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        while raw:
+            raw = raw[file.write(raw) :]
+    return b""
 
 
 def _time(device: Device, message: wire.Time) -> object:

@@ -7,10 +7,12 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from io import BufferedRandom
 from typing import BinaryIO, cast
 
 import numpy as np
 
+from optiml_magic.child import ahead
 from optiml_magic.child.process import Child
 from optiml_magic.child.spare import SPARES
 from optiml_magic.devices import wire
@@ -39,14 +41,16 @@ _ALIGN = 64
 _PUT_SECONDS = 120.0  # no candidate runs meanwhile; a first start compiles what compares
 # Of machine code and variables, after which a host is replaced: CuPy lets go of no module.
 _LOADED_BYTES = 1 << 30
+_SHARED = 1 << 20  # bytes from which on a buffer is read through a file in memory; ours
 
 
 class HostedDevice:
     """Speaks the device protocol of ``base`` to a child that it starts, kills and restarts.
 
     ``seconds`` bounds one execution; one that takes longer is killed with its host and becomes the
-    verdict ``timeout``. Cases are kept here as well, so that a restarted host gets them again. A
-    host that has loaded too much is replaced by a new one, but never one that a tool wraps.
+    verdict ``timeout``. Cases are kept here as well: a restarted host gets each again when it is
+    asked for. A host that has loaded too much is replaced by a new one, but never one that a tool
+    wraps: that ends once.
 
     A closed host of an emulated device may wait for the next owner (``child.spare``). Never one of
     CUDA: its context holds memory of the card and may disturb what other processes time there.
@@ -61,6 +65,7 @@ class HostedDevice:
         self._held: dict[str, Case] = {}  # those that this host has
         self._child: Child | None = None
         self._loaded: dict[str, int] = {}  # bytes by digest, in this host
+        self._ended = False  # once, which is all for a host that a tool wraps
 
     def start(self) -> None:
         """Start the host and do not wait for it; else it starts with the first request."""
@@ -83,7 +88,7 @@ class HostedDevice:
             # A kernel may have damaged the array that this one is made of: a new host has it whole.
             self._kill()
             try:
-                self._running()
+                self._put(self._running(), case)
             except MachineError:
                 del self._cases[case.key]
                 self._kill()
@@ -91,6 +96,7 @@ class HostedDevice:
 
     def execute(self, build: Build, job: Job) -> Execution:
         self._make_room([build])
+        self._ready(job.case)
         answer = self._ask(wire.Execute(self._lean(build), job))
         if isinstance(answer, Fault):
             return Execution(answer)
@@ -103,7 +109,7 @@ class HostedDevice:
     ) -> tuple[Timing, ...] | Fault:
         self._make_room([build for build, _ in runs])
         builds, jobs = tuple(self._lean(b) for b, _ in runs), tuple(j for _, j in runs)
-        answer, crowded = self._ask_alone(wire.Time(builds, jobs, sampling))
+        answer, crowded = self._ask_alone(wire.Time(builds, jobs, sampling), jobs)
         if isinstance(answer, Fault):
             return answer
         if isinstance(answer, wire.Timings):
@@ -112,7 +118,7 @@ class HostedDevice:
 
     def draw(self, build: Build, job: Job, seconds: float) -> Draw | Fault:
         self._make_room([build])
-        answer, _ = self._ask_alone(wire.Repeat(self._lean(build), job, seconds))
+        answer, _ = self._ask_alone(wire.Repeat(self._lean(build), job, seconds), [job])
         if isinstance(answer, (Draw, Fault)):
             return answer
         raise InternalError(f"the device host answered {answer}")
@@ -129,9 +135,10 @@ class HostedDevice:
             self.close()  # which lets nobody else have it
         self._loaded |= new
 
-    def _ask_alone(self, request: object) -> tuple[object, str]:
+    def _ask_alone(self, request: object, jobs: Sequence[Job]) -> tuple[object, str]:
         """The answer, and why others may have disturbed it."""
-        self._running()  # whoever else waits for the card should not wait for this host to start
+        for job in jobs:  # whoever else waits for the card should not wait for this host to start
+            self._ready(job.case)
         with turn(self.name) as crowded:
             return self._ask(request), crowded
 
@@ -152,15 +159,24 @@ class HostedDevice:
 
     def read(self, case: str, buffer: str) -> Array:
         like = next(b.array for b in self._cases[case].buffers if b.name == buffer)
-        try:
-            _, blob = self._running().ask(wire.Read(case, buffer), self._seconds)
-        except (TimeoutError, EOFError) as lost:
-            raise MachineError("the device host was lost", fix="run it again") from lost
-        return np.frombuffer(blob, like.dtype).reshape(like.shape).copy()
+        self._ready(case)
+        with contextlib.ExitStack() as files:
+            file = files.enter_context(_shared_file()) if like.nbytes >= _SHARED else None
+            request = wire.Read(case, buffer, _path(file) if file else "")
+            try:
+                _, blob = self._running().ask(request, self._seconds)
+            except (TimeoutError, EOFError) as lost:
+                raise MachineError("the device host was lost", fix="run it again") from lost
+            if file is None:
+                return np.frombuffer(blob, like.dtype).reshape(like.shape).copy()
+            found = np.empty(like.shape, like.dtype)
+            if _filled(found, file) != found.nbytes:
+                raise InternalError("the device host wrote less than the buffer holds")
+            return found
 
     def close(self, *, seconds: float = 2.0) -> None:
         """Let go of the host; one that is to end and does not within ``seconds`` is killed."""
-        child, self._child = self._child, None
+        child, self._child, self._ended = self._child, None, True
         loaded = sum(self._loaded.values())
         self._loaded.clear()
         self._held.clear()
@@ -179,16 +195,22 @@ class HostedDevice:
     def _running(self) -> Child:
         if self._child is None or not self._child.alive:
             self._kill()
+            if self._prefix and self._ended:
+                raise MachineError("the tool around the device host has ended", fix="run it again")
             self._child = self._started()
-            for case in self._cases.values():
-                self._put(self._child, case)
         return self._child
+
+    def _ready(self, key: str) -> None:
+        """The host runs and has that case, if there is one."""
+        child, case = self._running(), self._cases.get(key)
+        if case is not None and self._held.get(key) is not case:
+            self._put(child, case)
 
     def _started(self) -> Child:
         if self._lasts:
             objects = str(resolve().objects.absolute())
             return SPARES.take(_HOST, [self.name, objects], wire.KINDS)
-        return Child(_HOST, [self.name], wire.KINDS, prefix=self._prefix)
+        return ahead.child(_HOST, [self.name], wire.KINDS, self._prefix)
 
     def _put(self, child: Child, case: Case) -> None:
         try:
@@ -212,7 +234,7 @@ class HostedDevice:
         if self._child is None:
             return ""
         last = self._child.kill()
-        self._child = None
+        self._child, self._ended = None, True
         self._loaded.clear()
         self._held.clear()
         self.restarts += 1
@@ -239,6 +261,12 @@ def _shared_file() -> Iterator[BinaryIO]:
         return
     with tempfile.NamedTemporaryFile(prefix="optiml-") as file:
         yield cast(BinaryIO, file)
+
+
+def _filled(array: Array, file: BinaryIO) -> int:
+    """How many bytes of a new array the file had."""
+    raw = array.reshape(-1).view(np.uint8)
+    return cast(BufferedRandom, file).readinto(raw.data)
 
 
 def _path(file: BinaryIO) -> str:

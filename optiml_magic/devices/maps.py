@@ -17,6 +17,7 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 
+from optiml_magic.devices.reductions import reduced
 from optiml_magic.model.dtypes import BFLOAT16, DType, Number, kind, numbers
 
 _PART = 1 << 16  # elements in host memory at a time, which a core's cache holds; a tile of noise
@@ -133,13 +134,15 @@ class _Whole:
     @cached_property
     def largest(self) -> float:
         """The largest magnitude; NaN where there is one."""
-        return float(np.max([float(self._xp.abs(part).max()) for part in self.parts()]))
+        xp = self._xp
+        return float(np.max([float(reduced(xp.max, xp.abs(part), xp)) for part in self.parts()]))
 
     @cached_property
     def is_alike(self) -> bool:
         """Whether all values are equal."""
         first = self.values(slice(0, 1))
-        return all(bool((part == first).all()) for part in self.parts())
+        xp = self._xp
+        return all(bool(reduced(xp.all, part == first, xp)) for part in self.parts())
 
     def one(self, seed: int) -> Any:
         """One element, chosen by the seed."""
@@ -225,7 +228,7 @@ def _stored(made: Any, number: Number, xp: Any) -> Any:
         else:
             name = f"f{real.itemsize}"
             bits = xp.ascontiguousarray(made.astype(real)).view(f"u{real.itemsize}")
-        if bool(bad.any()):
+        if bool(reduced(xp.any, bad, xp)):
             bits = xp.where(bad, bits.dtype.type(_NAN[name]), bits)
     return xp.ascontiguousarray(bits).reshape(len(bits), -1).view(np.uint8)
 
@@ -244,7 +247,7 @@ def has_subnormals(array: Any, dtype: DType, xp: Any) -> bool:
     if array.dtype not in (np.float32, np.complex64) or not array.size:
         return False
     bits = xp.ascontiguousarray(array).reshape(-1).view(np.uint32) & np.uint32(0x7FFFFFFF)
-    return bool(((bits != 0) & (bits < np.uint32(0x00800000))).any())
+    return bool(reduced(xp.any, (bits != 0) & (bits < np.uint32(0x00800000)), xp))
 
 
 def _real(dtype: DType) -> DType:

@@ -12,6 +12,7 @@ from optiml_magic.devices.answers import Hidden
 from optiml_magic.devices.base import Array, Buffer
 from optiml_magic.devices.maps import digest, mapped
 from optiml_magic.devices.module import Place
+from optiml_magic.devices.sending import sent
 from optiml_magic.errors import MachineError
 from optiml_magic.model.dtypes import BFLOAT16, DType
 
@@ -50,9 +51,18 @@ def guarded(cupy: Any, nbytes: int, dtype: DType, shape: tuple[int, ...]) -> Mem
     return Memory(whole, canary, array, dtype)
 
 
+def exact(cupy: Any, shape: tuple[int, ...], dtype: DType) -> Memory:
+    """An allocation of the driver's, of its exact size, without guards."""
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    pointer = cupy.cuda.MemoryPointer(cupy.cuda.Memory(max(size, 1)), 0)
+    like = stored(np.empty(1, dtype))
+    array = cupy.ndarray(shape + like.shape[1:], like.dtype, memptr=pointer)
+    return Memory(array, None, array, dtype)
+
+
 def content(cupy: Any, buffer: Buffer, lying: Any | None) -> Any:
     """What a buffer holds first, on the card; ``lying`` is its array, where that lies there."""
-    array = cupy.array(stored(buffer.array)) if lying is None else lying
+    array = sent(cupy, stored(buffer.array)) if lying is None else lying
     if buffer.map is not None:
         array = mapped(buffer.map, array, xp=cupy, dtype=buffer.array.dtype)
     if buffer.digest is not None and digest(array, cupy) != buffer.digest:

@@ -16,7 +16,8 @@ import json, cupy
 p = cupy.cuda.runtime.getDeviceProperties({index})
 keys = ("name major minor multiProcessorCount clockRate l2CacheSize sharedMemPerMultiprocessor "
         "sharedMemPerBlockOptin reservedSharedMemPerBlock regsPerMultiprocessor "
-        "maxThreadsPerMultiProcessor maxBlocksPerMultiProcessor memoryClockRate memoryBusWidth")
+        "maxThreadsPerMultiProcessor maxBlocksPerMultiProcessor memoryClockRate memoryBusWidth "
+        "totalGlobalMem")
 found = {{k: (p[k].decode() if k == "name" else int(p[k])) for k in keys.split() if k in p}}
 found["uuid"] = p["uuid"].hex() if isinstance(p.get("uuid"), bytes) else ""
 print(json.dumps(found))

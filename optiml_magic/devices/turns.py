@@ -16,15 +16,18 @@ _PAUSE = 0.01
 
 
 @contextlib.contextmanager
-def turn(device: str, longest: float = _LONGEST) -> Iterator[str]:
+def turn(device: str, longest: float = _LONGEST, *, shared: bool = False) -> Iterator[str]:
     """Wait until no other process of this user times on the device, for ``longest`` seconds.
+
+    Nobody times while it is held. ``shared``: others may have it so at the same time, who do not
+    time themselves.
 
     Gives why the turn may not be one's own alone, or nothing. The lock ends with the process that
     holds it.
     """
     with contextlib.ExitStack() as stack:
         try:
-            crowded = _lock(stack.enter_context(_path(device).open("ab")), longest)
+            crowded = _lock(stack.enter_context(_path(device).open("ab")), longest, shared)
         except OSError as refused:
             crowded = f"there is no lock to wait for: {refused}"
         yield crowded
@@ -40,15 +43,15 @@ def _path(device: str) -> Path:
     return Path(tempfile.gettempdir()) / f"optiml-{user}-{name}.lock"
 
 
-def _lock(file: IO[bytes], longest: float) -> str:
+def _lock(file: IO[bytes], longest: float, shared: bool) -> str:
     if sys.platform == "win32":
         return "Windows has no such locks"
     import fcntl
 
-    until = time.monotonic() + longest
+    until, kind = time.monotonic() + longest, fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     while True:
         try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file.fileno(), kind | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > until:
                 return f"another process has held it for {longest:g} s"

@@ -83,10 +83,11 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Read:
-    """Ask for a buffer; the answer's blob holds its bytes."""
+    """Ask for a buffer; the answer's blob holds its bytes, or the file at ``path``, if any."""
 
     case: str
     buffer: str
+    path: str = ""
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,11 @@ def elsewhere(root: Prepared, winner: Prepared, context: Context) -> str | Verdi
     except UsageError as unfit:
         return Verdict(Outcome.INVALID, unfit.message, line=unfit.line or 0, fix=unfit.fix)
     instructions = tools.instructions
-    verdict = verify(tools.device, winner.build, [(instance, plans[1])], instructions=instructions)
-    if not verdict.passed:
-        return verdict
+    if instance.verified:
+        compared = [(instance, plans[1])]
+        verdict = verify(tools.device, winner.build, compared, instructions=instructions)
+        if not verdict.passed:
+            return verdict
     tools.profiler.begin()
     found = []
     for program, plan in zip((root, winner), plans, strict=True):

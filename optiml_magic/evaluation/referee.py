@@ -9,12 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from optiml_magic.compilers.pool import Request
 from optiml_magic.devices.base import Execution, Fault, Job
 from optiml_magic.diagnosis import Diagnosis
 from optiml_magic.errors import KernelFailed
 from optiml_magic.evaluation import stages
+from optiml_magic.evaluation.beside import beside
 from optiml_magic.evaluation.elsewhere import elsewhere
 from optiml_magic.evaluation.finalists import hazards
 from optiml_magic.evaluation.stages import AFTER, Context
@@ -92,8 +94,11 @@ class Evaluator:
         counted = self._counted(candidates, evaluations)
 
         def understood() -> list[Evaluation]:
+            if 0 in self._runs:  # they may have to be measured: while ncu writes what it counted
+                with self._tools.timings.stage("measure"):
+                    self._tools.roofs()
             with self._tools.timings.stage("count"):
-                found = counted()
+                found = beside(counted, self._ahead) if first else counted()
             for note in self._tools.levels.notes:
                 self._note(note)
             with self._tools.timings.stage("measure"):
@@ -282,18 +287,28 @@ class Evaluator:
         near = {c.number for c, e in pairs if self._in_reach(c, e)}
         also = tuple(self._promised)
         levels = self._tools.levels
+        begin = partial(levels.begin, evaluations, self._runs, counted=promising | near, also=also)
         with self._tools.timings.stage("count"):
-            counted = levels.begin(evaluations, self._runs, counted=promising | near, also=also)
+            counted = beside(begin, self._ahead) if 0 in near else begin()
         if not self._thorough:  # then others will follow
             levels.warm(first=False, also=also)
         return counted
 
+    def _ahead(self) -> bool:
+        """One more set of inputs is drawn that winners will meet, if any."""
+        return not self._thorough and self._context.scrutiny.trials.ahead()
+
     def _in_reach(self, candidate: Candidate, evaluation: Evaluation) -> bool:
-        """Whether it is near the best so far; of other numbers alone, what is better with them."""
+        """Whether it is near the best so far; of other numbers alone, what is better with them.
+
+        The input kernel always, since everything is compared with it.
+        """
         measured, before = evaluation.measurement, float("inf")
         if measured is None:
             return False
         self._seconds[candidate.number] = measured.seconds
+        if candidate.number == 0:
+            return True
         if candidate.proposal.proposer == TUNER and candidate.parent is not None:
             before = self._seconds.get(candidate.parent, before)
         return measured.seconds <= min(_REACH * self._best, before)

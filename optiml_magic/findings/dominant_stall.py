@@ -25,6 +25,7 @@ _REASONS = {
         "Do more between such an instruction and the use of its result; avoid bank conflicts.",
     ),
     "lg_throttle": (
+        ("Let a thread take several items, which use what a round loads.", "reuse_broadcast"),
         "find the queue of global and local accesses full",
         "Use fewer and wider accesses.",
     ),

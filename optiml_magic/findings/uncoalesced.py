@@ -100,12 +100,16 @@ def _actions(subject: Subject, line: int, access: Access, most: float) -> tuple[
     along = ("Let threadIdx.x run along the contiguous dimension.", "coalesce_mapping")
     warps = ("Give each row to a warp, whose lanes share the loop over it.", "row_to_lanes")
     tile = ("Stage the data through a padded tile in shared memory.", "transpose_tile")
+    records = (
+        "Let the lanes of a warp bring and store together what each of them has for itself.",
+        "scalarise_array",
+    )
     fields = ("Keep each field in an array of its own.", "")
     order = ("Order the work by the index, so that neighbouring lanes meet neighbours.", "")
     if any(site.gathers for site in sites):
         advice = [order, tile, along]
     elif any(site.of_struct or site.apart in _STEPS for site in sites):
-        advice = [fields, tile, along]
+        advice = [fields, records, tile, along]
     else:
         advice = [along, warps, tile, fields]
     in_loop = [site.loop is not None for site in sites]

@@ -1,7 +1,8 @@
 """The launch of a kernel that has no launch directive, from what its reading says.
 
 It is certain or it is an error: every store must stand under guards that bound every axis of the
-grid, so that further blocks do nothing, and all that is known of a block's size must agree.
+grid, so that further blocks do nothing, or the blocks along an axis share an array out among them;
+and all that is known of a block's size must agree.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from optiml_magic.kernels.parallel import AXES, Bound, Names, bound_of
 from optiml_magic.kernels.ranges import holds
 from optiml_magic.kernels.read import read
 from optiml_magic.kernels.reading import Access, Reading
+from optiml_magic.kernels.sized import blocks_by_size
 from optiml_magic.kernels.symbols import Compare, Condition, Some
 from optiml_magic.kernels.tree import Function, expressions
 from optiml_magic.kernels.unit import Unit
@@ -55,6 +57,7 @@ class _Inference:
         self.grid_axes = _axes(self.reading, ("blockIdx", "gridDim"))
         self.rank = max(self.used, default=-1) + 1
         self.leading: dict[int, Bound] = {}
+        self.sized: dict[int, str] = {}
         self.block = BlockSizes(unit, self.reading, self.names, self.used, self.error)
 
     def launch(self) -> LaunchDirective:
@@ -67,7 +70,11 @@ class _Inference:
             raise self.error("no store to a parameter was found")
         bounds = {effect: tuple(self.bounds(effect.guard)) for effect in effects}
         for axis in sorted(self.grid_axes):
-            self.leading[axis] = self.bound_axis(axis, bounds)
+            blocks = blocks_by_size(axis, self.reading.accesses, self.symbols, self.names)
+            if blocks is not None and not any(b.axis == axis for bs in bounds.values() for b in bs):
+                self.sized[axis] = blocks
+            else:
+                self.leading[axis] = self.bound_axis(axis, bounds)
         block = self.block.chosen(self.leading)
         grid = tuple(self.grid_axis(axis, block) for axis in range(self.rank))
         return LaunchDirective(self.spelled, grid, block)
@@ -149,7 +156,7 @@ class _Inference:
 
     def blocks_along(self, axis: int, block: list[str]) -> str:
         if axis not in self.leading:
-            return "1"
+            return self.sized.get(axis, "1")
         bound = self.leading[axis]
         extent = str(self.written(bound))
         stride = self.block.stride(bound.stride, block)
@@ -161,7 +168,9 @@ class _Inference:
         ends = [f"_{AXES[axis].upper()}" if rank > 1 else "" for axis in range(rank)]
         block = [f"THREADS{end}" for end in ends]
         grid = [
-            self.blocks_along(axis, block) if axis in self.leading else f"BLOCKS{end}"
+            self.blocks_along(axis, block)
+            if axis in self.leading or axis in self.sized
+            else f"BLOCKS{end}"
             for axis, end in enumerate(ends)
         ]
         shared = " shared(BYTES)" if self.dynamic else ""

@@ -12,12 +12,10 @@ from typing import Literal
 
 from tree_sitter import Node
 
+from optiml_magic.kernels.assembly import in_registers
 from optiml_magic.kernels.expressions import Expr, Lambda, Name, Span, Unread
 from optiml_magic.kernels.lift_declarations import DeclarationLifter, declarator_in, is_parameter
-from optiml_magic.kernels.lift_expressions import (
-    TooDeepError,
-    span_of,
-)
+from optiml_magic.kernels.lift_expressions import TooDeepError, span_of
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -206,6 +204,9 @@ class Lifter(DeclarationLifter):
         inner = next((c for c in node.named_children if c.type != "comment"), None)
         if inner is None:
             return Blank(span_of(node), self.line(node), lead=lead)
+        known = in_registers(self.text(inner), span_of(inner), self.resolve)
+        if known is not None:
+            return Evaluate(span_of(node), self.line(node), known, lead=lead)
         if inner.type in ("gnu_asm_expression", "lambda_expression", "co_await_expression"):
             return self.verbatim(node, inner.type.replace("_", " "), lead)
         return Evaluate(span_of(node), self.line(node), self.expression(inner), lead=lead)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -17,6 +18,12 @@ def from_json(kind: type[T], text: str | bytes) -> T:
     """The noun that ``to_json`` wrote; raises ``pydantic.ValidationError`` for anything else."""
     value: T = _adapter(kind).validate_json(text)
     return value
+
+
+def prepare(kinds: Iterable[Any]) -> None:
+    """Get ready for these, which takes the better part of a second."""
+    for kind in kinds:
+        _adapter(kind)
 
 
 _ADAPTERS: dict[Any, Any] = {}

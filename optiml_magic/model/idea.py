@@ -32,6 +32,7 @@ class Idea:
     ``arithmetic`` says in words what arithmetic the edit changes, such as "the order of additions";
     empty where every bit of the outputs stays. ``starts`` are values of the tuned names of its
     text to begin with; ``paid`` says that it cost money, and is to be tried for that reason.
+    ``launches`` are the kernels of those launches that it edits; none where it may be any of them.
     The other fields are those of a proposal.
     """
 
@@ -47,6 +48,7 @@ class Idea:
     move: str = ""
     starts: tuple[Point, ...] = ()
     paid: bool = False
+    launches: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, proposal: Proposal) -> Idea:

@@ -105,8 +105,8 @@ class Measurement:
         if name in reasons:
             return reasons[name]
         entry = VOCABULARY.get(name)
-        if entry is None:
-            return "no such metric"
+        if entry is None:  # what is in no vocabulary is taken for one of ncu's
+            return reasons.get("counters", "no such metric")
         if "counters" in entry.levels and "counters" not in reasons:
             return "ncu was not asked for it"
         refused = [reasons[level] for level in entry.levels if level in reasons]

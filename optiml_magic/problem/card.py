@@ -20,6 +20,7 @@ from optiml_magic.devices.compare import compare
 from optiml_magic.devices.maps import digest, has_subnormals, mapped, widened
 from optiml_magic.devices.memory import stored
 from optiml_magic.devices.reductions import quickly_compiled
+from optiml_magic.devices.sending import sent
 from optiml_magic.devices.turns import turn
 from optiml_magic.model.dtypes import kind
 from optiml_magic.model.verdict import OutputCheck
@@ -52,7 +53,7 @@ class Card:
     def _working(self) -> Iterator[Any]:
         """The library, while nobody times on this card; what was used goes back to the driver."""
         cp, index = self._cp, int(self._device.partition(":")[2] or 0)
-        with turn(self._device), cp.cuda.Device(index), quickly_compiled(cp):
+        with turn(self._device, shared=True), cp.cuda.Device(index), quickly_compiled(cp):
             try:
                 yield cp
             finally:
@@ -85,8 +86,8 @@ class Card:
             with self._working() as cp:
                 found = compare(
                     buffer.name,
-                    cp.asarray(stored(got)),
-                    cp.asarray(stored(buffer.expected)),
+                    sent(cp, stored(got)),
+                    sent(cp, stored(buffer.expected)),
                     buffer.tolerance,
                     None,
                     xp=cp,
@@ -110,7 +111,7 @@ class Card:
                 continue
             if kind(value.dtype) == "V":
                 return Refusal(f"`{name}` holds structs")
-            array = cp.asarray(stored(value))
+            array = sent(cp, stored(value))
             if name in maps:
                 array = mapped(maps[name], array, xp=cp, dtype=value.dtype)
             digests[name] = digest(array, cp)

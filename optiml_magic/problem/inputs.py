@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,24 +52,91 @@ def _is_drawn(value: Any) -> bool:
 
 def like(array: Array, rng: np.random.Generator, shape: tuple[int, ...] | None = None) -> Array:
     """A fresh array like ``array``, of its own shape or another; of structs, field by field."""
-    shape = array.shape if shape is None else shape
-    if array.dtype.names is not None:
-        given: Any = array
-        structs: Any = np.zeros(shape, array.dtype)
-        for name in array.dtype.names:
-            inner = given[name].shape[array.ndim :]  # of a member that is an array
-            structs[name] = like(given[name], rng, (*shape, *inner))
-        fresh: Array = structs
+    return Alike(array).drawn(rng, shape)
+
+
+class Alike:
+    """Draws arrays like one, which may be large: what they share is looked at once."""
+
+    def __init__(self, array: Array) -> None:
+        """``array`` stays as it is meanwhile."""
+        self._array = array
+        self._parts: dict[str, Alike] = {}
+
+    def drawn(self, rng: np.random.Generator, shape: tuple[int, ...] | None = None) -> Array:
+        """A fresh one, of its own shape or another; of structs, field by field."""
+        array = self._array
+        shape = array.shape if shape is None else shape
+        if array.dtype.names is not None:
+            structs: Any = np.zeros(shape, array.dtype)
+            for name in array.dtype.names:
+                given: Any = array
+                inner = given[name].shape[array.ndim :]  # of a member that is an array
+                structs[name] = self._part(name, given[name]).drawn(rng, (*shape, *inner))
+            fresh: Array = structs
+            return fresh
+        if self._is_permutation:
+            drawn = rng.permutation(int(np.prod(shape))).reshape(shape)
+            return (drawn + int(array.min())).astype(array.dtype)
+        fresh = self.filled(rng, shape)
+        if self._is_sorted and fresh.size:
+            fresh.sort()
+            fresh[0], fresh[-1] = (
+                array[0],
+                array[-1],
+            )  # row offsets begin and end where the data does
         return fresh
-    if _is_permutation(array):
-        drawn = rng.permutation(int(np.prod(shape))).reshape(shape)
-        return (drawn + int(array.min())).astype(array.dtype)
-    fresh = _fresh(array, rng, shape)
-    is_sorted = array.ndim == 1 and array.size > 2 and kind(array.dtype) in "iuf"
-    if is_sorted and _is_sorted(array) and fresh.size:
-        fresh.sort()
-        fresh[0], fresh[-1] = array[0], array[-1]  # row offsets begin and end where the data does
-    return fresh
+
+    def _part(self, name: str, array: Array) -> Alike:
+        return self._parts.setdefault(name, Alike(array))
+
+    @cached_property
+    def _is_permutation(self) -> bool:
+        return _is_permutation(self._array)
+
+    @cached_property
+    def _is_sorted(self) -> bool:
+        array = self._array
+        orders = array.ndim == 1 and array.size > 2 and kind(array.dtype) in "iuf"
+        return orders and _is_sorted(array)
+
+    @cached_property
+    def _range(self) -> tuple[float, float]:
+        return _range(self._array)
+
+    @cached_property
+    def _ends(self) -> tuple[Any, Any]:
+        return self._array.min(), self._array.max()
+
+    def filled(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """One whose values are in the same range, in whatever order."""
+        array, dtype = self._array, self._array.dtype
+        letter = kind(dtype)
+        if letter == "b":
+            return rng.integers(0, 2, shape).astype(dtype)
+        if not array.size or letter == "V":
+            return np.resize(array, shape)
+        if letter == "c":
+            whole: Any = array
+            real = self._part("real", whole.real).filled(rng, shape)
+            imaginary = self._part("imag", whole.imag).filled(rng, shape)
+            fresh = np.empty(shape, dtype)
+            fresh.real, fresh.imag = real, imaginary
+            return fresh
+        if letter in "iu":
+            least, most = self._ends
+            return rng.integers(least, most, shape, dtype=dtype.type, endpoint=True)
+        low, high = self._range
+        width = high - low
+        if not np.isfinite(width):  # a mean of the two ends, since their difference overflows
+            share = rng.random(shape)
+            return np.clip(low * (1 - share) + high * share, low, high).astype(dtype)
+        # In place, and for floats in their own precision: arrays of 100 MB are drawn here.
+        fresh = rng.random(shape, np.float32 if dtype.itemsize <= _FLOAT else np.float64)
+        fresh *= width
+        fresh += low
+        drawn = fresh.astype(dtype, copy=False)
+        return np.clip(drawn, dtype.type(low), dtype.type(high), out=drawn)
 
 
 def _called(task: Task, seed: int) -> dict[str, Any]:
@@ -86,33 +154,6 @@ def _called(task: Task, seed: int) -> dict[str, Any]:
             fix="make it return a dict of arrays and scalars by parameter name",
         )
     return {**task.sizes, **values}
-
-
-def _fresh(array: Array, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    dtype = array.dtype
-    letter = kind(dtype)
-    if letter == "b":
-        return rng.integers(0, 2, shape).astype(dtype)
-    if not array.size or letter == "V":
-        return np.resize(array, shape)
-    if letter == "c":
-        real, imaginary = _fresh(array.real, rng, shape), _fresh(array.imag, rng, shape)
-        fresh = np.empty(shape, dtype)
-        fresh.real, fresh.imag = real, imaginary
-        return fresh
-    if letter in "iu":
-        return rng.integers(array.min(), array.max(), shape, dtype=dtype.type, endpoint=True)
-    low, high = _range(array)
-    width = high - low
-    if not np.isfinite(width):  # a mean of the two ends, since their difference overflows
-        share = rng.random(shape)
-        return np.clip(low * (1 - share) + high * share, low, high).astype(dtype)
-    # In place, and for floats in their own precision: arrays of 100 MB are drawn here.
-    fresh = rng.random(shape, np.float32 if dtype.itemsize <= _FLOAT else np.float64)
-    fresh *= width
-    fresh += low
-    drawn = fresh.astype(dtype, copy=False)
-    return np.clip(drawn, dtype.type(low), dtype.type(high), out=drawn)
 
 
 def _range(array: Array) -> tuple[float, float]:

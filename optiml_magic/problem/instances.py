@@ -95,8 +95,10 @@ class Maker:
             buffers = tuple(self._changed(b, maps, digests) for b in buffers)
         return self._of(values, condition, Case(key, buffers)), answer
 
-    def unverified(self, values: Mapping[str, Any], sizing: Sizing) -> Instance:
-        """The case of the user's own values, on which nothing is compared.
+    def unverified(
+        self, values: Mapping[str, Any], sizing: Sizing, condition: str = "seed 0"
+    ) -> Instance:
+        """The case of values as large as the user's own, on which nothing is compared.
 
         The reference is called on them only where nothing else tells the shape of an output.
         """
@@ -107,7 +109,8 @@ class Maker:
             buffer_of(self.task, b, values, Wanted(shape=shapes.get(b.name)), starts.get(b.name))
             for b in self.interface.buffers
         )
-        return replace(self._of(values, "seed 0", Case("seed-0", buffers)), verified=False)
+        case = Case(condition.replace(" ", "-"), buffers)
+        return replace(self._of(values, condition, case), verified=False)
 
     def _shapes(self, values: Mapping[str, Any], sizing: Sizing) -> Shapes:
         """Of the outputs that neither the task nor an array tells."""

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 from optiml_magic import binding
+from optiml_magic.devices.base import Case
 from optiml_magic.errors import UsageError
 from optiml_magic.kernels.prepared import with_launches
 from optiml_magic.model.task import Task
@@ -68,12 +69,25 @@ class Problem:
         maker = Maker(self.task, self.program, self.interface, self.references)
         return maker.instance(values, condition, key, maps)[0]
 
+    def unverified(self, values: Mapping[str, Any], sizing: sizes.Sizing, named: str) -> Instance:
+        """The case for ``values`` that are only measured; raises what the reference raises."""
+        maker = Maker(self.task, self.program, self.interface, self.references)
+        return maker.unverified(values, sizing, named)
 
-def prepare(task: Task, *, seeds: int, seconds: float = math.inf, device: str = "") -> Problem:
+
+def prepare(
+    task: Task,
+    *,
+    seeds: int,
+    seconds: float = math.inf,
+    device: str = "",
+    made: Callable[[Case], None] = lambda _: None,
+) -> Problem:
     """Everything about a task that needs no compiler and no device.
 
     Calls of its reference take about ``seconds`` at most: the sizes, and how many of ``seeds``, are
-    chosen so. It may be computed on the card ``device``, where that is one.
+    chosen so. It may be computed on the card ``device``, where that is one. ``made`` is called with
+    the case of each set of inputs, while there may be more to come.
 
     Raises a UsageError where the kernel, a directive, an input or the reference does not fit.
     """
@@ -108,11 +122,13 @@ def prepare(task: Task, *, seeds: int, seconds: float = math.inf, device: str = 
     if smaller:
         assert sizing is not None
         instances.append(maker.unverified(values, sizing))
+        made(instances[-1].case)
         at = f"verified at {sizes.spelled(smaller)} and below"
         notes.append(f"{at}; at the sizes of the task it was only measured{why}")
     unread = [buffer.name for buffer in found.named("output")]
     drawn = partial(_drawn, task, program, sizing, values, smaller, unread)
-    verified = _verified(maker, drawn, range(len(instances), len(instances) + seeds), seconds)
+    wanted = range(len(instances), len(instances) + seeds)
+    verified = _verified(maker, drawn, wanted, seconds, made)
     if len(verified) < seeds and references is not None:
         takes = f"the reference takes {references.seconds:.2g} s"
         notes.append(f"seeds: {len(verified)} of {seeds}, {takes}")
@@ -145,6 +161,7 @@ def _verified(
     draw: Callable[[int], Mapping[str, Any]],
     seeds: range,
     seconds: float,
+    made: Callable[[Case], None],
 ) -> list[tuple[Instance, Answer | None]]:
     """An instance for each seed with the answer to it; fewer, and one at least, in ``seconds``."""
     found: list[tuple[Instance, Answer | None]] = []
@@ -157,6 +174,7 @@ def _verified(
         values = draw(seed)
         instance, answer = maker.instance(values, f"seed {seed}", f"seed-{seed}", twice=again)
         found.append((replace(instance, seed=seed), answer))
+        made(instance.case)
         if references is not None and answer is not None:
             references.seconds = answer.seconds
             if answer.seconds > SLOW:

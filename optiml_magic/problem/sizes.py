@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from optiml_magic.devices.base import Array
 from optiml_magic.model.task import Task
 from optiml_magic.problem import inputs
 from optiml_magic.source.program import Program
@@ -37,7 +38,8 @@ _SEED = 1000  # of the first set of inputs; those of the given sizes count from 
 class Sizing:
     """The sizes of a task that can be changed.
 
-    ``own`` are those of its inputs ``first``, ``given`` the largest that it is verified at.
+    ``own`` are those of its inputs ``first``, ``given`` the largest that it is verified at, and
+    ``known`` what is known of the arrays among its inputs.
     """
 
     task: Task
@@ -45,6 +47,7 @@ class Sizing:
     first: Mapping[str, Any]
     own: Sizes
     given: Sizes
+    known: dict[str, inputs.Alike] = field(default_factory=dict, repr=False, compare=False)
 
     def draw(self, sizes: Sizes, seed: int, *, contents: bool = True) -> dict[str, Any]:
         """Every value by name at these sizes; whatever the task's own code raises.
@@ -58,6 +61,11 @@ class Sizing:
             values = self._resized(sizes, seed, contents)
         return with_sizes(self.program, values)
 
+    def _alike(self, name: str, array: Array) -> inputs.Alike:
+        if name not in self.known:
+            self.known[name] = inputs.Alike(array)
+        return self.known[name]
+
     def _resized(self, sizes: Sizes, seed: int, contents: bool) -> dict[str, Any]:
         first, rng = self.first, np.random.default_rng(seed)
         extents = {self.own[name]: size for name, size in sizes.items()}
@@ -67,7 +75,7 @@ class Sizing:
             if isinstance(value, np.ndarray) and value.ndim:
                 shape = tuple(extents.get(extent, extent) for extent in value.shape)
                 none: Any = np.broadcast_to(np.zeros((), value.dtype), shape)
-                values[name] = inputs.like(value, rng, shape) if contents else none
+                values[name] = self._alike(name, value).drawn(rng, shape) if contents else none
             elif isinstance(value, (int, np.integer)) and name not in derived:
                 values[name] = type(value)(extents.get(int(value), int(value)))
             elif name not in derived:

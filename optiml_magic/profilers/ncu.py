@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from optiml_magic.devices.base import Case, Job
@@ -28,7 +29,7 @@ from optiml_magic.model.vocabulary import (
 )
 from optiml_magic.profilers import lines
 from optiml_magic.profilers.code import Code, Disassemble
-from optiml_magic.profilers.ncu_process import SECONDS, NcuProcess
+from optiml_magic.profilers.ncu_process import SECONDS, NcuProcess, Run
 from optiml_magic.profilers.ncu_request import BY_LINE, Asked, Depth, Manners, of_ncu
 from optiml_magic.profilers.report import (
     LaunchReport,
@@ -39,6 +40,7 @@ from optiml_magic.profilers.report import (
 )
 
 _REFUSED = re.compile(r"(?:Failed to find metric|[Uu]nknown metric)[:\s]+([\w.]+)")
+_ENDING = 2  # processes of ncu that write and are read at a time; ours
 _SOON = 3.0  # seconds of a batch, below which one of its runs is what others begin with; ours
 
 
@@ -102,13 +104,23 @@ class NcuCounters:
         self._disassemble = disassemble
         self._manners = _MANNERS.setdefault(device, Manners())
         self._waiting: list[NcuProcess] = []
-        self._known: tuple[Build, Job] | None = None  # a run that ended well
-        self._threads = ThreadPoolExecutor(1, thread_name_prefix="optiml-ncu")
+        self._known: Callable[[], Run | None] = lambda: None  # a run that ends well
+        self._threads = ThreadPoolExecutor(_ENDING, thread_name_prefix="optiml-ncu")
         self._priming = ThreadPoolExecutor(thread_name_prefix="optiml-ncu-first")
 
     def put(self, cases: Sequence[Case]) -> None:
         """Inputs that jobs may name from now on."""
         self._cases |= {case.key: case.without_answers() for case in cases}
+
+    def take_over(self, others: NcuCounters) -> None:
+        """What waits there waits here, and counts ahead what is known here."""
+        self._waiting, others._waiting = [*self._waiting, *others._waiting], []
+        for process in self._waiting:
+            process.prime(self._priming, self._known)
+
+    def until_known(self, run: Callable[[], Run | None]) -> None:
+        """What a process that waits counts ahead, until a run of the task is known."""
+        self._known = run
 
     def warm(self, *, depth: Depth = "brief", also: Sequence[str] = (), count: int = 1) -> None:
         """Let ncu start now, ``count`` times: what is counted next, at that depth, need not wait.
@@ -133,9 +145,7 @@ class NcuCounters:
         """One that starts now, and counts what is known already."""
         process = NcuProcess(self._device, tool, asked.arguments)
         process.start()
-        if self._known is not None:
-            build, job = self._known
-            process.prime(self._priming, self._cases[job.case], build, job)
+        process.prime(self._priming, self._known)
         return process
 
     def close(self) -> None:
@@ -239,7 +249,8 @@ class NcuCounters:
             process.close(seconds=0.0)
             return self._run(tool, runs, asked.without_lines(self._by_line_seconds))
         if not failure and time.monotonic() - began < _SOON:
-            self._known = runs[-1]
+            build, job = runs[-1]
+            self._known = partial(_run_of, self._cases[job.case], build, job)
         return _Ran(process, failure, asked)
 
     def _learned(self, log: Path, asked: Asked) -> bool:
@@ -318,6 +329,10 @@ class NcuCounters:
             else:
                 missing.append(Missing(name, "ncu gave no value"))
         return metrics, missing
+
+
+def _run_of(case: Case, build: Build, job: Job) -> Run:
+    return case, build, job
 
 
 def _with_rules(

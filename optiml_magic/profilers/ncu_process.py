@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.verdict import Outcome
 
 SECONDS = 180.0  # of one request to a host that ncu wraps
+Run = tuple[Case, Build, Job]
+_LETTING_GO = 2.0  # seconds for a thread whose host has ended; ours
 
 
 class NcuProcess:
@@ -45,22 +47,26 @@ class NcuProcess:
         """Let it start beside whatever is done now: that takes longer than a batch of counts."""
         self.host.start()
 
-    def prime(self, threads: ThreadPoolExecutor, case: Case, build: Build, job: Job) -> None:
+    def prime(self, threads: ThreadPoolExecutor, known: Callable[[], Run | None]) -> None:
         """Count a known run once it has started: the first costs as much as three more.
 
-        That is done in a thread, while nobody times on the card.
+        That is done in a thread, while nobody times on the card; nothing where there is no run.
         """
 
         def primed() -> str:
+            run = known()
+            if run is None:
+                return ""
+            case, build, job = run
+            self.primed = len(job.plan.launches)
             try:
                 self.host.put(case)
-                with turn(self._device):
+                with turn(self._device, shared=True):
                     execution = self.host.execute(build, replace(job, count=True))
             except MachineError as lost:
                 return lost.message
             return execution.fault.message if execution.fault is not None else ""
 
-        self.primed = len(job.plan.launches)
         self._priming = threads.submit(primed)
 
     def run(
@@ -86,4 +92,6 @@ class NcuProcess:
     def close(self, *, seconds: float = 60.0) -> None:
         """End it, by force after so many seconds, and remove its files."""
         self.host.close(seconds=seconds)
+        if self._priming is not None:
+            wait([self._priming], _LETTING_GO)
         self._folder.cleanup()

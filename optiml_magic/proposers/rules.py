@@ -9,13 +9,15 @@ from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rewrites.base import answering
+from optiml_magic.proposers.together import together, weighed
 from optiml_magic.source.program import parse_program
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from optiml_magic.model.view import View
     from optiml_magic.proposers.rewrites.base import Rewrite
+    from optiml_magic.source.program import Program
 
 
 class RuleProposer:
@@ -46,7 +48,11 @@ class RuleProposer:
                     refused[_inexact(found)] = None
                 else:
                     ideas.append(answering(found, view.step.evaluation.findings))
+        ideas = [*weighed(ideas, program, view), *together(ideas, view, self._again)]
         return Ideas(tuple(sorted(ideas, key=lambda idea: -idea.prior)), tuple(refused))
+
+    def _again(self, rule: str, program: Program, view: View) -> Iterator[Idea | Refusal]:
+        return next(r for r in self._rewrites if r.name == rule).propose(program, view)
 
 
 def _inexact(idea: Idea) -> Refusal:

@@ -95,7 +95,7 @@ class Pool:
         programs: dict[str, Program] = {}
         for recording in recordings:
             for step, _ in recording.steps():
-                evaluation = _slim(step.evaluation) if slim else step.evaluation
+                evaluation = bare(step.evaluation) if slim else step.evaluation
                 found = Program(step.candidate.text, point_of(step.candidate.text), evaluation)
                 programs.setdefault(step.candidate.digest, found)
         tried = {
@@ -208,13 +208,16 @@ class Pool:
 
 @lru_cache(maxsize=4096)
 def structure(text: str) -> str:
-    """The digest of a program's text with each tuned name at the first of its values."""
+    """The digest of a program's text without the values of its tuned names."""
     try:
-        program = parse_program(text)
-        first = {tune.name: tune.values[0] for tune in program.tunes if tune.values}
-        return text_digest(program.with_values(first).text if first else text)
+        tunes = parse_program(text).tunes
     except SourceError:
         return text_digest(text)
+    # No values stand in their place: those that some program has need not be legal together.
+    for tune in sorted(tunes, key=lambda tune: -tune.value_start):
+        missing = " = " if tune.value is None else ""
+        text = text[: tune.value_start] + missing + text[tune.value_end :]
+    return text_digest(text)
 
 
 def point_of(text: str) -> Point:
@@ -246,7 +249,8 @@ def _textless(idea: Noted) -> Noted:
     return replace(idea, proposal=replace(idea.proposal, text=""))
 
 
-def _slim(evaluation: Evaluation) -> Evaluation:
+def bare(evaluation: Evaluation) -> Evaluation:
+    """One with its times and its reward, without counters, findings and what verified it."""
     measured = evaluation.measurement
     return replace(
         evaluation,

@@ -179,7 +179,7 @@ def _outputs(trace: _Tracing, answer: Any) -> tuple[tuple[str, Node], ...]:
         raise RefusalError("it returns nothing", "Return the arrays that it computes.")
     if isinstance(answer, Mapping):
         named = {str(name): value for name, value in answer.items()}
-    elif isinstance(answer, (tuple, list)):
+    elif isinstance(answer, tuple):
         named = {str(k): value for k, value in enumerate(answer)}
     else:
         named = {"": answer}

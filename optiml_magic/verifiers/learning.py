@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +19,15 @@ from optiml_magic.verifiers.verify import fresh_poison, judge, verify
 
 _SMALL = 1 << 28  # thread instructions of a launch at a small size
 _WILD = 1 << 24  # where an integer may make a loop of any length
-FINAL = "final"  # the key that the large cases share, one at a time
+FINAL = "final"  # what the keys of large cases begin with
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A set of inputs with the launches of the input kernel there."""
+
+    instance: Instance
+    plan: LaunchPlan
 
 
 class Learner:
@@ -33,10 +42,13 @@ class Learner:
 
     def learned(self, condition: Condition, key: str) -> Instance | None:
         """The set of inputs with its answer, if the input kernel has that answer as well."""
+        drawn = self.drawn(condition, key)
+        return self.tried(condition, drawn) if drawn is not None else None
+
+    def drawn(self, condition: Condition, key: str) -> Drawn | None:
+        """The inputs and what the reference wants there; it needs no device."""
         root = self.root
         assert root is not None
-        small = _WILD if len(condition.orders) > 1 else _SMALL
-        budget = self._instructions if key == FINAL else min(self._instructions, small)
         if self._hung:
             return None
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -45,9 +57,19 @@ class Learner:
                 instance = self._problem.instance(
                     condition.draw(), condition.name, key, condition.maps
                 )
-                planned = root.plan(instance)
+                return Drawn(instance, root.plan(instance))
             except Exception:  # noqa: BLE001  # the task's own code: it does not know such inputs
                 return None
+
+    def tried(self, condition: Condition, drawn: Drawn) -> Instance | None:
+        """The set of inputs, if the input kernel is right there; it is on the device then."""
+        root, instance, planned = self.root, drawn.instance, drawn.plan
+        assert root is not None
+        if self._hung:
+            return None
+        small = _WILD if len(condition.orders) > 1 else _SMALL
+        large = instance.case.key.startswith(FINAL)
+        budget = self._instructions if large else min(self._instructions, small)
         self._device.put(instance.case)
         if self._problem.task.reference is None:
             return self._answered(root, condition, instance, planned, budget)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from optiml_magic.chips import Chip
-from optiml_magic.devices.base import Device
+from optiml_magic.devices.base import Device, is_emulated
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.problem import Instance, Problem
@@ -13,6 +13,8 @@ from optiml_magic.verifiers.compiled import Compiled
 from optiml_magic.verifiers.hazards import Inspector
 from optiml_magic.verifiers.physics import Physics
 from optiml_magic.verifiers.trials import Trials
+
+_SHARE = 8  # of a card's memory, one part is for the large sets of inputs of trials; ours
 
 
 class Scrutiny:
@@ -29,7 +31,8 @@ class Scrutiny:
     ) -> None:
         """``seconds`` are those of ``Trials``."""
         self._problem = problem
-        self.trials = Trials(problem, device, instructions, inspector, seconds)
+        room = 0 if is_emulated(device.name) else chip.memory_bytes // _SHARE
+        self.trials = Trials(problem, device, instructions, inspector, seconds, room)
         self._physics: Physics | None = Physics(problem, chip)
         self._passed: dict[str, Verdict] = {}  # by identity
 

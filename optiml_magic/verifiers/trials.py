@@ -17,6 +17,8 @@ from optiml_magic.errors import RequirementError, UsageError
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.problem import Instance, Problem
+from optiml_magic.problem.cost import SLOW
+from optiml_magic.problem.sizes import spelled
 from optiml_magic.verifiers.compiled import Compiled, planned
 from optiml_magic.verifiers.conditions import (
     FLOOR_LARGE,
@@ -26,7 +28,7 @@ from optiml_magic.verifiers.conditions import (
     Conditions,
 )
 from optiml_magic.verifiers.hazards import Inspector
-from optiml_magic.verifiers.learning import FINAL, Learner
+from optiml_magic.verifiers.learning import FINAL, Drawn, Learner
 from optiml_magic.verifiers.purse import Purse
 from optiml_magic.verifiers.readback import read_back
 from optiml_magic.verifiers.sides import Sides
@@ -34,6 +36,7 @@ from optiml_magic.verifiers.verify import verify
 
 _SHOWN = 3  # sizes that a note names
 _HALF_SEED = 2000  # of the inputs at half the sizes
+_AHEAD = 4 << 30  # bytes of large sets of inputs that are drawn before they are needed; ours
 
 
 class Trials:
@@ -46,11 +49,13 @@ class Trials:
         instructions: int,
         inspector: Inspector | None = None,
         seconds: float = math.inf,
+        room: int = 0,
     ) -> None:
         """``inspector`` is asked who wrote what is wrong in a candidate that would win.
 
         About so many ``seconds`` may be spent on learning, on the sides of a program's dispatches,
-        and on scrutinising the first candidate: what does not fit is left out for all.
+        and on scrutinising the first candidate: what does not fit is left out for all. Large sets
+        of inputs stay on the device, up to ``room`` bytes; the others take turns there.
         """
         self._problem = problem
         self._device = device
@@ -62,6 +67,9 @@ class Trials:
         self._sides = Sides(problem, self._conditions, self._learner.learned, seconds)
         self._large: list[Condition] = []
         self._finals: dict[str, Instance | None] = {}
+        self._drawn: dict[str, Drawn | None] = {}  # those to come
+        self._ahead = 0  # bytes of what was drawn before it was needed
+        self._room = room
         self._sized: list[str] = []
         self._refused: list[str] = []
         self._left_out = ""
@@ -88,6 +96,7 @@ class Trials:
         """
         self._learner.root = root
         self._sides.clear()
+        self._drawn.clear()
         small = self._conditions.small()
         sized = self._tried(small, FLOOR_SIZES, lambda c: f"small-{c.place}")
         right = [c.name for c, instance in sized if instance is not None]
@@ -144,15 +153,28 @@ class Trials:
         return planned(program, self.small)
 
     def elsewhere(self) -> Instance | None:
-        """A set of inputs at half the sizes, where the input kernel is right there as well."""
+        """A set of inputs at half the sizes, where the input kernel is right there as well.
+
+        Half of those that the task is measured at: where it is verified at smaller ones, nothing
+        is compared there either.
+        """
         sizing = self._conditions.sizing
-        slow = self._reference_seconds > self._seconds / 4
-        if sizing is None or self._learner.root is None or slow:
+        if sizing is None or self._learner.root is None:
             return None
-        half = {name: max(1, size // 2) for name, size in sizing.given.items()}
-        if half == dict(sizing.given):
+        half = {name: max(1, size // 2) for name, size in sizing.own.items()}
+        if half == dict(sizing.own):
             return None
-        return self._learner.learned(self._conditions.side(half, _HALF_SEED), FINAL)
+        if not self._problem.verified:
+            slow = self._reference_seconds > self._seconds / 4
+            side = self._conditions.side(half, _HALF_SEED)
+            return None if slow else self._learner.learned(side, FINAL)
+        try:
+            values = sizing.draw(half, _HALF_SEED)
+            instance = self._problem.unverified(values, sizing, spelled(half))
+        except Exception:  # noqa: BLE001  # the task's own code may not know these sizes
+            return None
+        self._device.put(instance.case)
+        return instance
 
     def sides(
         self, program: Compiled, verified: Sequence[Instance]
@@ -194,9 +216,7 @@ class Trials:
 
     def _trial(self, program: Compiled, condition: Condition) -> Verdict | None:
         """The verdict on one large condition; None where it is not asked of the program."""
-        if condition.name not in self._finals:
-            self._finals[condition.name] = self._learner.learned(condition, FINAL)
-        instance = self._finals[condition.name]
+        instance = self._final(condition)
         if instance is None:
             return None
         try:
@@ -214,6 +234,45 @@ class Trials:
             instructions=self._instructions,
             inspector=self._inspector,
         )
+
+    def _final(self, condition: Condition) -> Instance | None:
+        """The set of inputs of a large condition, where the input kernel is right there."""
+        name = condition.name
+        if name not in self._finals:
+            known = name in self._drawn
+            drawn = self._drawn.pop(name) if known else self._learner.drawn(condition, FINAL)
+            if drawn is not None and (size := _nbytes(drawn.instance)) <= self._room:
+                self._room -= size
+                case = replace(drawn.instance.case, key=f"{FINAL}-{len(self._finals)}")
+                drawn = replace(drawn, instance=replace(drawn.instance, case=case))
+            self._finals[name] = self._learner.tried(condition, drawn) if drawn else None
+        return self._finals[name]
+
+    def ahead(self) -> bool:
+        """Draw the inputs of one more large condition, while the device has other things to do.
+
+        Whether there may be another. A reference that is slow, or that needs the card itself, is
+        asked only when its answer is needed.
+        """
+        references = self._problem.references
+        slow = references is None or references.is_on_card or references.seconds > SLOW
+        if slow or not self._room or self._ahead > _AHEAD or self._learner.root is None:
+            return False
+        known = (self._finals, self._drawn)
+        for condition in self._large:
+            if not any(condition.name in those for those in known):
+                drawn = self._drawn[condition.name] = self._learner.drawn(condition, FINAL)
+                self._ahead += _nbytes(drawn.instance) if drawn is not None else 0
+                return True
+        return False
+
+
+def _nbytes(instance: Instance) -> int:
+    """Of a set of inputs on a card: each array twice, and what is wanted."""
+    return sum(
+        2 * b.array.nbytes + (0 if b.expected is None else b.expected.nbytes)
+        for b in instance.case.buffers
+    )
 
 
 def _elements(instance: Instance) -> int:

@@ -3,11 +3,13 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from optiml_magic.devices import wire
-from optiml_magic.devices.base import Device
+from optiml_magic.devices.base import Buffer, Case, Device
 from optiml_magic.devices.emulated import EmulatedDevice
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.devices.maps import Map
@@ -41,6 +43,29 @@ class TestHostedDevice(DeviceContract):
         fault = device.execute(build, self.job(build)).fault
         assert fault is None or fault.outcome is Outcome.CRASHED
         assert device.execute(build, self.job(build)).checks[0].passed
+
+    def test_a_restarted_host_gets_what_is_asked_for(
+        self, device: HostedDevice, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        build, sent = self.build(), []
+        put = HostedDevice._put
+        monkeypatch.setattr(
+            HostedDevice,
+            "_put",
+            lambda own, child, case: (sent.append(case.key), put(own, child, case)),
+        )
+        device.put(self.case())
+        device.put(replace(self.case(), key="another"))
+        device._kill()
+        assert device.execute(build, self.job(build)).checks[0].passed
+        assert sent == [self.case().key]
+
+    def test_a_large_buffer_comes_back_whole(self, device: HostedDevice) -> None:
+        array = np.random.default_rng(0).integers(0, 1 << 30, (3, 1 << 18), np.int32)
+        device.put(Case("large", (Buffer("x", "input", array),)))
+        found = device.read("large", "x")
+        assert np.array_equal(found, array)
+        found[0, 0] = 1  # it is the caller's own
 
     def test_an_array_is_sent_once(
         self, device: HostedDevice, monkeypatch: pytest.MonkeyPatch

@@ -64,6 +64,28 @@ def test_what_becomes_of_the_gain_is_said(
     assert any(note.startswith(told) for note in evaluator.notes)
 
 
+def test_it_is_half_of_what_was_measured_where_less_was_verified() -> None:
+    """Tiny sizes, at which a large task is verified, say nothing about its speed."""
+
+    def inputs(rng: np.random.Generator, n: int) -> dict[str, object]:
+        return {"x": rng.standard_normal(n, dtype=np.float32), "n": n}
+
+    text = TEXTS["the input kernel"]
+    task = Task(
+        text, reference=lambda x: 2 * x, inputs=inputs, sizes={"n": N}, verify_sizes={"n": 600}
+    )
+    with session(resolve({"device": "emulated"})) as members:
+        evaluator = Evaluator(prepare(task, seeds=1), members.tools)
+        root, better = (
+            Candidate(0, None, Proposal(text, "the input kernel", "test")),
+            Candidate(1, 0, Proposal(TEXTS["faster everywhere"], "faster", "test")),
+        )
+        assert all(found.verdict.passed for found in evaluator([root, better]))
+        assert evaluator.elsewhere(root, better) is None
+        told = evaluator.notes
+    assert any(note.startswith(f"at half the sizes, n = {N // 2}: ") for note in told), told
+
+
 def test_who_is_wrong_there_has_not_won(steps: tuple[Evaluator, dict[str, Step]]) -> None:
     evaluator, found = steps
     root, wrong, other = (

@@ -59,6 +59,7 @@ def test_the_command_searches_from_the_reference(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "out.json").read_text())
     assert found["origin"] == "reference"
+    assert ": the lowered reference" in done.stdout
     (candidate,) = found["candidates"]
     assert candidate["verdict"] == "passed"
     assert candidate["program"].startswith("// rows scaled\n// to one\n")

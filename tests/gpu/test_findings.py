@@ -34,5 +34,5 @@ def seen(name: str, evaluation: Evaluation) -> str:
     measured = evaluation.measurement
     assert measured is not None
     metrics = next(tool.metrics for tool in TOOLS if tool.name == name)
-    values = {metric: measured.get(metric) for metric in metrics}
+    values = {m: measured.get(m) if m in measured else measured.why(m) for m in metrics}
     return f"{evaluation.roofline}, {values}, {evaluation.findings}"

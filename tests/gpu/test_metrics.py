@@ -71,6 +71,9 @@ def test_a_process_that_counted_before_tells_of_its_own_runs_alone() -> None:
         counters = NcuCounters(members.choice.name, cases)
         first = counters.count([run])
         counters.warm(count=2)
+        for process in counters._waiting:
+            assert process._priming is not None
+            assert process._priming.result() == ""
         assert [process.primed for process in counters._waiting] == [1, 1]
         second, third = counters.count([run, run]), counters.count([run])
     assert isinstance(first, tuple)

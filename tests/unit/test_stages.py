@@ -62,4 +62,8 @@ def test_ncu_is_asked_of_what_somebody_builds_on_or_what_promised_something() ->
         numbers = [Candidate(3, 1, Proposal(slow(text, 1), "", TUNER))]
         numbers += [Candidate(4, 3, Proposal(slow(text, 2), "", TUNER))]
         evaluator(numbers)
-    assert asked == [{0}, {1}, set(), {3}], "behind, but promised; behind; better; not better"
+        again = Evaluator(problem, members.tools)
+        texts = slow(text, 900), text
+        again([Candidate(at, None, Proposal(one, "", "test")) for at, one in enumerate(texts)])
+    why = "behind, but promised; behind; better; not better; the input kernel, however far behind"
+    assert asked == [{0}, {1}, set(), {3}, {0, 1}], why

@@ -177,9 +177,17 @@ class Kernel:
         found = next(d for d in program.launches if str(d) == str(new))
         return replace(self, program=program, launch=found)
 
-    def with_bodies(self, bodies: Mapping[Function, Block]) -> Kernel:
-        """This kernel in its program, where these functions have other bodies."""
+    def with_bodies(self, bodies: Mapping[Function, Block], helpers: Iterable[str] = ()) -> Kernel:
+        """This kernel in its program, where these functions have other bodies.
+
+        ``helpers`` stand in front of them, where the program does not have them yet.
+        """
         edits = []
+        new_helpers = [h for h in helpers if h.strip() not in self.program.text]
+        if new_helpers:
+            first = min(self.unit.origin.origin(*(f.whole or f.span))[0] for f in bodies)
+            first = self.program.text.encode().rfind(b"\n", 0, first) + 1
+            edits.append(Edit(first, first, "".join(f"{h.strip()}\n\n" for h in new_helpers)))
         for function, body in bodies.items():
             new = replace(function, body=replace(body, span=None))
             span = self.unit.origin.origin(*function.span)

@@ -90,6 +90,7 @@ class Blocking:
                 begun = f"{sums}[{m.at}][{n.at}] = {first};"
                 made += [f"{declared};", self.layout.each(begun)]
         made += self.outside.before()
+        made += self.tiles.looking()
         return "\n".join([*made, self.tiles.fetching(), self.tiles.putting()])
 
     def _depth(self) -> Polynomial:
@@ -124,12 +125,16 @@ class Blocking:
                 f"{inside}\n}}"
             )
             whole = f"if ({from_} + {layout.deep} <= {depth}) {{\n{whole}\n}} else {{\n{rest}\n}}"
+        begun, next_ = tiles.looked("0"), tiles.looked(f"{from_} + 2 * {layout.deep}")
         return f"""\
+{f"{begun} __syncthreads();" if begun else ""}
 {tiles.fetch}(0);
 {tiles.put}(0);
+{tiles.looked(layout.deep)}
 __syncthreads();
 for (int {from_} = 0, {half} = 0; {from_} < {depth}; {from_} += {layout.deep}, {half} ^= 1) {{
 if ({more}) {tiles.fetch}({from_} + {layout.deep});
+{next_}
 {whole}
 if ({more}) {tiles.put}({half} ^ 1);
 __syncthreads();

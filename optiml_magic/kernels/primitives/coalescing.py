@@ -11,11 +11,15 @@ _MOST_LOOPS = 3
 
 
 def apart(kernel: Kernel, name: str) -> int:
-    """How many accesses take elements that lie apart where ``name`` differs, more in loops."""
-    found = (
-        a for a in kernel.reading.accesses if a.space == "global" and not _near(kernel, a, name)
+    """Sectors that a warp touches in elements that lie apart where ``name`` differs.
+
+    Each access counts once, in loops more. 0 where all take neighbouring elements.
+    """
+    return sum(
+        _sectors(kernel, access, name) * 8 ** min(len(access.loops), _MOST_LOOPS)
+        for access in kernel.reading.accesses
+        if access.space == "global"
     )
-    return sum(8 ** min(len(access.loops), _MOST_LOOPS) for access in found)
 
 
 def along(kernel: Kernel, axis: str) -> str:
@@ -41,11 +45,14 @@ def wide(kernel: Kernel, axis: str) -> dict[str, int] | None:
     return shape if fits and count % _WARP == 0 else None
 
 
-def _near(kernel: Kernel, access: Access, name: str) -> bool:
+def _sectors(kernel: Kernel, access: Access, name: str) -> int:
+    """Of one access, 0 where its elements are neighbours: 32 lanes, sectors of 32 bytes."""
     form, size = access.offset, access.element.size
     if form is None or size is None:
-        return True  # whatever it is, it is so along every axis
+        return 0  # whatever it is, it is so along every axis
     by = form.coefficient(name)
-    rest = form.without([name])
-    hidden = name in kernel.reading.symbols.inside(rest)
-    return not hidden and by is not None and by.value is not None and abs(by.value) <= size
+    if by is None or name in kernel.reading.symbols.inside(form.without([name])):
+        return _WARP
+    if by.value is None:
+        return _WARP
+    return 0 if abs(by.value) <= size else min(_WARP, int(abs(by.value)))

@@ -22,7 +22,7 @@ def collapse(kernel: Kernel, at: int) -> Kernel:
     """The loop with this number and those that alone are inside of it, as one."""
     outer = loops_in(kernel.function.body)[at]
     effects, known = Effects(kernel), kernel.axes()
-    loops = [outer, *_only(outer)]
+    loops = [outer, *nested(outer)]
     axes = [known.get(loop) for loop in loops]
     if len(loops) < 2:
         raise NotLegal("no loop alone is inside of it", outer.line)
@@ -49,14 +49,14 @@ def collapse(kernel: Kernel, at: int) -> Kernel:
     return kernel.rewritten(edited(kernel.function.body, {outer: made}))
 
 
-def _only(loop: Loop) -> Iterator[Loop]:
+def nested(loop: Loop) -> Iterator[Loop]:
     """The loops in a loop, each of which is all that the one around it does."""
     body = loop.body
     while isinstance(body, Block) and len(body.body) == 1:
         body = body.body[0]
     if isinstance(body, Loop):
         yield body
-        yield from _only(body)
+        yield from nested(body)
 
 
 def _sizes(axes: list[Axis | None], effects: Effects) -> list[int]:

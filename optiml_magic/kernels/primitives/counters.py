@@ -2,8 +2,10 @@
 
 All threads of a block set the copies to what changes nothing, wait, update these, and wait again;
 then each element that has changed is updated once for all of them. Where an index may lie beyond
-the copies, such an update goes to the array itself, so nothing has to be known of it. Source:
-Gomez-Luna et al., "An optimized approach to histogram computation on GPU" (2013).
+the copies, such an update goes to the array itself, so nothing has to be known of it. The copies of
+one element lie side by side and lanes use them in turn: of 32 copies each lane has its own, in a
+bank of its own, whatever the elements. Source: Gomez-Luna et al., "An optimized approach to
+histogram computation on GPU" (2013).
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines
-from optiml_magic.kernels.expressions import Assign, Binary, Choice
+from optiml_magic.kernels.expressions import Assign, Binary, Cast, Choice
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects
@@ -158,7 +160,7 @@ class _Keeping:
             for update in whole.updates:
                 swaps[update.statement] = lines(self._updating(own, update, name))
             closing.append(self._closing(own, name))
-        copy = f"const int {self.copy} = threadIdx.x / 32 % {self.copies};"
+        copy = f"const int {self.copy} = threadIdx.x % {self.copies};"
         opening = [*declared, *emptied, copy, "__syncthreads();"]
         body = edited(self.old.function.body, swaps)
         inside = (*map(lines, opening), *body.body, lines("__syncthreads();"), *map(lines, closing))
@@ -172,26 +174,29 @@ class _Keeping:
         signed = wide or kind is None or kind.signed or (kind.size or 0) < 4
         word = ("long long" if wide else "int") if signed else "unsigned"
         index = self.old.show(Evaluate(None, 0, update.index)).removesuffix(";")
-        row = f"{name}[{self.copy} * {own.count} + "
         if own.all:
-            loose = isinstance(update.index, Binary) and update.index.op not in "+-*/%"
-            loose |= isinstance(update.index, Choice | Assign)
-            return f"{function}(&{row}{f'({index})' if loose else index}], {value});"
-        shared = f"{function}(&{row}{self.bin}], {value});"
+            loose = isinstance(update.index, Binary | Choice | Assign | Cast)
+            place = self._place(name, f"({index})" if loose else index)
+            return f"{function}(&{place}, {value});"
+        shared = f"{function}(&{self._place(name, self.bin)}, {value});"
         declared = f"const {word} {self.bin} = {index};"
         test = f"{self.bin} < {own.count}"
         test = f"{self.bin} >= 0 && {test}" if signed else test
         beyond = f"{function}(&{whole.array}[{self.bin}], {value});"
         return f"{{\n{declared}\nif ({test}) {shared}\nelse {beyond}\n}}"
 
+    def _place(self, name: str, bin_: str, copy: str = "") -> str:
+        return f"{name}[{bin_} * {self.copies} + {copy or self.copy}]"
+
     def _closing(self, own: Counters, name: str) -> str:
         whole, bin_ = own.whole, self.bin
-        total, copy = self.old.fresh("total"), self.old.fresh("other", *self.taken)
+        total, other = self.old.fresh("total"), self.old.fresh("other", *self.taken)
+        turned = f"({self.copy} + {other}) % {self.copies}"  # lanes begin in banks of their own
         return (
             f"for (int {bin_} = threadIdx.x; {bin_} < {own.count}; {bin_} += blockDim.x) {{\n"
-            f"{whole.kind} {total} = {name}[{bin_}];\n"
-            f"for (int {copy} = 1; {copy} < {self.copies}; ++{copy}) "
-            f"{whole.combining(total, f'{name}[{copy} * {own.count} + {bin_}]')}\n"
+            f"{whole.kind} {total} = {self._place(name, bin_)};\n"
+            f"for (int {other} = 1; {other} < {self.copies}; ++{other}) "
+            f"{whole.combining(total, self._place(name, bin_, turned))}\n"
             f"if ({total} != {whole.identity}) "
             f"{whole.function}(&{whole.array}[{bin_}], {total});\n}}"
         )

@@ -67,8 +67,8 @@ class Effects:
         return frozenset(v.name for v in self.changed(body)) & given | given & hidden
 
     @cached_property
-    def lasting(self) -> frozenset[Variable]:
-        """The locals that keep the value that they are declared with."""
+    def changing(self) -> frozenset[Variable]:
+        """The locals that get another value than they begin with, some time."""
         own = [*walk(self.kernel.function.body)]
         leaves = [s for s in own if not s.statements]
         heads = [Evaluate(None, s.line, e) for s in own if s.statements for e in s.expressions]
@@ -78,9 +78,15 @@ class Effects:
         for reference in (v for v in reversed(declared) if v.type.reference and v.value):
             if reference in changed and reference.value is not None:
                 changed |= names([reference.value])
+        return changed
+
+    @cached_property
+    def lasting(self) -> frozenset[Variable]:
+        """The locals that keep the value that they are declared with."""
         return frozenset(
-            v for v in declared
-            if v.value is not None and v not in changed and not v.type.reference
+            v for s in walk(self.kernel.function.body) if isinstance(s, Declare)
+            for v in s.variables
+            if v.value is not None and v not in self.changing and not v.type.reference
         )  # fmt: skip
 
     def inside(self, statement: Statement) -> frozenset[Expr]:

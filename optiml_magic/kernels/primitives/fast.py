@@ -3,6 +3,8 @@
 What they are off by: CUDA C++ Programming Guide, "Mathematical Functions". ``__expf`` by 2 ulp and
 more with its argument, ``__logf`` by 2^-21 near one, ``rsqrtf`` and ``__fdividef`` by 2 ulp, the
 latter for divisors up to 2^126. No option of a compiler is set: each of them stands in the text.
+Roots are right to 2^-22, PTX ISA, "sqrt" and "rsqrt"; what is less than 2^-126 is taken for zero,
+as by ``-ftz=true``, since to scale it takes as long again as the root itself.
 """
 
 from __future__ import annotations
@@ -28,11 +30,23 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.tree import Block, Function, expressions, walk
 
-Kind = Word["functions", "tanh", "divisions", "powers"]
-KINDS: tuple[Kind, ...] = ("functions", "tanh", "divisions", "powers")
+Kind = Word["functions", "tanh", "roots", "divisions", "powers"]
+KINDS: tuple[Kind, ...] = ("functions", "tanh", "roots", "divisions", "powers")
+_ROOTS = {"sqrtf": "fast_sqrt", "sqrt": "fast_sqrt", "rsqrtf": "fast_rsqrt", "rsqrt": "fast_rsqrt"}
+_HELPERS = {
+    f"fast_{root}": f"""\
+__device__ __forceinline__ float fast_{root}(float x) {{
+    float root;
+    asm("{root}.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
+    return root;
+}}
+"""
+    for root in ("sqrt", "rsqrt")
+}
 _FAST = {
     "expf": "__expf", "exp": "__expf", "exp10f": "__exp10f", "exp10": "__exp10f",
     "logf": "__logf", "log": "__logf", "log2f": "__log2f", "log2": "__log2f",
@@ -47,13 +61,20 @@ _ONE, _TWO = Literal(None, "1.0f", 1.0), Literal(None, "2.0f", 2.0)
 def fast(kernel: Kernel, kinds: Collection[Kind]) -> Kernel:
     """The kernel, and the functions that it calls, with all of these kinds in a fast form."""
     bodies: dict[Function, Block] = {}
+    made = set[str]()
     for function in _functions(kernel):
-        swaps = _Forms(kernel, kinds).of(function)
+        forms = _Forms(kernel, kinds)
+        swaps = forms.of(function)
+        made |= forms.roots
         if swaps:
             bodies[function] = edited(function.body, swaps)
     if not bodies:
         raise NotLegal("nothing has a fast form")
-    return kernel.with_bodies(bodies)
+    for name in sorted(made):
+        own = kernel.unit.called(name, 1)
+        if own and _HELPERS[name].strip() not in kernel.program.text:
+            raise NotLegal(f"`{name}` is another function here", own[0].line)
+    return kernel.with_bodies(bodies, [_HELPERS[name] for name in sorted(made)])
 
 
 def kinds_in(kernel: Kernel) -> tuple[Kind, ...]:
@@ -61,6 +82,17 @@ def kinds_in(kernel: Kernel) -> tuple[Kind, ...]:
     every_expression = (e for f in _functions(kernel) for e in expressions(f.body))
     found = {_kind(kernel, e) for e in every_expression}
     return tuple(kind for kind in KINDS if kind in found)
+
+
+def repeated(kernel: Kernel, kind: Kind) -> bool:
+    """Whether something of a kind is done in each round of a loop, or by a kernel without loops."""
+    body = kernel.function.body
+    loops = loops_in(body)
+    inside = [e for loop in loops for e in expressions(loop)] if loops else [*expressions(body)]
+    named = {bare(e.function) for e in inside if isinstance(e, Call)}
+    own = [e for f in _functions(kernel) if f.name.rpartition("::")[2] in named
+           for e in expressions(f.body)]  # fmt: skip
+    return any(_kind(kernel, e) == kind for e in (*inside, *own))
 
 
 def angles(kernel: Kernel) -> int:
@@ -91,6 +123,8 @@ def _kind(kernel: Kernel, e: Expr) -> Kind | None:
             known = _library(kernel, e) and _single(kernel, only)
             if known and bare(name) in _FAST:
                 return "functions"
+            if known and bare(name) in _ROOTS:
+                return "roots"
             return "tanh" if known and bare(name) in ("tanhf", "tanh") else None
         case Call(function=name, arguments=(base, Literal(value=value))):
             known = bare(name) in ("powf", "pow") and _library(kernel, e)
@@ -147,39 +181,50 @@ class _Forms:
         self.kernel = kernel
         self.kinds = kinds
         self.made: dict[Node, Node] = {}
+        self.roots: set[str] = set()  # the functions for roots that are called
+        self.inverted: list[Expr] = []  # divisions by roots
 
     def of(self, function: Function) -> dict[Node, Node]:
         chosen = [e for e in expressions(function.body) if _kind(self.kernel, e) in self.kinds]
         for e in sorted(chosen, key=lambda e: len([*every(e)])):
             self.made[e] = self._form(e)
+        gone = {part for whole in self.inverted for part in whole.parts}
+        forms = [form for e, form in self.made.items() if e not in gone and isinstance(form, Expr)]
+        self.roots = {e.function for form in forms for e in every(form)
+                      if isinstance(e, Call)} & {*_HELPERS}  # fmt: skip
         return self.made
 
     def _form(self, e: Expr) -> Expr:
         match e:
             case Assign(target=target, value=value):
-                return replace(e, span=None, op="=", value=self._divided(target, value))
+                return replace(e, span=None, op="=", value=self._divided(target, value, e))
             case Binary(left=left, right=right):
-                return self._divided(left, right)
+                return self._divided(left, right, e)
             case Call(arguments=(base, Literal(value=value))) if value is not None:
                 return self._raised(e, edited(base, self.made), value)
             case Call(function=name, arguments=(only,)):
                 inner = edited(only, self.made)
                 if bare(name) in _FAST:
                     return _called(_FAST[bare(name)], inner)
+                if bare(name) in _ROOTS:
+                    return _called(_ROOTS[bare(name)], inner)
                 # tanh x = 1 - 2 / (1 + e^2x): of one use of x, and right where e^2x is infinite
                 power = _called("__expf", Binary(None, "*", _TWO, inner))
                 part = _called("__fdividef", _TWO, Binary(None, "+", _ONE, power))
                 return Binary(None, "-", _ONE, part)
         raise TypeError(type(e).__name__)
 
-    def _divided(self, left: Expr, right: Expr) -> Expr:
+    def _divided(self, left: Expr, right: Expr, whole: Expr) -> Expr:
         """``left / right``; by a constant it is a product, by a root one with its reciprocal."""
         above = edited(left, self.made)
         if isinstance(right, Literal):
             return Binary(None, "*", above, Binary(None, "/", _ONE, right))
         root = isinstance(right, Call) and bare(right.function) in ("sqrtf", "sqrt")
         if isinstance(right, Call) and root and _library(self.kernel, right):
-            inverse = _called("rsqrtf", edited(right.arguments[0], self.made))
+            self.inverted.append(whole)
+            inner = edited(right.arguments[0], self.made)
+            own = "roots" in self.kinds and _single(self.kernel, right.arguments[0])
+            inverse = _called("fast_rsqrt", inner) if own else _called("rsqrtf", inner)
             one = isinstance(left, Literal) and left.value == 1
             return inverse if one else Binary(None, "*", above, inverse)
         return _called("__fdividef", above, edited(right, self.made))

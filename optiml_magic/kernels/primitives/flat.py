@@ -68,7 +68,7 @@ class _Flattening:
                 raise NotLegal(f"a thread asks for more than its index along {axis}")
             self.places |= dict.fromkeys(found.whole, axis)
             count = needed(kernel, axis, loads=True)
-            if count is None or form_of(count.tree) is None:
+            if count is None or form_of(count.tree, kernel.reading.symbols) is None:
                 raise NotLegal("how many items there are its guards do not say")
             if count.names & effects.moved:
                 raise NotLegal("how many items there are changes")
@@ -114,7 +114,7 @@ class _Flattening:
     def _short(self) -> bool:
         """Whether the kernel has the whole index in 32 bits: where that is right, so is ours."""
         width, height = self.old.block[0] or 1, self.old.block[1] or 1
-        across = form_of(self.columns.tree) or _ONE
+        across = form_of(self.columns.tree, self.old.reading.symbols) or _ONE
         whole = {}
         for axis, extent in (("x", width), ("y", height)):
             start = Polynomial.symbol(f"blockIdx.{axis}") * Polynomial.constant(extent)
@@ -164,7 +164,7 @@ class _Flattening:
         bounds = []
         counts = (self.columns, self.rows)
         for axis, count, width in zip("xy", counts, self.old.block, strict=False):
-            form = form_of(count.tree)
+            form = form_of(count.tree, self.old.reading.symbols)
             assert form is not None
             bounds.append(room(axis, width or 1, form))
 

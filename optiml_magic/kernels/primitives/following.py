@@ -16,11 +16,15 @@ _MOST = 4096  # accesses that are followed
 
 @dataclass(frozen=True, eq=False)
 class Touch:
-    """An access in one round of its loops; ``surely`` unless data decide on it."""
+    """An access in one round of its loops; data decide on it where something is ``open``."""
 
     access: Access
     rounds: Mapping[str, int]
-    surely: bool
+    open: frozenset[Condition]
+
+    @property
+    def surely(self) -> bool:
+        return not self.open
 
 
 def touches(kernel: Kernel, axis: Axis) -> Iterator[Touch]:
@@ -60,12 +64,29 @@ def _rounds(
             if len(run[0].loops) > depth + 1:
                 yield from _rounds(kernel, run, depth + 1, here, known)
                 continue
-            (access,) = run
-            parts = [p for c in access.guard for p in c.conjuncts() if p not in known]
-            holds = [truth(part, here) for part in parts]
-            if False not in holds:
-                yield Touch(access, here, None not in holds)
+            yield from _touch(run[0], here, known)
         value += 1
+
+
+def followed(
+    kernel: Kernel, own: Sequence[Access], depth: int, known: set[Condition]
+) -> Iterator[Touch]:
+    """What accesses within so many loops do, one after the other, where ``known`` conditions hold.
+
+    Raises NotLegal where how many rounds further loops have is not said by numbers.
+    """
+    for run in _runs(own, depth):
+        if len(run[0].loops) > depth:
+            yield from _rounds(kernel, run, depth, {}, known)
+        else:
+            yield from _touch(run[0], {}, known)
+
+
+def _touch(access: Access, here: Mapping[str, int], known: set[Condition]) -> Iterator[Touch]:
+    parts = [p for c in access.guard for p in c.conjuncts() if p not in known]
+    holds = {part: truth(part, here) for part in parts}
+    if False not in holds.values():
+        yield Touch(access, here, frozenset(part for part in holds if holds[part] is None))
 
 
 def _runs(own: Sequence[Access], depth: int) -> Iterator[Sequence[Access]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.ranges import Ranges
-from optiml_magic.kernels.symbols import Compare, Condition
+from optiml_magic.kernels.symbols import Compare, Condition, Symbols
 from optiml_magic.source.expressions import (
     Binary,
     Call,
@@ -34,8 +34,8 @@ def needed(kernel: Kernel, axis: str, *, loads: bool = False) -> Expression | No
     tree: Node | None = kernel.launch.grid[at].tree
     if tree is not None and width != 1:
         tree = rounded_up(tree, blocks[at].tree, width)
-    form = form_of(tree) if tree is not None else None
-    if tree is None or form is None or not said_alike(kernel, form.symbols):
+    form = form_of(tree, kernel.reading.symbols) if tree is not None else None
+    if tree is None or form is None or not said_alike(kernel, Expression(tree, "").names):
         return None
     guards = {
         access.guard: None
@@ -59,7 +59,7 @@ def said_alike(kernel: Kernel, names: Iterable[str]) -> bool:
 def needed_form(kernel: Kernel, axis: str) -> Polynomial | None:
     """The same as a form over the kernel's parameters."""
     found = needed(kernel, axis)
-    return form_of(found.tree) if found is not None else None
+    return form_of(found.tree, kernel.reading.symbols) if found is not None else None
 
 
 def below(
@@ -120,18 +120,24 @@ def most_threads(kernel: Kernel) -> int:
     return int(bounds)
 
 
-def form_of(node: Node) -> Polynomial | None:
-    """Sums and products of names as a form."""
+def form_of(node: Node, symbols: Symbols | None = None) -> Polynomial | None:
+    """Sums and products of names as a form; quotients too, those that ``symbols`` has."""
     match node:
         case Number(value=value):
             return Polynomial.constant(value)
         case Name(name=name):
             return Polynomial.symbol(name)
         case Binary(op=op, left=left, right=right) if op in "+-*":
-            sides = form_of(left), form_of(right)
+            sides = form_of(left, symbols), form_of(right, symbols)
             if sides[0] is None or sides[1] is None:
                 return None
             if op == "*":
                 return sides[0] * sides[1]
             return sides[0] + sides[1] if op == "+" else sides[0] - sides[1]
+        case Binary(op="/", left=left, right=right) if symbols is not None:
+            halves = form_of(left, symbols), form_of(right, symbols)
+            return next(
+                (Polynomial.symbol(n) for n, s in symbols.table.items()
+                 if s.op == "/" and s.arguments == halves), None,
+            )  # fmt: skip
     return None

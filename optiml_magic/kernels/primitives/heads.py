@@ -7,11 +7,28 @@ from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, lines
 from optiml_magic.kernels.expressions import Assign, Binary, Choice, Expr, Name
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Speller
+from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Statement, Variable
+
+
+def count_of(axis: Axis, speller: Speller, effects: Effects) -> str:
+    """How many rounds a loop has that counts them from 0 by 1, by its name where it has one."""
+    match axis.node.test:
+        case Binary(op="<", left=Name(variable=own), right=Name(variable=bound)):
+            if own is axis.variable and bound in effects.lasting:
+                return bound.name
+    parts = [*axis.test.conjuncts()]
+    test = parts[0] if len(parts) == 1 else None
+    form = test.form if isinstance(test, Compare) and test.op == ">=" else None
+    by = form.coefficient(axis.name) if form is not None else None
+    if form is None or by is None or by.value != -1:
+        raise NotLegal("the number of rounds is not known", axis.line)
+    return speller.factor(form.without([axis.name]) + Polynomial.constant(1))
 
 
 class Heads:

@@ -164,9 +164,9 @@ class _Inlining:
             several = isinstance(statement, Declare) and len(statement.variables) > 1
             if moving or several:
                 raise NotLegal("what is asked for may change before", statement.line)
-            certain = {e for top in tops for e in _always(top)}
+            sure = {e for top in tops for e in certain(top)}
             for access in asked:
-                if access.node not in certain:
+                if access.node not in sure:
                     raise NotLegal("it is asked for only sometimes", access.line)
             yield statement, asked
 
@@ -200,14 +200,14 @@ class _Inlining:
         return [f"{self.store.element.name} {item};", "{", head, *outside, *inside, "}"]
 
 
-def _always(expr: Expr) -> Iterator[Expr]:
+def certain(expr: Expr) -> Iterator[Expr]:
     """The parts of an expression that are certain to be evaluated."""
     yield expr
     match expr:
         case Choice(test=test):
-            yield from _always(test)
+            yield from certain(test)
         case Binary(op="&&" | "||", left=left):
-            yield from _always(left)
+            yield from certain(left)
         case _:
             for part in expr.parts:
-                yield from _always(part)
+                yield from certain(part)

@@ -53,16 +53,19 @@ class _Speller(LocalSpeller):
 class Interior:
     """The comparisons that a thread makes, and what follows from them.
 
-    Scalars that are ``fixed`` have these values, which is compared as well.
+    Scalars that are ``fixed`` have these values, which is compared as well. What holds for items
+    along x holds for as many ``beyond`` them as well, before the first and behind the last.
     """
 
     def __init__(
-        self, kernel: Kernel, effects: Effects, along: Sequence[Along], fixed: Mapping[str, int]
-    ) -> None:
+        self, kernel: Kernel, effects: Effects, along: Sequence[Along], fixed: Mapping[str, int],
+        beyond: tuple[int, int] = (0, 0),
+    ) -> None:  # fmt: skip
         self.kernel = kernel
         self.effects = effects
         self.along = tuple(along)
         self.fixed = dict(fixed)
+        self.beyond = beyond
         self.symbols = kernel.reading.symbols
         self.known: list[Condition] = [
             Compare(">=", left, frozenset()) for a in along if (left := self._left(a)) is not None
@@ -100,6 +103,13 @@ class Interior:
             left = self._left(along)
             if along.guard and left is not None:
                 self._need(left)
+
+    def begun(self) -> list[str]:
+        """That a thread's first index along each axis is one of those that do something."""
+        return [
+            self._compared(along.bound - Polynomial.symbol(f"@{along.axis}") - _ONE)
+            for along in self.along if along.several and along.bound is not None
+        ]  # fmt: skip
 
     def _left(self, along: Along) -> Polynomial | None:
         """How many indices are behind a thread's."""
@@ -258,8 +268,10 @@ class Interior:
             if by is None or by.value is None:
                 raise Undecided("how an item changes it is not a number")
             most = Polynomial.symbol(f"{COUNT}{along.count}") - _ONE
+            before, behind = map(Polynomial.constant, self.beyond if along.axis == "x" else (0, 0))
             if along.several:
-                form = put(form, f"{ITEM}{along.item}", most if by.value < 0 else _ZERO)
+                item = most + behind if by.value < 0 else -before
+                form = put(form, f"{ITEM}{along.item}", item)
         return form
 
     def rounds(self, name: str) -> int | None:

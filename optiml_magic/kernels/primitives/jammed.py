@@ -1,8 +1,8 @@
 """P5 and P9, unroll and jam: a thread takes several items, and what they share it loads once.
 
 Items are what threads did that stood beside each other along an axis. A thread far from the borders
-goes through the kernel once, each statement for all of its items in turn (``together``). At the
-borders a thread takes one item after another, by the statements as they were.
+goes through the kernel once, each statement for all of its items in turn (``together``). Items of
+threads at the borders are taken one by one, by the statements as they were (``edges``).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import Freedom, freedom, uses
 from optiml_magic.kernels.primitives.decided import Decided
+from optiml_magic.kernels.primitives.edges import Edges
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import form_of
 from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Undecided, factor
@@ -29,9 +30,11 @@ from optiml_magic.kernels.primitives.together import Together
 from optiml_magic.kernels.primitives.vectored import Vectored
 from optiml_magic.kernels.tree import Declare, Leave, Variable, expressions, walk
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
-from optiml_magic.source.expressions import Number, parse_expression
+from optiml_magic.source.expressions import Expression, Number, parse_expression
 
 _THREADS, _WARP = 256, 32
+_RESIDENT = 2048  # threads of a multiprocessor: CUDA C++ Programming Guide, "Compute Capabilities"
+_BLOCKS = (1, 2, 3, 4, 5, 6, 8)
 _SEEN = 8  # rounds of a loop that are looked at to see what is shared
 
 
@@ -40,7 +43,7 @@ class Several:
     """How many items a thread may take along each axis, the first of these to begin with.
 
     Scalars that are ``fixed`` have these values where a thread takes its items together; elsewhere
-    it takes one after another. ``blocks`` are extents that a block may have along each axis.
+    they are taken one by one. ``blocks`` are extents that a block may have along each axis.
     """
 
     counts: Mapping[str, tuple[int, ...]]
@@ -90,35 +93,50 @@ def extent_names(kernel: Kernel) -> dict[str, str]:
     return {a: kernel.fresh("BLOCK" if single else f"BLOCK_{a.upper()}") for a in axes}
 
 
+def blocks_name(kernel: Kernel) -> str:
+    """What says for how many blocks of a multiprocessor there shall be registers; empty if none."""
+    return kernel.fresh("BLOCKS") if extent_names(kernel) else ""
+
+
 def _freedom(kernel: Kernel, axis: str) -> Freedom | None:
     """How many threads there are along an axis, where it may have more or fewer."""
     try:
         found = freedom(kernel, axis)
     except NotLegal:
         return None
-    return found if found.count is not None and form_of(found.count.tree) is not None else None
+    return found if found.count is not None and _form(kernel, found.count) is not None else None
+
+
+def _form(kernel: Kernel, count: Expression) -> Polynomial | None:
+    return form_of(count.tree, kernel.reading.symbols)
 
 
 @dataclass(frozen=True)
 class Sharing:
     """What items along each axis alone would save of a thread's loads, as a share of them.
 
-    ``rows`` are products of sizes, with numbers that must divide them where vectors are taken.
+    ``rows`` are products of sizes, with numbers that must divide them where vectors are taken;
+    ``deep`` where the loads stand in a loop around all items, so that they are most of the work.
     """
 
     saved: Mapping[str, float]
     rows: tuple[tuple[Polynomial, int], ...] = ()
+    deep: bool = False
 
 
 def shared(kernel: Kernel, several: Several) -> Sharing:
     """What is shared by as many items as come first in the counts of each axis."""
-    made = _Jam(kernel.settled(), several)
+    kernel = kernel.settled()
+    made = _Jam(kernel, several)
     saved = {
         along.axis: _saved(made.decided, along, several.counts[along.axis][0])
         for along in made.along if along.several
     }  # fmt: skip
     rows = made.vectored.rows if made.vectored is not None else ()
-    return Sharing(saved, tuple((Polynomial.of({s: 1}), width) for s, width in sorted(rows)))
+    accesses = [access for _, access in made.decided.elements]
+    deep = any(made.decided.keeps(a.node) for one in accesses for a in kernel.reading.loops(one))
+    sizes = tuple((Polynomial.of({s: 1}), width) for s, width in sorted(rows))
+    return Sharing(saved, sizes, deep)
 
 
 def _saved(decided: Decided, along: Along, items: int) -> float:
@@ -160,8 +178,17 @@ class _Jam:
         self.swaps: dict[Node, Node | None] = {}
         self.along = [self._axis(a) for a in "zyx" if uses(kernel, a).whole]
         self.extents = extent_names(kernel)
+        self.blocks = blocks_name(kernel)
 
-        self.interior = Interior(kernel, self.effects, self.along, several.fixed)
+        self._decide((0, 0))
+        if self.vectored is not None and self.vectored.beyond != (0, 0):
+            self._decide(self.vectored.beyond)
+        self.decided.prepare()
+
+    def _decide(self, beyond: tuple[int, int]) -> None:
+        """What holds for items, and for as many ``beyond`` them along x."""
+        kernel, several = self.old, self.several
+        self.interior = Interior(kernel, self.effects, self.along, several.fixed, beyond)
         most = math.prod(values[0] for values in several.counts.values())
         try:
             self.interior.exist()
@@ -173,19 +200,23 @@ class _Jam:
             if along.axis == "x" and along.several:
                 self.vectored = Vectored(self.decided, along, math.gcd(*several.counts["x"]))
                 self.vectored.fill()
-        self.decided.prepare()
 
     def kernel(self) -> Kernel:
         inside = Together(self.old, self.effects, self.decided, self.vectored).lines()
-        tests = self.interior.tests()
-        made = [*(self._first(along) for along in self.along), *inside]
-        if tests:
-            made = [*(self._first(along) for along in self.along), f"if ({' && '.join(tests)}) {{",
-                    *inside, "} else {", *self._one_by_one(), "}"]  # fmt: skip
-        body = replace(self.old.function.body, body=(lines("\n".join(made)),))
         launch, tunes = self._launch(), self._tunes()
+        edges = Edges(self.old, self.along, [str(size) for size in launch.block])
+        made = [self._first(along, edges) for along in self.along]
+        tests, counted = self.interior.tests(), self._counted()
+        if tests:
+            exists = [*counted, *self.interior.begun()]
+            made += [*edges.before([*counted, *tests], exists), f"if ({edges.inside}) {{",
+                     *inside, "}", *edges.behind(self._one_by_one(edges))]  # fmt: skip
+        else:
+            made += [*(f"if (!({test})) return;" for test in counted), *inside]
+        body = replace(self.old.function.body, body=(lines("\n".join(made)),))
         asked = limits(self.old, launch, tunes)
-        return self.old.rewritten(body, launch=launch, directives=[*tunes, *asked])
+        bounds = f"{edges.threads_of_block}, {self.blocks}" if self.blocks else ""
+        return self.old.rewritten(body, launch=launch, directives=[*tunes, *asked], bounds=bounds)
 
     def _check(self) -> None:
         kernel, effects = self.old, self.effects
@@ -228,7 +259,7 @@ class _Jam:
         name = name or kernel.fresh(f"{axis}_index")
         self.swaps |= {place: text(name) for place in found.whole}
         free = self.free[axis]
-        bound = form_of(free.count.tree) if free is not None and free.count is not None else None
+        bound = _form(kernel, free.count) if free is not None and free.count is not None else None
         return Along(
             axis, width, name, words,
             kernel.fresh(f"{name}_first") if several else name,
@@ -255,38 +286,25 @@ class _Jam:
         alone = replace(before, variables=rest, span=None)
         self.swaps[statement] = alone if rest else None
 
-    def _first(self, along: Along) -> str:
-        wide = "long" in along.words or "size_t" in along.words or "64" in along.words
-        block = f"({along.words})blockIdx.{along.axis}" if wide else f"blockIdx.{along.axis}"
-        at = f"{block} * blockDim.{along.axis} + threadIdx.{along.axis}"
-        at = f"({at}) * {along.count}" if along.several else at
+    def _first(self, along: Along, edges: Edges) -> str:
+        at = edges.first(along, f"threadIdx.{along.axis}")
         # The item's own name may have a reference, which must not be one to a constant.
-        found = f"{'const ' if along.several else ''}{along.words} {along.first} = {at};"
-        if along.axis == "x" and along.several and along.words == "int":
-            # The last threads may be beyond what an int counts.
-            found += f"\nif ({along.first} < 0) return;"
-        return found
+        return f"{'const ' if along.several else ''}{along.words} {along.first} = {at};"
 
-    def _one_by_one(self) -> list[str]:
-        """Each item by itself, as the kernel was; ways out of it lead to the next."""
+    def _counted(self) -> list[str]:
+        """That a thread's first index is not beyond what an int counts."""
+        return [f"{a.first} >= 0" for a in self.along
+                if a.axis == "x" and a.several and a.words == "int"]  # fmt: skip
+
+    def _one_by_one(self, edges: Edges) -> str:
+        """An item by itself, as the kernel was; ways out of it lead to the next."""
         body = self.old.function.body
         leaves: dict[Node, Node | None] = {
             s: lines("continue;") for s in walk(body)
             if isinstance(s, Leave) and s.kind == "return"
         }  # fmt: skip
-        shown = self.old.show(replace(body, span=None), {**self.swaps, **leaves})
-        found: list[str] = []
-        several = [along for along in self.along if along.several]
-        for along in several:
-            here = f"{along.first} + {along.item}"
-            test = f"{along.item} < {along.count}"
-            test += f" && {here} < {along.guard}" if along.guard else ""
-            found += [
-                "#pragma unroll 1",
-                f"for (int {along.item} = 0; {test}; ++{along.item}) {{",
-                f"{along.words} {along.name} = {here};",
-            ]
-        return [*found, shown.removeprefix("{").removesuffix("}").strip("\n"), *"}" * len(several)]
+        shown = self.old.show(replace(body, span=None), {**self.swaps, **edges.swaps, **leaves})
+        return shown.removeprefix("{").removesuffix("}").strip("\n")
 
     def _launch(self) -> LaunchDirective:
         launch = self.old.launch
@@ -326,4 +344,9 @@ class _Jam:
             last = len(self.extents) > 1 and name == [*self.extents.values()][-1]
             condition = fits if last else None
             found.append(TuneDirective(name, tuple(sorted(values)), old[axis], condition))
+        if self.blocks:
+            whole = parse_expression(
+                f"{' * '.join([*self.extents.values(), *others, self.blocks])} <= {_RESIDENT}"
+            )
+            found.append(TuneDirective(self.blocks, _BLOCKS, 1, whole))
         return found

@@ -17,6 +17,7 @@ from optiml_magic.kernels.expressions import Assign, Call, Name
 from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.primitives.again import Again, Kept, again
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.computed import Computed, computed
 from optiml_magic.kernels.primitives.effects import Effects, is_counted
 from optiml_magic.kernels.primitives.heads import Heads
 from optiml_magic.kernels.primitives.items import element
@@ -79,6 +80,11 @@ class _Keeping:
             taken.append(kernel.fresh(f"{one.array.replace('.', '_').replace(':', '_')}_kept",
                                       *taken))  # fmt: skip
         self.names = dict(zip(found.kept, taken, strict=True))
+        self.computed = dict[Computed, str]()
+        for again_ in computed(kernel, found, self.effects):
+            own = again_.array.replace(".", "_").replace(":", "_")
+            taken.append(kernel.fresh(f"{own}_made", *taken))
+            self.computed[again_] = taken[-1]
         for axis in found.axes:
             self._check(axis)
 
@@ -119,6 +125,8 @@ class _Keeping:
                     if k not in begun and self._touches(axis, k)]  # fmt: skip
             begun |= set(here)
             made = [f"{k.kind} {self.names[k]}[{self.tune.name}];" for k in here]
+            made += [f"{c.kind} {name}[{self.tune.name}];"
+                     for c, name in self.computed.items() if c.axis is axis]  # fmt: skip
             loaded = [k for k in here if k.source is not None]
             if loaded:
                 fill = "\n".join(
@@ -188,6 +196,17 @@ class _Keeping:
                 if access.mode == "store" and isinstance(access.node, Assign):
                     stores[access.node] = kept, access.node
         told: dict[Node, tuple[Statement, ...]] = {}
+        first = dict[Statement, str]()
+        for one, name in self.computed.items():
+            here = text(f"{name}[{self.turn}]")
+            if one.axis is axis:
+                value = self.old.show(Evaluate(None, 0, one.node), swaps)
+                first[one.statement] = (
+                    first.get(one.statement, "") + f"{name}[{self.turn}] = {value}\n"
+                )
+            swaps |= dict.fromkeys([one.node, *one.later], here)
+        for statement, words in first.items():
+            told[statement] = (lines(words + self.old.show(statement, swaps)),)
         for statement in walk(axis.node.body):
             if isinstance(statement, Evaluate) and statement.expression in stores:
                 kept, assign = stores[statement.expression]

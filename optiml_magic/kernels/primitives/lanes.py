@@ -15,7 +15,7 @@ from optiml_magic.kernels.expressions import Literal, Name, every
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.combine import Group
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.grids import needed
 from optiml_magic.kernels.primitives.heads import Heads
 from optiml_magic.kernels.primitives.places import Place, placed
@@ -81,6 +81,7 @@ class _Sharing:
         self.item = kernel.fresh("item")
         self.swaps: dict[Node, Node] = placed(kernel, self._places_of())
         self.changes: dict[Node, tuple[Statement, ...]] = {}
+        self.around: dict[Loop, tuple[list[str], list[str]]] = {}  # what is done before and after
         self.even = False  # whether groups of lanes must fill the blocks that there were
 
     def _check(self) -> None:
@@ -133,6 +134,9 @@ class _Sharing:
         self._stores()
         self._loops()
         self._waits()
+        for outer, (before, after) in reversed(self.around.items()):
+            whole = edited(outer, {**self.swaps, **self.changes})
+            self.changes[outer] = (*map(lines, before), whole, *map(lines, after))
         inside = edited(body, {**self.swaps, **self.changes})
         opening = {
             "block": "threadIdx.x",
@@ -212,6 +216,12 @@ class _Sharing:
             whole = combine.combined(reduction, self.lanes.group, self.count, part)
             joined = f"{name} {reduction.op}= {whole};" if part != name else f"{name} = {whole};"
             after.append(joined)
+        outer = self._outer(region)
+        if outer is not None:
+            first, last = self.around.setdefault(outer, ([], []))
+            first += before
+            last += after
+            before, after = [], []
         for at, loop in enumerate(region):
             assert isinstance(loop, Loop)
             made: list[Statement] = [self._shared(loop, private)]
@@ -220,6 +230,25 @@ class _Sharing:
             if at == len(region) - 1:
                 made += map(lines, after)
             self.changes[loop] = tuple(made)
+
+    def _outer(self, region: Sequence[Statement]) -> Loop | None:
+        """The outermost loop around these whose rounds add to the same places, and do no more.
+
+        There the parts are combined once, behind it.
+        """
+        own = {e for loop in region for e in self.effects.inside(loop)}
+        places = {v for loop in region for v in self._places(loop)}
+        reductions = [r for loop in region for r in self.reductions[loop]]  # type: ignore[index]
+        if not places or any(r in self.selections for r in reductions):
+            return None
+        for outer in loops_in(self.old.function.body):
+            axis = self.axes.get(outer)
+            if axis is None or outer in region or not own <= self.effects.inside(outer.body):
+                continue
+            others = self.effects.inside(outer) - own
+            if all(axis.name in r.axes for r in reductions) and not names(others) & places:
+                return outer
+        return None
 
     def _zero(self, reduction: Reduction, loop: Statement) -> bool:
         """Whether a sum is zero whenever the loop begins, also within one that adds to it."""

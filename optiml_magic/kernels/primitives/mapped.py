@@ -75,7 +75,7 @@ def mapped(kernel: Kernel, effects: Effects) -> Mapped:
         line = kernel.unit.line(*(part.span or kernel.function.span))
         raise NotLegal("a thread asks for more than its index along x", line)
     count = needed(kernel, "x", loads=True)
-    bound = form_of(count.tree) if count is not None else None
+    bound = form_of(count.tree, kernel.reading.symbols) if count is not None else None
     if count is None or bound is None or not found.whole:
         raise NotLegal("how many items there are its guards do not say as its launch does")
     return _Parting(kernel, effects, found.whole).mapped(count, bound)

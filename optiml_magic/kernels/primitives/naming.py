@@ -7,12 +7,12 @@ from itertools import chain
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
-from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, is_simple
 from optiml_magic.kernels.primitives.places import axis_of, index
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Symbol
-from optiml_magic.kernels.tree import Declare, Loop, walk
+from optiml_magic.kernels.tree import Declare, Statement, walk
 from optiml_magic.kernels.types import named
 
 _SIGNED = {4: "int", 8: "long long"}  # smaller ones are promoted
@@ -70,15 +70,15 @@ class LocalSpeller(Speller):
         return form
 
 
-def speller_before(kernel: Kernel, effects: Effects, loop: Loop) -> LocalSpeller:
-    """For forms that hold where a loop begins, and in it."""
+def speller_before(kernel: Kernel, effects: Effects, place: Statement) -> LocalSpeller:
+    """For forms that hold where a statement begins, and in it."""
     written = kernel.reading.written
     steady = frozenset(a for a in kernel.reading.arrays if a not in written)
-    names = {f"@{axis}": name for axis, name in _indices(kernel, effects, loop).items()}
+    names = {f"@{axis}": name for axis, name in _indices(kernel, effects, place).items()}
     speller = LocalSpeller(kernel.reading.symbols, names, steady=steady, moved=effects.moved)
     speller.kernel = kernel
     for axis in kernel.axes().values():
-        own = axis.variable if loop in set(loops_in(axis.node.body)) else None
+        own = axis.variable if place in set(walk(axis.node.body)) else None
         if own is not None and is_simple(axis, effects):
             speller.names[axis.name] = own.name
         elif own is not None and not axis.scaled and own not in effects.changed(axis.node.body):
@@ -106,8 +106,8 @@ def _by_counter(form: Polynomial, axis: Axis) -> Polynomial:
     return form - by * rounds + factor * (counter - start)
 
 
-def _indices(kernel: Kernel, effects: Effects, loop: Loop) -> dict[str, str]:
-    """The locals that hold where a thread stands along an axis, before a loop begins."""
+def _indices(kernel: Kernel, effects: Effects, place: Statement) -> dict[str, str]:
+    """The locals that hold where a thread stands along an axis, before a statement begins."""
     found: dict[str, str] = {}
     every = [v.name for s in walk(kernel.function.body) if isinstance(s, Declare)
              for v in s.variables]  # fmt: skip
@@ -116,7 +116,7 @@ def _indices(kernel: Kernel, effects: Effects, loop: Loop) -> dict[str, str]:
         for at, declared in enumerate(around):
             if not isinstance(declared, Declare):
                 continue
-            if not any(loop in set(walk(s)) for s in around[at + 1 :]):
+            if not any(place in set(walk(s)) for s in around[at + 1 :]):
                 continue
             for variable in declared.variables:
                 if variable.value is None or variable not in effects.lasting:

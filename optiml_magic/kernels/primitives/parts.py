@@ -8,7 +8,7 @@ comes before the loop both do, what comes behind it the second alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -75,7 +75,7 @@ class Sharing:
 @primitive
 def split(kernel: Kernel, at: int, sharing: Sharing) -> Kernel:
     """The loop with this number, counted through the kernel's body from 0, in parts."""
-    return _Splitting(kernel.settled(), at, sharing).kernel()
+    return Splitting(kernel.settled(), at, sharing).kernel()
 
 
 def spare_axis(kernel: Kernel) -> str:
@@ -101,7 +101,9 @@ def spare_axis(kernel: Kernel) -> str:
     raise NotLegal("its launch has three axes")
 
 
-class _Splitting:
+class Splitting:
+    """The loop with one number, split as ``sharing`` says. Raises NotLegal where it cannot be."""
+
     def __init__(self, kernel: Kernel, at: int, sharing: Sharing) -> None:
         self.old = kernel
         self.effects = Effects(kernel)
@@ -253,9 +255,17 @@ class _Splitting:
                 for e in self.effects.inside(self.loop)
                 if isinstance(e, Name) and e.variable is changed[reduction.place]
             }
+        return *self._own_rounds(private), *kept, *self._left()
+
+    def _own_rounds(self, private: Mapping[Node, Node]) -> tuple[Statement, ...]:
+        """The loop over every so many-th round."""
         count = f"{self.rows} * {self.parts}"
         heads = Heads(self.old, [self.loop], self.effects)
-        return heads.shared(self.loop, self.turn, count, private, {}), *kept
+        return (heads.shared(self.loop, self.turn, count, private, {}),)
+
+    def _left(self) -> tuple[Statement, ...]:
+        """What is done with the parts behind the loop, where its guards are still around."""
+        return ()
 
     def _first(self, name: str) -> str:
         """The text of the kernel that makes the parts."""
@@ -263,10 +273,10 @@ class _Splitting:
         self.given = [p for p in self.old.function.parameters if p in self.used]
         raw = self.old.unit.syntax.text
         words = [raw[slice(*p.span)].decode() for p in self.given if p.span is not None]
-        words += [f"{_kind(r)}* {name}" for r, name in self.scratch.items()]
+        words += [f"{kind_of(r)}* {name}" for r, name in self.scratch.items()]
         opening = [
-            f"const int {self.turn} = blockIdx.{self.axis} * {self.rows} + threadIdx.{self.axis};",
-            *(f"{_kind(r)} {part} = {_begin(r)};" for r, part in self.local.items()),
+            f"const int {self.turn} = {self._turn()};",
+            *(f"{kind_of(r)} {part} = {_begin(r)};" for r, part in self.local.items()),
         ]
         body = replace(way, body=(*map(lines, opening), *way.body, lines(self._ending())))
         shown = Printer(self.old.unit).statement(body)
@@ -274,13 +284,17 @@ class _Splitting:
         head = raw[slice((function.whole or function.span)[0], function.span[0])].decode()
         return head + tidied(f"__global__ void {name}({', '.join(words)}) {shown}")
 
+    def _turn(self) -> str:
+        """Which part of the rounds a thread makes."""
+        return f"blockIdx.{self.axis} * {self.rows} + threadIdx.{self.axis}"
+
     def _ending(self) -> str:
         """Rows of a block become one, which leaves its part."""
         column, shape = "threadIdx.x", f"[{self.rows}][{self._width()}]"
         if self.axis == "z":
             column = f"threadIdx.y * {self.old.block[0]} + threadIdx.x"
         arrays = {r: self._fresh(f"{r.place}_rows") for r in self.reductions}
-        found = [f"__shared__ {_kind(r)} {name}{shape};" for r, name in arrays.items()]
+        found = [f"__shared__ {kind_of(r)} {name}{shape};" for r, name in arrays.items()]
         row = f"[threadIdx.{self.axis}][{column}]"
         found += [f"{name}{row} = {self.local[r]};" for r, name in arrays.items()]
         found += ["__syncthreads();", f"if (threadIdx.{self.axis} == 0) {{"]
@@ -336,7 +350,7 @@ class _Splitting:
         if last is None:
             raise NotLegal("where its parameters end is not known")
         _, end = found.unit.origin.origin(*last)
-        more = "".join(f", const {_kind(r)}* {name}" for r, name in self.scratch.items())
+        more = "".join(f", const {kind_of(r)}* {name}" for r, name in self.scratch.items())
         program = parse_program(apply(found.program.text, [Edit(end, end, more)]))
         again = next(d for d in program.launches if str(d) == str(found.launch))
         return replace(found, program=program, launch=again)
@@ -349,7 +363,7 @@ class _Splitting:
         return [
             TuneDirective(self.rows, self.counts, rows),
             TuneDirective(self.parts, sharing.part_counts, sharing.parts),
-            *(ScratchDirective(name, _dtype(r), count) for r, name in self.scratch.items()),
+            *(ScratchDirective(name, dtype_of(r), count) for r, name in self.scratch.items()),
         ]
 
     def _launch(self, name: str) -> LaunchDirective:
@@ -364,7 +378,8 @@ class _Splitting:
         return LaunchDirective(name, (*grid, parts), (*block, rows), args=args)
 
 
-def _kind(reduction: Reduction) -> str:
+def kind_of(reduction: Reduction) -> str:
+    """The type of a part, in the text."""
     return reduction.type.name
 
 
@@ -375,6 +390,7 @@ def _begin(reduction: Reduction) -> str:
     return combine.identity(reduction)
 
 
-def _dtype(reduction: Reduction) -> str:
+def dtype_of(reduction: Reduction) -> str:
+    """The type of a part, as a directive says it."""
     kind = reduction.type
     return f"<{'f' if kind.floating else 'i' if kind.signed else 'u'}{kind.size}"

@@ -1,40 +1,19 @@
-"""P4 and P14: an index that is taken apart by division becomes two axes of the launch.
-
-``i / n`` and ``i % n`` are some twenty instructions each where the compiler does not know ``n``;
-threads that are launched as a plane have both for nothing.
-"""
+"""How a kernel takes its one index apart by one size, and what it does for a row and a column."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Name
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.operands import over
 from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.tree import Evaluate, Leave, expressions, walk
-from optiml_magic.source.directives import TuneDirective
-from optiml_magic.source.expressions import parse_expression
-
-_WIDE, _HIGH = (32, 64, 128, 256), (1, 2, 4, 8, 16)
-
-
-@primitive
-def as_plane(kernel: Kernel) -> Kernel:
-    """Threads of one axis, whose index is divided by one size, in blocks of two axes."""
-    return Plane(kernel.settled()).kernel()
-
-
-def names(kernel: Kernel) -> tuple[str, str]:
-    """What the extents of the blocks are called."""
-    return kernel.fresh("BLOCK_X"), kernel.fresh("BLOCK_Y")
 
 
 class Plane:
@@ -70,30 +49,6 @@ class Plane:
         held = isinstance(expr, Name) and expr.variable is not None
         same = held and expr.variable is self.items.holding  # type: ignore[attr-defined]
         return same or (bare(expr) is expr and expr in self.items.swaps)
-
-    def kernel(self) -> Kernel:
-        items, launch = self.items, self.old.launch
-        wide, high = names(self.old)
-        fits = parse_expression(f"{wide} * {high} <= 1024")
-        tunes = [TuneDirective(wide, _WIDE, 64), TuneDirective(high, _HIGH, 4, fits)]
-        words, rows = items.words, self.spelled(self.rows)
-        launched = replace(
-            launch,
-            grid=(parse_expression(f"cdiv({self.columns}, {wide})"),
-                  parse_expression(f"cdiv({rows}, {high})")),
-            block=(parse_expression(wide), parse_expression(high)),
-        )  # fmt: skip
-        tests = [f"{self.column} < {self.columns}", f"{self.row} < {rows}"]
-        made = [
-            f"{words} {self.column} = blockIdx.x * blockDim.x + threadIdx.x;",
-            f"{words} {self.row} = blockIdx.y * blockDim.y + threadIdx.y;",
-            f"if ({' && '.join([*tests, *self.tests()])}) {{",
-            *self.inside(self.row, self.column),
-            "}",
-        ]
-        body = replace(self.old.function.body, body=(*self.items.outside, lines("\n".join(made))))
-        found = [*tunes, *limits(self.old, launched, tunes)]
-        return self.old.rewritten(body, launch=launched, directives=found)
 
     def spelled(self, form: Polynomial) -> str:
         speller = LocalSpeller(self.old.reading.symbols, {}, moved=self.effects.moved)

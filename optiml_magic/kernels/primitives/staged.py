@@ -9,6 +9,7 @@ Source of the shape: Nyland, Harris and Prins, "Fast N-Body Simulation with CUDA
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,17 +19,17 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.flow import Flow
+from optiml_magic.kernels.primitives.heads import count_of
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Blank, If, Loop, Statement
 from optiml_magic.kernels.types import CType
 from optiml_magic.source.directives import TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
-_ONE = Polynomial.constant(1)
 _SHARED = 48 * 1024  # bytes of a block that needs no leave
 _MOST_APART = 8  # elements from one round's to the next one's
+_UNROLL = "#pragma unroll 4\n"  # so that 16 bytes of floats of neighbouring rounds come at once
 ROUNDS = (32, 64, 128, 256, 512, 1024)
 
 
@@ -165,6 +166,7 @@ class _Staging:
         self.counter = axis.variable
         self.tile, self.slot = fresh("TILE"), fresh("slot")
         self.start, self.end = fresh("tile_start"), fresh("tile_end")
+        self.turn = fresh("turn")
         arrays = [s.array.replace(".", "_").replace(":", "_") for s in found]
         self.names = [
             fresh(f"{a}_tile{at if arrays.count(a) > 1 else ''}") for at, a in enumerate(arrays)
@@ -175,15 +177,15 @@ class _Staging:
         whole = flag if flag is not None else loop
         words = flag.test.name if flag is not None and isinstance(flag.test, Name) else ""
         hints = hints_before(flow.around(loop)[-2], loop)
-        shown = "".join(f"{self.old.show(hint).strip()}\n" for hint in hints)
+        shown = "".join(f"{self.old.show(hint).strip()}\n" for hint in hints) or _UNROLL
         swaps: dict[Node, Node | None] = {whole: lines(self._tiles(words, shown))}
         swaps |= dict.fromkeys(hints)
         return self.old.rewritten(edited(body, swaps), directives=[self._tune()])
 
     def _tiles(self, flag: str, hints: str) -> str:
-        rounds, kind = self._rounds(), self.counter.type.base
+        rounds, kind = count_of(self.axis, self._speller(), self.effects), self.counter.type.base
         declared = [
-            f"__shared__ {s.element.name} {name}[{self._length(s)}];"
+            f"__shared__ __align__(16) {s.element.name} {name}[{self._length(s)}];"
             for s, name in zip(self.found, self.names, strict=True)
         ]
         filled = [self._fill(s, name) for s, name in zip(self.found, self.names, strict=True)]
@@ -204,17 +206,21 @@ class _Staging:
         return "\n".join(made)
 
     def _loop(self) -> str:
-        name, swaps = self.counter.name, dict[Node, Node]()
+        """The rounds of a tile, counted from 0: so a compiler sees which of them are aligned."""
+        name, turn, swaps = self.counter.name, self.turn, dict[Node, Node]()
         for found, tile in zip(self.found, self.names, strict=True):
             for access, apart in found.loads:
                 place = _place(self.old, access)
                 assert place is not None
-                at = f"{name} - {self.start}"
-                at = at if found.step == 1 else f"({at}) * {found.step}"
+                at = turn if found.step == 1 else f"{turn} * {found.step}"
                 swaps[place] = text(f"{tile}[{at}{f' + {apart}' if apart else ''}]")
-        body = self.old.show(self.axis.node.body, swaps)
+        body = self.old.show(self.axis.node.body, swaps).strip()
         kind = self.counter.type.base
-        return f"for ({kind} {name} = {self.start}; {name} < {self.end}; ++{name}) {body}"
+        head = f"for ({kind} {turn} = 0; {turn} < {self.end} - {self.start}; ++{turn}) {{\n"
+        if re.search(rf"\b{name}\b", body):
+            head += f"const {kind} {name} = {self.start} + {turn};\n"
+        own = body[1:].lstrip() if body.startswith("{") else f"{body}\n}}"
+        return head + own
 
     def _length(self, found: Slice) -> str:
         more = max(0, found.span + 1 - found.step)
@@ -250,15 +256,6 @@ class _Staging:
         speller = speller_before(self.old, self.effects, self.axis.node)
         speller.names[self.axis.name] = self.start
         return speller
-
-    def _rounds(self) -> str:
-        parts = [*self.axis.test.conjuncts()]
-        test = parts[0] if len(parts) == 1 else None
-        form = test.form if isinstance(test, Compare) and test.op == ">=" else None
-        by = form.coefficient(self.axis.name) if form is not None else None
-        if form is None or by is None or by.value != -1:
-            raise NotLegal("the number of rounds is not known", self.axis.line)
-        return self._speller().factor(form.without([self.axis.name]) + _ONE)
 
     def _tune(self) -> TuneDirective:
         bytes_ = " + ".join(f"({self._length(s)}) * {s.element.size}" for s in self.found)

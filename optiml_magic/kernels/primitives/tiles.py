@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.items import WIDEST, Items, is_plain
-from optiml_magic.kernels.primitives.operands import Operand, symbols_inside
+from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Operand, symbols_inside
 from optiml_magic.kernels.primitives.tile_layout import Layout
+from optiml_magic.kernels.primitives.tile_steps import Steps
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Compare, Condition
 
@@ -48,7 +49,8 @@ class Tiles:
         self.depth = depth
         fresh = layout.old.fresh
         self.turn, self.element = fresh("turn"), fresh("element")
-        self.fetch, self.put = fresh("fetch"), fresh("put")
+        self.fetch, self.put, self.look = fresh("fetch"), fresh("put"), fresh("look")
+        self.steps = {operand: Steps(layout, operand) for operand in self.parts.operands}
         self.brought = tuple(self._brought(operand) for operand in self.parts.operands)
 
     def taken(self, operand: Operand, at: str) -> str:
@@ -74,7 +76,24 @@ class Tiles:
             made.append(f"{aligned}{kind} {following}[{count}];")
             if one.width > 1:
                 made.append(f"const bool {whole} = {' && '.join(one.tests)};")
+            made += self.steps[one.operand].declared()
         return made
+
+    def looking(self) -> list[str]:
+        """Computes what is looked up for the rounds of one tile, before they are fetched."""
+        inside = [line for steps in self.steps.values() for line in steps.filled()]
+        if not inside:
+            return []
+        from_, deep = self.layout.from_, self.layout.deep
+        return [
+            f"const auto {self.look} = [&](int {from_}) {{",
+            f"if (threadIdx.x < {deep}) {{",
+            f"const int {self.layout.round} = {from_} + threadIdx.x;", *inside, "}", "};",
+        ]  # fmt: skip
+
+    def looked(self, from_: str) -> str:
+        """The call for the tile from this round on; nothing where nothing is looked up."""
+        return f"{self.look}({from_});" if any(s.looks for s in self.steps.values()) else ""
 
     def fits(self) -> list[str]:
         """The conditions on tuned names under which threads bring whole groups."""
@@ -91,7 +110,9 @@ class Tiles:
         for one in self.brought:
             row = f"({self.layout.side(one.operand).whole} + {_SPARE})"
             parts[row] = parts.get(row, 0) + 2 * one.operand.size
-        return " + ".join(f"{by} * {self.layout.deep} * {row}" for row, by in parts.items())
+        tables = sum(not part.kind for steps in self.steps.values() for part in steps.kept)
+        rows = [f"{by} * {self.layout.deep} * {row}" for row, by in parts.items()]
+        return " + ".join([*rows, *([f"{8 * tables} * {self.layout.deep}"] if tables else [])])
 
     def fetching(self) -> str:
         """Brings the tiles of some rounds into registers."""
@@ -163,13 +184,18 @@ class Tiles:
     def _tests(self, operand: Operand, along: str, width: int) -> tuple[str, ...] | None:
         """When groups of ``width`` are aligned and whole; None where that cannot be."""
         axis, side = self.parts.axis.name, operand.side
-        if any(along in _names(condition) for condition in self._further(operand)):
+        if any(along in self._names(condition) for condition in self._further(operand)):
             return None
         other = side if along == axis else axis
         bound = self.depth if along == axis else self.parts.extent(side)
         return self.layout.tests(
             operand.array, operand.form, (along, other), bound, width, operand.size
         )
+
+    def _names(self, condition: Condition) -> frozenset[str]:
+        if not isinstance(condition, Compare):
+            return condition.depends
+        return condition.form.symbols | symbols_inside(self.parts, condition.form)
 
     def _further(self, operand: Operand) -> list[Condition]:
         """What must hold for an element to be there, but for the ends of rows and columns."""
@@ -213,16 +239,20 @@ class Tiles:
 
     def _loaded(self, one: Brought, deep: str, own: str) -> tuple[str, str]:
         """When an element is there, and where."""
-        speller = self.layout.speller({self.parts.axis.name: deep, one.operand.side: own})
+        steps = self.steps[one.operand]
+        names = {self.parts.axis.name: deep, one.operand.side: own}
+        speller = self.layout.speller({**names, **steps.names(self._placing(one)[0])})
         tests = [f"{deep} < {self.rounds}"]
-        tests += [speller.condition(c) for c in self.parts.guards(one.operand)]
-        there = f"{one.operand.array}[{self._index(one.operand, speller)}]"
+        guards = self.parts.guards(one.operand)
+        tests += [speller.condition(steps.condition(c)) for c in guards]
+        form = steps.put(one.operand.form)
+        there = f"{one.operand.array}[{self._index(form, speller)}]"
         return " && ".join(dict.fromkeys(tests)), there
 
-    def _index(self, operand: Operand, speller: Speller) -> str:
+    def _index(self, form: Polynomial, speller: Speller) -> str:
         """An index, its parts of the counter each once: what they are times is the same for all."""
-        form, axis, made = operand.form, self.parts.axis.name, list[str]()
-        for name in sorted(form.symbols - {axis, operand.side}):
+        axis, made = self.parts.axis.name, list[str]()
+        for name in sorted(form.symbols - {axis, ROW, COLUMN}):
             part, by = Polynomial.symbol(name), form.coefficient(name)
             if by is None or axis not in symbols_inside(self.parts, part):
                 continue
@@ -256,7 +286,3 @@ class Tiles:
         test, there = self._loaded(one, k, i)
         place = f"{following}[{self.turn} * {one.width} + {self.element}]"
         return f"{self._elements(one)}{{\n{first}{place} = {test} ? {there} : {kind}(0);\n}}"
-
-
-def _names(condition: Condition) -> frozenset[str]:
-    return condition.form.symbols if isinstance(condition, Compare) else condition.depends

@@ -14,7 +14,7 @@ from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import Assign, Expr, Name, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.decided import Decided
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.vectored import Vectored
 from optiml_magic.kernels.primitives.windows import Window
 from optiml_magic.kernels.reading import Access
@@ -126,7 +126,9 @@ class Together:
 
     def _flat(self, statement: Statement) -> Iterator[Statement]:
         """The statements of a body, those of ways that are taken among them."""
-        if isinstance(statement, Block):
+        if isinstance(statement, Block) and self._has_own(statement):
+            yield statement
+        elif isinstance(statement, Block):
             for inner in statement.body:
                 yield from self._flat(inner)
         elif isinstance(statement, If) and statement in self.decided.taken:
@@ -139,6 +141,20 @@ class Together:
                 yield swapped
         else:
             yield statement
+
+    def _has_own(self, block: Block) -> bool:
+        """Whether a block within another has locals whose names stand for others as well."""
+        if block is self.kernel.function.body:
+            return False
+        own = {v.name for s in block.body if isinstance(s, Declare) for v in s.variables}
+        others = [v.name for s in walk(self.kernel.function.body) if isinstance(s, Declare)
+                  for v in s.variables if v.name in own]  # fmt: skip
+        if len(others) == len(own):
+            return False
+        for loop in loops_in(block):
+            if self.decided.keeps(loop):
+                raise NotLegal("locals of one name stand around loops of all items", block.line)
+        return True
 
     def _declared(self, found: _List, run: list[Statement], statement: Declare) -> None:
         for variable in statement.variables:

@@ -70,6 +70,12 @@ class Vectored:
                         self.decided.swaps[node] = text(group.place(one))
 
     @property
+    def beyond(self) -> tuple[int, int]:
+        """How far accesses may reach behind what the items ask for along x, at both ends."""
+        found = [group.beyond for group in self._groups.values()]
+        return max((b for b, _ in found), default=0), max((b for _, b in found), default=0)
+
+    @property
     def _item(self) -> str:
         return f"{ITEM}{self.along.item}"
 

@@ -122,6 +122,20 @@ class Window:
         """Elements before the first item's, so that this one begins a vector."""
         return max(0, -(self.range(())[0] // self.width) * self.width)
 
+    @property
+    def beyond(self) -> tuple[int, int]:
+        """Elements before the least and behind the greatest that a compiler may load along.
+
+        It makes one access of 16 aligned bytes where three of their four elements are asked for.
+        """
+        before = behind = 0
+        for one in self.taken:
+            low, high = self.ends(one, ())
+            head, tail = -low % self.width, high % self.width
+            before = max(before, (1 << (head - 1).bit_length()) - head if head else 0)
+            behind = max(behind, (1 << (tail - 1).bit_length()) - tail if tail else 0)
+        return before, behind
+
     def declared(self) -> str:
         high = max(0, self.range(())[1])
         more = self.pad + -(-high // self.width) * self.width

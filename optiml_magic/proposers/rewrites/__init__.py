@@ -14,10 +14,12 @@ from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.fuse_elementwise import FuseElementwise
 from optiml_magic.proposers.rewrites.fuse_map_reduce import FuseMapReduce
 from optiml_magic.proposers.rewrites.index_strength import IndexStrength
+from optiml_magic.proposers.rewrites.one_pass import OnePass
 from optiml_magic.proposers.rewrites.pad_shared import PadShared
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.proposers.rewrites.read_once import ReadOnce
 from optiml_magic.proposers.rewrites.restrict_readonly import RestrictReadonly
+from optiml_magic.proposers.rewrites.reuse_broadcast import ReuseBroadcast
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
@@ -33,10 +35,12 @@ if TYPE_CHECKING:
 REWRITES: tuple[Rewrite, ...] = (
     FuseElementwise(),
     FuseMapReduce(),
+    OnePass(),
     CoalesceMapping(),
     TransposeTile(),
     RowToLanes(),
     ReadOnce(),
+    ReuseBroadcast(),
     SplitReduction(),
     BlockedProduct(),
     StageTile(),

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
-from optiml_magic.kernels.primitives.fast import Kind, angles, fast, kinds_in
+from optiml_magic.kernels.primitives.fast import Kind, angles, fast, kinds_in, repeated
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
-_SAID: dict[Kind, str] = {
+SAID: dict[Kind, str] = {
     "functions": "fast exponentials and logarithms",
     "tanh": "hyperbolic tangents by a fast exponential",
+    "roots": "roots of one instruction",
     "divisions": "divisions by approximate reciprocals",
     "powers": "powers as products",
 }
@@ -30,10 +31,11 @@ class FastFunctions(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        found = kinds_in(kernel)
+        once = () if repeated(kernel, "roots") else ("roots",)
+        found = tuple(kind for kind in kinds_in(kernel) if kind not in once)
         choices = [found, *((kind,) for kind in found)] if len(found) > 1 else [found]
         for kinds in choices if found else ():
-            said = ", ".join(_SAID[kind] for kind in kinds)
+            said = ", ".join(SAID[kind] for kind in kinds)
             yield Site(
                 " ".join(kinds), f"use {said}", partial(fast, kernel, kinds),
                 0.62 if kinds == found else 0.4,
@@ -41,7 +43,7 @@ class FastFunctions(KernelRule):
                     "smsp__inst_executed.sum", "lower", "the short forms are a few instructions",
                     (1.05, 3.0),
                 ),
-                arithmetic=tuple(_SAID[kind] for kind in kinds),
+                arithmetic=tuple(SAID[kind] for kind in kinds),
             )  # fmt: skip
         line = angles(kernel)
         if line:

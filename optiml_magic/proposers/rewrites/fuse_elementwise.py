@@ -46,6 +46,7 @@ class FuseElementwise(KernelRule):
                 Hypothesis(TIME, "lower", "what passes between them stays in registers",
                            (1.2, float(len(joined)) + 1)),
                 arithmetic=("the rounding of products",) if arithmetic else (),
+                joined=tuple(joined[1:]),
             )  # fmt: skip
 
 

@@ -11,10 +11,11 @@ from optiml_magic.kernels.primitives.inlined import inlined
 from optiml_magic.kernels.primitives.paired import rounds
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.read_once import ReadOnce
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 
 _EXPECTED = Hypothesis(TIME, "lower", "an array is neither written nor read", (1.2, 4.0))
-_LANES = RowToLanes()
+_LANES, _KEPT = RowToLanes(), ReadOnce()
 
 
 class FuseMapReduce(KernelRule):
@@ -43,12 +44,16 @@ class FuseMapReduce(KernelRule):
             ways.add(way)
             arithmetic = ("the rounding of products",) if rounding else arithmetic
             joined.append(last.launch.kernel or last.function.name)
-        before = ", ".join(joined[:-1])
+        before, behind = ", ".join(joined[:-1]), tuple(joined[1:])
         if "rows" in ways:
-            yield from _by_rows(made, f"fuse {before} and {joined[-1]} by rows", arithmetic)
+            for found in _by_rows(made, f"fuse {before} and {joined[-1]} by rows", arithmetic):
+                yield found if isinstance(found, Refused) else replace(found, joined=behind)
         elif "inline" in ways:
             title = f"compute what {before} stored within {joined[-1]}"
-            yield Site("inline", title, lambda: made, 0.8, _EXPECTED, arithmetic=arithmetic)
+            yield Site(
+                "inline", title, lambda: made, 0.8, _EXPECTED,
+                arithmetic=arithmetic, joined=behind,
+            )  # fmt: skip
 
 
 def _joined(kernel: Kernel) -> tuple[Kernel | Refused, str]:
@@ -64,10 +69,16 @@ def _joined(kernel: Kernel) -> tuple[Kernel | Refused, str]:
 
 
 def _by_rows(made: Kernel, title: str, arithmetic: tuple[str, ...]) -> Iterator[Site | Refused]:
-    """What is made, with lanes that share the rows: without them, each thread walks its own."""
-    for site in _LANES.sites(_LANES.shaped(made)):
-        if isinstance(site, Refused):
-            yield site
-            continue
-        more = tuple(dict.fromkeys((*arithmetic, *site.arithmetic)))
-        yield replace(site, title=f"{title}; {site.title}", hypothesis=_EXPECTED, arithmetic=more)
+    """What is made, with lanes that share the rows, and keep them where they read them twice.
+
+    Without lanes each thread would walk a row of its own.
+    """
+    for rule in (_KEPT, _LANES):
+        for site in rule.sites(rule.shaped(made)):
+            if isinstance(site, Refused):
+                yield site
+                continue
+            more = tuple(dict.fromkeys((*arithmetic, *site.arithmetic)))
+            yield replace(
+                site, title=f"{title}; {site.title}", hypothesis=_EXPECTED, arithmetic=more
+            )

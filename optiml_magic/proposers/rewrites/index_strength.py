@@ -1,19 +1,21 @@
-"""Indices that every thread takes apart by division, as two axes of the launch."""
+"""Indices that every thread takes apart by division, as axes of the launch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.cutting import block_names, tuned
 from optiml_magic.kernels.primitives.direct import in_full
-from optiml_magic.kernels.primitives.planes import Plane, as_plane, names
 from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _SHAPES = ((256, 1), (64, 4), (32, 8))  # threads along a row, and rows
+_EXTENTS = {"x": (32, 64, 128, 256), "y": (1, 2, 4, 8, 16)}
 
 
 class IndexStrength(KernelRule):
@@ -28,14 +30,13 @@ class IndexStrength(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        try:
-            plane = Plane(kernel.settled())
-        except NotLegal:
+        made = unravelled(kernel)
+        if isinstance(made, Refused):
             return
-        wide, high = names(kernel)
+        wide, high = block_names(made, "xy").values()
         yield Site(
-            "plane", f"rows of {plane.columns} as an axis of the launch",
-            partial(as_plane, kernel), 0.3,
+            "axes", "the digits of its index as axes of the launch",
+            partial(tuned, made, _EXTENTS), 0.3,
             Hypothesis("smsp__inst_executed.sum", "lower", "no thread divides its index",
                        (1.1, 3.0)),
             tuple({wide: x, high: y} for x, y in _SHAPES),

@@ -25,6 +25,7 @@ class Site:
 
     ``points`` are values of these, the best by arithmetic first: the program begins with the
     first, and the tuner goes on with the others. An empty one keeps those that the program has.
+    ``joined`` are the kernels of the launches behind that it edits as well.
     """
 
     key: str
@@ -34,6 +35,7 @@ class Site:
     hypothesis: Hypothesis
     points: tuple[Point, ...] = ({},)
     arithmetic: tuple[str, ...] = ()
+    joined: tuple[str, ...] = ()
 
 
 class KernelRule(ABC):
@@ -84,6 +86,7 @@ class KernelRule(ABC):
             arithmetic=site.arithmetic,
             move=f"{self.name} {place} {site.key}",
             starts=site.points,
+            launches=(kernel.launch.kernel or kernel.function.name, *site.joined),
         )
 
     def _make(self, site: Site, point: Point, view: View) -> str | Refusal:

@@ -19,8 +19,7 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _ATOMICS = "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"
 _SEVERAL = 4  # threads for each element, below which copies are not worth their end: ours
-_WARPS = 8  # of a block, each of which may have a copy
-_LARGE = 8 * 1024  # bytes of a copy above which blocks should be few and large: ours
+_LARGE = 8 * 1024  # bytes of the copies above which blocks should be few and large: ours
 
 
 class PrivateCounters(KernelRule):
@@ -31,8 +30,9 @@ class PrivateCounters(KernelRule):
     teaches = (
         "All threads of the grid updated the same few elements in global memory, and updates of "
         "one element are done one after the other. Each block keeps its own copies in shared "
-        "memory, several where warps would meet, and at its end updates each element once; with "
-        "few blocks that take many elements each, that end is rare."
+        "memory, several where lanes of a warp would meet in an element or in a bank, and at its "
+        "end updates each element once; with few blocks that take many elements each, that end is "
+        "rare."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -52,7 +52,7 @@ class PrivateCounters(KernelRule):
         if not found:
             return
         several, reason = ways(kernel, sum(own.count for own in found),
-                               1024 if total > _LARGE else 256)  # fmt: skip
+                               1024 if total * _copies(total) > _LARGE else 256)  # fmt: skip
         if reason is not None:
             Effects(kernel).straightforward()
             line = leaves(kernel.function.body)
@@ -73,10 +73,14 @@ class PrivateCounters(KernelRule):
             )  # fmt: skip
 
 
+def _copies(size: int) -> int:
+    """The most copies of so many bytes that fit: one for each lane of a warp is enough."""
+    return max(c for c in COPIES if c * size <= SHARED)
+
+
 def _points(way: Way, size: int) -> tuple[Point, ...]:
-    """One copy for a block, or one for each of its warps as far as they fit."""
-    most = max(c for c in COPIES if c <= _WARPS and c * size <= SHARED)
+    """As many copies as fit, half of these, and one."""
+    most = _copies(size)
     first = way.points[0]
-    found = [{**first, "COPIES": most}, {**first, "COPIES": 1}]
-    found += [{**point, "COPIES": most} for point in way.points[1:]]
-    return tuple(found if most > 1 else found[1:])
+    found = [{**first, "COPIES": copies} for copies in dict.fromkeys((most, max(most // 2, 1), 1))]
+    return (*found, *({**point, "COPIES": most} for point in way.points[1:]))

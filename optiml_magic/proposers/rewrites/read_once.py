@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from optiml_magic.kernels.primitives.accumulating import in_register
@@ -16,6 +17,8 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.kept import keep
 from optiml_magic.kernels.primitives.lanes import Lanes
+from optiml_magic.kernels.primitives.opened import opened
+from optiml_magic.kernels.primitives.reciprocals import by_reciprocals, divisions
 from optiml_magic.kernels.primitives.rows import along, rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, rounds
@@ -35,7 +38,7 @@ class ReadOnce(KernelRule):
     """Softmax, norms, losses: loops of a thread, or of lanes, over the same elements."""
 
     name = "read_once"
-    before = (linear, planar, in_full, direct, branched, in_register)
+    before = (linear, planar, in_full, direct, branched, in_register, opened)
     teaches = (
         "The same elements were brought from memory by several loops, one after the other. The "
         "first rounds of all of them take their elements from registers, which are loaded once, "
@@ -64,20 +67,40 @@ def _as_it_is(kernel: Kernel, found: Again, length: int) -> Iterator[Site]:
     arrays = ", ".join(dict.fromkeys(one.array for one in found.kept))
     what, name = f"what {len(found.numbers)} loops touch of {arrays}", kernel.fresh("KEEP")
     plain = partial(all_counted, at=found.numbers)
-    yield Site(
+    much = length * found.bytes > EASY
+    site = Site(
         f"keep {found.numbers}", f"keep {what}",
         partial(in_turn, kernel, (plain, partial(keep, at=found.numbers, counts=fit))),
-        0.86, _BYTES, tuple({name: n} for n in near(length, fit)),
+        0.8 if much else 0.86, _BYTES, tuple({name: n} for n in near(length, fit)),
     )  # fmt: skip
-    if length * found.bytes > EASY and not kernel.reading.barriers:
+    yield from _dividing(kernel, found, site)
+    if much and not kernel.reading.barriers:
         fit, lanes = counts(found.bytes, BLOCK), Lanes("apart", 4, BLOCK, _BESIDE, BLOCKS)
         starts = points(kernel.fresh("LANES"), name, length, _BESIDE, 1, found.bytes)
         if starts:
             steps = _sharing(found.numbers, lanes, fit, vectors=False)
-            yield Site(
+            site = Site(
                 f"apart {found.numbers}", f"lanes of a warp keep {what}",
-                partial(in_turn, kernel, steps), 0.8, _BYTES, starts, _order(kernel, found.axes),
+                partial(in_turn, kernel, steps), 0.86, _BYTES, starts, _order(kernel, found.axes),
             )  # fmt: skip
+            yield from _dividing(kernel, found, site)
+
+
+def _dividing(kernel: Kernel, found: Again, site: Site) -> Iterator[Site]:
+    """A site, and before it one without divisions by one value: then memory is what bounds it."""
+    effects = Effects(kernel)
+    if any(True for axis in found.axes for _ in divisions(kernel, axis.node, effects)):
+        yield replace(
+            site, key=f"{site.key} reciprocal", title=f"{site.title}, dividing by reciprocals",
+            apply=partial(_multiplied, site), prior=site.prior + 0.02,
+            arithmetic=(*site.arithmetic, "divisions by approximate reciprocals"),
+        )  # fmt: skip
+    yield site
+
+
+def _multiplied(site: Site) -> Kernel | Refused:
+    made = site.apply()
+    return by_reciprocals(made) if isinstance(made, Kernel) else made
 
 
 def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site]:

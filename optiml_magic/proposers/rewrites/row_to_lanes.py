@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.primitives.abreast import abreast, check_abreast
 from optiml_magic.kernels.primitives.accumulating import in_register
-from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
-from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
@@ -60,10 +61,13 @@ class RowToLanes(KernelRule):
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
         title = f"lanes of a warp share the loop over {counters}"
         if apart and (not length or length <= _UNEVEN):
+            several = _abreast(kernel, at)
+            apply = partial(shared_by, kernel, at, lanes, vectors=False)
             yield Site(
-                f"warp {at} one by one", f"{title}, an element each",
-                partial(shared_by, kernel, at, lanes, vectors=False),
-                0.87, hypothesis, _few(length), arithmetic,
+                f"warp {at} one by one",
+                f"{title}, {'several elements' if several else 'an element'} each",
+                partial(several_by, apply, at) if several else apply,
+                0.87, hypothesis, _several(length) if several else _few(length), arithmetic,
             )  # fmt: skip
         if not length or length <= _LONG:
             yield Site(
@@ -77,6 +81,31 @@ class RowToLanes(KernelRule):
                 0.86 if length > _LONG // 4 else 0.78, hypothesis, _threads(kernel, length),
                 arithmetic,
             )  # fmt: skip
+
+
+def _abreast(kernel: Kernel, at: tuple[int, ...]) -> bool:
+    """Whether lanes may have several rounds of the only loop under way."""
+    plain = all_counted(kernel, at)
+    if isinstance(plain, Refused) or len(at) > 1:
+        return False
+    try:
+        check_abreast(plain, loops_in(plain.function.body)[at[0]], Effects(plain))
+    except NotLegal:
+        return False
+    return True
+
+
+def several_by(apply: Callable[[], Kernel | Refused], at: tuple[int, ...]) -> Kernel | Refused:
+    """What lanes share, with several rounds of each under way."""
+    made = apply()
+    return made if isinstance(made, Refused) else abreast(made, at[0], 1)
+
+
+def _several(length: int) -> tuple[Point, ...]:
+    """As ``_few`` has it, with several rounds under way, by which most rows are done at once."""
+    lanes = _few(length)[0]["LANES"]
+    near = ((lanes, 4), (lanes, 2), (lanes // 2, 8), (2 * lanes, 2), (lanes, 1))
+    return tuple({"LANES": n, "ROUNDS": r} for n, r in near if n in COUNTS)
 
 
 def _few(length: int) -> tuple[Point, ...]:

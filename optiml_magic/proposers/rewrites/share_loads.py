@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
@@ -14,6 +15,8 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.jammed import (
     Several,
+    Sharing,
+    blocks_name,
     extent_names,
     free_axes,
     item_names,
@@ -23,6 +26,7 @@ from optiml_magic.kernels.primitives.jammed import (
     shared,
 )
 from optiml_magic.kernels.primitives.sizes import rounds, threads, value
+from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -36,6 +40,7 @@ _UNROLLED = 256  # rounds of one item that are worth a number in the text: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
     "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
 }  # fmt: skip
+_RESIDENT = 1024  # threads whose registers a multiprocessor has, 64 each
 _ENOUGH = 512  # threads of a multiprocessor that hide what loads take
 
 
@@ -43,7 +48,7 @@ class ShareLoads(KernelRule):
     """A thread computes several neighbours of a stencil, or several filters of one image."""
 
     name = "share_loads"
-    before = (in_full, in_register)
+    before = (in_full, unravelled, in_register)
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "
         "for every neighbour whether it lies inside. A thread that computes several outputs along "
@@ -55,11 +60,14 @@ class ShareLoads(KernelRule):
         kernel = kernel.settled()
         free, fixed = free_axes(kernel), _short(kernel)
         rows = [axis for axis in "zy" if axis in free]
-        saved = shared(kernel, Several(dict.fromkeys(rows, _ITEMS), fixed)).saved if rows else {}
-        found = {axis: share for axis, share in saved.items() if share >= _SAVED}
+        sharing = (
+            shared(kernel, Several(dict.fromkeys(rows, _ITEMS), fixed)) if rows else Sharing({})
+        )
+        found = {axis: share for axis, share in sharing.saved.items() if share >= _SAVED}
         for count in range(1, len(found) + 1):
             for axes in combinations(found, count):
-                yield _site(kernel, fixed, {axis: found[axis] for axis in axes}, ())
+                part = replace(sharing, saved={axis: found[axis] for axis in axes})
+                yield _site(kernel, fixed, part, ())
         if "x" in free:
             yield from _along_rows(kernel, fixed, found)
 
@@ -84,17 +92,18 @@ def _along_rows(
         return
     best = sorted(found, key=lambda axis: -found[axis])[:1]
     for axes in ([], best) if best else ([],):
-        yield _site(kernel, fixed, dict(sharing.saved) | {a: found[a] for a in axes}, items)
+        saved = dict(sharing.saved) | {a: found[a] for a in axes}
+        yield _site(kernel, fixed, replace(sharing, saved=saved), items)
 
 
 def _site(
-    kernel: Kernel, fixed: Mapping[str, int], saved: Mapping[str, float], vectors: tuple[int, ...]
+    kernel: Kernel, fixed: Mapping[str, int], sharing: Sharing, vectors: tuple[int, ...]
 ) -> Site:
-    left = 1.0
+    left, saved = 1.0, sharing.saved
     for share in saved.values():
         left *= 1 - share
     items = _ITEMS if len(saved) == 1 else _SEVERAL
-    counts = {axis: vectors if axis == "x" else items for axis in saved}
+    counts = {axis: vectors if axis == "x" else _whole(kernel, axis, items) for axis in saved}
     several = Several(counts, fixed, _BLOCKS)
     along = " and ".join(sorted(saved))
     title = f"take several items along {along} together"
@@ -107,8 +116,14 @@ def _site(
             _REQUESTS, "lower", "items of a thread share what they load",
             (1.0, round(2 / left, 1)),
         ),
-        _points(kernel, several),
+        _points(kernel, several, deep=sharing.deep),
     )  # fmt: skip
+
+
+def _whole(kernel: Kernel, axis: str, items: tuple[int, ...]) -> tuple[int, ...]:
+    """As many items as let blocks have one thread along an axis, in no more blocks than before."""
+    old = kernel.block["xyz".index(axis)] or 1
+    return tuple(n for n in items if n >= old or axis != "z") or items
 
 
 def _vectors(kernel: Kernel) -> tuple[int, ...]:
@@ -140,20 +155,32 @@ def _enough(kernel: Kernel, items: int) -> bool:
     return count is None or chip is None or count // items >= _ENOUGH * chip.sms
 
 
-def _points(kernel: Kernel, several: Several) -> tuple[Point, ...]:
-    """Wide blocks of about 256 threads, with more and with fewer items each."""
+def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...]:
+    """Wide blocks of about 256 threads, with more and with fewer items each.
+
+    Where most of the work is in a loop around all items, more of them are worth their registers.
+    """
     names, extents = item_names(kernel, several.counts), extent_names(kernel)
+    blocks = blocks_name(kernel)
     tall = {axis: least(kernel, several, axis) for axis in "yz"}
     found: list[Point] = []
     most = most_threads(kernel, several)
     first = max(several.counts)  # y or z before x, which is in vectors already
-    numbers = ((0, 4), (1, 4), (0, 8)) if len(names) == 1 else ((0, 4), (1, 4), (2, 4))
-    for at, rows in numbers:
+    numbers: tuple[tuple[int, int, int, int], ...]
+    numbers = ((0, 0, 4, 1), (0, 0, 4, 4), (1, 0, 4, 1), (2, 0, 4, 1))
+    if len(names) == 1:
+        numbers = ((0, 0, 4, 1), (1, 0, 4, 1), (0, 0, 8, 1))
+    elif deep:
+        numbers = ((1, 1, 4, 1), (1, 0, 4, 1), (0, 0, 4, 1))
+    for at, beside, rows, resident in numbers:
         fit = most // (_WARP * tall["z"])
         own = tall | {"y": max(min(rows, fit) if "y" in extents else 1, tall["y"])}
         own["x"] = max(_WARP, most // (own["y"] * own["z"]))
-        items = {
-            name: several.counts[axis][at if axis == first else 0] for axis, name in names.items()
-        }
-        found.append(items | {name: own[axis] for axis, name in extents.items()})
+        items = {}
+        for axis, name in names.items():
+            counts = several.counts[axis]
+            place = at if axis == first else beside if axis != "x" else 0
+            items[name] = counts[min(place, len(counts) - 1)]
+        more = {blocks: min(resident, max(1, _RESIDENT // most))} if blocks else {}
+        found.append(items | {name: own[axis] for axis, name in extents.items()} | more)
     return tuple(dict(point) for point in dict.fromkeys(tuple(p.items()) for p in found))

@@ -10,7 +10,8 @@ average, scaled to [0, 1] by the rewards of the run; failures and what is in fli
 lowest of them; an idea that was never tried is worth more than the best of the run by the chance P,
 and else the program that it is an edit of (first-play urgency), where P falls with each edit of the
 same program that was tried and gained nothing; numbers are an arm of their own node, whose chance
-falls likewise with each point.
+falls likewise with each point. Most edits commute: what can be tried on a better child is tried
+there, so that the second and the third edit of the best come before the others of the first.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Puct:
     if ``strength`` of them had been tried and gained already. After ``patience`` evaluations
     without a gain every other one goes to the best node that is not on the path of the best. A
     program whose reward is by more than ``worse`` below the best above it is tuned and not edited:
-    1/16 is twice as slow.
+    1/16 is twice as slow. With ``waiting`` an idea that a better child has as well is tried there
+    first.
     """
 
     headroom: float = 0.35
@@ -50,6 +52,7 @@ class Puct:
     strength: float = 1.0
     patience: int = 12
     worse: float = 1 / 16
+    waiting: bool = True
 
     def choose(self, tree: TreeSearch) -> Arm | None:
         node = tree.fruitless or tree.base  # from there the way would be the same once more
@@ -91,6 +94,8 @@ class Puct:
     ) -> Arm | Node | None:
         """An arm of the node itself, or the child to go on from; ties are broken at random."""
         edits = (node.untried or not node.spent) and self._near(node)
+        waits = bool(edits and self.waiting and node.opened and _waits(node))
+        edits = edits and not waits
         if not node.opened and not node.tunable:  # as most: nothing to weigh
             return Edit(node) if edits else None
         lowest, zero, scale = measure
@@ -135,7 +140,7 @@ class Puct:
             elif score > second:
                 second = score
         chosen = best[0] if len(best) == 1 else None
-        if isinstance(chosen, Node):
+        if isinstance(chosen, Node) and not waits:
             node.lead = Lead(chosen, measure, spread, second, steepest)
         else:
             node.lead = None
@@ -148,6 +153,21 @@ class Puct:
         while above is not None and above.value <= least:
             above = above.parent
         return above is None
+
+
+def _waits(node: Node) -> bool:
+    """Whether the next idea of a node is one for the best of its better children as well."""
+    if not node.untried:
+        return False
+    best = max(node.opened, key=_highest)
+    if best.value_max <= node.value:
+        return False
+    key = node.untried[0].key
+    return best.ground is None or any(idea.key == key for idea in best.untried)
+
+
+def _highest(node: Node) -> float:
+    return node.value_max
 
 
 def _scale(tree: TreeSearch) -> tuple[float, float, float]:

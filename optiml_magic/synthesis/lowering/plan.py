@@ -102,17 +102,18 @@ class _Planner:
     def __init__(self, choices: Choices) -> None:
         self._choices = choices
         self._found: dict[Node, Stored] = {}
-        self._needed: dict[Node, None] = {}
+        self._order: Mapping[Node, int] = {}
 
     def all(self, outputs: Sequence[Node]) -> list[Stored]:
         wanted = dict.fromkeys(outputs)
+        self._order = {node: k for k, node in enumerate(ordered(iter(wanted)))}
         pending = list(wanted)
         while pending:
             node = pending.pop()
             if node in self._found:
                 continue
             self._found[node] = self._decided(node)
-            pending += self._found[node].reads
+            pending += self._sorted(self._found[node].reads)
         for node in list(self._found):
             self._found[node] = self._shared(self._found[node])
         return self._in_order(wanted)
@@ -128,8 +129,12 @@ class _Planner:
                 done[node] = self._found[node]
             else:
                 stack.append((node, True))
-                stack += [(read, False) for read in self._found[node].reads]
+                stack += [(read, False) for read in self._sorted(self._found[node].reads)]
         return list(done.values())
+
+    def _sorted(self, nodes: Iterable[Node]) -> list[Node]:
+        """In the order of the graph: sets have none, and a program is the same each time."""
+        return sorted(nodes, key=self._order.__getitem__)
 
     def _decided(self, node: Node) -> Stored:
         everywhere = tuple(range(len(node.shape)))

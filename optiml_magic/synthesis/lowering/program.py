@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,6 +45,8 @@ _STEMS: Mapping[type[Node], str] = MappingProxyType({
     Reduce: "totals", Parts: "parts", Contract: "products", Best: "places", Scan: "running",
     Sort: "sorted", BestParts: "places", Runs: "running",
 })  # fmt: skip
+#: Functions and types of CUDA's headers, as far as a reference may be called so.
+_FUNCTIONS = frozenset(dir(math)) | {"half", "half2", "norm", "rsqrt", "clock", "signbit", "round"}
 _INCLUDES = MappingProxyType({"__half": "cuda_fp16.h", "__nv_bfloat16": "cuda_bf16.h"})
 
 
@@ -88,7 +91,7 @@ def _lowered(
         if not re.fullmatch(r"[A-Za-z_]\w*", one, re.ASCII) or c.reserved(one):
             raise RefusalError(f"`{one}` is no name in CUDA C++", f"Call it `{one}_` or otherwise.")
     base = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_") or "kernel"
-    if base in names or c.reserved(base):
+    if base in names or c.reserved(base) or base in _FUNCTIONS:
         base += "_kernel"
     arrays: dict[Node, str] = {x: x.name for x in graph.inputs if x.shape}
     scalars = {x.name: _scalar(x, graph) for x in graph.inputs if not x.shape}
@@ -117,7 +120,7 @@ def _lowered(
     conditions = _requirements(graph.assumptions)
     sizes = [f"#pragma optiml size {n} = shape({a}, {k})" for n, (a, k) in derived.items()]
     head = [*sizes, *conditions, *lines, *(kernel.directive for kernel in kernels)]
-    return Lowered(_text(words, head, kernels, known), tuple(outputs))
+    return Lowered(_text(words, head, kernels), tuple(outputs))
 
 
 def _outputs(graph: Graph) -> list[str]:
@@ -221,16 +224,15 @@ def _certain(assumption: Assumption) -> bool:
     return False
 
 
-def _text(words: str, head: list[str], kernels: list[Kernel], known: list[Array]) -> str:
-    comment = [f"// {line}".rstrip() for line in words.strip().splitlines()]
-    kinds = {c.type_of(array.node.dtype) for array in known}
-    includes = [f"#include <{_INCLUDES[kind]}>" for kind in sorted(kinds & _INCLUDES.keys())]
-    functions = dict.fromkeys(name for kernel in kernels for name in kernel.functions)
-    parts = [*comment, *includes, *head]
-    parts += [FUNCTIONS[name] + "\n" for name in functions]
+def _text(words: str, head: list[str], kernels: list[Kernel]) -> str:
+    comment = [f"// {line}".rstrip(" \\") for line in words.strip().splitlines()]
+    text = "\n\n".join(kernel.text for kernel in kernels)
+    includes = [f"#include <{file}>" for kind, file in _INCLUDES.items() if kind in text]
+    names = dict.fromkeys(name for kernel in kernels for name in kernel.functions)
+    functions = [FUNCTIONS[name] + "\n" for name in names]
     tables = {name: node for kernel in kernels for node, name in kernel.tables.items()}
-    parts += [_table(name, node) for name, node in tables.items()]
-    return "\n".join(parts) + "\n" + "\n\n".join(kernel.text for kernel in kernels) + "\n"
+    written = [_table(name, node) for name, node in tables.items()]
+    return "\n".join([*comment, *includes, *head, *functions, *written, text, ""])
 
 
 def _table(name: str, node: Constant) -> str:

@@ -174,7 +174,19 @@ def stored(value: Value, dtype: DType) -> Expr:
     """The value as an element of an array."""
     kind_ = type_of(dtype)
     held = converted(value, computed(dtype))
-    return held if kind_ == computed(dtype) else cast(kind_, held)
+    if kind_ == computed(dtype):
+        return held
+    if isinstance(held, Cast) and isinstance(held.operand, Cast) and held.operand.type == kind_:
+        return held.operand  # rounded already
+    return cast(kind_, held)
+
+
+def rounded(value: Value, dtype: DType) -> Value:
+    """A float that was converted to a narrower type by wish."""
+    kind_ = type_of(dtype)
+    if kind_ == computed(dtype):
+        return value
+    return Value(cast(value.type, cast(kind_, value.expression)), value.type)
 
 
 def assign(target: Expr, value: Expr, op: str = "=") -> Statement:

@@ -10,8 +10,10 @@ from . import (
     columns,
     counts,
     maps,
+    moments,
     neighbours,
     owned,
+    pairs,
     planes,
     rows,
     several,
@@ -23,6 +25,7 @@ from . import (
 FAMILIES = {
     "maps": (*maps.FAMILY, *neighbours.FAMILY),
     "rows": (*rows.FAMILY, *again.FAMILY),
+    "pairs": pairs.FAMILY,
     "planes": planes.FAMILY,
     "columns": columns.FAMILY,
     "tiles": (*tiles.FAMILY, *shuffled.FAMILY, *banks.FAMILY),
@@ -31,5 +34,6 @@ FAMILIES = {
     "accumulated": accumulated.FAMILY,
     "owned": owned.FAMILY,
     "chains": chains.FAMILY,
+    "moments": moments.FAMILY,
     "stencils": stencils.FAMILY,
 }

@@ -66,4 +66,46 @@ def locals_(rng: Random) -> Made:
     return _finished(rng, "locals", f"float v[N];\n{fill}\n{use}", n, f"#define N {n}\n")
 
 
-FAMILY = (products, products, factors, locals_)
+def records(rng: Random) -> Made:
+    """A record a thread, each element of it by its place: loaded, branched upon, and stored."""
+    n = rng.choice([5, 6, 7, 8, 9, 12, 16, 20])
+    at = rng.choice(["i * N", "N * i", "i * N", "(i * N)"])
+    places = [*range(n)]
+    rng.shuffle(places)
+    loads = "".join(f"float v{k} = a[AT + {k}];\n" for k in places)
+    if rng.random() < 0.3:
+        loads = loads.replace("a[AT + 1]", "(b[i] > 0.0f ? a[AT + 1] : 0.5f)")
+    sums = [f"v{k} {rng.choice('+-*')} v{rng.randrange(n)}" for k in range(n)]
+    stores = "".join(f"c[AT + {k}] = {sums[k]};\n" for k in rng.sample(places, n))
+    other = rng.choice(["c[AT + j] = 0.0f;", "c[AT + j] = v0;", "if (j != 2) c[AT + j] = b[i];"])
+    branch = f"if (v{n - 1} > v0) {{\nfor (int j = 0; j < N; j++) {other}\nreturn;\n}}\n"
+    some = f"if (v1 > 0.0f) c[AT + {n - 1}] = v2;\n"
+    body = loads + rng.choice(["", "", branch, "if (v0 > 2.5f) return;\n"]) + stores
+    body += rng.choice(["", "", some])
+    return _finished(rng, "records", body.replace("AT", at), n, f"#define N {n}\n", exact=False)
+
+
+def structures(rng: Random) -> Made:
+    """A structure a thread, its members loaded, changed and stored one by one."""
+    members = ["x", "y", "z", "u", "v", "w", "m"][: rng.choice([5, 6, 7])]
+    kinds = dict.fromkeys(members, "float") | {rng.choice(members): rng.choice(["int", "float"])}
+    declared = "".join(f" {kinds[m]} {m};" for m in members)
+    value = rng.choice(["c[i].{a} * 0.5f", "a[i].{a} + c[i].{b}", "a[i].{a}", "c[i].{b} - 1.0f"])
+    lines = []
+    for member in rng.sample(members, rng.randint(1, len(members))):
+        given = value.format(a=rng.choice(members), b=rng.choice(members))
+        guard = rng.choice(["", "", "", f"if (a[i].{rng.choice(members)} > 0.5f) "])
+        lines.append(f"{guard}c[i].{member} {rng.choice(['=', '=', '+='])} {given};\n")
+    parameters = "const Item* a, Item* c, int n"
+    body = rng.choice(["", "if (c[i].x > 2.0f) return;\n"]) + "".join(lines)
+    text = program(
+        rng, "structures", parameters, axes(rng, ("i", "n")), body,
+        above=f"struct Item {{{declared} }};\n",
+    )  # fmt: skip
+    shape = " ".join(f"{m}:{'i4' if kinds[m] == 'int' else 'f4'}" for m in members)
+    sizes, others = sizes_of(rng, ["n"], LONG_EXTENTS)
+    arrays = dict.fromkeys("ac", Array(shape, ("n",)))
+    return Made("owned_structures", text, arrays, sizes, others, inout=("c",), exact=False)
+
+
+FAMILY = (structures, products, products, factors, locals_, records, records)

@@ -151,13 +151,26 @@ def ends(rng: Random) -> Made:
 
 
 def layer(rng: Random) -> Made:
-    """A convolution of several channels, by several filters, of several images."""
+    """A convolution of several channels, by several filters, of several images.
+
+    What lies beyond a border is there, or is asked for and left out; filters take whole steps.
+    """
     size = rng.choice([1, 2, 3])
+    pad, step = rng.choice([(0, 1), (0, 1), (size // 2, 1), (0, 2)])
+    more = f"{size - step - 2 * pad:+d}".replace("+", "+ ").replace("-", "- ")
+    high, wide = (f"{step} * {e} {more}" if step > 1 else f"{e} {more}" for e in "hw")
+    at = [f"{step} * {p} + {o}" if step > 1 else f"{p} + {o}" for p, o in ("yi", "xj")]
+    inner = "s += a[((image * c + q) * (%s) + %s) * (%s) + %s]"
+    if pad:
+        at = [f"{e} - {pad}" for e in at]
+        tests = [f"{at[0]} >= 0 && {at[0]} < {high}", f"{at[1]} >= 0 && {at[1]} < {wide}"]
+        rng.shuffle(tests)
+        inner = f"if ({' && '.join(tests)}) " + inner
     body = (
         f"float s = {rng.choice(['0.0f', 'f[filter]'])};\n"
         "for (int q = 0; q < c; q++) {\n"
         f"for (int i = 0; i < {size}; i++) {{\nfor (int j = 0; j < {size}; ++j) {{\n"
-        f"s += a[((image * c + q) * (h + {size - 1}) + y + i) * (w + {size - 1}) + x + j]"
+        f"{inner % (high, at[0], wide, at[1])}"
         f" * f[((filter * c + q) * {size} + i) * {size} + j];\n}}\n}}\n}}\n"
         "out[((image * m + filter) * h + y) * w + x] = s;"
     )
@@ -171,15 +184,14 @@ def layer(rng: Random) -> Made:
         "int y = blockIdx.y * blockDim.y + threadIdx.y;\n"
         f"int image = blockIdx.z / m, filter = blockIdx.z % m;\n{guard % body}\n}}\n"
     )
-    more = f" + {size - 1}" if size > 1 else ""
     arrays = {
-        "a": Array("f4", ("n", "c", f"h{more}", f"w{more}")),
+        "a": Array("f4", ("n", "c", high, wide)),
         "f": Array("f4", ("m", "c", str(size * size))),
         "out": Array("f4", ("n", "m", "h", "w"), "zeros"),
     }
     one, other = sizes_of(rng, ["w", "h"], _SMALL)
     for sizes in (one, other):
-        sizes |= {"n": rng.choice([1, 2]), "m": rng.choice([1, 2, 4]), "c": rng.choice([1, 3])}
+        sizes |= {"n": rng.choice([1, 2]), "m": rng.choice([1, 2, 4]), "c": rng.choice([1, 3, 4])}
     return Made("layer", text, arrays, one, other)
 
 

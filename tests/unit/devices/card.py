@@ -26,6 +26,9 @@ class ndarray(np.ndarray):  # noqa: N801  # CuPy's name
     def get(self, stream: Any = None) -> Any:
         return np.asarray(self).copy()
 
+    def set(self, array: Any) -> None:
+        self[...] = array
+
 
 class Card:
     """Kernels by name, and how long one launch takes; ``speed`` of the card at a time."""

@@ -54,6 +54,15 @@ def test_who_comes_second_waits_until_the_first_is_gone() -> None:
         assert came.wait(30)
 
 
+def test_those_who_do_not_time_share_a_turn_and_who_times_does_not() -> None:
+    with turn("cuda:79", shared=True), turn("cuda:79", longest=0.05, shared=True) as crowded:
+        assert crowded == ""
+        with turn("cuda:79", longest=0.05) as alone:
+            assert "held it" in alone
+    with turn("cuda:79") as crowded, turn("cuda:79", longest=0.05, shared=True) as late:
+        assert (crowded, bool(late)) == ("", True)
+
+
 def test_nobody_waits_for_ever() -> None:
     with holder(), turn("cuda:77", longest=0.05) as crowded:
         assert crowded == "another process has held it for 0.05 s"

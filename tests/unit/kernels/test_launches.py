@@ -100,8 +100,6 @@ def test_inferred(body, launch):
         (f"{INDEX} if (i < n) out[i] = 1; if (i < w) out[i] = 0;", "bounded differently", ""),
         (f"{INDEX} if (i < (int)a[0]) out[i] = 1;", "no bound along x", ""),
         ("int i = blockIdx.x * blockDim.y + threadIdx.x; if (i < n) out[i] = 1;", "", ""),
-        ("int row = blockIdx.x; for (int c = threadIdx.x; c < w; c += 32) out[row * w + c] = 1;",
-         "no bound along x", "grid(BLOCKS) block(THREADS)"),
         ("int row = blockIdx.x; if (row < h) out[row * w + threadIdx.x] = 1;",
          "the number of threads along x", "grid(h)"),
         (f"extern __shared__ float s[]; {INDEX} if (i < n) out[i] = 1;", "dynamic shared",
@@ -175,8 +173,8 @@ def test_constants_templates_and_tuned_names():
         ("transpose_tiled",
          "transpose grid(cdiv(cols, TILE), cdiv(rows, TILE)) block(TILE, TILE)"),
         ("matmul_tiled", "matmul grid(cdiv(n, TILE), cdiv(m, TILE)) block(TILE, TILE)"),
-        ("softmax", None),
-        ("row_sum", None),
+        ("softmax", "softmax grid(size(out) / cols) block(32)"),
+        ("row_sum", "row_sum grid(size(out)) block(256)"),
         ("histogram", None),
     ],
 )  # fmt: skip
@@ -187,6 +185,27 @@ def test_known_kernels(name, launch):
             infer(text)
     else:
         assert infer(text, ("TILE",)) == launch
+
+
+@pytest.mark.parametrize(
+    ("body", "grid"),
+    [
+        ("int r = blockIdx.x; for (int c = threadIdx.x; c < w; c += 32) out[r * w + c] = 1;",
+         "size(out) / w"),
+        ("int r = blockIdx.x; float s = 0; for (int c = 0; c < w; ++c) s += a[r * w + c]; out[r] = s;",
+         "size(out)"),
+        (("int r = blockIdx.x, b = blockIdx.y; for (int c = threadIdx.x; c < w; c += 32)"
+         " out[(b * h + r) * w + c] = 1;"), "h, size(out) / (w * h)"),
+        (f"{XY} int b = blockIdx.z; if (x < w && y < h) out[(b * h + y) * w + x] = 1;",
+         "cdiv(w, 32), cdiv(h, 4), size(out) / (w * h)"),
+        (("int i = blockIdx.x * blockDim.x + threadIdx.x, head = blockIdx.y;"
+         "if (i < n) for (int d = 0; d < w; ++d) out[(i * h + head) * w + d] = 1;"),
+         "cdiv(n, 32), h"),
+        ("out[blockIdx.x * 256 + threadIdx.x] = 1;", "size(out) / 256"),
+    ],
+)  # fmt: skip
+def test_blocks_without_a_guard_share_the_output_out(body, grid):
+    assert f"grid({grid}) " in infer(f"{HEAD} {{ {body} }}")
 
 
 def test_an_axis_that_only_blocks_know_has_one_thread():

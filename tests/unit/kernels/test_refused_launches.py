@@ -40,8 +40,6 @@ def refused(text: str) -> SourceError:
         (f"{INDEX} if (i < int(beta * n)) out[i] = 1;", NO_BOUND),
         (f"{INDEX} for (int k = 0; k < n; ++k) out[i * n + k] = alpha;", NO_BOUND),
         (f"{INDEX} float s = 0; for (int k = 0; k < n; ++k) s += a[k]; out[i] = s;", NO_BOUND),
-        ("out[blockIdx.x * 256 + threadIdx.x] = 1;", NO_BOUND),
-        ("int i = blockIdx.x * 64 + threadIdx.x; out[i] = alpha * a[i];", NO_BOUND),
         (f"{INDEX} if (i < ids[0]) out[i] = 1;", NO_BOUND),
         (f"{INDEX} if (i < limit) out[i] = 1;", NO_BOUND),
         (f"{INDEX} if (i < s.n) out[i] = 1;", NO_BOUND),

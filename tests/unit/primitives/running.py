@@ -20,8 +20,12 @@ def same(
     shapes: Shapes,
     sizes: Mapping[str, int],
     values: Mapping[str, int] | None = None,
+    *,
+    rounds: bool = False,
 ) -> None:
     """Fail where a result differs, races or leaves its arrays, with its tuned ``values``.
+
+    It may differ by rounding where it ``rounds``.
 
     The last array is what the kernel writes; an array of another type than float has its name in
     front of its extents: ``("u1", "n")``.
@@ -33,6 +37,7 @@ def same(
         typed = shape[0] in ("f8", "u1", "i4", "f2")
         content = "zeros" if at == len(shapes) - 1 else "numbers"
         arrays[name] = Array(shape[0] if typed else "f4", shape[typed:], content)
-    stand = Stand(Made("one", text, arrays, sizes, {n: max(1, s // 3) for n, s in sizes.items()}))
-    found = stand.applied(Offer("one", "", text_of), text)
+    others = {n: max(1, s // 3) for n, s in sizes.items()}
+    stand = Stand(Made("one", text, arrays, sizes, others, exact=not rounds))
+    found = stand.applied(Offer("one", "", text_of, rounds), text)
     assert found.sound, f"{found.end}: {found.detail}\n{found.after}"

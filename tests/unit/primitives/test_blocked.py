@@ -206,11 +206,38 @@ def test_a_layer_is_a_product_of_filters_with_what_lies_beside_each_other() -> N
     text = found.program.text
     assert "grid(cdiv(w, BN), cdiv(filters, BM), images * h)" in text
     assert "f[channels * own_row * 6 + deep]" in text
-    assert "x[((deep / 2) % 3) * (w + 1) + (deep % 2) + (deep / 6) * (" in text
+    assert "x[own_col + x_from + x_steps[tile_from / BK % 2][at / BN]]" in text
+    assert "+ ((deep / 2) % 3) * w + " in text[: text.index("fetch = ")]
     shapes = {"x": ("images", "channels", "h + 2", "w + 1"), "f": ("filters", "channels", "3", "2"),
               "out": ("images", "filters", "h", "w")}  # fmt: skip
     sizes = {"images": 2, "channels": 3, "filters": 5, "h": 3, "w": 34}
     same(LAYER, found, shapes, sizes)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "if (y >= 0 && y < h && z >= 0 && z < w) s += %s;",
+        "if (!(y < 0 || h <= y) && z >= 0 && z < w) s += %s;",
+        "if (y - 0 >= 0 && y < h && z < w) if (z > -1) s += %s;",
+    ],
+)
+def test_a_layer_with_a_border_tests_every_element_of_a_vector_in_its_own_round(inner: str) -> None:
+    element = ("x[((image * channels + c) * h + y) * w + z] "
+               "* f[((filter * channels + c) * 3 + i) * 2 + j]")  # fmt: skip
+    start = LAYER.index("                s += x")
+    text = LAYER[:start] + (
+        f"            {{ int y = row + i - 1, z = col + j - 1;\n {inner % element} }}\n        }}\n"
+        "    out[((image * filters + filter) * h + row) * w + col] = s;\n}\n"
+    )
+    one = applied(exchange_rows(applied(collapse(kernel(text), 0))))
+    found = applied(block_outputs(one, 0, TILE))
+    fetch = found.program.text.partition("fetch = ")[2].partition("};\n    const auto put")[0]
+    assert "deep /" not in fetch
+    assert "deep %" not in fetch
+    shapes = {"x": ("images", "channels", "h", "w"), "f": ("filters", "channels", "3", "2"),
+              "out": ("images", "filters", "h", "w")}  # fmt: skip
+    same(text, found, shapes, {"images": 2, "channels": 4, "filters": 5, "h": 3, "w": 34})
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ __global__ void k(const float* a, const float* f, float* out, int w, int h, int 
 SHAPES = {"a": ("h", "w"), "f": ("25",), "out": ("h", "w")}
 FOUR = Several({"y": (4, 2)})
 CROSS = "a[y * w + x - 1] + a[y * w + x + 1] + a[(y - 1) * w + x] + a[(y + 1) * w + x]"
+SIDES = "out[y * w + x] = a[y * w + x - 1] + a[y * w + x + 1];"
 LOOPS = """\
 if (x < w && y < h) {
         float s = 0.0f;
@@ -79,7 +80,7 @@ def test_a_radius_is_compared_with_a_number(inner: str, r: int) -> None:
     text = PLANE % (LOOPS % inner)
     made = jam(kernel(text), Several({"y": (4, 2)}, {"r": 2}))
     words = applied(made).program.text
-    assert "if (r == 2 && " in words
+    assert "inside = r == 2 && " in words
     assert "a_at[(dy + y_item) * w + dx]" in words
     same(text, made, SHAPES, {"w": 21, "h": 19, "r": r})
 
@@ -215,6 +216,39 @@ __global__ void k(const float* a, const float* b, float* c, int m, int n, int d)
     assert "for (int p = 0; p < d; p++) {" in applied(made).program.text
     shapes = {"a": ("m", "d"), "b": ("d", "n"), "c": ("m", "n")}
     same(text, made, shapes, {"m": 13, "n": 36, "d": 7})
+
+
+def test_items_near_a_border_are_dealt_out_among_the_threads_of_a_block() -> None:
+    made = applied(jam(kernel(PLANE % f"if (x > 0 && x < w - 1 && y < h) {{ {SIDES} }}"), ROWS))
+    words = made.program.text
+    assert "edge_threads[BLOCK_X * BLOCK_Y];" in words
+    assert "!inside && x_first >= 0 && y_first < h && x_first < w" in words
+    assert "edge_thread / BLOCK_X) * ITEMS_Y + edge_item / ITEMS_X % ITEMS_Y" in words
+
+
+def test_a_place_in_the_block_is_that_of_the_thread_whose_item_it_is() -> None:
+    text = PLANE % "if (x < w && y < h) out[y * w + x] = a[y * w + x] + threadIdx.x;"
+    made = jam(kernel(text), FOUR)
+    assert "+ (edge_thread % 8)" in applied(made).program.text
+    same(text, made, SHAPES, {"w": 21, "h": 19, "r": 1})
+
+
+def test_no_access_that_a_compiler_makes_whole_reaches_beyond_the_last_row() -> None:
+    text = PLANE % (
+        "if (x >= w || y >= h) return; float s = 0.0f; for (int d = -3; d <= 3; ++d)"
+        " if (x + d >= 0 && x + d < w) s += a[y * w + x + d]; out[y * w + x] = s;"
+    )
+    made = jam(kernel(text), Several({"x": (4,)}))
+    assert "4 <= x_first && ITEMS_X + (long long)x_first + 4 <= w" in applied(made).program.text
+    same(text, made, {**SHAPES, "f": ("1",)}, {"w": 32, "h": 3, "r": 1})
+
+
+def test_locals_of_one_name_stay_in_their_blocks() -> None:
+    text = PLANE % (
+        "if (x >= w || y >= h) return; float s = 0.0f; { int j; for (j = 0; j < 2; ++j)"
+        " s += a[j * w + x]; } { int j; for (j = 0; j < 3; ++j) s += f[j]; } out[y * w + x] = s;"
+    )
+    same(text, jam(kernel(text), FOUR), SHAPES, {"w": 9, "h": 19, "r": 1})
 
 
 def test_what_is_shared_is_counted() -> None:

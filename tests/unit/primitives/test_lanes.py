@@ -167,3 +167,35 @@ def test_the_place_of_an_extreme_stays_with_neighbours() -> None:
     body = "float s = 0; int p = 0; for (int c = 0; c < w; ++c) if (a[c * h + r] > s) { s = a[c * h + r]; p = c; } out[r] = p;"
     reason = "what goes along with an extreme is not combined apart"
     assert refused(share(kernel(ROWS % body), (0,), APART)) == (reason, 0)
+
+
+NEST = """\
+#pragma optiml launch k grid(cdiv(c, 32)) block(32)
+__global__ void k(const float* x, float* out, int n, int c, int p) {
+    int k = blockIdx.x * blockDim.x + threadIdx.x;
+    if (k >= c) return;
+    float s = 0.5f, m = -9.0f;
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < p; j++) s += x[(i * c + k) * p + j];
+        for (int j = 0; j < p; j++) m = fmaxf(m, x[(i * c + k) * p + j]);
+    }
+    out[k] = s + m;
+}
+"""
+
+
+@pytest.mark.parametrize("group", ["warp", "block"])
+@pytest.mark.parametrize(("old", "new", "late"), [
+    ("", "", 2), ("s += x", "s += 2 * x", 2), ("    }\n    out", "        s = s * 0.5f;\n    }\n    out", 1),
+])  # fmt: skip
+def test_parts_of_a_nest_are_combined_behind_it(group, old: str, new: str, late: int) -> None:
+    text = NEST.replace(old, new)
+    at = (1, 2)
+    lanes = Lanes(
+        group, 64 if group == "block" else 8, 64, (64,) if group == "block" else (8,), (64,)
+    )
+    made = share(kernel(text), at, lanes)
+    body = applied(made).program.text
+    behind = body.rpartition("\n    }\n")[2]
+    assert behind.count("block_" if group == "block" else "lanes_") == late
+    same(text, made, {"x": ("n", "c", "p"), "out": ("c",)}, {"n": 3, "c": 37, "p": 19}, rounds=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.base import Kernel, where_legal
+from optiml_magic.kernels.primitives.endings import ended
 from optiml_magic.kernels.primitives.owned import hold, unroll
+from tests.present import sampled
 from tests.rewriting.writing import Array
 
 from .alike import end_of, kernel_of, refused, written
@@ -99,3 +102,196 @@ def test_a_local_array() -> None:
     after = written(unroll(kernel_of(text), 0))
     assert "    #pragma unroll\n    for (int j = 0; j < 3; j++) v[j] = a[3 * i + j];" in after
     assert ran(text, after, 3) == "same"
+
+
+WALK = """\
+    for (int r = 0; r < M; r++) {
+        TYPE s = a[M * i + r];
+        for (int k = 0; k <= r; k++) s += a[M * i + k];
+        c[M * i + r] = s;
+    }
+"""
+
+
+def walk(count: int, kind: str = "float", body: str = WALK) -> str:
+    return (
+        program(body.replace("M", str(count))).replace("TYPE", kind).replace("float*", f"{kind}*")
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "kind", "moves"),
+    sampled(
+        [
+            (8, "float", "load_pieces<2, 2>"),
+            (24, "float", "load_pieces<6, 6>"),
+            (40, "float", "load_pieces<10, 5>"),
+            (9, "float", "load_units<9>(reinterpret_cast<unsigned int*>(a_own)"),
+            (6, "int", "load_units<3>(reinterpret_cast<uint2*>(a_own)"),
+            (5, "double", "load_units<5>(reinterpret_cast<uint2*>(a_own)"),
+            (20, "unsigned char", "load_units<5>(reinterpret_cast<unsigned int*>(a_own)"),
+        ],
+        3,
+    ),
+)
+def test_a_warp_brings_its_records(count: int, kind: str, moves: str) -> None:
+    text = walk(count, kind)
+    after = written(hold(kernel_of(text), 0, together=True))
+    assert moves in after
+    code = {"float": "f4", "int": "i4", "double": "f8", "unsigned char": "u1"}[kind]
+    arrays = {name: Array(code, (f"{count} * n",)) for name in "ac"}
+    assert end_of(text, after, arrays, {"n": 70}, {"n": 3}) == "same"
+
+
+@pytest.mark.parametrize(
+    "body",
+    sampled(
+        [
+            WALK.replace("TYPE s = a", "TYPE s = c"),
+            WALK.replace("M * i", "1 + M * i"),  # begins at no multiple of 16 bytes
+            WALK.replace("c[M * i + r] = s", "c[M * i + r] = s * a[M * i + (M - 1 - r)]"),
+            "    if (i % 3 == 1) return;\n" + WALK,  # no warp is whole
+            "    if (a[M * (i - i % 32)] > 0.5f) {\n" + WALK + "    }\n",  # some warps go there
+        ],
+        2,
+    ),
+)
+@pytest.mark.parametrize("count", sampled([7, 8], 2))
+def test_records_wherever_they_lie(body: str, count: int) -> None:
+    text = walk(count, body=body)
+    after = written(hold(kernel_of(text), 0, together=True))
+    arrays = {name: Array("f4", (f"{count} * n + 1",)) for name in "ac"}
+    assert end_of(text, after, arrays, {"n": 200}, {"n": 33}) == "same"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (walk(4), "what threads own does not lie in rows, line 5"),  # one vector each
+        (walk(8).replace("8 * i", "9 * i"), "what threads own does not lie in rows, line 5"),
+        (walk(8).replace("64", "48"), "its blocks are not whole warps of one row"),
+        (walk(7, "unsigned char"), "what threads own does not lie in rows, line 5"),
+    ],
+)
+def test_no_rows(text: str, why: str) -> None:
+    assert refused(hold(kernel_of(text), 0, together=True)) == why
+
+
+INVERSE = """\
+    float p = a[6 * i], q = a[6 * i + 1], r = a[6 * i + 2];
+    float s = a[6 * i + 3] + a[6 * i + 4] * a[6 * i + 5];
+    if (p < 0.5f) {
+        for (int j = 0; j < 6; j++) c[6 * i + j] = 1.0f;
+        return;
+    }
+    for (int j = 0; j < 3; j++) c[6 * i + j] = p * q + (float)j;
+    c[6 * i + 3] = r;
+    c[6 * i + 4] = r + s;
+    c[6 * i + 5] = c[6 * i + 4] * 0.5f;
+"""
+STEPS = """\
+    float v[8];
+    for (int j = 0; j < 8; j++) v[j] = a[8 * i + j];
+    for (int t = 0; t < n % 3; t++) v[0] += v[7];
+    for (int j = 0; j < 8; j++) c[8 * i + j] = v[7 - j];
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "elements", "held"),
+    sampled(
+        [
+            (INVERSE, 6, "ac"),
+            (INVERSE.replace("c[6 * i + 5] =", "if (q > r) c[6 * i + 5] ="), 6, "a"),
+            (INVERSE.replace("a[6 * i + 5]", "(q > r ? a[6 * i + 5] : 2.0f)"), 6, "c"),
+            (INVERSE.replace("    if (p", "    if (q > 0.9f) return;\n    if (p"), 6, "a"),
+            (STEPS, 8, "ac"),
+            (STEPS.replace("a[8 * i + j]", "c[8 * i + j]"), 8, "c"),
+            (f"    if (a[i] > 0.5f) {{\n{STEPS.replace('a[', 'c[')}    }}\n", 8, "c"),
+            (f"    for (int t = 0; t < n; t += n / 2 + 1) {{\n{STEPS}    }}\n", 8, "ac"),
+        ],
+        4,
+    ),
+)
+def test_all_that_a_thread_does(body: str, elements: int, held: str) -> None:
+    text = program(body)
+    after = written(hold(where_legal(ended, kernel_of(text)), None, together=True))
+    assert {name for name in "ac" if f"float {name}_own[{elements}];" in after} == {*held}
+    arrays = {name: Array("f4", (f"{elements} * n",)) for name in "ac"}
+    assert end_of(text, after, arrays, {"n": 70}, {"n": 3}, rounds=True) == "same"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        INVERSE.replace("6 * i", "7 * i").replace("a[", "c["),
+        STEPS.replace("j < 8; j++", "j < n; j++"),
+        "    for (int t = 0; t < 3; t++) c[9 * i + t] = a[9 * i + t];\n",
+        "    if (i > 5) c[i] = a[i]; else c[i] = 2.0f;\n",
+    ],
+)
+def test_nothing_that_lies_together(body: str) -> None:
+    text = program(body)
+    assert "a thread's own" in refused(hold(kernel_of(text), None)) or "in rows" in refused(
+        hold(kernel_of(text), None, together=True)
+    )
+
+
+def test_branches_that_leave() -> None:
+    text = program("    if (a[i] > 1.0f) { c[i] = 1.0f; return; }\n    c[i] = a[i];\n")
+    assert "} else {\n        c[i] = a[i];\n    }\n}" in written(ended(kernel_of(text)))
+    for other in ("    c[i] = a[i];\n", "    if (n > 3) return;\n    c[i] = a[i];\n"):
+        assert refused(ended(kernel_of(program(other)))) == "no branch ends in a way out"
+
+
+ITEM = "struct Item { float x, y; int k; float u, v, w, m; };\n"
+MOVE = "    c[i].x += c[i].u * 0.5f;\n    c[i].y = c[i].v - c[i].x;\n"
+EACH = "".join(f"    c[i].{m} = a[i].{m};\n" for m in "xykuvwm")
+
+
+@pytest.mark.parametrize(
+    ("body", "held"),
+    sampled(
+        [
+            (MOVE + "    if (c[i].x > 0.6f) c[i].k = i;\n", "c"),
+            (MOVE + "    if (a[i].x > 0.6f) c[i].w = a[i].y;\n", "ac"),
+            (EACH, "ac"),
+            (EACH.replace("    c[i].w", "    if (a[i].x > 0.5f) c[i].w"), "a"),
+            (EACH.replace("c[i].w", "c[n - 1 - i].w"), "a"),
+            ("    Item& t = c[i];\n" + MOVE.replace("c[i]", "t"), "c"),
+            ("    Item* t = c + i;\n" + MOVE.replace("c[i].", "t->"), "c"),
+            ("    Item t = a[i];\n" + MOVE.replace("c[i]", "t") + "    c[i] = t;\n", "ac"),
+        ],
+        4,
+    ),
+)
+def test_structures(body: str, held: str) -> None:
+    text = program(body).replace("float*", "Item*").replace("__global__", f"{ITEM}__global__")
+    after = written(hold(kernel_of(text), None, together=True))
+    assert {name for name in "ac" if f"Item {name}_own[1];" in after} == {*held}
+    array = Array("x:f4 y:f4 k:i4 u:f4 v:f4 w:f4 m:f4", ("n",))
+    arrays = dict.fromkeys("ac", array)
+    assert end_of(text, after, arrays, {"n": 70}, {"n": 3}, rounds=True) == "same"
+
+
+def test_extents_that_are_tuned() -> None:
+    """An index that no local holds is not spelled by the extent that blocks have at the moment."""
+    text = program("    Item& t = c[i];\n" + MOVE.replace("c[i]", "t"))
+    text = text.replace("float*", "Item*").replace("__global__", f"{ITEM}__global__")
+    tuned = text.replace("#pragma", "#pragma optiml tune B in {64, 128} = 64\n#pragma", 1)
+    tuned = tuned.replace("64)", "B)")
+    assert "&c[((int)(blockIdx.x * blockDim.x + threadIdx.x))]" in written(
+        hold(kernel_of(tuned), None, together=True)
+    )
+    apart = tuned.replace("c[i]", "c[blockIdx.x * blockDim.x + threadIdx.x * 1 + blockIdx.x * 0]")
+    assert isinstance(hold(kernel_of(apart), None, together=True), Kernel)
+
+
+def test_structures_that_more_than_one_thread_may_have() -> None:
+    text = program(MOVE).replace("float*", "Item*").replace("__global__", f"{ITEM}__global__")
+    for other in (
+        text.replace("grid(cdiv(n, 64))", "grid(cdiv(n, 64), 2)"),
+        text.replace("c[i]", "c[threadIdx.x]"),
+        text.replace("c[i].v", "c[i ^ 1].v"),
+    ):
+        assert "a thread's own" in refused(hold(kernel_of(other), None, together=True))

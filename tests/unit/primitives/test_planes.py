@@ -1,4 +1,4 @@
-"""An index that is divided as two axes of the launch, and rows that a thread takes alone."""
+"""Rows that a thread takes alone, of a plane or of an index that is divided."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 
 from optiml_magic.kernels.primitives.base import kernels
 from optiml_magic.kernels.primitives.fused import fused_rows
-from optiml_magic.kernels.primitives.planes import as_plane
 from optiml_magic.kernels.primitives.serial import by_rows
 from optiml_magic.source.program import parse_program
 
@@ -35,16 +34,6 @@ BODIES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "body"), BODIES)
-def test_quotient_and_rest_are_axes(text: str, body: str) -> None:
-    made = as_plane(kernel(text % body))
-    program = applied(made).program
-    assert "grid(cdiv(w, BLOCK_X), cdiv(h, BLOCK_Y)) block(BLOCK_X, BLOCK_Y)" in program.text
-    assert "/ w" not in program.text
-    assert "% w" not in program.text
-    same(text % body, made, SHAPES, {"h": 7, "w": 33}, {"BLOCK_X": 32, "BLOCK_Y": 2})
-
-
 @pytest.mark.parametrize(
     ("text", "body"),
     [
@@ -70,13 +59,7 @@ def test_a_thread_takes_a_row(text: str, body: str) -> None:
     ],
 )
 def test_refused(text: str, body: str, reason: str) -> None:
-    step = as_plane(kernel(text % body)) if text is LINE else by_rows(kernel(text % body), 8)
-    assert reason in refused(step)[0]
-
-
-def test_other_numbers_of_items_are_refused() -> None:
-    text = (LINE % "if (i < h) out[i] = b[i % w];").replace("cdiv(h * w, 32)", "cdiv(h, 32)")
-    assert "whole rows" in refused(as_plane(kernel(text)))[0]
+    assert reason in refused(by_rows(kernel(text % body), 8))[0]
 
 
 ROWS = """\

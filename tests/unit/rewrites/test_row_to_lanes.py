@@ -29,7 +29,7 @@ ARRAYS = {
 }
 
 
-@pytest.mark.parametrize(("mean", "first"), [(3, 0), (18, 8), (70, 32)])
+@pytest.mark.parametrize(("mean", "first"), [(3, 2), (18, 8), (70, 32)])
 def test_lanes_by_the_mean_length(mean: int, first: int) -> None:
     sizes = {"rows": 64, "cols": 32, "nnz": 64 * mean}
     made = Made("one", TEXT, ARRAYS, sizes, sizes, inout=("y",), hidden=("cols", "nnz"))
@@ -39,6 +39,6 @@ def test_lanes_by_the_mean_length(mean: int, first: int) -> None:
     rule = RowToLanes()
     site = next(iter(rule.sites(rule.shaped(kernel))))
     assert site.key.endswith("one by one")
-    assert site.points[0] == {"LANES": first or 2}
+    assert site.points[0] == {"LANES": first, "ROUNDS": 4}
     after = site.apply()
     assert "lanes_sum<LANES>(y_value_part)" in after.program.text

@@ -18,6 +18,8 @@ __global__ void k(const float* a, float* c, int n) {
         for (int q = 0; q < 3; q++) c[8 * n + 6 * i + 3 * r + q] = v[r + q];
 }"""
 
+HELD = "hold a thread's elements of c in registers"
+
 
 def test_what_lies_in_memory_and_what_is_local(propose, compiles):
     alone = TEXT.replace("c[j * n + i] = v[7 - j]", "v[j] *= v[7 - j]")
@@ -25,9 +27,12 @@ def test_what_lies_in_memory_and_what_is_local(propose, compiles):
     assert not refused
     assert [(idea.title, idea.prior) for idea in ideas] == [
         ("unroll the loops that index a local array", 0.4),
-        ("hold a thread's elements of c in registers", 0.78),
+        (f"{HELD}, which the lanes of a warp bring and store together: BLOCK = 128", 0.82),
+        (HELD, 0.78),
     ]
-    (_, held) = propose("scalarise_array", alone)
+    (_, rows, *_, held) = propose("scalarise_array", alone)
+    assert "BLOCK in {64, 128, 256}" in rows.text
+    assert ".local" not in compiles(rows.text)
     assert ".local" not in compiles(held.text)
     assert len(asked(ScalariseArray(), TEXT)[0]) == 2  # others are stored to: not held
 

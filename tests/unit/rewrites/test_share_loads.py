@@ -22,9 +22,9 @@ def test_rows_are_shared_along_the_columns(propose, compiles):
         (False, True), (True, False), (True, True),
     }  # fmt: skip
     assert [v for v in values if "ITEMS_X" not in v] == [
-        {"ITEMS_Y": 4, "BLOCK_X": 64, "BLOCK_Y": 4},
-        {"ITEMS_Y": 8, "BLOCK_X": 64, "BLOCK_Y": 4},
-        {"ITEMS_Y": 4, "BLOCK_X": 32, "BLOCK_Y": 8},
+        {"ITEMS_Y": 4, "BLOCK_X": 64, "BLOCK_Y": 4, "BLOCKS": 1},
+        {"ITEMS_Y": 8, "BLOCK_X": 64, "BLOCK_Y": 4, "BLOCKS": 1},
+        {"ITEMS_Y": 4, "BLOCK_X": 32, "BLOCK_Y": 8, "BLOCKS": 1},
     ]
     compiles(found[0].text)
 
@@ -41,7 +41,23 @@ __global__ void k(const float* a, const float* f, float* o, int w, int h, int m)
 }"""
     found = propose("share_loads", text)
     names = [{*parse_program(p.text).values} for p in found]
-    assert {"ITEMS_Y", "ITEMS_Z", "BLOCK_X", "BLOCK_Y"} in names
+    assert {"ITEMS_Y", "ITEMS_Z", "BLOCK_X", "BLOCK_Y", "BLOCKS"} in names
+
+
+def test_more_items_where_a_loop_stands_around_them(propose):
+    text = """
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16), m) block(16, 16)
+__global__ void k(const float* a, const float* f, float* o, int w, int h, int c, int m) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float s = 0.0f;
+    for (int q = 0; q < c; ++q)
+        for (int i = 0; i < 3; ++i) s += a[(q * (h + 2) + y + i) * w + x] * f[(blockIdx.z * c + q) * 3 + i];
+    o[(blockIdx.z * h + y) * w + x] = s;
+}"""
+    found = [parse_program(p.text).values for p in propose("share_loads", text)]
+    both = [(v["ITEMS_Y"], v["ITEMS_Z"]) for v in found if {"ITEMS_Y", "ITEMS_Z"} <= v.keys()]
+    assert both == [(8, 8), (4, 8), (4, 4)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,112 @@
+"""P15, chunks: blocks share the rounds of a loop, each takes neighbouring ones.
+
+As ``parts``, without rows of threads: the threads of a block stay alike, each with one item, and
+what a round reads for all of them they still read together. A part is stored behind the loop, where
+the guards of the kernel are still around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import Node, lines
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import is_simple
+from optiml_magic.kernels.primitives.heads import count_of
+from optiml_magic.kernels.primitives.mapped import mapped
+from optiml_magic.kernels.primitives.naming import speller_before
+from optiml_magic.kernels.primitives.parts import Sharing, Splitting, dtype_of
+from optiml_magic.kernels.tree import Statement
+from optiml_magic.source.directives import (
+    Directive,
+    LaunchDirective,
+    ScratchDirective,
+    TuneDirective,
+)
+from optiml_magic.source.expressions import parse_expression
+
+
+@primitive
+def chunk(kernel: Kernel, at: int, parts: int, counts: tuple[int, ...]) -> Kernel:
+    """The kernel that combines the parts of the loop with this number, which counts from 0 by 1.
+
+    In front of it stands the one that makes them. ``counts`` are the numbers of parts to choose
+    from.
+    """
+    return _Chunks(kernel.settled(), at, Sharing(1, parts, (1,), counts)).kernel()
+
+
+def front(kernel: Kernel) -> Kernel:
+    """The kernel that makes the parts, of the one that combines them."""
+    at = kernel.program.launches.index(kernel.launch)
+    return replace(kernel, launch=kernel.program.launches[at - 1], behind=kernel)
+
+
+class _Chunks(Splitting):
+    def __init__(self, kernel: Kernel, at: int, sharing: Sharing) -> None:
+        super().__init__(kernel, at, sharing)
+        items = mapped(kernel, self.effects)
+        self.across = items.count
+        number = kernel.axes()[self.loop]
+        if not is_simple(number, self.effects):
+            raise NotLegal("the loop does not count from 0 by 1", self.loop.line)
+        assert number.variable is not None
+        self.counter = number.variable
+        speller = speller_before(kernel, self.effects, self.loop)
+        self.limit = items.limit(speller)
+        self.total = count_of(number, speller, self.effects)
+        name = self.counter.name
+        self.each, self.start = self._fresh(f"{name}_each"), self._fresh(f"{name}_start")
+        self.count, self.own = self._fresh(f"{name}_count"), self._fresh(f"{name}_own")
+        self.round = self._fresh(f"{name}_round")
+
+    def _turn(self) -> str:
+        return f"blockIdx.{self.axis}"
+
+    def _own_rounds(self, private: Mapping[Node, Node]) -> tuple[Statement, ...]:
+        """The loop over neighbouring rounds, and their parts, stored."""
+        kind, name = self.counter.type.base, self.counter.name
+        total, parts, each, start = self.total, self.parts, self.each, self.start
+        count, own, turn = self.count, self.own, self.round
+        body = self.old.show(self.loop.body, private).strip()
+        inner = body[1:].lstrip() if body.startswith("{") else f"{body}\n}}"
+        shares = f"{count} / {parts} + ({count} % {parts} + {parts} - 1) / {parts}"
+        first = f"min(({kind}){self.turn} * {each}, {count})"
+        return (
+            lines(f"const {kind} {count} = {total}, {each} = {shares};"),
+            lines(f"const {kind} {start} = {first}, {own} = min({each}, {count} - {start});"),
+            lines(f"for ({kind} {turn} = 0; {turn} < {own}; ++{turn}) {{\n"
+                  f"const {kind} {name} = {start} + {turn};\n{inner}"),
+        )  # fmt: skip
+
+    def _left(self) -> tuple[Statement, ...]:
+        at = f"{self.turn} * {self.threads} + {self.thread}"
+        stored = [f"{name}[{at}] = {self.local[r]};" for r, name in self.scratch.items()]
+        return tuple(map(lines, [*self._places(), *stored]))
+
+    def _ending(self) -> str:
+        return ""
+
+    def _places(self) -> list[str]:
+        """Which of the items this is, by rows where there are several."""
+        x = "(size_t)blockIdx.x * blockDim.x + threadIdx.x"
+        threads, thread = f"(size_t){self.limit}", x
+        if "y" in self.before:
+            threads += " * gridDim.y * blockDim.y"
+            thread = f"((size_t)blockIdx.y * blockDim.y + threadIdx.y) * {self.limit} + ({x})"
+        return [f"const size_t {self.threads} = {threads};",
+                f"const size_t {self.thread} = {thread};"]  # fmt: skip
+
+    def _directives(self) -> list[Directive]:
+        launch, sharing = self.old.launch, self.sharing
+        rows = [f"({extent})" for extent in (*launch.grid[1:], *launch.block[1:])]
+        count = parse_expression(" * ".join([self.parts, f"({self.across})", *rows]))
+        return [
+            TuneDirective(self.parts, sharing.part_counts, sharing.parts),
+            *(ScratchDirective(name, dtype_of(r), count) for r, name in self.scratch.items()),
+        ]
+
+    def _launch(self, name: str) -> LaunchDirective:
+        made = super()._launch(name)
+        return replace(made, block=made.block[: len(self.old.launch.block)])

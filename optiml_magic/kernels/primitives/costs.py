@@ -1,0 +1,35 @@
+"""Roughly what a launch takes at the measured sizes: to compare the launches of one program."""
+
+from __future__ import annotations
+
+import math
+
+from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
+
+_RESIDENT = 2048  # threads of a multiprocessor that is full
+_WAIT = 4e-8  # seconds of a round of a loop that loads, several of them under way: ours
+_UNKNOWN = 32  # rounds of a loop of which nothing is known
+
+
+def rough_seconds(kernel: Kernel) -> float | None:
+    """The longer of two: its bytes at the memory's speed, and its turns of rounds one by one.
+
+    None where the chip or the sizes are not known. Nothing is said of how accesses lie.
+    """
+    chip, count = CHIPS.get(kernel.chip), threads(kernel)
+    if chip is None or count is None:
+        return None
+    known = {axis.name: mean_rounds(kernel, axis) for axis in kernel.reading.axes}
+    made = [
+        (access.element.size or 1, math.prod(_rounds(known.get(name)) for name in access.loops))
+        for access in kernel.reading.accesses
+        if access.space == "global"
+    ]
+    turns = max(1.0, count / (_RESIDENT * chip.sms)) * max((n for _, n in made), default=1)
+    return max(count * sum(size * n for size, n in made) / chip.dram_bandwidth, turns * _WAIT)
+
+
+def _rounds(known: int | None) -> int:
+    return _UNKNOWN if known is None else known

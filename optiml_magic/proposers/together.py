@@ -1,0 +1,162 @@
+"""The best edit of every launch as one: a chain gains little where one of its launches is edited.
+
+Each launch has its share of the time, and so have the chances of its edits. One idea has the best
+of each launch that has one, so that a search need not find them one behind the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from optiml_magic.errors import SourceError
+from optiml_magic.kernels.primitives.base import kernels
+from optiml_magic.kernels.primitives.costs import rough_seconds
+from optiml_magic.model.facts import Facts
+from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.model.idea import Idea
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.view import View
+from optiml_magic.source.program import Program, parse_program
+
+NAME = "every_launch"
+_LEAST = 0.5  # chance of an edit from which on it is made without being tried alone: ours
+_BEFORE = 0.01  # of a chance, by which one idea comes before another
+_RATIONALE = (
+    "A program of several launches takes as long as all of them. Each gets what looks best for it "
+    "at once, so that none hides what the others gain."
+)
+
+Again = Callable[[str, Program, View], Iterable[Idea | Refusal]]
+"""The ideas of the rule of this name for a program."""
+
+
+def weighed(ideas: Sequence[Idea], program: Program, view: View) -> list[Idea]:
+    """The ideas, each by the time that its launches take, beside the longest launch.
+
+    What joins launches, and is likely by itself, comes before the edits of these alone, which are
+    in its way: also where a finding has lifted them.
+    """
+    if len({name for idea in ideas for name in idea.launches}) < 2:
+        return [*ideas]
+    shares = _shares(program, view.facts)
+
+    def weight(idea: Idea) -> float:
+        share = min(1.0, sum(shares.get(name, 1.0) for name in idea.launches))
+        return idea.prior * share if idea.launches else idea.prior
+
+    found = [replace(idea, prior=round(weight(idea), 3)) for idea in ideas]
+    for at, (idea, now) in enumerate(zip(ideas, found, strict=True)):
+        if idea is _first(ideas, idea.launches) and idea.prior >= _LEAST:
+            alone = [o.prior for o in found if len(o.launches) == 1 < len(idea.launches)
+                     and o.launches[0] in idea.launches]  # fmt: skip
+            prior = max(now.prior, max(alone, default=0.0) + _BEFORE)
+            found[at] = replace(now, prior=round(min(prior, 1.0), 3))
+    return found
+
+
+def _first(ideas: Sequence[Idea], launches: tuple[str, ...]) -> Idea:
+    """The likeliest idea about exactly these launches."""
+    return max((i for i in ideas if i.launches == launches), key=lambda idea: idea.prior)
+
+
+def together(ideas: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
+    """Ideas that have the best edit of each launch, where several launches have one.
+
+    One with what joins launches, and one without, which comes behind: it is in the way of that.
+    ``ideas`` have the chances that their rules give them.
+    """
+    ranked = sorted((i for i in ideas if i.prior >= _LEAST), key=lambda idea: -idea.prior)
+    joined = _chosen(sorted(ranked, key=lambda idea: len(idea.launches) < 2))
+    alone = _chosen(idea for idea in ranked if len(idea.launches) < 2)
+    several = any(len(part.launches) > 1 for part in joined)
+    most = 1.0
+    if several:
+        one = _as_one(joined, view, again)
+        most = one.prior if len(joined) > 1 else joined[0].prior
+        if len(joined) > 1:
+            yield one
+    if len(alone) > 1:
+        one = _as_one(alone, view, again)
+        yield replace(one, prior=round(min(one.prior, most - _BEFORE), 3)) if several else one
+
+
+def _chosen(ranked: Iterable[Idea]) -> tuple[Idea, ...]:
+    """The first idea of each launch, none about a launch that an earlier one is about."""
+    found: list[Idea] = []
+    taken = set[str]()
+    for idea in ranked:
+        if idea.launches and not taken & {*idea.launches}:
+            found.append(idea)
+            taken |= {*idea.launches}
+    return tuple(found)
+
+
+def _as_one(parts: tuple[Idea, ...], view: View, again: Again) -> Idea:
+    most = max(part.prior for part in parts)
+    return Idea(
+        title="; ".join(f"{part.launches[0]}: {part.title}" for part in parts),
+        proposer=NAME,
+        make=partial(_made, parts, view, again),
+        key=f"{NAME} {' + '.join(part.key for part in parts)}",
+        rationale=_RATIONALE,
+        hypothesis=Hypothesis(TIME, "lower", "every launch is faster", (1.2, 32.0)),
+        prior=round(most + (1 - most) / 2, 3),
+        arithmetic=tuple(dict.fromkeys(word for part in parts for word in part.arithmetic)),
+        move=f"{NAME} {' + '.join(part.move for part in parts)}",
+        launches=tuple(name for part in parts for name in part.launches),
+    )
+
+
+def _shares(program: Program, facts: Facts | None) -> Mapping[str, float]:
+    """The time of each launch beside that of the longest; none where they are not all known."""
+    times = {k.launch.kernel or k.function.name: rough_seconds(k) for k in kernels(program, facts)}
+    known = {name: seconds for name, seconds in times.items() if seconds is not None}
+    longest = max(known.values(), default=0.0)
+    return {name: seconds / longest for name, seconds in known.items()} if longest else {}
+
+
+def _made(parts: Sequence[Idea], view: View, again: Again) -> str | Refusal:
+    """The parts one after the other; one that is refused by then is left out."""
+    text, done = view.step.candidate.text, 0
+    left = {name for part in parts for name in part.launches}
+    refused = Refusal(NAME, "none of its launches can be edited")
+    for part in parts:
+        made = _next(part, text, view, left, again)
+        if isinstance(made, Refusal):
+            refused = made
+        else:
+            text, done = made, done + 1
+        left -= {*part.launches}
+    return text if done > 1 else refused
+
+
+def _next(part: Idea, text: str, view: View, left: set[str], again: Again) -> str | Refusal:
+    """What one part makes of a text: the idea of the same key that its rule has there."""
+    try:
+        program = parse_program(text)
+    except SourceError as unfit:
+        return Refusal(NAME, unfit.message, unfit.line or 0)
+    candidate = replace(
+        view.step.candidate, proposal=replace(view.step.candidate.proposal, text=text)
+    )
+    facts = _facts(program, view.facts, left)
+    here = replace(view, step=replace(view.step, candidate=candidate), find_facts=lambda: facts)
+    for found in again(part.proposer, program, here):
+        if isinstance(found, Idea) and found.key == part.key:
+            return found.make()
+    return Refusal(part.proposer, f"`{part.launches[0]}` is not what it was beside its neighbours")
+
+
+def _facts(program: Program, facts: Facts | None, left: set[str]) -> Facts | None:
+    """What is known of the launches that are as they were, on the lines where they stand now."""
+    if facts is None:
+        return None
+    lines = {launch.kernel: launch.line for launch in program.launches}
+    known = tuple(
+        replace(launch, line=lines[launch.kernel])
+        for launch in facts.launches
+        if launch.kernel in lines and launch.kernel in left
+    )
+    return replace(facts, launches=known)

@@ -1,0 +1,133 @@
+"""An index that each thread takes apart becomes an axis for each digit."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.unravelled import unravelled
+from tests.rewriting.writing import Array
+
+from .alike import end_of, kernel_of, refused, written
+
+POOL = """\
+#pragma optiml launch pool grid(cdiv(c * (h / 2) * (w / 2), 256)) block(256)
+__global__ void pool(const float* a, float* out, int c, int h, int w) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int rows = h / 2, cols = w / 2;
+    if (i >= c * rows * cols) return;
+    int channel = i / (rows * cols), rest = i % (rows * cols), y = rest / cols, x = rest % cols;
+    float most = a[(channel * h + 2 * y) * w + 2 * x];
+    most = fmaxf(most, a[(channel * h + 2 * y + 1) * w + 2 * x + 1]);
+    out[i] = most;
+}
+"""
+LAYER = """\
+#pragma optiml launch layer grid(cdiv(b * f * h * w, 128)) block(128)
+__global__ void layer(const float* a, const float* k, float* out, int b, int f, int h, int w, int r) {
+    const int i = threadIdx.x + blockIdx.x * blockDim.x;
+    if (i < b * f * h * w) {
+        int x = i % w;
+        int y = (i / w) % h;
+        int filter = (i / (w * h)) % f;
+        int image = i / (w * h * f);
+        float sum = 0.0f;
+        for (int p = 0; p < r; ++p)
+            for (int q = 0; q < r; ++q)
+                if (y + p < h && x + q < w)
+                    sum += a[(image * h + y + p) * w + x + q] * k[(filter * r + p) * r + q];
+        out[i] = sum;
+    }
+}
+"""
+PRODUCT = """\
+#pragma optiml launch product grid(cdiv(m * n, 256)) block(256)
+__global__ void product(const float* a, const float* b, float* out, int m, int n, int k) {
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= m * n) return;
+    int row = at / n, col = at % n;
+    float sum = 0.0f;
+    for (int p = 0; p < k; ++p) sum += a[row * k + p] * b[p * n + col];
+    out[row * n + col] = sum;
+}
+"""
+LINE = """\
+#pragma optiml launch k grid(cdiv(h * w, 32)) block(32)
+__global__ void k(const float* a, const float* b, float* out, int h, int w) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    %s
+}
+"""
+LINES = {
+    "a": Array("f4", ("h", "w")),
+    "b": Array("f4", ("w",)),
+    "out": Array("f4", ("h", "w"), "zeros"),
+}
+IMAGES = {
+    "a": Array("f4", ("b", "h", "w")), "k": Array("f4", ("f", "r", "r")),
+    "out": Array("f4", ("b", "f", "h", "w"), "zeros"),
+}  # fmt: skip
+MATRICES = {
+    "a": Array("f4", ("m", "k")), "b": Array("f4", ("k", "n")),
+    "out": Array("f4", ("m", "n"), "zeros"),
+}  # fmt: skip
+
+
+def test_three_digits_with_quotients_for_sizes() -> None:
+    made = written(unravelled(kernel_of(POOL)))
+    assert "grid(cdiv(w / 2, 32), cdiv(h / 2, 8), c) block(32, 8, 1)" in made
+    assert "y = line, x = column;" in made
+    assert "return" in made
+    assert "i >= c * rows * cols" not in made
+
+
+def test_four_digits_of_which_two_are_left() -> None:
+    made = written(unravelled(kernel_of(LAYER)))
+    assert "grid(cdiv(w, 32), cdiv(h, 4), b * f) block(32, 4, 1)" in made
+    assert "filter = (rest % f);" in made
+    assert "image = (rest / f);" in made
+    sizes = {"b": 2, "f": 3, "h": 6, "w": 37, "r": 3}
+    others = {"b": 1, "f": 2, "h": 13, "w": 5, "r": 2}
+    assert end_of(LAYER, made, IMAGES, sizes, others) in ("same", "narrowed")
+
+
+def test_rows_and_columns() -> None:
+    made = written(unravelled(kernel_of(PRODUCT)))
+    assert "grid(cdiv(n, 32), cdiv(m, 8)) block(32, 8)" in made
+    sizes, others = {"m": 37, "n": 45, "k": 11}, {"m": 3, "n": 70, "k": 5}
+    assert end_of(PRODUCT, made, MATRICES, sizes, others) in ("same", "narrowed")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if (i < h * w) out[i] = a[i] + b[i % w];",
+        "if (i >= h * w) return;\nint r = i / w;\nif (a[i] < 0) return;\nout[i] = a[r * w];",
+        "const int n = h * w;\nif (i < n) { int c = i % w, r = i / w; out[r * w + c] = a[c]; }",
+    ],
+)
+def test_quotient_and_rest(body: str) -> None:
+    text = LINE % body
+    made = written(unravelled(kernel_of(text)))
+    assert "/ w;" not in made
+    sizes, others = {"h": 7, "w": 33}, {"h": 45, "w": 8}
+    assert end_of(text, made, LINES, sizes, others) in ("same", "narrowed")
+
+
+def test_rows_that_are_not_whole_are_refused() -> None:
+    text = (LINE % "if (i < h) out[i] = b[i % w];").replace("cdiv(h * w, 32)", "cdiv(h, 32)")
+    assert "whole rows" in refused(unravelled(kernel_of(text)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("int row = at / n, col = at % n;", "int row = at / n, col = at % k;",
+         "its threads do not take their index apart in one way"),
+        ("int row = at / n, col = at % n;", "int row = at, col = at;",
+         "its threads do not take their index apart in one way"),
+        ("block(256)", "block(20)", "its block is not a number of whole rows"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(old: str, new: str, reason: str) -> None:
+    text = PRODUCT.replace(old, new).replace("256)) block(20)", "20)) block(20)")
+    assert refused(unravelled(kernel_of(text))).startswith(reason)

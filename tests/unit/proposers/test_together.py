@@ -1,0 +1,156 @@
+"""The best edit of every launch as one: which, how likely, what becomes of it, and that it is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from optiml_magic.model.facts import Facts, LaunchFacts
+from optiml_magic.model.idea import Idea
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.view import View
+from optiml_magic.proposers.rewrites import REWRITES
+from optiml_magic.proposers.rules import RuleProposer
+from optiml_magic.proposers.together import NAME, together
+from optiml_magic.source.program import Program, parse_program
+from tests.ideas import view_of
+from tests.rewriting.offers import Offer
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
+
+HEAD = "int j = blockIdx.x * blockDim.x + threadIdx.x;"
+CHAIN = f"""\
+#pragma optiml scratch low f4[cols]
+#pragma optiml scratch high f4[cols]
+#pragma optiml launch least grid(cdiv(cols, 256)) block(256)
+#pragma optiml launch most grid(cdiv(cols, 256)) block(256)
+#pragma optiml launch between grid(cdiv(cols, 16), cdiv(rows, 16)) block(16, 16)
+__global__ void least(const float* x, float* low, int rows, int cols) {{
+    {HEAD}
+    if (j >= cols) return;
+    float m = x[j];
+    for (int i = 0; i < rows; i++) m = fminf(m, x[i * cols + j]);
+    low[j] = m;
+}}
+__global__ void most(const float* x, float* high, int rows, int cols) {{
+    {HEAD}
+    if (j >= cols) return;
+    float m = x[j];
+    for (int i = 0; i < rows; i++) m = fmaxf(m, x[i * cols + j]);
+    high[j] = m;
+}}
+__global__ void between(const float* x, const float* low, const float* high, float* out,
+                        int rows, int cols) {{
+    {HEAD}
+    int i = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i < rows && j < cols) out[i * cols + j] = (x[i * cols + j] - low[j]) / (high[j] - low[j]);
+}}
+"""
+ROWS, COLS = 32768, 512
+
+
+def facts() -> Facts:
+    """Of the chain at sizes at which it is slow."""
+    scalars = {"rows": ROWS, "cols": COLS}
+    found = [
+        LaunchFacts(kernel, line, grid, block, {}, scalars)
+        for kernel, line, grid, block in (
+            ("least", 3, (COLS // 256, 1, 1), (256, 1, 1)),
+            ("most", 4, (COLS // 256, 1, 1), (256, 1, 1)),
+            ("between", 5, (COLS // 16, ROWS // 16, 1), (16, 16, 1)),
+        )
+    ]
+    return Facts(tuple(found), {}, 1e-5, 1e-8, "h200")
+
+
+def ideas(text: str, *, exact: bool = False, known: bool = True) -> list[Idea]:
+    found = facts() if known else None
+    view = replace(view_of(text), find_facts=lambda: found)
+    return [*RuleProposer(exact=exact).propose(view, 16).ideas]
+
+
+def every(text: str, *, exact: bool = False) -> list[Idea]:
+    return [idea for idea in ideas(text, exact=exact) if idea.proposer == NAME]
+
+
+def test_all_launches_are_edited_at_once_and_first() -> None:
+    first, *others = ideas(CHAIN)
+    assert first.proposer == NAME
+    assert [part.split(" ")[0] for part in first.title.split("; ")] == ["least:", "most:", "between:"]  # fmt: skip
+    assert first.prior > max(idea.prior for idea in others)
+    text = first.make()
+    assert isinstance(text, str)
+    launched = [launch.kernel for launch in parse_program(text).launches]
+    assert launched == ["least_parts", "least", "most_parts", "most", "between"]
+    assert "reinterpret_cast<const float4*>" in text
+
+
+def test_it_is_right() -> None:
+    (first, *_) = every(CHAIN)
+    text = first.make()
+    assert isinstance(text, str)
+    arrays = {"x": Array("f4", ("rows", "cols")), "out": Array("f4", ("rows", "cols"), "zeros")}
+    sizes = {"rows": 131, "cols": 68}
+    stand = Stand(Made("one", CHAIN, arrays, sizes, {"rows": 40, "cols": 21}))
+    few = parse_program(text).with_values({"PARTS": 4, "PARTS_2": 2, "ROWS": 2}).text
+    found = stand.applied(Offer(NAME, "", few), CHAIN)
+    assert found.sound, f"{found.end}: {found.detail}\n{found.after}"
+
+
+def test_a_launch_that_takes_little_of_the_time_comes_late() -> None:
+    prior = {i.launches: i.prior for i in ideas(CHAIN) if i.proposer == "vectorise_map"}
+    untold = {
+        i.launches: i.prior for i in ideas(CHAIN, known=False) if i.proposer == "vectorise_map"
+    }
+    assert prior["between",] < untold["between",] / 5
+
+
+def test_what_changes_the_arithmetic_says_so_and_is_left_out_where_that_is_forbidden() -> None:
+    text = CHAIN.replace("m = fmaxf(m, x[i * cols + j])", "m += x[i * cols + j]")
+    (found,) = every(text)
+    assert found.arithmetic == ("the order of additions",)
+    (kept,) = every(text, exact=True)
+    assert "most:" not in kept.title
+    assert not kept.arithmetic
+
+
+def test_what_joins_launches_is_one_of_the_edits() -> None:
+    joined = CHAIN[: CHAIN.index("__global__ void least")] + "".join(
+        f"__global__ void {name}(const float* {a}, float* {b}, int cols) {{ {HEAD} {stored} }}\n"
+        for name, a, b, stored in (
+            ("least", "x", "low", "if (j < cols) low[j] = x[j] + 1.0f;"),
+            ("most", "low", "high", "if (j < cols) high[j] = low[j] - 2.0f;"),
+        )
+    ) + CHAIN[CHAIN.index("__global__ void between") :]  # fmt: skip
+    ways = {idea.launches for idea in every(joined)}
+    assert ("least", "most", "between") in ways
+    for idea in every(joined):
+        assert isinstance(idea.make(), str)
+
+
+@pytest.mark.parametrize("launches", [1, 2])
+def test_one_launch_alone_is_its_rules_own(launches: int) -> None:
+    text = CHAIN[CHAIN.index("__global__ void least") : CHAIN.index("__global__ void most")]
+    head = "#pragma optiml launch least grid(cdiv(cols, 256)) block(256)\n"
+    assert not every(head * launches + text)
+
+
+def test_parts_that_are_refused_by_then_are_left_out() -> None:
+    def again(rule: str, program: Program, view: View) -> Iterator[Idea | Refusal]:
+        own = next(r for r in REWRITES if r.name == rule)
+        for found in own.propose(program, view):
+            late = isinstance(found, Idea) and found.launches == refused
+            yield Refusal(rule, "not now") if late else found
+
+    view, refused = replace(view_of(CHAIN), find_facts=facts), ("most",)
+    rules = ("split_reduction", "vectorise_map")
+    found = [i for i in ideas(CHAIN, known=False) if i.proposer in rules]
+    (idea,) = together(found, view, again)
+    text = idea.make()
+    assert isinstance(text, str)
+    assert "most_parts" not in text
+    assert "least_parts" in text
+    (idea,) = together([i for i in found if i.launches != ("between",)], view, again)
+    assert isinstance(idea.make(), Refusal)
