@@ -8,8 +8,8 @@ beside the straightforward program; what is wrong is mended twice at most.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import Thread
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -131,11 +131,7 @@ class Thinker:
             )
             for number, (attempt, question) in enumerate(asked)
         ]
-        pool = ThreadPoolExecutor(len(requests))
-        try:
-            outcomes = list(pool.map(self._llm.complete, requests))
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C does not wait for the endpoint
+        outcomes = _together(self._llm, requests)
         return tuple(
             self._attempt(attempt, by_name[attempt.thought], outcome, known)
             for (attempt, _), outcome in zip(asked, outcomes, strict=True)
@@ -184,6 +180,33 @@ class Thinker:
             (f"The strategy: {strategy.title}", strategy.text),
             ("Your task", prompt.text("thought_ask")),
         )
+
+
+def _together(llm: LLM, requests: Sequence[Request]) -> list[Reply | LlmFailure]:
+    """The answers to all, asked for at once; raises what the first of them raised.
+
+    Neither Ctrl-C nor the end of the process waits for an endpoint that is silent.
+    """
+    answers: dict[int, Reply | LlmFailure | Exception] = {}
+
+    def ask(number: int, request: Request) -> None:
+        try:
+            answers[number] = llm.complete(request)
+        except Exception as error:  # noqa: BLE001  # raised again where it was asked
+            answers[number] = error
+
+    threads = [Thread(target=ask, args=one, daemon=True) for one in enumerate(requests)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    told = []
+    for number in range(len(requests)):
+        answer = answers[number]
+        if isinstance(answer, Exception):
+            raise answer
+        told.append(answer)
+    return told
 
 
 def _read(reply: str) -> _Written | str:

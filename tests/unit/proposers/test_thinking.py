@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -180,6 +183,26 @@ def test_an_endpoint_that_is_down_ends_it_and_is_noted_once() -> None:
     assert thinker.notes == ("llm:toy: nobody there",)
     assert thinker.usage.requests == 6
     assert {fate.outcome for fate in fates([first], [step()])[:3]} <= {"no program"}
+
+
+def test_an_interrupt_does_not_wait_for_an_endpoint_that_is_silent() -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def silent(_: Request) -> LlmFailure:
+        asked.set()
+        answered.wait(20)
+        return LlmFailure("timeout", "at last")
+
+    def interrupt() -> None:
+        asked.wait(20)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        Thinker(Model(silent), WANTED, budget=24)((), [step()])
+    assert time.monotonic() - began < 10
+    answered.set()
 
 
 def test_a_wrong_key_is_the_users_matter() -> None:
