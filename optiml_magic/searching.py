@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
@@ -14,7 +15,7 @@ from optiml_magic.errors import UsageError
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.journal import Journal
 from optiml_magic.llms.choice import choose as choose_model
-from optiml_magic.model.candidate import Candidate
+from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.refusal import Refused
@@ -25,6 +26,7 @@ from optiml_magic.proposers.model import language_model
 from optiml_magic.reports.quantities import number_of
 from optiml_magic.result import Result
 from optiml_magic.search.policies.base import Policy
+from optiml_magic.search.search import also
 from optiml_magic.session import about_of, header_of, session
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.timings import Timings
@@ -40,12 +42,18 @@ class Search:
     candidate is told once, in any order. What was told is in a journal before the search sees it,
     so ``optiml replay`` shows it. ``policy`` overrules that of the settings and may be one's own;
     the budget of the settings is left to whoever asks, and experience is neither used nor added to.
+    ``roots`` are other programs of the task that it begins from as well.
 
     Use it in a ``with`` statement, or call ``close``: it holds a device.
     """
 
     def __init__(
-        self, task: Task, settings: Settings | None = None, *, policy: Policy | None = None
+        self,
+        task: Task,
+        settings: Settings | None = None,
+        *,
+        policy: Policy | None = None,
+        roots: Sequence[str] = (),
     ) -> None:
         self._settings = settings = settings or resolve()
         self._timings = timings = Timings()
@@ -75,7 +83,8 @@ class Search:
                 problem, members.tools, exact=settings.exact, objective=settings.objective
             )
             expand = remembered(proposers, self._journal)
-            self._tree = tree_of(problem, self._evaluator, expand, settings, policy)
+            begun = also(*(Proposal(text, "another root", "user") for text in roots))
+            self._tree = tree_of(problem, self._evaluator, expand, settings, policy, roots=begun)
             self._open = opened.pop_all()
 
     def ask(self, count: int = 1) -> list[Candidate]:

@@ -230,6 +230,26 @@ def test_a_search_is_asked_and_told_in_a_notebook(
         assert result.summary.verdicts[Outcome.WRONG] == 1
 
 
+def test_a_search_by_hand_begins_from_several_programs(home: Path) -> None:
+    settings = optiml_magic.Settings(device="emulated:h200", llm="none", home=home)
+    task = known_task("transpose_naive", rows=64, cols=64)
+    others = [known_task("transpose_tiled").text, task.text + "\n"]
+    with optiml_magic.Search(task, settings, roots=others) as search:
+        search.tell(search.timed(search.ask()[0], 1e-5))
+        roots = search.ask(2)
+        assert [candidate.parent for candidate in roots] == [None, None]
+        search.tell(search.timed(roots[0], 2e-6), search.failed(roots[1], "no"))
+        assert search.best.candidate.text == others[0]
+        journal = search.result.summary.journal
+    assert journal is not None
+    status, out, _ = optiml("replay", journal)
+    assert status == 0
+    assert "best         2 us events: another root" in out
+    assert [line[:4] for line in out.split("tree:")[1].splitlines() if line][:2] == ["  #0", "  #1"]
+    again = Pool.of([Recording.read(journal)]).search("mcts", budget=3)
+    assert [step.candidate.text for step in again.roots] == [task.text, *others]
+
+
 def test_what_is_told_must_have_been_asked_and_clocks_are_not_mixed(home: Path) -> None:
     settings = optiml_magic.Settings(device="emulated:h200", llm="none", home=home)
     task = known_task("transpose_naive", rows=64, cols=64)
