@@ -41,7 +41,7 @@ _ROWS = 64  # rows that lie side by side: threads from which on each takes one
 _THREADS = 8192  # of other rows
 _FEW, _LONG = 1024, 8192  # results, and elements of each, that are summed up in parts
 _APART = 256  # rows that a thread goes down, from which on others could help it
-_RUN = 256  # elements that one thread goes through of a running total
+_RUNS = (256, 4096)  # elements of a part, at least and at most
 _VISITED = 8  # places of a node that is computed at too many
 
 
@@ -71,22 +71,30 @@ def parted(node: Node, choices: Choices) -> Node:
             if axes != tuple(range(rank - len(axes), rank)):
                 return node
             length = _count(tuple(source.shape[k] for k in axes), choices)
-            run = 2 ** int(np.clip(round(np.log2(length) / 2), 8, 12))
-            return parts.reduced(node, run) if _is_long(node, length, choices) else node
+            if not _is_long(node, length, choices):
+                return node
+            return parts.reduced(node, _run_of(length))
         case Contract() if node.operands and kind(node.dtype) in "iuf":
             total = parts.multiplied(node)
             made = parted(total, choices)
             return node if made is total else made
         case Best():
             length = _count((node.source.shape[node.axis],), choices)
-            run = 2 ** int(np.clip(round(np.log2(length) / 2), 8, 12))
-            return parts.found(node, run) if _is_long(node, length, choices) else node
+            if not _is_long(node, length, choices):
+                return node
+            return parts.found(node, _run_of(length))
         case Scan():
             length = _count((node.shape[node.axis],), choices)
             if length < _LONG or _count(node.shape, choices) / length > _FEW:
                 return node
-            return parts.scanned(node, _RUN, lambda totals: parted(totals, choices))
+            return parts.scanned(node, _RUNS[0], lambda totals: parted(totals, choices))
     return node
+
+
+def _run_of(length: float) -> int:
+    """About as many elements of a part as there are parts, a power of two."""
+    least, most = _RUNS
+    return max(least, min(most, 2 ** round(math.log2(length) / 2)))
 
 
 def _is_long(node: Node, length: float, choices: Choices) -> bool:

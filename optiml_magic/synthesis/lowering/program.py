@@ -34,7 +34,7 @@ from optiml_magic.synthesis.lowering.functions import FUNCTIONS
 from optiml_magic.synthesis.lowering.kernels import Array, Kernel, grouped, kernel_of
 from optiml_magic.synthesis.lowering.parts import BestParts, Parts, Runs
 from optiml_magic.synthesis.lowering.plan import Stored, parted, planned
-from optiml_magic.synthesis.lowering.simplify import simplified
+from optiml_magic.synthesis.lowering.simplify import rebuilt, simplified
 from optiml_magic.synthesis.lowering.threads import plain
 from optiml_magic.synthesis.refusals import RefusalError, Refused
 from optiml_magic.synthesis.sizes import Assumption, constant
@@ -97,7 +97,8 @@ def _lowered(
     scalars = {x.name: _scalar(x, graph) for x in graph.inputs if not x.shape}
     taken = frozenset({*names, base})
     choices = Choices(graph.sizes, arrays, scalars, taken)
-    nodes = simplified([node for _, node in graph.outputs], lambda node: parted(node, choices))
+    simple = simplified([node for _, node in graph.outputs])
+    nodes = rebuilt(simple, lambda node: parted(node, choices))
     stored = planned(nodes, choices)
     buffers, lines = _buffers(nodes, stored, taken)
     known = [Array(x.name, x) for x in graph.inputs if x.shape]

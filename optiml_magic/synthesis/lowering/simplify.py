@@ -31,15 +31,19 @@ from optiml_magic.synthesis.graph import (
 _MODULAR = frozenset({"add", "subtract", "multiply"})
 
 
-def simplified(outputs: Sequence[Node], changed: Callable[[Node], Node]) -> list[Node]:
+def simplified(outputs: Sequence[Node]) -> list[Node]:
+    """The outputs with equal nodes as one, and conversions done by what is converted."""
+    casts = _Casts()
+    return rebuilt(outputs, lambda node: casts.within(casts.anew(node)))
+
+
+def rebuilt(outputs: Sequence[Node], changed: Callable[[Node], Node]) -> list[Node]:
     """The outputs where each node, once its parts are new, is what ``changed`` makes of it."""
     made: dict[Node, Node] = {}
-    casts = _Casts()
     for node in ordered(iter(outputs)):
         kept = {f.name: _mapped(getattr(node, f.name), made) for f in fields(node)}
         same = all(value is getattr(node, name) for name, value in kept.items())
-        new = node if same else replace(node, **kept)
-        made[node] = changed(casts.within(casts.anew(new)))
+        made[node] = changed(node if same else replace(node, **kept))
     return [made[node] for node in outputs]
 
 

@@ -24,6 +24,8 @@ from optiml_magic.synthesis.lowering.parts import (
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents
 
+_MOST_SORTED = 1 << 15  # elements of a row; ours
+
 
 @dataclass(frozen=True)
 class Write:
@@ -88,6 +90,11 @@ def _scan(node: Scan, body: Body, at: At, array: str) -> None:
 
 def _sort(node: Sort, body: Body, at: At, array: str) -> None:
     """Each element goes behind those that are smaller, and behind equal ones before it."""
+    if body.extent(node.shape[node.axis]) > _MOST_SORTED:
+        raise RefusalError(
+            f"rows of more than {_MOST_SORTED} elements are not sorted",
+            "Sort shorter rows: each element is compared with all others of its row.",
+        )
     mine = body.value(node.source, at)
     held = body.local("mine", mine.type, mine.expression)
     rank = body.local("rank", "int", c.integer(0))

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optiml_magic.synthesis.lowering import plan
 from tests.present import examples
 from tests.unit.synthesis.graphs import SIZES
 from tests.unit.synthesis.running import run
@@ -33,7 +35,24 @@ def chained(steps: Sequence[Any]) -> Any:
     return reference
 
 
-@given(st.lists(st.sampled_from((*STEPS, written, masked)), min_size=1, max_size=6))
+#: When something is long, a launch is worth it, and rows are enough to have a thread each: what is
+#: decided by sizes at hand is never what is right.
+DECISIONS = (
+    {},
+    {"_LONG": 3, "_RUNS": (2, 4), "_FEW": 1 << 20},
+    {"_WORTH": 0.0, "_SHARE": 0.0, "_AGAIN": 1.0},
+    {"_ROWS": 1, "_THREADS": 1, "_WORTH": 4.0},
+    {"_WORTH": 1e9, "_APART": 2, "_LONG": 2, "_RUNS": (2, 2)},
+)
+
+
+@given(
+    st.lists(st.sampled_from((*STEPS, written, masked)), min_size=1, max_size=6),
+    st.sampled_from(DECISIONS),
+)
 @settings(max_examples=examples(6, 2000), deadline=None)
-def test_random_kernels(steps: list[Any]) -> None:
-    run(chained(steps), _inputs, SIZES)
+def test_random_kernels(steps: list[Any], decisions: dict[str, Any]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in decisions.items():
+            patch.setattr(plan, name, value)
+        run(chained(steps), _inputs, SIZES)
