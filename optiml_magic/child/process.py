@@ -121,6 +121,8 @@ class Child:
         assert self._process.stdin is not None
         self._in_step = False
         self._requests += 1
+        if not self.alive:
+            raise EOFError
         try:
             frames.send(self._process.stdin, request)  # type: ignore[arg-type]  # IO[bytes] is enough
             answer = self._answers.get(timeout=seconds)
@@ -134,7 +136,8 @@ class Child:
             # Half a frame, or an answer still to come that the next request would take for its own.
             self.kill()
             raise
-        if answer is None:
+        if answer is None:  # nobody listens any more, though it may take a moment to end
+            self.kill()
             raise EOFError
         if isinstance(answer[0], frames.Failed):
             raise InternalError(f"a child process failed:\n{answer[0].message}")
