@@ -66,6 +66,7 @@ class Choices:
         arrays: the nodes that lie in memory, and under what names.
         scalars: the C++ types of inputs that are numbers.
         taken: names that no local may have.
+        tables: constants that have a name in the text already.
         counts: how often each value is asked for, from a trial; one of several has a name.
     """
 
@@ -74,6 +75,7 @@ class Choices:
     scalars: Mapping[str, str]
     taken: frozenset[str]
     counts: Mapping[Any, int] = field(default_factory=dict)
+    tables: Mapping[Constant, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -106,7 +108,7 @@ class Body:
         self.asked: Counter[Any] = Counter()
         self.visits: dict[Node, list[Visit]] = {}
         self.functions: dict[str, None] = {}
-        self.tables: dict[Constant, str] = {}
+        self.tables = dict(choices.tables)
         self.read: dict[Node, None] = {}
         self.cost = 0.0
         self.divisions = 0

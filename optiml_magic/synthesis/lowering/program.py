@@ -111,17 +111,20 @@ def _lowered(
     copies = [(node, n) for node, n in zip(nodes, outputs, strict=True) if written[node] != n]
     groups = grouped(stored, written, copies)
     taken |= {*by_name}
-    kernels = []
+    kernels: list[Kernel] = []
+    tables: dict[Constant, str] = {}
     for k, group in enumerate(groups, start=1):
         own = base if len(groups) == 1 else f"{base}_{k}"
         there = {**arrays, **{node: written[node] for node in group.reads}}
-        chosen = replace(choices, arrays=there, taken=taken | {own})
+        used = taken | {own, *tables.values()}
+        chosen = replace(choices, arrays=there, taken=used, tables=tables)
         kernels.append(kernel_of(own, group, chosen, by_name))
+        tables |= kernels[-1].tables
     lines += _zeros(stored, written)
     conditions = _requirements(graph.assumptions)
     sizes = [f"#pragma optiml size {n} = shape({a}, {k})" for n, (a, k) in derived.items()]
     head = [*sizes, *conditions, *lines, *(kernel.directive for kernel in kernels)]
-    return Lowered(_text(words, head, kernels), tuple(outputs))
+    return Lowered(_text(words, head, kernels, tables), tuple(outputs))
 
 
 def _outputs(graph: Graph) -> list[str]:
@@ -225,14 +228,15 @@ def _certain(assumption: Assumption) -> bool:
     return False
 
 
-def _text(words: str, head: list[str], kernels: list[Kernel]) -> str:
+def _text(
+    words: str, head: list[str], kernels: list[Kernel], tables: Mapping[Constant, str]
+) -> str:
     comment = [f"// {line}".rstrip(" \\") for line in words.strip().splitlines()]
     text = "\n\n".join(kernel.text for kernel in kernels)
     includes = [f"#include <{file}>" for kind, file in _INCLUDES.items() if kind in text]
     names = dict.fromkeys(name for kernel in kernels for name in kernel.functions)
     functions = [FUNCTIONS[name] + "\n" for name in names]
-    tables = {name: node for kernel in kernels for node, name in kernel.tables.items()}
-    written = [_table(name, node) for name, node in tables.items()]
+    written = [_table(name, node) for node, name in tables.items()]
     return "\n".join([*comment, *includes, *head, *functions, *written, text, ""])
 
 
