@@ -36,7 +36,6 @@ _MOST_VISITS = 4000  # of nodes at places, in one kernel
 _MOST_CONSTANTS = 4096  # numbers of a table in the text
 _DEEP = 40  # nodes that are computed for each other
 _SHORT = 2  # factors of a sum's terms, from which on it is written row by row
-_HEIGHT = 20  # expressions in each other
 _COUNTERS = ("i", "j", "k", "l", "p", "q", "r", "s")
 
 
@@ -260,7 +259,7 @@ class Body:
             value = compute()
             hoisted = len(self._scopes) < len(inner) and self.cost > before
             named = hoisted or self.choices.counts.get(key, 0) > 1
-            if (named and _is_work(value.expression)) or _is_high(value.expression):
+            if (named and c.is_work(value.expression)) or c.is_high(value.expression):
                 value = Value(self.local(_stem(node), value.type, value.expression), value.type)
             scope = self._scopes[-1]
             scope.values[key] = value
@@ -386,21 +385,6 @@ class Body:
         if node not in self.tables:
             self.tables[node] = self.fresh("table")
         return self.tables[node]
-
-
-def _is_work(expression: Expr) -> bool:
-    """Whether an expression deserves a name."""
-    if isinstance(expression, (Name, Literal)):
-        return False
-    parts = expression.parts
-    return len(parts) != 1 or not isinstance(parts[0], (Name, Literal))
-
-
-def _is_high(expression: Expr, height: int = _HEIGHT) -> bool:
-    """Whether so many expressions stand in each other that a compiler may complain."""
-    if not height:
-        return True
-    return any(_is_high(part, height - 1) for part in expression.parts)
 
 
 def _stem(node: Node | None) -> str:

@@ -94,7 +94,7 @@ def parted(node: Node, choices: Choices) -> Node:
 def _run_of(length: float) -> int:
     """About as many elements of a part as there are parts, a power of two."""
     least, most = _RUNS
-    return max(least, min(most, 2 ** round(math.log2(length) / 2)))
+    return int(max(least, min(most, 2 ** round(math.log2(length) / 2))))
 
 
 def _is_long(node: Node, length: float, choices: Choices) -> bool:
@@ -229,7 +229,7 @@ class _Planner:
         for node, visits in tried.visits.items():
             if node is root or isinstance(node, (Input, Numbers, Position, Index)):
                 continue
-            if isinstance(node, Map) and node.operation == "cast":
+            if isinstance(node, Map) and node.operation in ("cast", "narrowed"):
                 continue
             if node in self._choices.arrays or is_stored(node) or node in tried.read:
                 continue

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.printing import Printer
 from optiml_magic.kernels.unit import lift
 from optiml_magic.model.dtypes import BFLOAT16
@@ -205,27 +206,30 @@ def _demand_small(array: Array, sizes: Mapping[str, int]) -> None:
 def _requirements(assumptions: Sequence[Assumption]) -> list[str]:
     """What sizes have to be for this graph to be theirs."""
     printer = Printer(lift(""))
+    rooms = {a: _room(a) for a in assumptions}
+    asked: list[Assumption] = []
+    for one, room in rooms.items():
+        others = [constant(0), *(r for a in asked if (r := rooms[a]) is not None)]
+        if room is None or not any(indices.not_negative(room - r, {}) for r in others):
+            asked = [a for a in asked if not _follows(rooms[a], room)]
+            asked.append(one)
     return [
         f"#pragma optiml require {printer.expression(plain(a.left))} {a.relation} "
         f"{printer.expression(plain(a.right))}"
-        for a in assumptions
-        if not _certain(a)
+        for a in asked
     ]
 
 
-def _certain(assumption: Assumption) -> bool:
-    """Whether it holds of all sizes from 1 on."""
+def _room(assumption: Assumption) -> Polynomial | None:
+    """What an assumption says is not negative; None for one that says something else."""
     apart = assumption.left - assumption.right
-    match assumption.relation:
-        case ">=":
-            return indices.not_negative(apart, {})
-        case ">":
-            return indices.not_negative(apart - constant(1), {})
-        case "<=":
-            return indices.not_negative(-apart, {})
-        case "<":
-            return indices.not_negative(-apart - constant(1), {})
-    return False
+    return {
+        ">=": apart, ">": apart - constant(1), "<=": -apart, "<": -apart - constant(1),
+    }.get(assumption.relation)  # fmt: skip
+
+
+def _follows(room: Polynomial | None, stronger: Polynomial | None) -> bool:
+    return room is not None and stronger is not None and indices.not_negative(room - stronger, {})
 
 
 def _text(
