@@ -15,7 +15,7 @@ from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
 _DOMINANT, _CRITICAL = 0.40, 0.60
 _BUSY = 0.80  # of the issue slots: stalls hurt only while schedulers have nothing to issue
 # The reason, what it means, and what helps. Barriers have a tool of their own.
-_REASONS = {
+_REASONS: dict[str, tuple[str, str]] = {
     "long_scoreboard": (
         "wait for data from global or local memory",
         "Have more loads on their way: unroll, load ahead of use, or keep data in shared memory.",
@@ -25,7 +25,6 @@ _REASONS = {
         "Do more between such an instruction and the use of its result; avoid bank conflicts.",
     ),
     "lg_throttle": (
-        ("Let a thread take several items, which use what a round loads.", "reuse_broadcast"),
         "find the queue of global and local accesses full",
         "Use fewer and wider accesses.",
     ),
@@ -63,6 +62,7 @@ _RULES = {
         ("Keep what is read again in shared memory.", "stage_tile"),
     ),
     "lg_throttle": (
+        ("Let a thread take several items, which use what a round loads.", "reuse_broadcast"),
         ("Let the lanes of a warp read neighbours: fewer sectors per access.", "coalesce_mapping"),
         ("Keep what is read again in shared memory.", "stage_tile"),
     ),

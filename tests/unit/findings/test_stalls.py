@@ -8,7 +8,7 @@ import pytest
 
 from optiml_magic.findings import Subject
 from optiml_magic.findings.barrier_stalls import BarrierStalls
-from optiml_magic.findings.dominant_stall import DominantStall, stall_metric
+from optiml_magic.findings.dominant_stall import _REASONS, DominantStall, stall_metric
 from optiml_magic.model.counters import KernelCounters, LineCounters
 from optiml_magic.model.launch import Launch, LaunchPlan
 from optiml_magic.model.measurement import Measurement, Metric
@@ -50,6 +50,13 @@ def test_the_dominant_reason_is_named_with_the_line_where_most_warps_wait() -> N
     assert "global or local memory" in found.cause
     assert found.actions[0].metric == stall_metric("long_scoreboard")
     assert found.actions[0].direction == "lower"
+
+
+@pytest.mark.parametrize("reason", _REASONS)
+def test_every_reason_is_told_with_what_helps(reason: str) -> None:
+    (found,) = DominantStall().diagnose(waiting(**{reason: 9.0, "selected": 1.0}))
+    assert _REASONS[reason][0] in found.cause
+    assert _REASONS[reason][1] in {action.advice for action in found.actions}
 
 
 @pytest.mark.parametrize(
