@@ -176,6 +176,15 @@ class Body:
         self._scopes[-1].names.add(local.name)
         return local.name
 
+    @contextmanager
+    def repeated(self, test: Expr, times: float) -> Iterator[None]:
+        """What is emitted meanwhile is done while the test holds, about so many times."""
+        inside = _Scope(set(), self._scopes[-1].times * times, fenced=True)
+        self._scopes.append(inside)
+        yield
+        self._scopes.pop()
+        self.emit(c.repeat(test, inside.statements))
+
     def counter(self, extent: Polynomial, times: float | None = None) -> str:
         """Opens a loop over an index of that extent."""
         name = next((n for n in _COUNTERS if n not in self._taken), None) or self.fresh("i")

@@ -36,6 +36,7 @@ from optiml_magic.synthesis.lowering.kernels import Array, Kernel, grouped, kern
 from optiml_magic.synthesis.lowering.parts import BestParts, Parts, Runs
 from optiml_magic.synthesis.lowering.plan import Stored, parted, planned
 from optiml_magic.synthesis.lowering.simplify import rebuilt, simplified
+from optiml_magic.synthesis.lowering.sorting import Merged, Ranked, assumed
 from optiml_magic.synthesis.lowering.threads import plain
 from optiml_magic.synthesis.refusals import RefusalError, Refused
 from optiml_magic.synthesis.sizes import Assumption, constant
@@ -44,7 +45,7 @@ _MOST_ELEMENTS = 2**31 - 1  # indices are of type int
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _STEMS: Mapping[type[Node], str] = MappingProxyType({
     Reduce: "totals", Parts: "parts", Contract: "products", Best: "places", Scan: "running",
-    Sort: "sorted", BestParts: "places", Runs: "running",
+    Sort: "sorted", BestParts: "places", Ranked: "order", Merged: "order", Runs: "running",
 })  # fmt: skip
 #: Functions and types of CUDA's headers, as far as a reference may be called so.
 _FUNCTIONS = frozenset(dir(math)) | {"half", "half2", "norm", "rsqrt", "clock", "signbit", "round"}
@@ -99,7 +100,7 @@ def _lowered(
     taken = frozenset({*names, base})
     choices = Choices(graph.sizes, arrays, scalars, taken)
     simple = simplified([node for _, node in graph.outputs])
-    nodes = rebuilt(simple, lambda node: parted(node, choices))
+    nodes = simplified(rebuilt(simple, lambda node: parted(node, choices)))
     stored = planned(nodes, choices)
     buffers, lines = _buffers(nodes, stored, taken)
     known = [Array(x.name, x) for x in graph.inputs if x.shape]
@@ -122,7 +123,7 @@ def _lowered(
         kernels.append(kernel_of(own, group, chosen, by_name))
         tables |= kernels[-1].tables
     lines += _zeros(stored, written)
-    conditions = _requirements(graph.assumptions)
+    conditions = _requirements([*graph.assumptions, *assumed(nodes)])
     sizes = [f"#pragma optiml size {n} = shape({a}, {k})" for n, (a, k) in derived.items()]
     head = [*sizes, *conditions, *lines, *(kernel.directive for kernel in kernels)]
     return Lowered(_text(words, head, kernels, tables), tuple(outputs))

@@ -210,6 +210,10 @@ def branch(
     return If(None, 0, test, block(then), None if other is None else block(other))
 
 
+def repeat(test: Expr, body: Iterable[Statement]) -> Statement:
+    return Loop(None, 0, "while", None, test, None, block(body))
+
+
 def loop(counter: str, start: Expr, stop: Expr, body: Iterable[Statement]) -> Statement:
     test = binary("<", name(counter), stop)
     update = Step(None, "++", name(counter), False)

@@ -44,10 +44,10 @@ def chained(steps: Sequence[Any]) -> Any:
 #: decided by sizes at hand is never what is right.
 DECISIONS = (
     {},
-    {"_LONG": 3, "_RUNS": (2, 4), "_FEW": 1 << 20},
+    {"_LONG": 3, "_RUNS": (2, 4), "_FEW": 1 << 20, "_SORTED": (2, 2)},
     {"_WORTH": 0.0, "_SHARE": 0.0, "_AGAIN": 1.0},
     {"_ROWS": 1, "_THREADS": 1, "_WORTH": 4.0},
-    {"_WORTH": 1e9, "_APART": 2, "_LONG": 2, "_RUNS": (2, 2)},
+    {"_WORTH": 1e9, "_APART": 2, "_LONG": 2, "_RUNS": (2, 2), "_SORTED": (1, 3)},
 )
 
 
