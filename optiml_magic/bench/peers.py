@@ -125,9 +125,13 @@ class Torch:
         import torch
 
         graph = torch.cuda.CUDAGraph()
-        own = torch.cuda.ExternalStream(stream.ptr)
-        with torch.cuda.graph(graph, stream=own, capture_error_mode="thread_local"):
-            runs()
+        own, before = torch.cuda.ExternalStream(stream.ptr), torch.cuda.current_stream()
+        try:
+            with torch.cuda.graph(graph, stream=own, capture_error_mode="thread_local"):
+                runs()
+        finally:
+            # A capture that fails leaves torch on a stream that will be gone for the next task.
+            torch.cuda.set_stream(before)
 
         def replay() -> None:
             with torch.cuda.stream(own):

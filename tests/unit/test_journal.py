@@ -134,7 +134,7 @@ def flipped(journal: Journal, flips: Flips, again: Flips, evaluations: int) -> T
 def test_a_resumed_run_makes_only_the_texts_that_were_not_made(tmp_path: Path) -> None:
     whole = flipped(Journal.create(tmp_path / "whole", HEADER), Flips(), Flips(), 16)
     first, path = Flips(), tmp_path / "run"
-    flipped(Journal.create(path, HEADER), first, Flips(), 9)
+    flipped(Journal.create(path, HEADER), first, Flips(), 8)
     fresh, again = Flips(), Flips()
     resumed = flipped(Journal.resume(path, HEADER), fresh, again, 16)
     assert resumed == whole
