@@ -27,6 +27,7 @@ from optiml_magic.synthesis.graph import (
 )
 from optiml_magic.synthesis.lowering import indices
 from optiml_magic.synthesis.lowering import spelling as c
+from optiml_magic.synthesis.lowering.choices import Choices
 from optiml_magic.synthesis.lowering.spelling import Value
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents, Quotient, substituted, valued
@@ -54,27 +55,6 @@ class Visit:
     at: At
     times: float
     cost: float
-
-
-@dataclass(frozen=True)
-class Choices:
-    """What is decided before a thread's work is written down.
-
-    Attributes:
-        sizes: at hand, by which costs are weighed.
-        arrays: the nodes that lie in memory, and under what names.
-        scalars: the C++ types of inputs that are numbers.
-        taken: names that no local may have.
-        tables: constants that have a name in the text already.
-        counts: how often each value is asked for, from a trial; one of several has a name.
-    """
-
-    sizes: Mapping[str, int]
-    arrays: Mapping[Node, str]
-    scalars: Mapping[str, str]
-    taken: frozenset[str]
-    counts: Mapping[Any, int] = field(default_factory=dict)
-    tables: Mapping[Constant, str] = field(default_factory=dict)
 
 
 @dataclass

@@ -29,7 +29,8 @@ from optiml_magic.synthesis.graph import (
 )
 from optiml_magic.synthesis.graph import Constant as Numbers
 from optiml_magic.synthesis.lowering import indices, parts, sorting
-from optiml_magic.synthesis.lowering.body import At, Body, Choices, TooMuchError, Visit
+from optiml_magic.synthesis.lowering.body import At, Body, TooMuchError, Visit
+from optiml_magic.synthesis.lowering.choices import Choices
 from optiml_magic.synthesis.lowering.writing import Write, is_stored, writes
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents

@@ -30,7 +30,7 @@ from optiml_magic.synthesis.graph import (
 )
 from optiml_magic.synthesis.lowering import indices
 from optiml_magic.synthesis.lowering import spelling as c
-from optiml_magic.synthesis.lowering.body import Choices
+from optiml_magic.synthesis.lowering.choices import Choices
 from optiml_magic.synthesis.lowering.functions import FUNCTIONS
 from optiml_magic.synthesis.lowering.kernels import Array, Kernel, grouped, kernel_of
 from optiml_magic.synthesis.lowering.parts import BestParts, Parts, Runs
@@ -42,7 +42,6 @@ from optiml_magic.synthesis.refusals import RefusalError, Refused
 from optiml_magic.synthesis.sizes import Assumption, constant
 
 _MOST_ELEMENTS = 2**31 - 1  # indices are of type int
-_NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _STEMS: Mapping[type[Node], str] = MappingProxyType({
     Reduce: "totals", Parts: "parts", Contract: "products", Best: "places", Scan: "running",
     Sort: "sorted", BestParts: "places", Ranked: "order", Merged: "order", Runs: "running",
