@@ -120,7 +120,7 @@ def _computed(
 
 
 def _mapped(node: Map, arguments: list[Array]) -> Array:
-    if node.operation == "cast":
+    if node.operation in ("cast", "narrowed"):
         return arguments[0].astype(node.dtype)
     if node.operation == "where":
         return np.where(*arguments)

@@ -59,7 +59,9 @@ class Position(Node):
 
 @dataclass(frozen=True, eq=False)
 class Map(Node):
-    """``operation`` at each index: a NumPy ufunc's name, ``where`` or ``cast``.
+    """``operation`` at each index: a NumPy ufunc's name, ``where``, ``cast``, or ``narrowed``.
+
+    The last is a conversion to a float of fewer bits that the reference asks for by itself.
 
     The arguments of a ufunc have the dtypes of one of its loops.
     """

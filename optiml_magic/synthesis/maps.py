@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.model.dtypes import kind
 from optiml_magic.synthesis.array import Trace, Traced
 from optiml_magic.synthesis.graph import Constant, DType, Map, Node, Position, indexed
 from optiml_magic.synthesis.refusals import RefusalError
@@ -207,7 +208,10 @@ def _representative(value: Traced) -> Any:
 def astype(trace: Trace, x: Any, dtype: Any, *, copy: bool = True) -> Traced:
     if np.dtype(dtype) == x.dtype and not copy:
         return operand(trace, x)
-    return Traced(trace, cast(x.node, dtype))
+    wanted = np.dtype(dtype)
+    if kind(wanted) == kind(x.dtype) == "f" and wanted.itemsize < x.dtype.itemsize:
+        return Traced(trace, Map(x.extents, wanted, "narrowed", (x.node,)))
+    return Traced(trace, cast(x.node, wanted))
 
 
 @function(np.clip)

@@ -14,7 +14,13 @@ import numpy as np
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.model.dtypes import kind
 from optiml_magic.rebound import rebound
-from optiml_magic.synthesis import joining, making, products, views  # noqa: F401  # fill the table
+from optiml_magic.synthesis import (  # noqa: F401  # fill the table
+    joining,
+    lookups,
+    making,
+    products,
+    views,
+)
 from optiml_magic.synthesis.array import Traced
 from optiml_magic.synthesis.graph import Graph, Input, Node
 from optiml_magic.synthesis.indexing import added

@@ -74,6 +74,17 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
         other.run()
 
 
+def test_a_run_may_begin_from_references(tmp_path: Path) -> None:
+    small = replace(GELU, small={"n": 2000})
+    settings = resolve({"device": "emulated:h200", "budget": 1, "seconds": 60})
+    suite = Suite([small], "small", settings, tmp_path, peers=True, command="optiml bench gelu")
+    (row,) = replace(suite, origin="reference").run()
+    assert (row.setup.origin, row.error) == ("reference", "")
+    assert "out[i] = 0.5f * x2" in row.program
+    with pytest.raises(UsageError, match="origin"):
+        suite.run()
+
+
 def test_the_command_lists_tasks_and_names_those_that_are_near(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

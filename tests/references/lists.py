@@ -91,6 +91,19 @@ def mandelbrot(re: Any, im: Any) -> Any:
     return count
 
 
+def interpolated(x: Any, places: Any, values: Any) -> Any:
+    return np.interp(x, places, values)
+
+
+def upper_quartile(x: Any) -> Any:
+    return np.percentile(x, 75, axis=1)
+
+
+def binned(x: Any) -> Any:
+    counts, edges = np.histogram(x, bins=20, range=(-1, 1))
+    return counts, edges
+
+
 def _looked_up(rng: Rng, n: int, count: int) -> Values:
     return {"indices": rng.integers(0, count, n).astype(np.int32), "table": uniform(rng, count)}
 
@@ -135,10 +148,18 @@ def _plane(rng: Rng, n: int, m: int) -> Values:
     return {"re": uniform(rng, n, m, low=-2.0), "im": uniform(rng, n, m)}
 
 
+def _curve(rng: Rng, n: int, m: int) -> Values:
+    places = np.cumsum(uniform(rng, m, low=0.1, high=0.2)) - 1
+    return {"x": uniform(rng, n), "places": places, "values": uniform(rng, m)}
+
+
 REFERENCES = (
     Entry("gathers", looked_up, _looked_up, {"n": 3000, "count": 100}),
     Entry("gathers", nearest, _grid, {"n": 500, "m": 40}),
     Entry("gathers", permuted, _permuted, {"n": 60, "m": 70}),
+    Entry("lookups", interpolated, _curve, {"n": 800, "m": 14}),
+    Entry("lookups", upper_quartile, matrix, {"n": 40, "m": 60}),
+    Entry("lookups", binned, vector, {"n": 3000}),
     Entry("scatters", histogram, _values, {"n": 5000}),
     Entry("scatters", segment_sums, _segments, {"n": 4000, "count": 50}),
     Entry("scatters", weighted_counts, _weighted, {"n": 3000}),

@@ -27,6 +27,7 @@ from optiml_magic.synthesis.graph import (
 )
 from optiml_magic.synthesis.lowering import indices
 from optiml_magic.synthesis.lowering import spelling as c
+from optiml_magic.synthesis.lowering.choices import Choices
 from optiml_magic.synthesis.lowering.spelling import Value
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents, Quotient, substituted, valued
@@ -36,7 +37,6 @@ _MOST_VISITS = 4000  # of nodes at places, in one kernel
 _MOST_CONSTANTS = 4096  # numbers of a table in the text
 _DEEP = 40  # nodes that are computed for each other
 _SHORT = 2  # factors of a sum's terms, from which on it is written row by row
-_HEIGHT = 20  # expressions in each other
 _COUNTERS = ("i", "j", "k", "l", "p", "q", "r", "s")
 
 
@@ -55,25 +55,6 @@ class Visit:
     at: At
     times: float
     cost: float
-
-
-@dataclass(frozen=True)
-class Choices:
-    """What is decided before a thread's work is written down.
-
-    Attributes:
-        sizes: at hand, by which costs are weighed.
-        arrays: the nodes that lie in memory, and under what names.
-        scalars: the C++ types of inputs that are numbers.
-        taken: names that no local may have.
-        counts: how often each value is asked for, from a trial; one of several has a name.
-    """
-
-    sizes: Mapping[str, int]
-    arrays: Mapping[Node, str]
-    scalars: Mapping[str, str]
-    taken: frozenset[str]
-    counts: Mapping[Any, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -106,7 +87,7 @@ class Body:
         self.asked: Counter[Any] = Counter()
         self.visits: dict[Node, list[Visit]] = {}
         self.functions: dict[str, None] = {}
-        self.tables: dict[Constant, str] = {}
+        self.tables = dict(choices.tables)
         self.read: dict[Node, None] = {}
         self.cost = 0.0
         self.divisions = 0
@@ -174,6 +155,15 @@ class Body:
         assert isinstance(local, Name)
         self._scopes[-1].names.add(local.name)
         return local.name
+
+    @contextmanager
+    def repeated(self, test: Expr, times: float) -> Iterator[None]:
+        """What is emitted meanwhile is done while the test holds, about so many times."""
+        inside = _Scope(set(), self._scopes[-1].times * times, fenced=True)
+        self._scopes.append(inside)
+        yield
+        self._scopes.pop()
+        self.emit(c.repeat(test, inside.statements))
 
     def counter(self, extent: Polynomial, times: float | None = None) -> str:
         """Opens a loop over an index of that extent."""
@@ -258,7 +248,7 @@ class Body:
             value = compute()
             hoisted = len(self._scopes) < len(inner) and self.cost > before
             named = hoisted or self.choices.counts.get(key, 0) > 1
-            if (named and _is_work(value.expression)) or _is_high(value.expression):
+            if (named and c.is_work(value.expression)) or c.is_high(value.expression):
                 value = Value(self.local(_stem(node), value.type, value.expression), value.type)
             scope = self._scopes[-1]
             scope.values[key] = value
@@ -384,21 +374,6 @@ class Body:
         if node not in self.tables:
             self.tables[node] = self.fresh("table")
         return self.tables[node]
-
-
-def _is_work(expression: Expr) -> bool:
-    """Whether an expression deserves a name."""
-    if isinstance(expression, (Name, Literal)):
-        return False
-    parts = expression.parts
-    return len(parts) != 1 or not isinstance(parts[0], (Name, Literal))
-
-
-def _is_high(expression: Expr, height: int = _HEIGHT) -> bool:
-    """Whether so many expressions stand in each other that a compiler may complain."""
-    if not height:
-        return True
-    return any(_is_high(part, height - 1) for part in expression.parts)
 
 
 def _stem(node: Node | None) -> str:

@@ -13,7 +13,8 @@ from optiml_magic.kernels.unit import lift
 from optiml_magic.synthesis.graph import Constant, Node
 from optiml_magic.synthesis.lowering import indices, threads
 from optiml_magic.synthesis.lowering import spelling as c
-from optiml_magic.synthesis.lowering.body import Body, Choices
+from optiml_magic.synthesis.lowering.body import Body
+from optiml_magic.synthesis.lowering.choices import Choices
 from optiml_magic.synthesis.lowering.plan import Stored
 from optiml_magic.synthesis.lowering.threads import Threads
 from optiml_magic.synthesis.lowering.writing import Write

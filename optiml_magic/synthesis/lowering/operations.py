@@ -64,6 +64,8 @@ def computed(body: Body, node: Map, values: Sequence[Value]) -> Value:
     if operation == "cast":
         if c.type_of(node.arguments[0].dtype) == "bool" and kind != "bool":
             return Value(values[0].expression, "bool") if kind in _WHOLE else _to(values[0], kind)
+        return c.widened(values[0], kind)
+    if operation == "narrowed":
         return c.rounded(c.widened(values[0], kind), node.dtype)
     if operation == "where":
         test, *sides = values

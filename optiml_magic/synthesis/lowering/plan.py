@@ -24,11 +24,13 @@ from optiml_magic.synthesis.graph import (
     Position,
     Reduce,
     Scan,
+    Sort,
     ordered,
 )
 from optiml_magic.synthesis.graph import Constant as Numbers
-from optiml_magic.synthesis.lowering import indices, parts
-from optiml_magic.synthesis.lowering.body import At, Body, Choices, TooMuchError, Visit
+from optiml_magic.synthesis.lowering import indices, parts, sorting
+from optiml_magic.synthesis.lowering.body import At, Body, TooMuchError, Visit
+from optiml_magic.synthesis.lowering.choices import Choices
 from optiml_magic.synthesis.lowering.writing import Write, is_stored, writes
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents
@@ -40,6 +42,7 @@ _SHARE = 0.4  # of what a launch does
 _ROWS = 64  # rows that lie side by side: threads from which on each takes one
 _THREADS = 8192  # of other rows
 _FEW, _LONG = 1024, 8192  # results, and elements of each, that are summed up in parts
+_SORTED = (64, 1024)  # elements that are sorted by counting: of a long row, and a whole row
 _APART = 256  # rows that a thread goes down, from which on others could help it
 _RUNS = (256, 4096)  # elements of a part, at least and at most
 _VISITED = 8  # places of a node that is computed at too many
@@ -88,13 +91,16 @@ def parted(node: Node, choices: Choices) -> Node:
             if length < _LONG or _count(node.shape, choices) / length > _FEW:
                 return node
             return parts.scanned(node, _RUNS[0], lambda totals: parted(totals, choices))
+        case Sort():
+            length = _count((node.shape[node.axis],), choices)
+            return sorting.merged(node, _SORTED[0], length) if length > _SORTED[1] else node
     return node
 
 
 def _run_of(length: float) -> int:
     """About as many elements of a part as there are parts, a power of two."""
     least, most = _RUNS
-    return max(least, min(most, 2 ** round(math.log2(length) / 2)))
+    return int(max(least, min(most, 2 ** round(math.log2(length) / 2))))
 
 
 def _is_long(node: Node, length: float, choices: Choices) -> bool:
@@ -229,7 +235,7 @@ class _Planner:
         for node, visits in tried.visits.items():
             if node is root or isinstance(node, (Input, Numbers, Position, Index)):
                 continue
-            if isinstance(node, Map) and node.operation == "cast":
+            if isinstance(node, Map) and node.operation in ("cast", "narrowed"):
                 continue
             if node in self._choices.arrays or is_stored(node) or node in tried.read:
                 continue

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.printing import Printer
 from optiml_magic.kernels.unit import lift
 from optiml_magic.model.dtypes import BFLOAT16
@@ -29,21 +30,21 @@ from optiml_magic.synthesis.graph import (
 )
 from optiml_magic.synthesis.lowering import indices
 from optiml_magic.synthesis.lowering import spelling as c
-from optiml_magic.synthesis.lowering.body import Choices
+from optiml_magic.synthesis.lowering.choices import Choices
 from optiml_magic.synthesis.lowering.functions import FUNCTIONS
 from optiml_magic.synthesis.lowering.kernels import Array, Kernel, grouped, kernel_of
 from optiml_magic.synthesis.lowering.parts import BestParts, Parts, Runs
 from optiml_magic.synthesis.lowering.plan import Stored, parted, planned
 from optiml_magic.synthesis.lowering.simplify import rebuilt, simplified
+from optiml_magic.synthesis.lowering.sorting import Merged, Ranked, assumed
 from optiml_magic.synthesis.lowering.threads import plain
 from optiml_magic.synthesis.refusals import RefusalError, Refused
 from optiml_magic.synthesis.sizes import Assumption, constant
 
 _MOST_ELEMENTS = 2**31 - 1  # indices are of type int
-_NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _STEMS: Mapping[type[Node], str] = MappingProxyType({
     Reduce: "totals", Parts: "parts", Contract: "products", Best: "places", Scan: "running",
-    Sort: "sorted", BestParts: "places", Runs: "running",
+    Sort: "sorted", BestParts: "places", Ranked: "order", Merged: "order", Runs: "running",
 })  # fmt: skip
 #: Functions and types of CUDA's headers, as far as a reference may be called so.
 _FUNCTIONS = frozenset(dir(math)) | {"half", "half2", "norm", "rsqrt", "clock", "signbit", "round"}
@@ -98,7 +99,7 @@ def _lowered(
     taken = frozenset({*names, base})
     choices = Choices(graph.sizes, arrays, scalars, taken)
     simple = simplified([node for _, node in graph.outputs])
-    nodes = rebuilt(simple, lambda node: parted(node, choices))
+    nodes = simplified(rebuilt(simple, lambda node: parted(node, choices)))
     stored = planned(nodes, choices)
     buffers, lines = _buffers(nodes, stored, taken)
     known = [Array(x.name, x) for x in graph.inputs if x.shape]
@@ -111,17 +112,20 @@ def _lowered(
     copies = [(node, n) for node, n in zip(nodes, outputs, strict=True) if written[node] != n]
     groups = grouped(stored, written, copies)
     taken |= {*by_name}
-    kernels = []
+    kernels: list[Kernel] = []
+    tables: dict[Constant, str] = {}
     for k, group in enumerate(groups, start=1):
         own = base if len(groups) == 1 else f"{base}_{k}"
         there = {**arrays, **{node: written[node] for node in group.reads}}
-        chosen = replace(choices, arrays=there, taken=taken | {own})
+        used = taken | {own, *tables.values()}
+        chosen = replace(choices, arrays=there, taken=used, tables=tables)
         kernels.append(kernel_of(own, group, chosen, by_name))
+        tables |= kernels[-1].tables
     lines += _zeros(stored, written)
-    conditions = _requirements(graph.assumptions)
+    conditions = _requirements([*graph.assumptions, *assumed(nodes)])
     sizes = [f"#pragma optiml size {n} = shape({a}, {k})" for n, (a, k) in derived.items()]
     head = [*sizes, *conditions, *lines, *(kernel.directive for kernel in kernels)]
-    return Lowered(_text(words, head, kernels), tuple(outputs))
+    return Lowered(_text(words, head, kernels, tables), tuple(outputs))
 
 
 def _outputs(graph: Graph) -> list[str]:
@@ -202,37 +206,41 @@ def _demand_small(array: Array, sizes: Mapping[str, int]) -> None:
 def _requirements(assumptions: Sequence[Assumption]) -> list[str]:
     """What sizes have to be for this graph to be theirs."""
     printer = Printer(lift(""))
+    rooms = {a: _room(a) for a in assumptions}
+    asked: list[Assumption] = []
+    for one, room in rooms.items():
+        others = [constant(0), *(r for a in asked if (r := rooms[a]) is not None)]
+        if room is None or not any(indices.not_negative(room - r, {}) for r in others):
+            asked = [a for a in asked if not _follows(rooms[a], room)]
+            asked.append(one)
     return [
         f"#pragma optiml require {printer.expression(plain(a.left))} {a.relation} "
         f"{printer.expression(plain(a.right))}"
-        for a in assumptions
-        if not _certain(a)
+        for a in asked
     ]
 
 
-def _certain(assumption: Assumption) -> bool:
-    """Whether it holds of all sizes from 1 on."""
+def _room(assumption: Assumption) -> Polynomial | None:
+    """What an assumption says is not negative; None for one that says something else."""
     apart = assumption.left - assumption.right
-    match assumption.relation:
-        case ">=":
-            return indices.not_negative(apart, {})
-        case ">":
-            return indices.not_negative(apart - constant(1), {})
-        case "<=":
-            return indices.not_negative(-apart, {})
-        case "<":
-            return indices.not_negative(-apart - constant(1), {})
-    return False
+    return {
+        ">=": apart, ">": apart - constant(1), "<=": -apart, "<": -apart - constant(1),
+    }.get(assumption.relation)  # fmt: skip
 
 
-def _text(words: str, head: list[str], kernels: list[Kernel]) -> str:
+def _follows(room: Polynomial | None, stronger: Polynomial | None) -> bool:
+    return room is not None and stronger is not None and indices.not_negative(room - stronger, {})
+
+
+def _text(
+    words: str, head: list[str], kernels: list[Kernel], tables: Mapping[Constant, str]
+) -> str:
     comment = [f"// {line}".rstrip(" \\") for line in words.strip().splitlines()]
     text = "\n\n".join(kernel.text for kernel in kernels)
     includes = [f"#include <{file}>" for kind, file in _INCLUDES.items() if kind in text]
     names = dict.fromkeys(name for kernel in kernels for name in kernel.functions)
     functions = [FUNCTIONS[name] + "\n" for name in names]
-    tables = {name: node for kernel in kernels for node, name in kernel.tables.items()}
-    written = [_table(name, node) for name, node in tables.items()]
+    written = [_table(name, node) for node, name in tables.items()]
     return "\n".join([*comment, *includes, *head, *functions, *written, text, ""])
 
 

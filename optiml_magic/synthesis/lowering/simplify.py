@@ -103,8 +103,12 @@ class _Casts:
     def _convert(self, node: Node, dtype: DType) -> Node:
         if isinstance(node, Constant):
             return self.anew(Constant(node.shape, dtype, node.value.astype(dtype)))
-        rounded = isinstance(node, Map) and node.operation == "cast"
-        if isinstance(node, Map) and rounded and _is_number(node.arguments[0], dtype):
+        rounded = isinstance(node, Map) and node.operation in ("cast", "narrowed")
+        if (
+            isinstance(node, Map)
+            and node.operation == "cast"
+            and _is_number(node.arguments[0], dtype)
+        ):
             return node.arguments[0]  # of Python's, and so of no type of its own
         if isinstance(node, Map) and rounded and kind(node.arguments[0].dtype) != "f":
             return self.anew(replace(node, dtype=dtype))

@@ -49,6 +49,8 @@ _RESERVED = frozenset({
     "INFINITY", "NAN",
 })  # fmt: skip
 
+_HEIGHT = 20  # expressions in each other
+
 
 @dataclass(frozen=True)
 class Value:
@@ -208,6 +210,10 @@ def branch(
     return If(None, 0, test, block(then), None if other is None else block(other))
 
 
+def repeat(test: Expr, body: Iterable[Statement]) -> Statement:
+    return Loop(None, 0, "while", None, test, None, block(body))
+
+
 def loop(counter: str, start: Expr, stop: Expr, body: Iterable[Statement]) -> Statement:
     test = binary("<", name(counter), stop)
     update = Step(None, "++", name(counter), False)
@@ -217,3 +223,18 @@ def loop(counter: str, start: Expr, stop: Expr, body: Iterable[Statement]) -> St
 def evaluate(expression: Expr) -> Statement:
     """An expression for its effect."""
     return Evaluate(None, 0, expression)
+
+
+def is_work(expression: Expr) -> bool:
+    """Whether an expression deserves a name."""
+    if isinstance(expression, (Name, Literal)):
+        return False
+    parts = expression.parts
+    return len(parts) != 1 or not isinstance(parts[0], (Name, Literal))
+
+
+def is_high(expression: Expr, height: int = _HEIGHT) -> bool:
+    """Whether so many expressions stand in each other that a compiler may complain."""
+    if not height:
+        return True
+    return any(is_high(part, height - 1) for part in expression.parts)

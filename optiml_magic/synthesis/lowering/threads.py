@@ -133,11 +133,6 @@ def _divided(quotient: Quotient) -> Expr:
     return c.binary("/", plain(quotient.dividend), plain(quotient.divisor))
 
 
-def most_axes() -> int:
-    """How many axes an index space may have: there is a name for each."""
-    return len(_NAMES) // 2
-
-
 def grid(threads: Threads) -> Sequence[tuple[Polynomial, int]]:
     """The extent along each axis of the launch, and how much of it a block covers."""
     blocks = (*threads.block, *[1] * (len(threads.axes) - len(threads.block)))

@@ -21,10 +21,9 @@ from optiml_magic.synthesis.lowering.parts import (
     write_parts,
     write_runs,
 )
+from optiml_magic.synthesis.lowering.sorting import Merged, Ranked, write_merged, write_ranked
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents
-
-_MOST_SORTED = 1 << 15  # elements of a row; ours
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ def is_stored(node: Node) -> bool:
     """Whether a node has to lie in memory, since no element of it is computed alone."""
     if isinstance(node, Scatter):
         return inverse(node) is None
-    return isinstance(node, (Parts, BestParts, Runs, Scan, Sort))
+    return isinstance(node, (Parts, BestParts, Runs, Ranked, Merged, Scan, Sort))
 
 
 def writes(node: Node, parallel: tuple[int, ...]) -> tuple[Write, ...]:
@@ -56,6 +55,10 @@ def writes(node: Node, parallel: tuple[int, ...]) -> tuple[Write, ...]:
             return (Write(node, node.shape, partial(write_best, node)),)
         case Runs():
             return (Write(node, node.before.shape, partial(write_runs, node)),)
+        case Ranked():
+            return (Write(node, node.shape, partial(write_ranked, node)),)
+        case Merged():
+            return (Write(node, node.shape, partial(write_merged, node)),)
         case Scan():
             domain = tuple(e for k, e in enumerate(node.shape) if k != node.axis)
             return (Write(node, domain, partial(_scan, node)),)
@@ -90,11 +93,6 @@ def _scan(node: Scan, body: Body, at: At, array: str) -> None:
 
 def _sort(node: Sort, body: Body, at: At, array: str) -> None:
     """Each element goes behind those that are smaller, and behind equal ones before it."""
-    if body.extent(node.shape[node.axis]) > _MOST_SORTED:
-        raise RefusalError(
-            f"rows of more than {_MOST_SORTED} elements are not sorted",
-            "Sort shorter rows: each element is compared with all others of its row.",
-        )
     mine = body.value(node.source, at)
     held = body.local("mine", mine.type, mine.expression)
     rank = body.local("rank", "int", c.integer(0))

@@ -172,6 +172,26 @@ def test_a_chain_that_is_longer_than_pythons_stack() -> None:
     assert _kernels(run(reference, _floats, ({"n": 4, "m": 3},))) == 1
 
 
+def test_long_rows_are_merged() -> None:
+    def inputs(rng: np.random.Generator, n: int) -> dict[str, Any]:
+        return {"x": rng.integers(0, 300, (2, n)).astype(np.float32)}
+
+    def reference(x: Any) -> Any:
+        return np.sort(x, axis=1), np.argsort(x, axis=1, kind="stable")
+
+    text = run(reference, inputs, ({"n": 1100}, {"n": 65}, {"n": 2048}, {"n": 2049}))
+    assert _kernels(text) == 7
+    assert "require n <= 2048" in text
+
+
+def test_constants_have_a_name_each() -> None:
+    def reference(x: Any) -> Any:
+        one, two = np.arange(33, dtype=np.float32) ** 2, np.arange(7, dtype=np.float32)[::-1] ** 3
+        return two + 1, one[:7] + two, x[:7, 0] * one[:7]
+
+    run(reference, _floats, ({"n": 40, "m": 33}, {"n": 50, "m": 65}))
+
+
 def test_a_program_is_the_same_each_time() -> None:
     task = Task(reference=lambda x: (attention(x), standardised(x)), inputs=_floats, sizes=SIZES[0])
     assert len({with_kernel(task).kernel for _ in range(8)}) == 1

@@ -74,6 +74,16 @@ MAKING = {
     "list": lambda y: np.array([y.sum(), y[0], 2.0]) * np.array([1, 2, 3]),
     "grid": lambda x, n, m: np.meshgrid(np.arange(m), np.arange(n))[0] - x,
 }
+LOOKUPS = {
+    "searchsorted": lambda x, y: (
+        np.searchsorted(np.sort(y), x) + np.searchsorted(np.sort(y), x, "right")
+    ),
+    "digitize": lambda x: np.digitize(x, [-2, 0, 3]) + np.digitize(x, np.arange(4), right=True),
+    "interp": lambda x, y: np.interp(x, np.cumsum(y), y) + np.interp(x, [0.0, 1.0], [2.0, 3.0]),
+    "quantiles": lambda x: np.percentile(x, 30, axis=1) + np.quantile(x, 0.5),
+    "histogram": lambda x: np.histogram(x, bins=5, range=(-3, 7))[0],
+    "cov": lambda x: np.cov(x) + np.cov(x.T, rowvar=False),
+}
 PRODUCTS = {
     "matmul": lambda x, y: x @ x.T @ x + x @ y[:, None] @ y[None],
     "batched": lambda x: (x[None] @ np.stack([x.T, x.T * 2])).sum(axis=0),
@@ -186,7 +196,7 @@ WRITES = {
     )
 }
 PARTIAL = ("diagonal", "median")  # the shorter side decides, and whether a count is even
-ALL = MORE | MAPS | REDUCTIONS | VIEWS | MAKING | PRODUCTS | WRITES
+ALL = MORE | MAPS | REDUCTIONS | VIEWS | MAKING | LOOKUPS | PRODUCTS | WRITES
 
 
 @pytest.mark.parametrize("name", ALL)
