@@ -85,7 +85,7 @@ def _plugins() -> Fact:
     names = ", ".join(found.names) or "none"
     if not found.notes:
         return Fact(True, "plug-ins", names)
-    return Fact(False, "plug-ins", "; ".join((names, *found.notes)), "mend or uninstall them")
+    return Fact(False, "plug-ins", "; ".join((names, *found.notes)), "fix or uninstall them")
 
 
 def _experience(settings: Settings) -> Fact:

@@ -153,7 +153,7 @@ class NvccCompiler:
         if fatal and "host compiler" in fatal[1]:
             raise MachineError(f"nvcc: {fatal[1]}", fix="install g++, or name one: NVCC_CCBIN")
         if fatal:
-            raise UsageError(f"nvcc: {fatal[1]}", fix="mend --nvcc-args")
+            raise UsageError(f"nvcc: {fatal[1]}", fix="fix --nvcc-args")
 
 
 _AFFECTING = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")

@@ -53,7 +53,7 @@ def thinker_of(
 ) -> Thinker | None:
     """What writes programs for the search to begin from; None without a model, a wish, or thoughts.
 
-    It mends none once half of the seconds are ``elapsed``.
+    It repairs none once half of the seconds are ``elapsed``.
     """
     if model is None or wanted is None or not settings.thoughts:
         return None

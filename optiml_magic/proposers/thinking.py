@@ -2,7 +2,7 @@
 
 OptiML (arXiv 2602.12305) calls its first stage so and says no more of it than that it is a policy
 over strategies of implementation; all of this is ours. What is right becomes a root of the search,
-beside the straightforward program; what is wrong is mended twice at most.
+beside the straightforward program; what is wrong is repaired twice at most.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def schema() -> str:
 class Thinker:
     """Writes what the search is to begin from, wave by wave.
 
-    The first wave tries the ``most`` best thoughts at each temperature; each later one mends what
+    The first wave tries the ``most`` best thoughts at each temperature; each later one repairs what
     failed, where nothing else of its thought is right, and none does when it is ``late``. ``notes``
     has what a person should know.
     """
@@ -104,8 +104,8 @@ class Thinker:
             if one.thought not in right and one.repairs < _REPAIRS
             if (fault := _fault(one, steps))
         ]
-        mended = [(_again(one), question) for one, question in asked]
-        return Wave(self._attempts(mended, gate, baseline))
+        repaired = [(_again(one), question) for one, question in asked]
+        return Wave(self._attempts(repaired, gate, baseline))
 
     def _attempts(
         self,
@@ -153,10 +153,10 @@ class Thinker:
             check(program, known, known)
         except Unusable as why:
             return Attempt(*empty, str(why), program)
-        mended = f", mended {'twice' if asked.repairs > 1 else 'once'}" if asked.repairs else ""
+        again = f", repaired {'twice' if asked.repairs > 1 else 'once'}" if asked.repairs else ""
         proposal = Proposal(
             program,
-            f"{thought.title} (temperature {asked.temperature:g}{mended})",
+            f"{thought.title} (temperature {asked.temperature:g}{again})",
             self.name,
             one_line(written.rationale, 1000),
             prior=max(_LEAST_PRIOR, round(thought.weight, 3)),
@@ -243,7 +243,7 @@ def _right(attempt: Attempt, steps: Sequence[Step]) -> bool:
 
 
 def _fault(attempt: Attempt, steps: Sequence[Step]) -> str:
-    """What is to be mended, for the model; "" where there is nothing to go on from."""
+    """What is to be fixed, for the model; "" where there is nothing to go on from."""
     step = _step(attempt, steps)
     if step is not None:
         told, text = prompt.verdict(step), step.candidate.text

@@ -75,14 +75,14 @@ def _fate(summary: Summary, fate: Fate) -> str:
 
 
 def _attempt(attempt: Attempt, step: Step | None) -> str:
-    mended = ("", ", mended", ", mended again")[min(attempt.repairs, 2)]
+    again = ("", ", repaired", ", repaired again")[min(attempt.repairs, 2)]
     number = f"#{step.candidate.number} " if step else ""
     time = _seconds(step)
     told = f", {seconds(time)}" if time is not None else ""
     why = step.evaluation.verdict.summary if step else attempt.said
     right = step is not None and step.evaluation.verdict.passed
     return (
-        f"{number}at temperature {attempt.temperature:g}{mended}: {_outcome(attempt, step)}{told}"
+        f"{number}at temperature {attempt.temperature:g}{again}: {_outcome(attempt, step)}{told}"
         + (f": {why}" if why and not right else "")
     )
 

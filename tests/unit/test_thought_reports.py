@@ -45,7 +45,7 @@ def test_each_thought_stands_with_its_weight_and_its_fate() -> None:
     assert "0.50 a warp a row: right, #2, 2x estimated" in told
     assert "+2 reduces rows" in told
     assert "#1 at temperature 0.3: wrong" in told
-    assert "#2 at temperature 0.3, mended: passed, 2 us" in told
+    assert "#2 at temperature 0.3, repaired: passed, 2 us" in told
     assert "0.30 tiles <b>: no program" in told
     assert "not asked for: 0.20 a scan" in told
     page = html.page([thoughtful()], "page")

@@ -21,7 +21,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.primitives.alike import Part, Rounds
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.naming import LocalSpeller
+from optiml_magic.kernels.primitives.naming import LocalSpeller, declared_type
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -131,7 +131,8 @@ class _Taking:
 
     def _written(self, parts: list[Part], *, top: bool = False) -> list[str]:
         made = [
-            f"{self._type(variable)} {variable.name}[{self.count}]{self._extents(variable)};"
+            f"{declared_type(self.old, variable)} {variable.name}[{self.count}]"
+            f"{self._extents(variable)};"
             for part in parts for variable in self._declared(part) if variable in self.expanded
         ]  # fmt: skip
         for at, part in enumerate(parts):
@@ -229,15 +230,6 @@ class _Taking:
         """Those of a local array, which begins with zeros where it said so."""
         found = "".join(f"[{self._shown(e)}]" for e in variable.extents if e is not None)
         return f"{found} = {{}}" if variable.initial else found
-
-    def _type(self, variable: Variable) -> str:
-        kind = self.old.reading.types.get(variable.value) if variable.value else None
-        if variable.type.base == "auto":
-            if kind is None or kind.depth:
-                raise NotLegal(f"the type of `{variable.name}` is not known", variable.line)
-            return kind.name
-        const = "const " if variable.type.const and variable.type.depth else ""
-        return f"{const}{variable.type.base}{'*' * variable.type.depth}"
 
     @property
     def _limit(self) -> str:

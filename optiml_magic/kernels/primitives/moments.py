@@ -111,7 +111,7 @@ def _whole(pair: Beside, value: Expr, meant: dict[Variable, Expr]) -> Expr:
         variable = part.variable
         kind = named(variable.type.base, pair.kernel.unit.aliases)
         if variable.type.depth or variable.type.reference or not (kind.floating or kind.integral):
-            raise NotLegal(f"`{variable.name}` is no number", variable.line)
+            raise NotLegal(f"`{variable.name}` is not a number", variable.line)
         inner = _whole(pair, meant[variable], meant)
         converted = pair.kernel.reading.types.get(meant[variable]) != kind
         swaps[part] = Cast(None, kind.name, inner) if converted else inner

@@ -1,4 +1,4 @@
-"""Forms spelled over the names that a kernel has at one of its loops."""
+"""Forms and types spelled as a kernel would spell them at one of its loops."""
 
 from __future__ import annotations
 
@@ -6,16 +6,27 @@ from functools import cached_property
 from itertools import chain
 
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, is_simple
 from optiml_magic.kernels.primitives.places import axis_of, index
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Symbol
-from optiml_magic.kernels.tree import Declare, Statement, walk
+from optiml_magic.kernels.tree import Declare, Statement, Variable, walk
 from optiml_magic.kernels.types import named
 
 _SIGNED = {4: "int", 8: "long long"}  # smaller ones are promoted
+
+
+def declared_type(kernel: Kernel, variable: Variable) -> str:
+    """What a declaration of a local begins with. Raises NotLegal where ``auto`` hides it."""
+    kind = kernel.reading.types.get(variable.value) if variable.value else None
+    if variable.type.base == "auto":
+        if kind is None or kind.depth:
+            raise NotLegal(f"the type of `{variable.name}` is not known", variable.line)
+        return kind.name
+    const = "const " if variable.type.const and variable.type.depth else ""
+    return f"{const}{variable.type.base}{'*' * variable.type.depth}"
 
 
 class LocalSpeller(Speller):

@@ -62,10 +62,10 @@ class Plane:
                  for test in self.items.tests)  # fmt: skip
         return [f"({words})" for words in shown]
 
-    def inside(self, row: str, column: str, leave: str = "return;") -> list[str]:
-        """What is done for an item of this row and column; ``leave`` ends it."""
+    def inside(self, row: str, column: str) -> list[str]:
+        """What is done for an item of this row and column, within a loop over items."""
         swaps: dict[Node, Node] = dict(self.items.swaps)
-        swaps |= ends(self.items, leave)
+        swaps |= ends(self.items)
         swaps |= {e: text(row if op == "/" else column) for e, op, _ in self.places}
         shown = [self.old.show(s, swaps) for s in self.items.inside]
         if not any(re.search(rf"\b{self.items.name}\b", s) for s in shown):
@@ -74,9 +74,9 @@ class Plane:
         return [whole, *shown]
 
 
-def ends(items: Mapped, leave: str) -> dict[Node, Node]:
-    """What stands where an item is left before its end."""
+def ends(items: Mapped) -> dict[Node, Node]:
+    """Where an item is left before its end, the loop goes on with the next."""
     return {
-        s: lines(leave) for inside in items.inside for s in walk(inside)
+        s: lines("continue;") for inside in items.inside for s in walk(inside)
         if isinstance(s, Leave) and s.kind == "return"
     }  # fmt: skip

@@ -39,7 +39,7 @@ def _taken_apart(kernel: Kernel, width: int) -> Kernel:
         f"{words} {plane.row} = {_PLACE};",
         f"if ({test}) {{",
         f"for ({words} {column} = 0; {column} < {plane.columns}; ++{column}) {{",
-        *plane.inside(plane.row, column, "continue;"),
+        *plane.inside(plane.row, column),
         "}",
         "}",
     ]
@@ -57,7 +57,7 @@ def _plane(kernel: Kernel, width: int) -> Kernel:
         raise NotLegal("how many rows there are its guards do not say")
     speller = LocalSpeller(kernel.reading.symbols, {}, moved=effects.moved)
     speller.kernel = kernel
-    swaps: dict[Node, Node] = {**items.swaps, **ends(items, "continue;")}
+    swaps: dict[Node, Node] = {**items.swaps, **ends(items)}
     swaps |= dict.fromkeys(found.whole, text(f"({_PLACE})"))
     tests = [kernel.show(Evaluate(None, 0, t), swaps).removesuffix(";") for t in items.tests]
     name = items.name

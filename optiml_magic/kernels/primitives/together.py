@@ -15,6 +15,7 @@ from optiml_magic.kernels.expressions import Assign, Expr, Name, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.decided import Decided
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.naming import declared_type
 from optiml_magic.kernels.primitives.vectored import Vectored
 from optiml_magic.kernels.primitives.windows import Window
 from optiml_magic.kernels.reading import Access
@@ -248,7 +249,7 @@ class Together:
         once = [h for h in whole.helpers if h[0] in self.decided.uniform]
         each = [*helpers, *(h for h in whole.helpers if h[0] not in self.decided.uniform)]
         made = [
-            f"{self._alignment(variable)}{self._type(variable)} "
+            f"{self._alignment(variable)}{declared_type(self.kernel, variable)} "
             f"{self.expanded[_key(variable)]}{self._extents};"
             for variable in whole.own if _key(variable) in self.expanded
         ]  # fmt: skip
@@ -307,15 +308,6 @@ class Together:
         index = [f"{a.words} {a.name} = {a.first} + {a.item};"
                  for a in self.several if _stands(a.name, words)]  # fmt: skip
         return [*head, *index, *body, *"}" * len(self.several)]
-
-    def _type(self, variable: Variable) -> str:
-        kind = self.kernel.reading.types.get(variable.value) if variable.value else None
-        if variable.type.base == "auto":
-            if kind is None or kind.depth:
-                raise NotLegal(f"the type of `{variable.name}` is not known", variable.line)
-            return kind.name
-        const = "const " if variable.type.const and variable.type.depth else ""
-        return f"{const}{variable.type.base}{'*' * variable.type.depth}"
 
     def _one(self, variable: Variable) -> Expr:
         return text(f"{self.expanded[_key(variable)]}{self._place}")

@@ -90,7 +90,9 @@ def _lowered(
     names = {*(x.name for x in graph.inputs), *graph.sizes, *outputs}
     for one in names:
         if not re.fullmatch(r"[A-Za-z_]\w*", one, re.ASCII) or c.reserved(one):
-            raise RefusalError(f"`{one}` is no name in CUDA C++", f"Call it `{one}_` or otherwise.")
+            raise RefusalError(
+                f"`{one}` is not a name in CUDA C++", f"Call it `{one}_` or otherwise."
+            )
     base = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_") or "kernel"
     if base in names or c.reserved(base) or base in _FUNCTIONS:
         base += "_kernel"

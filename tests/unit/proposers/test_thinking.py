@@ -150,7 +150,7 @@ def test_what_is_no_program_is_not_tried_and_may_be_mended(reply: str, said: str
     (again,) = thinker([first], [step()]).attempts
     assert again.repairs == 1
     assert again.proposal is not None
-    assert "mended once" in again.proposal.title
+    assert "repaired once" in again.proposal.title
     assert said in model.requests[-1].user
 
 
