@@ -20,8 +20,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from machine import gpu, versions
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.gpu.machine import gpu, versions
 from optiml_magic.devices.base import Fault, Job, Sampling, Timing
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.model.build import Build
