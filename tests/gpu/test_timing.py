@@ -174,7 +174,6 @@ def test_the_state_of_the_card_is_kept_with_the_measurement(bench: Bench) -> Non
 
 
 def test_nvml_reads_the_clock_after_every_batch(bench: Bench) -> None:
-    pytest.importorskip("pynvml")
     one, _ = bench.time(busy(), busy())
     assert one.conditions is not None
     assert one.conditions.sm_clock > 300
