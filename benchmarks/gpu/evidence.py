@@ -8,6 +8,7 @@ time it took, and the time of the next candidate's evaluation; then a healthy ev
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -172,4 +173,6 @@ def candidate(number: int, text: str) -> Candidate:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    main(**vars(parser.parse_args()))

@@ -1,6 +1,6 @@
 """How many complete evaluations a minute a search makes on a GPU, and where its seconds go.
 
-    python benchmarks/gpu/rates.py FOLDER [--seconds N] [--budget N] [--device DEVICE] [NAME ...]
+    python benchmarks/gpu/rates.py FOLDER [NAME ...] [--seconds N] [--budget N] [--device DEVICE]
 
 Four tasks stress what evaluations pay for: data (256 MB streamed), a slow reference (16 Mi
 elements), contended atomics, quadratic work; beside them the quickstart's three. Each is searched
