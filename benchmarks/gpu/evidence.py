@@ -142,13 +142,13 @@ def healthy() -> dict[str, float]:
         began = time.perf_counter()
         tools.profiler.measure(build, job)
         parts["timing against the baseline"] = time.perf_counter() - began
-        cases = [instance.case for instance in problem.instances]
-        with closing(NcuCounters(members.choice.name, cases)) as counters:
-            for count in (1, 16):
-                began = time.perf_counter()
-                counted = counters.count([(build, job)] * count)
-                assert not isinstance(counted, Refused), counted.reason
-                parts[f"ncu, a batch of {count}"] = time.perf_counter() - began
+    cases = [instance.case for instance in problem.instances]
+    with closing(NcuCounters(members.choice.name, cases)) as counters:
+        for count in (1, 16):
+            began = time.perf_counter()
+            counted = counters.count([(build, job)] * count)
+            assert not isinstance(counted, Refused), counted.reason
+            parts[f"ncu, a batch of {count}"] = time.perf_counter() - began
     print(parts, flush=True)
     return parts
 

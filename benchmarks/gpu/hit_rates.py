@@ -233,10 +233,11 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("more", nargs="*", help="DEVICE, SECONDS and NAME ...; with --table files")
     parser.add_argument("--table", action="store_true", help="of what is there; nothing is run")
     options = parser.parse_args(arguments)
+    more: list[str] = options.more
     if options.table:
-        show([options.out, *map(Path, options.more)])
+        show([options.out, *map(Path, more)])
         return
-    device, seconds, *names = [*options.more, *("auto", "240")[len(options.more) :]]
+    device, seconds, *names = [*more, *["auto", "240"][len(more) :]]
     run(options.out, device, float(seconds), names or NAMES)
 
 
