@@ -28,6 +28,7 @@ from optiml_magic.profilers.levels import Levels
 from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
+from optiml_magic.timings import Timings
 from optiml_magic.verifiers.trials import Trials
 
 pytestmark = pytest.mark.gpu
@@ -81,9 +82,9 @@ class Bench:
     def run(self, text: str) -> tuple[Build, Job]:
         tools = self.members.tools
         trials = Trials(self.problem, tools.device, tools.instructions)
-        prepared = Preparation(self.problem, tools.compiler, tools.options, tools.chip, trials)(
-            text, self.problem.instances
-        )
+        prepared = Preparation(
+            self.problem, tools.compiler, tools.options, tools.chip, trials, Timings()
+        )(text, self.problem.instances)
         assert isinstance(prepared, Prepared), prepared
         instance, plan = prepared.plans[0]
         return prepared.build, Job(instance.case.key, plan, 0, False, tools.instructions)
