@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, get_args
 
 Stage = Literal[
@@ -45,22 +45,24 @@ class Timings:
         self._spent: dict[Stage, float] = dict.fromkeys(STAGES, 0.0)
         self._owner = threading.get_ident()
 
-    @contextmanager
-    def stage(self, name: Stage) -> Iterator[None]:
+    def stage(self, name: Stage) -> AbstractContextManager[None]:
         """The time inside is that of ``name``, less what an inner stage takes."""
         if threading.get_ident() != self._owner:
-            yield
-            return
+            return nullcontext()
+        return _Inside(self, name)
+
+    def enter(self, name: Stage) -> None:
+        """A stage begins; whoever enters it leaves it (``stage``)."""
         self._switch()
         self._stack.append(name)
         self._entered(name)
-        try:
-            yield
-        finally:
-            self._switch()
-            self._stack.pop()
-            if self._stack[-1] != "idle":
-                self._entered(self._stack[-1])
+
+    def leave(self) -> None:
+        """The innermost stage ends."""
+        self._switch()
+        self._stack.pop()
+        if self._stack[-1] != "idle":
+            self._entered(self._stack[-1])
 
     @property
     def elapsed(self) -> float:
@@ -78,3 +80,18 @@ class Timings:
         now = self._clock()
         self._spent[self._stack[-1]] += now - self._since
         self._since = now
+
+
+class _Inside:
+    """A stage for the length of a ``with``; a generator would cost a search more than its tree."""
+
+    __slots__ = "_name", "_timings"
+
+    def __init__(self, timings: Timings, name: Stage) -> None:
+        self._timings, self._name = timings, name
+
+    def __enter__(self) -> None:
+        self._timings.enter(self._name)
+
+    def __exit__(self, *_: object) -> None:
+        self._timings.leave()
