@@ -10,6 +10,7 @@ from optiml_magic.timings import Timings
 _HAZARDS = 3.0  # seconds of looking for the finalists' hazards, most of them compute-sanitizer's
 _MEASURING = 1.0  # seconds of measuring an input kernel, before that is known
 _SHARE = 1 / 3  # of all seconds, that are kept at most; ours
+_LATE = 0.1  # of all seconds, by which a command may end late
 
 
 class Limit:
@@ -17,7 +18,8 @@ class Limit:
 
     At its end the finalists are looked at for hazards, timed once more, and the winner and the
     input kernel at another size: the last three take about as long as it took to measure the input
-    kernel, each. Nothing is kept where the profiler does not settle.
+    kernel, each. Where the profiler does not ``settle``, the other size alone is looked at, and
+    nobody waits for counters.
     """
 
     def __init__(
@@ -26,7 +28,7 @@ class Limit:
         self._timings = timings
         self._seconds = seconds
         self._settles = settles
-        self._measuring = _MEASURING
+        self._measuring = _MEASURING if settles else 0.0
         self._counting = 0.0
 
     def measured(self, seconds: float) -> None:
@@ -39,9 +41,8 @@ class Limit:
 
     def kept(self) -> float:
         """Seconds for the end."""
-        if not self._settles:
-            return 0.0
-        return min(_SHARE * self._seconds, _HAZARDS + 3 * self._measuring)
+        needed = _HAZARDS + 3 * self._measuring if self._settles else 2 * self._measuring
+        return min(_SHARE * self._seconds, needed)
 
     @property
     def elapsed(self) -> float:
@@ -56,13 +57,13 @@ class Limit:
     @property
     def affords_counters(self) -> bool:
         """Whether ncu would be done with a batch before the end begins."""
-        return self.left - self.kept() >= self._counting
+        return not self._settles or self.left - self.kept() >= self._counting
 
     def affords_finalist(self, seconds: float) -> bool:
         """Whether there is time for one more to be scrutinised, for so many seconds."""
-        return self.left - seconds >= _HAZARDS + self._measuring
+        return self.left + _LATE * self._seconds - seconds >= _HAZARDS + self._measuring
 
     @property
     def affords_another_size(self) -> bool:
         """Whether two programs can be timed there."""
-        return self.left >= 2 * self._measuring
+        return self.left + _LATE * self._seconds >= 2 * self._measuring

@@ -202,7 +202,7 @@ class Spent(Limit):
     """All seconds of the command are gone, and what they were needed for is known."""
 
     def __init__(self) -> None:
-        super().__init__(Timings(clock=iter((0.0, *[60.0] * 999)).__next__), 60.0)
+        super().__init__(Timings(clock=iter((0.0, *[70.0] * 999)).__next__), 60.0)
 
 
 def test_where_the_seconds_are_spent_the_best_alone_is_a_finalist(
