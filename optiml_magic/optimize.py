@@ -118,16 +118,16 @@ def optimize(
     wanted: Wanted | None = None,
     resume: Path | None = None,
     progress: Progress = lambda *_: None,
-    entered: Callable[[Stage], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
+    timings: Timings | None = None,
 ) -> Result:
     """Search for a faster program; the best is verified, and never worse than the input.
 
     The search begins from the kernel of the task; where that was written for something ``wanted``,
-    also from programs that the model of the settings writes by the best strategies. ``entered`` is
-    called with each stage as it begins. The settings' seconds bound all of it.
+    also from programs that the model of the settings writes by the best strategies. The settings'
+    seconds bound all of it, from the beginning of ``timings`` on.
     """
-    timings = Timings(entered)
+    timings = timings or Timings()
     require_objective(settings)
     chosen = choose_model(settings.llm, settings.llm_url)
     with (

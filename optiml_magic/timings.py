@@ -29,20 +29,23 @@ class Timings:
     """Seconds by stage since it was made; whatever is in none of them is ``idle``.
 
     Only the thread that made it is timed: what others do meanwhile costs no wall time of its own.
-    ``entered`` is called with each stage as it begins or is come back to.
+    ``entered`` is called with each stage as it begins or is come back to. ``before`` are seconds
+    that a command took already, to load what it needs: they are part of its preparing.
     """
 
     def __init__(
         self,
         entered: Callable[[Stage], None] = lambda _: None,
         *,
+        before: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._entered = entered
         self._clock = clock
-        self._began = self._since = clock()
+        self._since = clock()
+        self._began = self._since - before
         self._stack: list[Stage] = ["idle"]
-        self._spent: dict[Stage, float] = dict.fromkeys(STAGES, 0.0)
+        self._spent: dict[Stage, float] = {**dict.fromkeys(STAGES, 0.0), "prepare": before}
         self._owner = threading.get_ident()
 
     def stage(self, name: Stage) -> AbstractContextManager[None]:
