@@ -148,6 +148,7 @@ def searched(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """One search in this process."""
     from optiml_magic.optimize import optimize
     from optiml_magic.settings import resolve
+    from optiml_magic.timings import Timings
 
     made = task(name)
     began = time.monotonic()
@@ -163,7 +164,7 @@ def searched(name: str, options: argparse.Namespace) -> dict[str, Any]:
         made,
         settings,
         progress=lambda *_: seen.append(time.monotonic() - began),
-        entered=lambda stage: line.append((round(time.monotonic() - began, 3), stage)),
+        timings=Timings(lambda stage: line.append((round(time.monotonic() - began, 3), stage))),
     )
     wall, summary = time.monotonic() - began, result.summary
     steps = summary.trajectory.steps
