@@ -95,7 +95,8 @@ def _along(likely: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
     """The likeliest shape of the only launch with what changes in its expressions, as one idea."""
     names = {name for idea in likely for name in idea.launches}
     shape = [idea for idea in likely if idea.proposer not in _SPELLED][:1]
-    spelled = _spelled(likely, [*names])
+    told = {word for idea in shape for word in idea.arithmetic}
+    spelled = [i for i in _spelled(likely, [*names]) if not told.issuperset(i.arithmetic)]
     if len(names) != 1 or len(shape) + len(spelled) < 2:
         return
     one = _as_one((*shape, *spelled), view, again)

@@ -183,7 +183,9 @@ def test_expressions_and_shape_together_are_right() -> None:
     (one,) = [idea for idea in ideas(PRICES, known=False) if idea.proposer == ALONG]
     made = one.make()
     assert isinstance(made, str)
-    arrays = {name: Array("f4", ("n",)) for name in ("a", "b")} | {"c": Array("f4", ("n",), "zeros")}
+    arrays = {name: Array("f4", ("n",)) for name in ("a", "b")} | {
+        "c": Array("f4", ("n",), "zeros")
+    }
     stand = Stand(Made("one", PRICES, arrays, {"n": 1103}, {"n": 5}, exact=False))
     found = stand.applied(Offer(ALONG, "", made, bool(one.arithmetic)), PRICES)
     assert found.sound, f"{found.end}: {found.detail}\n{found.after}"
