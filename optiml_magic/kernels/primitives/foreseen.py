@@ -15,7 +15,6 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in, names
 from optiml_magic.kernels.primitives.grids import said_alike
-from optiml_magic.kernels.primitives.items import is_plain
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare, Condition
@@ -101,11 +100,17 @@ class _Foreseeing:
             asked = names([access.node]) - {axis.variable}
             if (
                 more and left_out and access.mode == "load" and access.loops == (axis.name,)
-                and is_plain(kernel, access) and not asked & (own | changed.keys())
+                and self._whole(access) and not asked & (own | changed.keys())
                 and not any(self.effects.same(access.array, a) for a in kernel.reading.written)
                 and (self._of_item(form) != self._of_round(form))
             ):  # fmt: skip
                 yield access
+
+    def _whole(self, access: Access) -> bool:
+        """Whether what stands in the text is a value of the element that is loaded."""
+        return access.element.depth == 0 and (
+            self.kernel.reading.types.get(access.node) == access.element
+        )
 
     def _of_round(self, form: Polynomial) -> bool:
         return self.axis.name in self.kernel.reading.symbols.inside(form)

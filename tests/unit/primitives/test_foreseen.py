@@ -82,6 +82,17 @@ def test_refused(old: str, new: str, why: str) -> None:
         assert "a_own" in applied(made).program.text
 
 
+def test_structures_are_taken_whole_or_by_their_members() -> None:
+    text = TEXT.replace("const float* a", "const float4* a").replace("a[3 * i + 1] -", "a[i].y -")
+    after = applied(foreseen(kernel(text))).program.text
+    assert "const float a_own = a[i].y;" in after
+    after = applied(
+        foreseen(kernel(text.replace("float d = a[i].y", "float4 p = a[i]; float d = p.y")))
+    ).program.text
+    assert "const float4 a_own = a[i];" in after
+    assert "float4 p = a_own;" in after
+
+
 def test_what_somebody_writes_is_loaded_where_it_was() -> None:
     text = TEXT.replace("const float* a,", "float* a,").replace("out[i] = s;", "a[3 * i + 1] = s;")
     after = applied(foreseen(kernel(text))).program.text
