@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from optiml_magic.binding import name_expressions, plan
+from optiml_magic.model.build import Build
 from optiml_magic.model.launch import BufferArgument, Launch
 from optiml_magic.optimize import optimize
 from optiml_magic.problem import prepare
@@ -56,6 +57,7 @@ def main(out: Path) -> None:
                     members.choice.chip,
                     members.tools.options,
                 )
+                assert isinstance(build, Build), build
                 first = problem.instances[0]
                 planned = plan(
                     program, problem.interface, build, first.values, first.shapes,

@@ -17,8 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from collect import TASKS
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.estimate.collect import TASKS
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.problem import prepare

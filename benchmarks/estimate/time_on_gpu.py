@@ -102,7 +102,8 @@ def _timed(runs: list[list[Any]]) -> float:
             function(grid, block, arguments, shared_mem=shared)
     end.record()
     end.synchronize()
-    return cp.cuda.get_elapsed_time(begin, end) / 1e3 / LAUNCHES
+    milliseconds: float = cp.cuda.get_elapsed_time(begin, end)
+    return milliseconds / 1e3 / LAUNCHES
 
 
 if __name__ == "__main__":

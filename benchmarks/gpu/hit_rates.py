@@ -24,11 +24,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from machine import gpu, versions
-from workloads import NAMES, task
-
+from benchmarks.gpu.machine import gpu, versions
+from benchmarks.gpu.workloads import NAMES, task
 from optiml_magic.devices.choice import choose
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal

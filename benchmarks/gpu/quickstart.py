@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
-from machine import gpu, versions
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.gpu.machine import gpu, versions
 from optiml_magic.reports import contract
 from optiml_magic.result import Result
 
@@ -36,7 +38,7 @@ COUNTERS = (
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    shell = InteractiveShell.instance()
+    shell: Any = InteractiveShell.instance()
     kernels: dict[str, Any] = {}
     for cell in json.loads(NOTEBOOK.read_text())["cells"]:
         if cell["cell_type"] != "code":

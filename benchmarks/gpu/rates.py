@@ -211,7 +211,8 @@ def main(arguments: list[str]) -> int:
             probe.begin()  # the command line begins more: early.py
         print(json.dumps(searched(options.names[0], options)))
         return 0
-    from machine import gpu, versions
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from benchmarks.gpu.machine import gpu, versions
 
     options.folder.mkdir(parents=True, exist_ok=True)
     kept = options.folder / "rates.jsonl"

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+sys.path.insert(0, str(ROOT))
 
 from optiml_magic.findings import TOOLS  # noqa: E402
 from optiml_magic.proposers.rewrites import REWRITES  # noqa: E402
@@ -30,7 +30,7 @@ from optiml_magic.proposers.rewrites.base import Rewrite  # noqa: E402
 from optiml_magic.source.program import parse_program  # noqa: E402
 
 if TYPE_CHECKING:
-    from applied import Example
+    from benchmarks.rewriting.applied import Example
 
 PAGES = ROOT / "docs" / "rules"
 RESULTS = ROOT / "benchmarks" / "results"
@@ -356,7 +356,7 @@ def _record(path: Path) -> Record:
 
 
 def main() -> int:
-    from applied import examples  # what it loads is for this alone
+    from benchmarks.rewriting.applied import examples  # what it loads is for this alone
 
     survey, sound = _record(SURVEY), _record(SOUND)
     PAGES.mkdir(exist_ok=True)

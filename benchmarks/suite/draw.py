@@ -38,7 +38,7 @@ def drawn() -> list[dict[str, str]]:
     order = candidates()
     random.Random(SEED).shuffle(order)
     fields: Counter[str] = Counter()
-    found = []
+    found: list[dict[str, str]] = []
     for one in order:
         if fields[one["field"]] < MOST_OF_A_FIELD and len(found) < COUNT:
             fields[one["field"]] += 1
