@@ -8,9 +8,9 @@ with its cubin, its launches and its estimate. ``time_on_gpu.py`` needs the bund
 
 from __future__ import annotations
 
+import argparse
 import base64
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -99,4 +99,6 @@ def _launch(launch: Launch) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    main(**vars(parser.parse_args()))

@@ -8,6 +8,7 @@ time it took, and the time of the next candidate's evaluation; then a healthy ev
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -141,13 +142,13 @@ def healthy() -> dict[str, float]:
         began = time.perf_counter()
         tools.profiler.measure(build, job)
         parts["timing against the baseline"] = time.perf_counter() - began
-        cases = [instance.case for instance in problem.instances]
-        with closing(NcuCounters(members.choice.name, cases)) as counters:
-            for count in (1, 16):
-                began = time.perf_counter()
-                counted = counters.count([(build, job)] * count)
-                assert not isinstance(counted, Refused), counted.reason
-                parts[f"ncu, a batch of {count}"] = time.perf_counter() - began
+    cases = [instance.case for instance in problem.instances]
+    with closing(NcuCounters(members.choice.name, cases)) as counters:
+        for count in (1, 16):
+            began = time.perf_counter()
+            counted = counters.count([(build, job)] * count)
+            assert not isinstance(counted, Refused), counted.reason
+            parts[f"ncu, a batch of {count}"] = time.perf_counter() - began
     print(parts, flush=True)
     return parts
 
@@ -172,4 +173,6 @@ def candidate(number: int, text: str) -> Candidate:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    main(**vars(parser.parse_args()))

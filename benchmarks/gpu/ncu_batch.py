@@ -9,6 +9,7 @@ default ones can be chosen. After SECONDS (110) it stops; the same command goes 
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -136,9 +137,9 @@ def verified(device: str) -> tuple[list[tuple[Build, Job]], list[Case]]:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("seconds", type=float, nargs="?", default=110.0)
+    parser.add_argument("device", nargs="?", default="cuda:0")
     with ENDING:
-        main(
-            Path(sys.argv[1]),
-            float(sys.argv[2]) if len(sys.argv) > 2 else 110.0,
-            sys.argv[3] if len(sys.argv) > 3 else "cuda:0",
-        )
+        main(**vars(parser.parse_args()))

@@ -9,6 +9,7 @@ journal; quickstart.json holds the machine, the versions, and each kernel before
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 import sys
@@ -95,4 +96,6 @@ def _kept(result: Result, folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    main(**vars(parser.parse_args()))

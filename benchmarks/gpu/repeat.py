@@ -11,6 +11,7 @@ compiled and inputs made once, outside of these processes.
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import sys
@@ -188,8 +189,8 @@ def conditions(kernels: Sequence[dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    main(
-        Path(sys.argv[1]),
-        float(sys.argv[2]) if len(sys.argv) > 2 else 150.0,
-        sys.argv[3] if len(sys.argv) > 3 else "cuda:0",
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("seconds", type=float, nargs="?", default=150.0)
+    parser.add_argument("device", nargs="?", default="cuda:0")
+    main(**vars(parser.parse_args()))

@@ -8,6 +8,7 @@ command goes on where it stopped. On an emulated device it shows the same, less 
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import statistics
@@ -207,9 +208,9 @@ def summarise(rows: list[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("device", nargs="?", default="cuda:0")
+    parser.add_argument("seconds", type=float, nargs="?", default=200.0)
     with ENDING:
-        main(
-            Path(sys.argv[1]),
-            sys.argv[2] if len(sys.argv) > 2 else "cuda:0",
-            float(sys.argv[3]) if len(sys.argv) > 3 else 200.0,
-        )
+        main(**vars(parser.parse_args()))

@@ -9,6 +9,7 @@ minute on a card; `emulated 70000` shows that it runs.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -132,8 +133,8 @@ def main(folder: Path, device: str, elements: int) -> None:
 
 
 if __name__ == "__main__":
-    main(
-        Path(sys.argv[1]),
-        sys.argv[2] if len(sys.argv) > 2 else "cuda",
-        int(sys.argv[3]) if len(sys.argv) > 3 else 1 << 26,
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("device", nargs="?", default="cuda")
+    parser.add_argument("elements", type=int, nargs="?", default=1 << 26)
+    main(**vars(parser.parse_args()))

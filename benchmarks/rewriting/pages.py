@@ -10,6 +10,7 @@ here, or by ``benchmarks/results``. Pages of rules that no longer exist are remo
 
 from __future__ import annotations
 
+import argparse
 import ast
 import inspect
 import json
@@ -356,6 +357,7 @@ def _record(path: Path) -> Record:
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     from benchmarks.rewriting.applied import examples  # what it loads is for this alone
 
     survey, sound = _record(SURVEY), _record(SOUND)
