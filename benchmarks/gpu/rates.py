@@ -1,6 +1,6 @@
 """How many complete evaluations a minute a search makes on a GPU, and where its seconds go.
 
-    python benchmarks/gpu/rates.py FOLDER [--seconds N] [--budget N] [--device DEVICE] [NAME ...]
+    python benchmarks/gpu/rates.py FOLDER [NAME ...] [--seconds N] [--budget N] [--device DEVICE]
 
 Four tasks stress what evaluations pay for: data (256 MB streamed), a slow reference (16 Mi
 elements), contended atomics, quadratic work; beside them the quickstart's three. Each is searched
@@ -212,7 +212,8 @@ def main(arguments: list[str]) -> int:
             probe.begin()  # the command line begins more: early.py
         print(json.dumps(searched(options.names[0], options)))
         return 0
-    from machine import gpu, versions
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from benchmarks.gpu.machine import gpu, versions
 
     options.folder.mkdir(parents=True, exist_ok=True)
     kept = options.folder / "rates.jsonl"
