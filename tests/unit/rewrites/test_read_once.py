@@ -81,6 +81,7 @@ def test_a_thread_keeps_its_column() -> None:
     assert not list(ReadOnce().sites(made))
 
 
+@pytest.mark.slow
 def test_lanes_that_are_neighbours_keep_long_columns() -> None:
     alone, shared = sites(COLUMNS, 37, 140)
     assert alone.points[0] == {"KEEP": 64}
