@@ -7,7 +7,7 @@ import pytest
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 
-from .running import same
+from .running import same_of_many as same
 from .shapes import ROWS, accesses, applied, kernel, refused
 
 WARP = Lanes("warp", 32, 256, (8, 16, 32), (128, 256))
