@@ -98,11 +98,12 @@ class _Pair:
                     still = begin if first.type.base == "int" else f"({first.type.base})({begin})"
                     swaps[part] = text(still)
         lets = []
+        by = f"({across})" if " " in across and not across.startswith("(") else across
         if first in alone:
             more = "" if begin == "0" else f"{begin} + "
-            lets.append(f"const {first.type.base} {first.name} = {more}{run} / {across};")
+            lets.append(f"const {first.type.base} {first.name} = {more}{run} / {by};")
         if second in alone:
-            lets.append(f"const {second.type.base} {second.name} = {run} % {across};")
+            lets.append(f"const {second.type.base} {second.name} = {run} % {by};")
         inside = kernel.show(self.inner.node.body, swaps).strip()
         inside = inside[1:-1].strip() if inside.startswith("{") else inside
         made = lines(

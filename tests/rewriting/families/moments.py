@@ -98,7 +98,7 @@ def runs(rng: Random) -> Made:
     shape = ("m", "n", "h", "p") if grouped else ("n", "m", "h", "p")
     arrays = {"a": Array("f4", shape), "b": Array("f4", ("n",)), "sums": Array("f4", ("m",)),
               "out": Array("f4", shape)}  # fmt: skip
-    few = (1, 2, 3, 5, 8, 17)
+    few = (1, 2, 3, 5, 9)
     return Made("runs", text, arrays, *sizes_of(rng, ["n", "m", "h", "p"], few), exact=False)
 
 

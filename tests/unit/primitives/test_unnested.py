@@ -79,6 +79,14 @@ def test_rows_of_pixels_are_one_row(old: str, new: str) -> None:
     same(text, made, PIXELS, {"n": 3, "c": 35, "h": 5, "w": 7})
 
 
+def test_runs_of_runs_are_taken_apart_by_whole_products() -> None:
+    text = CHANNELS.replace("((i * c + k)", "((k * n + i)").replace("w + q]", "w + q] * r * i")
+    made = applied(unnested(kernel(text)))
+    assert _loops(made) == 1
+    assert "% (h * w)" in made.program.text
+    same(text, made, {**PIXELS, "x": ("c", "n", "h", "w")}, {"n": 3, "c": 35, "h": 5, "w": 7})
+
+
 def test_an_index_that_is_wider_counts_wider() -> None:
     text = CHANNELS.replace("x[((i", "x[(((size_t)i")
     assert (
