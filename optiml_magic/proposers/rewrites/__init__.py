@@ -13,6 +13,7 @@ from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.fuse_elementwise import FuseElementwise
 from optiml_magic.proposers.rewrites.fuse_map_reduce import FuseMapReduce
+from optiml_magic.proposers.rewrites.greatest_first import GreatestFirst
 from optiml_magic.proposers.rewrites.index_strength import IndexStrength
 from optiml_magic.proposers.rewrites.one_pass import OnePass
 from optiml_magic.proposers.rewrites.pad_shared import PadShared
@@ -37,6 +38,7 @@ REWRITES: tuple[Rewrite, ...] = (
     FuseElementwise(),
     FuseMapReduce(),
     OnePass(),
+    GreatestFirst(),
     CoalesceMapping(),
     TransposeTile(),
     RowToLanes(),

@@ -71,7 +71,7 @@ def test_the_fewest_lanes_that_hold_a_row_come_first(m: int, points: list[dict[s
 
 
 def test_a_thread_keeps_its_column() -> None:
-    site, _ = sites(COLUMNS, 37, 20)
+    site, *_ = sites(COLUMNS, 37, 20)
     assert site.title == "keep what 3 loops touch of a, out"
     assert site.points == ({"KEEP": 24}, {"KEEP": 12})
     assert site.arithmetic == ()
@@ -83,8 +83,11 @@ def test_a_thread_keeps_its_column() -> None:
 
 @pytest.mark.slow
 def test_lanes_that_are_neighbours_keep_long_columns() -> None:
-    alone, shared = sites(COLUMNS, 37, 140)
+    alone, stacked, shared = sites(COLUMNS, 37, 140)
     assert alone.points[0] == {"KEEP": 64}
+    assert stacked.points == shared.points
+    assert stacked.prior > shared.prior
+    assert end(COLUMNS, stacked, 37, 140) == "narrowed"
     assert shared.points == ({"LANES": 8, "KEEP": 24}, {"LANES": 4, "KEEP": 48})
     assert shared.arithmetic == ("the order of additions",)
     assert end(COLUMNS, shared, 37, 140) == "same"
