@@ -1,9 +1,9 @@
 """P9, hold: what an inner loop loads anew in every round of the loop around it, loaded before that.
 
 A thread that meets many rows with one of its own, a query with all references, a point with all
-centres, walks along its own row in each round. The row goes to a local array before the first round,
-if there is one, and the inner loops are unrolled, so that its indices are constants and it lies in
-registers.
+centres, walks along its own row in each round. The row goes to a local array before the first
+round, if there is one, and the inner loops are unrolled, so that its indices are constants and it
+lies in registers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, Step, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import (
     Kernel,
@@ -27,12 +26,13 @@ from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.heads import Heads
 from optiml_magic.kernels.primitives.items import element
+from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.places import code
 from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.staged import hints_before
 from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, Leave, Loop, Statement, walk
+from optiml_magic.kernels.tree import Block, Leave, Loop, Statement, walk
 
 LONGEST = 64  # rounds of an inner loop that is written out, and words that a thread holds
 _OWN = frozenset({"threadIdx.x", "threadIdx.y", "threadIdx.z"})
@@ -49,7 +49,7 @@ class Row:
     size: int
     count: int
     axis: Axis  # of the first loop
-    source: Expr
+    index: Polynomial
     accesses: tuple[Access, ...]
 
     @property
@@ -78,7 +78,7 @@ def held_rows(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Row, ...]:
             if form is not None:
                 key = access.array, access.element.name, axis.trips or 0, form
                 groups.setdefault(key, []).append((access, axis))
-    return tuple(_rows(kernel, loop, groups, effects))
+    return tuple(_rows(kernel, groups, effects))
 
 
 def _form(
@@ -107,28 +107,23 @@ def _form(
 
 def _rows(
     kernel: Kernel,
-    loop: Loop,
     groups: dict[tuple[str, str, int, Polynomial], list[tuple[Access, Axis]]],
     effects: Effects,
 ) -> Iterator[Row]:
-    declared = {v for s in walk(loop) if isinstance(s, Declare) for v in s.variables}
-    changed = {*declared, *effects.changed(loop)}
     for (array, kind, count, _), found in groups.items():
         access, axis = found[0]
-        source = element(effects, access)
-        if source is None or array in effects.moved:
+        whole = kernel.reading.arrays[array].element
+        places = [element(effects, one) for one, _ in found]
+        if access.index is None or array in effects.moved or None in places:
             continue
-        names = {e.variable for e in every(source) if isinstance(e, Name)} - {axis.variable}
-        if names & changed or any(isinstance(e, Assign | Step | Call) for e in every(source)):
-            continue
-        yield Row(
-            array, kind, access.element.size or 0, count, axis, source, tuple(a for a, _ in found)
-        )
+        if all(one.element == whole for one, _ in found):
+            accesses = tuple(one for one, _ in found)
+            yield Row(array, kind, whole.size or 0, count, axis, access.index, accesses)
 
 
 @dataclass(frozen=True)
 class Holding:
-    """A kernel whose threads hold ``words`` registers of rows, where ``sizes`` have these values."""
+    """A kernel whose threads hold ``words`` registers of rows; its ``sizes`` have these values."""
 
     kernel: Kernel
     words: int = 0
@@ -201,18 +196,17 @@ def _held(kernel: Kernel, loop: Loop, found: Sequence[Row], effects: Effects) ->
         taken.append(name)
         assert row.axis.variable is not None
         counter, kind = row.axis.variable.name, row.axis.variable.type.base
-        shown = kernel.show(Evaluate(None, 0, row.source)).removesuffix(";")
-        filled += [
-            "#pragma unroll",
-            f"for ({kind} {counter} = 0; {counter} < {row.count}; ++{counter}) "
-            f"{name}[{counter}] = {shown};",
-        ]
+        speller = speller_before(kernel, effects, loop)
+        speller.names[row.axis.name] = counter
+        place = speller.form(speller.local(row.index))
+        head = f"for ({kind} {counter} = 0; {counter} < {row.count}; ++{counter})"
+        filled += ["#pragma unroll", f"{head} {name}[{counter}] = {row.array}[{place}];"]
         for access in row.accesses:
-            place = element(effects, access)
-            assert place is not None
+            there = element(effects, access)
+            assert there is not None
             own_axis = next(x for x in kernel.reading.axes if x.name == access.loops[-1])
             assert own_axis.variable is not None
-            inner[place] = text(f"{name}[{own_axis.variable.name}]")
+            inner[there] = text(f"{name}[{own_axis.variable.name}]")
     walked = {access.loops[-1] for row in found for access in row.accesses}
     blocks = [s for s in walk(kernel.function.body) if isinstance(s, Block)]
     for axis in kernel.reading.axes:

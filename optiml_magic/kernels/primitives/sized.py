@@ -1,7 +1,7 @@
 """P19, specialise: sizes that a kernel is given as numbers, where its launch asks for these.
 
 Loops whose rounds they bound can then be written out, and what such loops index lies in registers.
-What the numbers require of the sizes is said, so that other sizes are left to the program as it was.
+What the numbers require of the sizes is said, so that others are left to the program as it was.
 """
 
 from __future__ import annotations

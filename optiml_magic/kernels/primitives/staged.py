@@ -93,7 +93,7 @@ def slices(
 
 @dataclass(frozen=True)
 class _Load:
-    """A load ``apart`` from the base, between ``first`` and ``span`` further; ``sure`` to be made."""
+    """A load ``apart`` from the base: ``first``, up to ``span`` further; ``sure`` to be made."""
 
     access: Access
     apart: Polynomial
@@ -236,7 +236,7 @@ class _Staging:
         words = flag.test.name if flag is not None and isinstance(flag.test, Name) else ""
         hints = hints_before(flow.around(loop)[-2], loop)
         shown = "".join(f"{self.old.show(hint).strip()}\n" for hint in hints)
-        shown = shown or ("" if loops_in(loop.body) else _UNROLL)
+        shown = shown or ("" if self._rows else _UNROLL)
         swaps: dict[Node, Node | None] = {whole: lines(self._tiles(words, shown))}
         swaps |= dict.fromkeys(hints)
         return self.old.rewritten(edited(body, swaps), directives=[self._tune()])
@@ -281,6 +281,11 @@ class _Staging:
             head += f"const {kind} {name} = {self.start} + {turn};\n"
         own = body[1:].lstrip() if body.startswith("{") else f"{body}\n}}"
         return head + own
+
+    @property
+    def _rows(self) -> bool:
+        """Whether a round walks along what is brought for it, in a loop that is written out."""
+        return any(apart.value is None for s in self.found for _, apart in s.loads)
 
     def _within(self, apart: Polynomial) -> str:
         """How far a load is from the first of its round; empty where it is that."""
