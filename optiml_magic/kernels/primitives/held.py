@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, Step, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import (
     Kernel,
@@ -24,7 +25,7 @@ from optiml_magic.kernels.primitives.base import (
 )
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
-from optiml_magic.kernels.primitives.heads import Heads
+from optiml_magic.kernels.primitives.heads import count_of
 from optiml_magic.kernels.primitives.items import element
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.places import code
@@ -32,7 +33,7 @@ from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.staged import hints_before
 from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.tree import Block, Leave, Loop, Statement, walk
+from optiml_magic.kernels.tree import Block, Declare, Evaluate, Leave, Loop, Statement, walk
 
 LONGEST = 64  # rounds of an inner loop that is written out, and words that a thread holds
 _OWN = frozenset({"threadIdx.x", "threadIdx.y", "threadIdx.z"})
@@ -42,14 +43,18 @@ _ROUND = "@round"
 
 @dataclass(frozen=True)
 class Row:
-    """The elements of a thread's own that inner loops ``axes`` walk along; ``count`` of them."""
+    """The ``count`` elements of a thread's own that inner loops walk along, ``axis`` the first.
+
+    ``source`` stands for one of them in the first loop, if it means the same before all loops.
+    """
 
     array: str
     kind: str
     size: int
     count: int
-    axis: Axis  # of the first loop
+    axis: Axis
     index: Polynomial
+    source: Expr | None
     accesses: tuple[Access, ...]
 
     @property
@@ -62,7 +67,9 @@ def held_rows(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Row, ...]:
     """What a thread may hold through the rounds of a loop; empty where there is nothing."""
     axes = kernel.axes()
     outer = axes.get(loop)
-    if outer is None or any(isinstance(s, Leave) for s in walk(loop.body)):
+    if outer is None or not outer.exact or not is_simple(outer, effects):
+        return ()
+    if any(isinstance(s, Leave) for s in walk(loop.body)):
         return ()
     known = {part for c in (*outer.guard, outer.test) for part in c.conjuncts()}
     groups: dict[tuple[str, str, int, Polynomial], list[tuple[Access, Axis]]] = {}
@@ -78,7 +85,7 @@ def held_rows(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Row, ...]:
             if form is not None:
                 key = access.array, access.element.name, axis.trips or 0, form
                 groups.setdefault(key, []).append((access, axis))
-    return tuple(_rows(kernel, groups, effects))
+    return tuple(_rows(kernel, loop, groups, effects))
 
 
 def _form(
@@ -107,6 +114,7 @@ def _form(
 
 def _rows(
     kernel: Kernel,
+    loop: Loop,
     groups: dict[tuple[str, str, int, Polynomial], list[tuple[Access, Axis]]],
     effects: Effects,
 ) -> Iterator[Row]:
@@ -118,7 +126,22 @@ def _rows(
             continue
         if all(one.element == whole for one, _ in found):
             accesses = tuple(one for one, _ in found)
-            yield Row(array, kind, whole.size or 0, count, axis, access.index, accesses)
+            source = _standing(places[0], loop, axis, effects)
+            yield Row(array, kind, whole.size or 0, count, axis, access.index, source, accesses)
+
+
+def _standing(source: Expr | None, loop: Loop, axis: Axis, effects: Effects) -> Expr | None:
+    """An expression of the loop within, if it means the same before the one around it."""
+    assert source is not None
+    declared = {v for s in walk(loop) if isinstance(s, Declare) for v in s.variables}
+    changed = {*declared, *effects.changed(loop)} - {axis.variable}
+    parts = [*every(source)]
+    moves = any(isinstance(e, Assign | Step | Call) for e in parts)
+    return (
+        None
+        if moves or any(isinstance(e, Name) and e.variable in changed for e in parts)
+        else source
+    )
 
 
 @dataclass(frozen=True)
@@ -144,7 +167,7 @@ def holding(kernel: Kernel) -> Holding:
         ready = in_turn(made, steps)
         if not inner or isinstance(ready, Refused):
             continue
-        outer = as_counted(ready, at)
+        outer = as_counted(ready, at, is_simple)
         if isinstance(outer, Refused):
             continue
         found = held_rows(outer, loops_in(outer.function.body)[at], Effects(outer))
@@ -189,18 +212,20 @@ def hold_rows(kernel: Kernel, at: int) -> Kernel:
 def _held(kernel: Kernel, loop: Loop, found: Sequence[Row], effects: Effects) -> Block:
     outer = kernel.axes()[loop]
     inner: dict[Node, Node | tuple[Statement, ...] | None] = {}
-    filled, taken = list[str](), list[str]()
+    filled, taken, speller = list[str](), list[str](), speller_before(kernel, effects, loop)
     for row in found:
         own = row.array.replace(".", "_").replace(":", "_")
         name = kernel.fresh(f"{own}_row", *taken)
         taken.append(name)
         assert row.axis.variable is not None
         counter, kind = row.axis.variable.name, row.axis.variable.type.base
-        speller = speller_before(kernel, effects, loop)
-        speller.names[row.axis.name] = counter
-        place = speller.form(speller.local(row.index))
+        if row.source is not None:
+            place = kernel.show(Evaluate(None, 0, row.source)).removesuffix(";")
+        else:
+            speller.names[row.axis.name] = counter
+            place = f"{row.array}[{speller.form(speller.local(row.index))}]"
         head = f"for ({kind} {counter} = 0; {counter} < {row.count}; ++{counter})"
-        filled += ["#pragma unroll", f"{head} {name}[{counter}] = {row.array}[{place}];"]
+        filled += ["#pragma unroll", f"{head} {name}[{counter}] = {place};"]
         for access in row.accesses:
             there = element(effects, access)
             assert there is not None
@@ -212,16 +237,10 @@ def _held(kernel: Kernel, loop: Loop, found: Sequence[Row], effects: Effects) ->
     for axis in kernel.reading.axes:
         if axis.name not in walked:
             continue
-        around = next((b for b in blocks if axis.node in b.body), None)
-        if around is None or not hints_before(around, axis.node):
-            inner[axis.node] = (lines("#pragma unroll"), edited(axis.node, inner))
-    heads = Heads(kernel, [loop], effects)
-    words, start = heads.start(loop, {})
-    assert outer.variable is not None
-    const = "" if "const" in words else "const "
+        inner |= dict.fromkeys(h for b in blocks for h in hints_before(b, axis.node))
+        inner[axis.node] = (lines("#pragma unroll"), edited(axis.node, inner))
     made = [f"{row.kind} {name}[{row.count}];" for row, name in zip(found, taken, strict=True)]
-    made += ["{", f"{const}{words}{outer.variable.name} = {start};",
-             f"if ({heads.test(loop, outer, {})}) {{", *filled, "}", "}"]  # fmt: skip
+    made += [f"if ({count_of(outer, speller, effects)} > 0) {{", *filled, "}"]
     hints = next((hints_before(b, loop) for b in blocks if loop in b.body), ())
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(hints)
     told = [lines(kernel.show(hint).strip()) for hint in hints]
