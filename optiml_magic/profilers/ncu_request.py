@@ -40,8 +40,8 @@ class Asked:
 
     @property
     def with_rules(self) -> Asked:
-        """NVIDIA's rules; with so many passes the L1's counters are off by 1 %, so apart."""
-        return replace(self, by_line=(), sections=_RULES)
+        """NVIDIA's rules alone; with so many passes the L1's counters are off by 1 %, so apart."""
+        return replace(self, metrics=(), by_line=(), sections=_RULES)
 
     @property
     def patches(self) -> bool:
@@ -72,7 +72,8 @@ class Asked:
         if by_section:
             names = [n for n in names if n not in self.by_line]
         by_line = _SECTION if by_section else ()
-        return ["--metrics", ",".join(names), *by_line, *self.sections]
+        metrics = ("--metrics", ",".join(names)) if names else ()
+        return [*metrics, *by_line, *self.sections]
 
 
 def of_ncu(name: str) -> bool:

@@ -180,13 +180,13 @@ def _launch(module: Any, action: Any, wanted: Sequence[str]) -> LaunchReport:
                 values[name] = value
     kernel = str(action.name(module.IAction.NameBase_MANGLED))
     return LaunchReport(
-        kernel, values, tuple(_instructions(action)), tuple(_rules(module, action, kernel))
+        kernel, values, tuple(_instructions(action, wanted)), tuple(_rules(module, action, kernel))
     )
 
 
-def _instructions(action: Any) -> Iterator[Instruction]:
+def _instructions(action: Any, wanted: Sequence[str]) -> Iterator[Instruction]:
     found: dict[int, _Line] = {}
-    for name in line_counters():
+    for name in filter(wanted.__contains__, line_counters()):
         metric = action.metric_by_name(name)
         if metric is None or not metric.has_correlation_ids():
             continue

@@ -23,6 +23,7 @@ from optiml_magic.proposers.rewrites.reuse_broadcast import ReuseBroadcast
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
+from optiml_magic.proposers.rewrites.share_table import ShareTable
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
@@ -47,6 +48,7 @@ REWRITES: tuple[Rewrite, ...] = (
     ShareLoads(),
     PrivateCounters(),
     BlockSum(),
+    ShareTable(),
     VectoriseMap(),
     IndexStrength(),
     ScalariseArray(),

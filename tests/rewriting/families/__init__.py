@@ -19,6 +19,7 @@ from . import (
     several,
     shuffled,
     stencils,
+    tables,
     tiles,
 )
 
@@ -36,4 +37,5 @@ FAMILIES = {
     "chains": chains.FAMILY,
     "moments": moments.FAMILY,
     "stencils": stencils.FAMILY,
+    "tables": tables.FAMILY,
 }
