@@ -33,6 +33,7 @@ from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.staged import hints_before
 from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, Leave, Loop, Statement, walk
 
 LONGEST = 64  # rounds of an inner loop that is written out, and words that a thread holds
@@ -89,7 +90,7 @@ def held_rows(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Row, ...]:
 
 
 def _form(
-    kernel: Kernel, access: Access, axes: tuple[Axis, Axis], own: set[object], effects: Effects
+    kernel: Kernel, access: Access, axes: tuple[Axis, Axis], own: set[Condition], effects: Effects
 ) -> Polynomial | None:
     """Where an access is in a round of the inner loop; None where it cannot be held."""
     (outer, inner), symbols, kind = axes, kernel.reading.symbols, access.element

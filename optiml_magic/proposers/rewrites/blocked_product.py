@@ -141,7 +141,7 @@ def _split_points(parts: Contraction) -> tuple[Point, ...]:
             waves = -(-blocks * count // chip.sms)
             busy = blocks * count / (waves * chip.sms) * (1.0 if waves > 1 else _ALONE)
             rate = share * filled * busy / (1 + count * _EACH / length)
-            found.append((rate, point | {name: count}))
+            found.append((rate, {**point, name: count}))
     ranked = sorted(found, key=lambda pair: -pair[0])
     alone = max((rate for rate, point in found if point[name] == 1), default=0.0)
     if not ranked or ranked[0][0] < _WORTH * alone:
