@@ -114,10 +114,12 @@ class Speller:
             sides = [self._side(argument, depth) for argument in symbol.arguments]
             return f"({sides[0]} {symbol.op} {sides[1]})"
         if symbol.kind == "operation" and symbol.op in _FUNCTIONS:
-            parts = ", ".join(
-                self.form(self.local(argument), depth + 1) for argument in symbol.arguments
-            )
-            return f"{symbol.op}({parts})"
+            wide, self.wide = self.wide, False  # of two numbers of other lengths none is the least
+            try:
+                parts = [self.form(self.local(a), depth + 1) for a in symbol.arguments]
+            finally:
+                self.wide = wide
+            return f"{symbol.op}({', '.join(parts)})"
         raise Unspelled(f"`{symbol.name}` is not known there")
 
     def _side(self, form: Polynomial, depth: int) -> str:

@@ -45,10 +45,14 @@ _OURS = ("threadIdx.x", "blockIdx.x")
 
 @dataclass(eq=False)
 class Part:
-    """Statements that each item does in turn; or a loop around parts."""
+    """Statements that each item does in turn; or a loop around parts.
+
+    ``hints`` are what a compiler is told of a loop whose number of rounds is a constant.
+    """
 
     run: list[Statement] = field(default_factory=list)
     loop: Loop | None = None
+    hints: tuple[Statement, ...] = ()
     inner: list[Part] = field(default_factory=list)
 
     @property
@@ -169,7 +173,8 @@ class Rounds:
             if isinstance(statement, Loop) and statement in self.kept:
                 inner = statement.body
                 own = inner.body if isinstance(inner, Block) else (inner,)
-                found.append(Part(loop=statement, inner=self._parts(own)))
+                found.append(Part(loop=statement, hints=self._hints(found, statement)))
+                found[-1].inner = self._parts(own)
             else:
                 if not found or found[-1].loop is not None:
                     found.append(Part())
@@ -178,6 +183,13 @@ class Rounds:
             while part.run and isinstance(part.run[-1], Blank):
                 part.run.pop()  # it is said of what comes behind
         return [part for part in found if part.run or part.loop]
+
+    def _hints(self, before: Sequence[Part], loop: Loop) -> tuple[Statement, ...]:
+        trips = self.old.axes()[loop].trips
+        run = before[-1].run if before else []
+        last = run[-1] if run else None
+        said = isinstance(last, Blank) and last.span is not None and last.line == loop.line - 1
+        return (last,) if last is not None and said and trips is not None else ()
 
     def _flat(self, body: Sequence[Statement]) -> Iterator[Statement]:
         """The statements of a body, without braces of their own around loops that are kept."""

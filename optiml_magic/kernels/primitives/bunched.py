@@ -142,6 +142,7 @@ class _Taking:
             head = replace(part.loop, body=Block(None, 0, ()), span=None, head=None)
             shown = self.old.show(edited(head, self._swaps([head])))
             made += [
+                *(self.old.show(hint).strip() for hint in part.hints),
                 f"{shown.rstrip().removesuffix('}').rstrip()}",
                 *self._written(part.inner),
                 "}",

@@ -13,6 +13,7 @@ from dataclasses import replace
 from optiml_magic.kernels.editing import Node, lines
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import is_simple
+from optiml_magic.kernels.primitives.grids import form_of, needed
 from optiml_magic.kernels.primitives.heads import count_of
 from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.naming import speller_before
@@ -48,6 +49,7 @@ class _Chunks(Splitting):
         super().__init__(kernel, at, sharing)
         items = mapped(kernel, self.effects)
         self.across = items.count
+        self.down = needed(kernel, "y") if "y" in self.before else None
         number = kernel.axes()[self.loop]
         if not is_simple(number, self.effects):
             raise NotLegal("the loop does not count from 0 by 1", self.loop.line)
@@ -55,6 +57,9 @@ class _Chunks(Splitting):
         self.counter = number.variable
         speller = speller_before(kernel, self.effects, self.loop)
         self.limit = items.limit(speller)
+        rows = form_of(self.down.tree, kernel.reading.symbols) if self.down is not None else None
+        self.high = "gridDim.y * blockDim.y" if rows is None else speller.factor(rows)
+        self.down = None if rows is None else self.down
         self.total = count_of(number, speller, self.effects)
         name = self.counter.name
         self.each, self.start = self._fresh(f"{name}_each"), self._fresh(f"{name}_start")
@@ -93,7 +98,7 @@ class _Chunks(Splitting):
         x = "(size_t)blockIdx.x * blockDim.x + threadIdx.x"
         threads, thread = f"(size_t){self.limit}", x
         if "y" in self.before:
-            threads += " * gridDim.y * blockDim.y"
+            threads += f" * {self.high}"
             thread = f"((size_t)blockIdx.y * blockDim.y + threadIdx.y) * {self.limit} + ({x})"
         return [f"const size_t {self.threads} = {threads};",
                 f"const size_t {self.thread} = {thread};"]  # fmt: skip
@@ -101,6 +106,7 @@ class _Chunks(Splitting):
     def _directives(self) -> list[Directive]:
         launch, sharing = self.old.launch, self.sharing
         rows = [f"({extent})" for extent in (*launch.grid[1:], *launch.block[1:])]
+        rows = [f"({self.down})"] if self.down is not None else rows
         count = parse_expression(" * ".join([self.parts, f"({self.across})", *rows]))
         return [
             TuneDirective(self.parts, sharing.part_counts, sharing.parts),

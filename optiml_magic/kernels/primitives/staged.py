@@ -22,6 +22,7 @@ from optiml_magic.kernels.primitives.flow import Flow
 from optiml_magic.kernels.primitives.heads import count_of
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Blank, If, Loop, Statement
 from optiml_magic.kernels.types import CType
 from optiml_magic.source.directives import TuneDirective
@@ -38,7 +39,7 @@ class Slice:
     """Loads of ``array`` that lie together in each round, each with how far from the first.
 
     That is at ``base + step * k`` in round ``k``, the last of them ``span`` further; ``base`` is
-    the same for all threads of a block.
+    the same for all threads of a block. How far may depend on the rounds of short loops within.
     """
 
     array: str
@@ -46,7 +47,7 @@ class Slice:
     step: int
     base: Polynomial
     span: int
-    loads: tuple[tuple[Access, int], ...]
+    loads: tuple[tuple[Access, Polynomial], ...]
 
 
 def slices(
@@ -58,7 +59,7 @@ def slices(
     """
     reading = kernel.reading
     known = {part for c in (*axis.guard, axis.test) for part in c.conjuncts()}
-    groups: dict[tuple[str, int, Polynomial], list[tuple[Access, int, bool]]] = {}
+    groups: dict[tuple[str, int, Polynomial], list[_Load]] = {}
     for access in effects.accesses(axis.node.body):
         array = reading.arrays.get(access.array)
         if access.call is not None:
@@ -70,33 +71,84 @@ def slices(
         size = array.element.size
         form = _elements(access.offset, size) if size else None
         by = form.coefficient(axis.name) if form is not None else None
-        if form is None or by is None or by.value is None or not 0 < by.value <= _MOST_APART:
+        if form is None or by is None or by.value is None or by.value < 1:
             continue
         rest = form.without([axis.name])
+        within = _within(kernel, axis, access, rest, effects)
+        rest -= within.form
         if not reading.uniform(rest) or axis.name in reading.symbols.inside(rest):
             continue
         inner = {a.name for a in reading.axes if a.node in set(loops_in(axis.node.body))}
         if inner & reading.symbols.inside(rest) or _place(kernel, access) is None:
             continue
-        apart = dict(rest.terms).get((), 0)
+        if by.value > max(_MOST_APART, within.span + 1):
+            continue
+        apart = Polynomial.constant(dict(rest.terms).get((), 0))
         guard = {part for c in access.guard for part in c.conjuncts()}
-        sure = not always or (access.loops[-1:] == (axis.name,) and guard <= known)
-        key = access.array, by.value, rest - Polynomial.constant(apart)
-        groups.setdefault(key, []).append((access, apart, sure))
+        sure = not always or (within.loops == access.loops[-1:] and guard <= known | within.guard)
+        load = _Load(access, apart + within.form, apart.value or 0, within.span, sure)
+        groups.setdefault((access.array, by.value, rest - apart), []).append(load)
     return tuple(_slices(kernel, groups))
 
 
+@dataclass(frozen=True)
+class _Load:
+    """A load ``apart`` from the base: ``first``, up to ``span`` further; ``sure`` to be made."""
+
+    access: Access
+    apart: Polynomial
+    first: int
+    span: int
+    sure: bool
+
+
+@dataclass(frozen=True)
+class _Within:
+    """What an index has of loops in a round whose numbers of rounds are constants.
+
+    ``loops`` are the innermost of them, or that of the round where there are none, if each is all
+    that says whether something is loaded.
+    """
+
+    form: Polynomial
+    span: int
+    loops: tuple[str, ...]
+    guard: frozenset[Condition]
+
+
+def _within(
+    kernel: Kernel, axis: Axis, access: Access, rest: Polynomial, effects: Effects
+) -> _Within:
+    form, span, guard = Polynomial(), 0, set[Condition]()
+    by_name = {found.name: found for found in kernel.axes().values()}
+    below = [*access.loops[access.loops.index(axis.name) + 1 :]]
+    last = (axis.name,)
+    for name in below:
+        inner, by = by_name.get(name), rest.coefficient(name)
+        if inner is None or not is_simple(inner, effects) or not inner.exact or not inner.trips:
+            break
+        if by is None or (by.value or 0) < 0 or by.value is None:
+            break
+        form += by * Polynomial.symbol(name)
+        span += by.value * (inner.trips - 1)
+        guard |= {*inner.test.conjuncts(), inner.test}
+        last = (name,)
+    return _Within(form, span, last, frozenset(guard))
+
+
 def _slices(
-    kernel: Kernel, groups: dict[tuple[str, int, Polynomial], list[tuple[Access, int, bool]]]
+    kernel: Kernel, groups: dict[tuple[str, int, Polynomial], list[_Load]]
 ) -> Iterator[Slice]:
     for (array, step, base), found in groups.items():
-        sure = [apart for _, apart, always in found if always]
+        sure = [load for load in found if load.sure]
         if not sure:
             continue
-        low, high = min(sure), max(sure)
-        loads = tuple((a, apart - low) for a, apart, _ in found if low <= apart <= high)
+        low, high = min(one.first for one in sure), max(one.first + one.span for one in sure)
+        first = Polynomial.constant(low)
+        loads = tuple((one.access, one.apart - first) for one in found
+                      if low <= one.first and one.first + one.span <= high)  # fmt: skip
         element = kernel.reading.arrays[array].element
-        yield Slice(array, element, step, base + Polynomial.constant(low), high - low, loads)
+        yield Slice(array, element, step, base + first, high - low, loads)
 
 
 def _elements(offset: Polynomial, size: int) -> Polynomial | None:
@@ -159,7 +211,6 @@ class _Staging:
         self.old = kernel
         self.axis = axis
         self.found = found
-        self.rounds = rounds
         self.effects = Effects(kernel)
         fresh = kernel.fresh
         assert axis.variable is not None
@@ -171,13 +222,21 @@ class _Staging:
         self.names = [
             fresh(f"{a}_tile{at if arrays.count(a) > 1 else ''}") for at, a in enumerate(arrays)
         ]
+        self.room = parse_expression(
+            " + ".join(f"({self._length(s)}) * {s.element.size}" for s in found) + f" <= {_SHARED}"
+        )
+        fit = [n for n in ROUNDS if n <= rounds and self.room.evaluate({self.tile: n})]
+        if not fit:
+            raise NotLegal(f"a block has no room for {ROUNDS[0]} rounds", axis.node.line)
+        self.rounds = fit[-1]
 
     def kernel(self, flag: If | None, flow: Flow) -> Kernel:
         loop, body = self.axis.node, self.old.function.body
         whole = flag if flag is not None else loop
         words = flag.test.name if flag is not None and isinstance(flag.test, Name) else ""
         hints = hints_before(flow.around(loop)[-2], loop)
-        shown = "".join(f"{self.old.show(hint).strip()}\n" for hint in hints) or _UNROLL
+        shown = "".join(f"{self.old.show(hint).strip()}\n" for hint in hints)
+        shown = shown or ("" if self._rows else _UNROLL)
         swaps: dict[Node, Node | None] = {whole: lines(self._tiles(words, shown))}
         swaps |= dict.fromkeys(hints)
         return self.old.rewritten(edited(body, swaps), directives=[self._tune()])
@@ -213,7 +272,8 @@ class _Staging:
                 place = _place(self.old, access)
                 assert place is not None
                 at = turn if found.step == 1 else f"{turn} * {found.step}"
-                swaps[place] = text(f"{tile}[{at}{f' + {apart}' if apart else ''}]")
+                more = self._within(apart)
+                swaps[place] = text(f"{tile}[{at}{f' + {more}' if more else ''}]")
         body = self.old.show(self.axis.node.body, swaps).strip()
         kind = self.counter.type.base
         head = f"for ({kind} {turn} = 0; {turn} < {self.end} - {self.start}; ++{turn}) {{\n"
@@ -221,6 +281,18 @@ class _Staging:
             head += f"const {kind} {name} = {self.start} + {turn};\n"
         own = body[1:].lstrip() if body.startswith("{") else f"{body}\n}}"
         return head + own
+
+    @property
+    def _rows(self) -> bool:
+        """Whether a round walks along what is brought for it, in a loop that is written out."""
+        return any(apart.value is None for s in self.found for _, apart in s.loads)
+
+    def _within(self, apart: Polynomial) -> str:
+        """How far a load is from the first of its round; empty where it is that."""
+        own = {a.name: a.variable.name for a in self.old.reading.axes if a.variable is not None}
+        speller = LocalSpeller(self.old.reading.symbols, own)
+        speller.kernel = self.old
+        return speller.form(apart) if apart.terms else ""
 
     def _length(self, found: Slice) -> str:
         more = max(0, found.span + 1 - found.step)
@@ -258,7 +330,4 @@ class _Staging:
         return speller
 
     def _tune(self) -> TuneDirective:
-        bytes_ = " + ".join(f"({self._length(s)}) * {s.element.size}" for s in self.found)
-        return TuneDirective(
-            self.tile, ROUNDS, self.rounds, parse_expression(f"{bytes_} <= {_SHARED}")
-        )
+        return TuneDirective(self.tile, ROUNDS, self.rounds, self.room)

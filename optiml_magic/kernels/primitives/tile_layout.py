@@ -15,6 +15,7 @@ from optiml_magic.kernels.primitives.operands import (
 from optiml_magic.kernels.primitives.places import Place
 from optiml_magic.kernels.spelling import Speller
 
+_WIDE = 8  # bytes of an index that may be beyond 32 bits
 RUN = 4  # outputs of a thread that lie together, 16 bytes of floats
 
 
@@ -68,6 +69,8 @@ class Layout:
         self.parts = parts
         self.old = parts.kernel
         fresh = self.old.fresh
+        kinds = self.old.reading.types.values()
+        self.wide = any(kind.integral and kind.size == _WIDE for kind in kinds)
         self.deep, self.blocks = fresh("BK"), fresh("BLOCKS")
         self.threads = fresh("THREADS")
         self.lane, self.warp = fresh("lane"), fresh("warp")
@@ -80,10 +83,11 @@ class Layout:
         self.from_, self.half, self.round = fresh("tile_from"), fresh("half"), fresh("deep")
         self.at, self.at_side = fresh("at"), fresh("own")
         arrays = [operand.array for operand in parts.operands]
-        self.names = {}
+        self.names, self.called = {}, dict[Operand, str]()
         for number, operand in enumerate(parts.operands):
             several = str(number) if arrays.count(operand.array) > 1 else ""
             name = f"{operand.array.replace('.', '_')}{several}"
+            self.called[operand] = name
             self.names[operand] = tuple(
                 fresh(f"{name}_{what}") for what in ("tile", "next", "now", "whole")
             )
@@ -155,12 +159,16 @@ class Layout:
         """
         return f"({deep} / 8 * (128 / {self.deep}))"
 
-    def speller(self, names: dict[str, str]) -> Speller:
-        """What forms are called inside of the kernel."""
+    def speller(self, names: dict[str, str], *, wide: bool = False) -> Speller:
+        """What forms are called inside of the kernel; ``wide`` ones have products of 64 bits."""
         written = self.old.reading.written
         steady = frozenset(a for a in self.old.reading.arrays if a not in written)
         moved = self.parts.effects.moved
-        return Speller(self.old.reading.symbols, names, steady=steady, moved=moved)
+        return Speller(self.old.reading.symbols, names, wide=wide, steady=steady, moved=moved)
+
+    def index(self, form: Polynomial, names: dict[str, str]) -> str:
+        """An index, in 64 bits where the kernel computes in these."""
+        return self.speller(names, wide=self.wide).form(form)
 
     def tests(
         self,
@@ -184,7 +192,7 @@ class Layout:
         ):
             return None
         step = rest.coefficient(other)
-        at = self.speller({}).form(rest.without([other]))
+        at = self.index(rest.without([other]), {})
         place = array if at == "0" else f"&{array}[{at}]"
         tests = [f"(size_t){place} % {width * size} == 0"]
         for part in (step, bound):

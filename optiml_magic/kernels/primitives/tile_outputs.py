@@ -148,13 +148,13 @@ class _Outputs:
         )  # fmt: skip
 
     def _put(self, one: _Stored) -> str:
-        speller = self.layout.speller({ROW: self.row, COLUMN: self.column})
         n, e = self.layout.sides[COLUMN], self.element
         columns, rows = (
             self.layout.speller({}).factor(f)
             for f in (self.parts.outputs.columns, self.parts.outputs.rows)
         )
-        there = f"{one.access.array}[{speller.form(one.form)}"
+        at = {ROW: self.row, COLUMN: self.column}
+        there = f"{one.access.array}[{self.layout.index(one.form, at)}"
         items = Items(one.access.array, one.form, (one.access,))
         at_once = items.stored(one.width, f"{one.own} + {e}", f"&{there} + {e}]")
         return "\n".join([

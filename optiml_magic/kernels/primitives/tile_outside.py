@@ -117,10 +117,11 @@ class Outside:
     def _there(self, operand: Operand, own: str) -> tuple[str, str]:
         """When an element is there, and what it is."""
         deep = f"({self.layout.from_} + {self.layout.round})"
-        speller = self.layout.speller({self.parts.axis.name: deep, operand.side: own})
+        names = {self.parts.axis.name: deep, operand.side: own}
+        speller = self.layout.speller(names)
         tests = [f"{deep[1:-1]} < {self.rounds}"] * operand.deep
         tests += [speller.condition(c) for c in self.parts.guards(operand)]
-        there = f"{operand.array}[{speller.form(operand.form)}]"
+        there = f"{operand.array}[{self.layout.index(operand.form, names)}]"
         return " && ".join(dict.fromkeys(tests)), there
 
     def _left(self, swaps: dict[Node, Node | None]) -> Iterator[Name]:

@@ -45,7 +45,7 @@ class Steps:
         self.parts: Contraction = layout.parts
         self.operand = operand
         self.kept: list[_Part] = []
-        name = operand.array.replace(".", "_")
+        name = layout.called[operand]
         tests = [c.form for c in self._compared()] if self._is_int() else []
         forms = [operand.form, *tests]
         apart = self._is_int() and any(map(self._apart, forms)) and all(map(self._separate, forms))
@@ -89,7 +89,9 @@ class Steps:
         """What is kept: tables of this tile's rounds and of the next one's, and plain numbers."""
         for part in self.kept:
             if part.kind:
-                yield f"const {part.kind} {part.name} = {self.layout.speller({}).form(part.form)};"
+                wide = self.layout.wide and part.kind == "auto"
+                words = self.layout.speller({}, wide=wide).form(part.form)
+                yield f"const {part.kind} {part.name} = {words};"
             else:
                 yield f"__shared__ int {part.name}[2][{self.layout.deep}];"
 

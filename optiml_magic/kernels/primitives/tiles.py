@@ -45,9 +45,10 @@ class Tiles:
     def __init__(self, layout: Layout, depth: Polynomial) -> None:
         self.layout = layout
         self.parts = layout.parts
-        self.rounds = layout.speller({}).factor(depth)
-        self.depth = depth
         fresh = layout.old.fresh
+        self.count = layout.speller({}).factor(depth)
+        self.rounds = fresh("rounds") if "(" in self.count else self.count
+        self.depth = depth
         self.turn, self.element = fresh("turn"), fresh("element")
         self.fetch, self.put, self.look = fresh("fetch"), fresh("put"), fresh("look")
         self.steps = {operand: Steps(layout, operand) for operand in self.parts.operands}
@@ -65,7 +66,7 @@ class Tiles:
 
     def declared(self) -> list[str]:
         """The tiles, and what of them is on its way."""
-        made = []
+        made = [f"const int {self.rounds} = {self.count};"] * (self.rounds != self.count)
         for one in self.brought:
             tile, following, _, whole = self.layout.names[one.operand]
             many = self.layout.side(one.operand).whole
@@ -241,12 +242,14 @@ class Tiles:
         """When an element is there, and where."""
         steps = self.steps[one.operand]
         names = {self.parts.axis.name: deep, one.operand.side: own}
-        speller = self.layout.speller({**names, **steps.names(self._placing(one)[0])})
+        names |= steps.names(self._placing(one)[0])
+        speller = self.layout.speller(names)
         tests = [f"{deep} < {self.rounds}"]
         guards = self.parts.guards(one.operand)
         tests += [speller.condition(steps.condition(c)) for c in guards]
         form = steps.put(one.operand.form)
-        there = f"{one.operand.array}[{self._index(form, speller)}]"
+        wide = self.layout.speller(names, wide=self.layout.wide)
+        there = f"{one.operand.array}[{self._index(form, wide)}]"
         return " && ".join(dict.fromkeys(tests)), there
 
     def _index(self, form: Polynomial, speller: Speller) -> str:

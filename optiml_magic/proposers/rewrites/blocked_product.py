@@ -11,6 +11,7 @@ from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.blocked import BLOCKS, REGISTERS, Blocking, block_outputs
+from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.collapsed import collapse
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
@@ -18,7 +19,7 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.exchanged import exchange_rows
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.shaped import planar
-from optiml_magic.kernels.primitives.sizes import value
+from optiml_magic.kernels.primitives.sizes import rounds, value
 from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.tile_layout import Tile
 from optiml_magic.kernels.primitives.unravelled import unravelled
@@ -31,6 +32,12 @@ from optiml_magic.source.expressions import parse_expression
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 _MOST_POINTS = 3
 _BESIDE = 28  # registers of a thread for indices and addresses
+_EACH = 64  # rounds that a part costs beside its own: what it leaves and begins with; ours
+_WORTH = (
+    1.3  # times as much of the chip as tiles alone keep busy, for which a second launch is: ours
+)
+_ALONE = 0.75  # of its rate that a multiprocessor reaches with one block, which waits: measured
+PARTS = (1, 2, 4, 8, 16, 32, 64)
 _ROUNDED = 8  # registers are given out so many at a time
 #: Tiles worth a try, and what each reaches on a full chip of the best: benchmarks/gpu/products.py.
 #: Few outputs a thread are for products that have not enough blocks otherwise.
@@ -81,15 +88,65 @@ class BlockedProduct(KernelRule):
                 yield Refused(reason.reason, reason.line)
                 continue
             counter = parts.axis.variable.name if parts.axis.variable is not None else "its loop"
+            split = _split_points(parts)
+            yield from _split(parts, at, counter, split)
             yield Site(
                 f"loop {number}",
                 f"tiles in shared memory and registers for the loop over {counter}",
                 partial(block_outputs, parts.kernel, at, Tile()),
-                0.9,
+                0.6 if split else 0.9,
                 Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
                 points,
                 () if parts.exact else ("the order of additions",),
             )
+
+
+def _split(parts: Contraction, at: int, counter: str, points: tuple[Point, ...]) -> Iterator[Site]:
+    """Blocks that share the rounds as well, where there are too few tiles; and a sum of theirs."""
+    made = chunk(parts.kernel, at, 1, PARTS) if points else Refused("")
+    if isinstance(made, Refused):
+        return
+    exact = all(r.exact for r in parts.reductions)
+    yield Site(
+        f"loop {at} split",
+        f"tiles in shared memory and registers, whose blocks share the loop over {counter}",
+        partial(block_outputs, front(made), at, Tile()),
+        0.92,
+        Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
+        points,
+        () if exact else ("the order of additions",),
+    )
+
+
+def _split_points(parts: Contraction) -> tuple[Point, ...]:
+    """Large tiles, in as many parts as fill the chip; none where tiles alone do, or rounds are few.
+
+    What parts leave in memory is little beside what they load.
+    """
+    kernel, name = parts.kernel, parts.kernel.fresh("PARTS")
+    rows, columns = (value(kernel, f) for f in (parts.outputs.rows, parts.outputs.columns))
+    chip, length = CHIPS.get(kernel.chip), rounds(kernel, parts.axis)
+    if chip is None or not rows or not columns or not length:
+        return ()
+    others = math.prod(kernel.facts.grid[2:]) if kernel.facts is not None else 1
+    found = list[tuple[float, Point]]()
+    product = Blocking(parts)
+    for tile, share in _SHAPES:
+        blocks = -(-rows // tile.rows) * -(-columns // tile.columns) * others
+        filled = rows * columns * others / (blocks * tile.rows * tile.columns)
+        for count in PARTS:
+            point = _point(product, tile, -(-blocks * count // chip.sms))
+            if not point or (count > 1 and length < count * _EACH):
+                continue
+            waves = -(-blocks * count // chip.sms)
+            busy = blocks * count / (waves * chip.sms) * (1.0 if waves > 1 else _ALONE)
+            rate = share * filled * busy / (1 + count * _EACH / length)
+            found.append((rate, {**point, name: count}))
+    ranked = sorted(found, key=lambda pair: -pair[0])
+    alone = max((rate for rate, point in found if point[name] == 1), default=0.0)
+    if not ranked or ranked[0][0] < _WORTH * alone:
+        return ()
+    return tuple(point for _, point in ranked if point[name] > 1)[:_MOST_POINTS]
 
 
 def _contraction(kernel: Kernel, number: int) -> Refused | tuple[Contraction, int]:

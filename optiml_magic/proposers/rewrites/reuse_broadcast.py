@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
-from optiml_magic.chips import CHIPS
+from optiml_magic.chips import CHIPS, Chip
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.alike import Rounds
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
@@ -17,6 +18,7 @@ from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.fast import Kind, fast, kinds_in, repeated
 from optiml_magic.kernels.primitives.foreseen import foreseen
+from optiml_magic.kernels.primitives.held import holding
 from optiml_magic.kernels.primitives.precision import in_float
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sizes import rounds, threads
@@ -35,7 +37,10 @@ _EACH = 32  # rounds of a part, at least: ours
 _PARTS = (1, 2, 4, 8, 16, 32, 64)
 _HALF = 0.5  # of the loads of a round, which must be the same for all items: ours
 _MOST = 0.7  # of them, from which little else is left to wait for: ours
-_ITEMS = (4, 8, 2)
+_ITEMS, _COUNTS = (4, 8, 2), (1, 2, 4, 8)
+_ROWS = 128  # words that the rows of a thread's items may take: half of its registers
+_LEAST = 192  # threads of a multiprocessor, of several items each, that still hide latencies: ours
+_UNKNOWN = 8  # rounds, where nothing is known of how many there are
 _TILE = 128  # rounds that a block brings at a time
 
 
@@ -53,6 +58,8 @@ class ReuseBroadcast(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        held = holding(kernel)
+        kernel = held.kernel
         if _share(kernel, {axis.name for axis in kernel.reading.axes}) <= _HALF:
             return
         counted, number, length = _counted(kernel)
@@ -68,18 +75,22 @@ class ReuseBroadcast(KernelRule):
         few = busy is not None and full and busy < full * _ITEMS[0]
         short = tuple(kind for kind in kinds_in(counted) if repeated(counted, kind))
         said = tuple(SAID[kind] for kind in short)
-        shares = number is not None
+        shares = number is not None and not any(r.carried for r in counted.reading.reductions)
+        own = "".join(f", where {name} is {size}" for name, size in held.sizes.items())
+        own = f", each with its row in registers{own}" if held.words else ""
         for split in (True, False) if shares and (few or busy is None) else (False,):
             title = "take several items at once, which meet what a round loads together"
-            made, rounded, lift = partial(_several, counted), tuple[str, ...](), prior
+            made, rounded, lift = partial(_several, held.words, counted), tuple[str, ...](), prior
             apart = 2 * full / max(busy or full, 1)
-            points = _points(counted, apart if split else 0.0, length)
+            items = _items(held.words, busy, chip)
+            points = _points(counted, items, apart if split else 0.0, length)
             if split:
                 title = "take several items at once, and share the rounds among blocks"
-                made = partial(_split, counted, number or 0)
+                made = partial(_split, held.words, counted, number or 0)
                 sums = any(not r.exact for r in counted.reading.reductions)
                 rounded = ("the order of additions",) if sums else ()
-            if split != bool(few):
+            title += own
+            if shares and split != bool(few):
                 lift = 0.4
             key = "split" if split else "items"
             if short:
@@ -121,21 +132,22 @@ def _counted(kernel: Kernel) -> tuple[Kernel, int | None, int]:
 def _share(kernel: Kernel, loops: Collection[str]) -> float:
     """The share of what some loops load anew in a round that does not depend on the item."""
     symbols = kernel.reading.symbols
+    lengths = {axis.name: rounds(kernel, axis) or _UNKNOWN for axis in kernel.reading.axes}
     alike = others = 0
     for access in kernel.reading.accesses:
         if access.space != "global" or access.mode != "load" or not {*loops} & {*access.loops}:
             continue
-        form = access.offset
+        form, often = access.offset, math.prod(lengths[name] for name in access.loops)
         if form is None or {"threadIdx.x", "blockIdx.x"} & symbols.depends(form):
-            others += form is None or bool({*access.loops} & symbols.inside(form))
+            others += often * (form is None or bool({*access.loops} & symbols.inside(form)))
         else:
-            alike += bool({*access.loops} & symbols.inside(form))
+            alike += often * bool({*access.loops} & symbols.inside(form))
     return alike / (alike + others) if alike else 0.0
 
 
-def _split(kernel: Kernel, number: int) -> Kernel | Refused:
+def _split(words: int, kernel: Kernel, number: int) -> Kernel | Refused:
     made = chunk(kernel, number, _PARTS[0], _PARTS)
-    return _several(front(made)) if isinstance(made, Kernel) else made
+    return _several(words, front(made)) if isinstance(made, Kernel) else made
 
 
 def _shortened(step: Callable[[], Kernel | Refused], kinds: Collection[Kind]) -> Kernel | Refused:
@@ -146,9 +158,10 @@ def _shortened(step: Callable[[], Kernel | Refused], kinds: Collection[Kind]) ->
     return where_legal(fast, where_legal(in_float, made), kinds)
 
 
-def _several(kernel: Kernel) -> Kernel | Refused:
+def _several(words: int, kernel: Kernel) -> Kernel | Refused:
     """Several items a thread, and what they load alike in shared memory, where that is legal."""
-    made = bunched(kernel, Bunch())
+    counts = _fitting(words)
+    made = bunched(kernel, Bunch(min(4, counts[-1]), counts=counts))
     if isinstance(made, Refused):
         return made
     for number in range(len(loops_in(made.function.body))):
@@ -158,11 +171,29 @@ def _several(kernel: Kernel) -> Kernel | Refused:
     return made
 
 
-def _points(kernel: Kernel, apart: float, length: int) -> tuple[Point, ...]:
-    """Four items a thread, then eight and two, in as many parts as keep the chip busy."""
+def _fitting(words: int) -> tuple[int, ...]:
+    """How many items a thread may take that each hold so many words in registers."""
+    return tuple(n for n in _COUNTS if n * words <= _ROWS) or _COUNTS[:1]
+
+
+def _items(words: int, busy: int | None, chip: Chip | None) -> tuple[int, ...]:
+    """The best numbers of items first: rows in registers leave room for fewer."""
+    fit = _fitting(words)
+    if not words:
+        return _ITEMS
+    least = _LEAST * chip.sms if chip is not None else 0
+    good = [n for n in fit if 2 * n * words <= _ROWS and (busy is None or busy >= n * least)]
+    best = max(good, default=fit[0])
+    return tuple(sorted(fit, key=lambda n: (abs(n.bit_length() - best.bit_length()), n)))[:3]
+
+
+def _points(
+    kernel: Kernel, counts: tuple[int, ...], apart: float, length: int
+) -> tuple[Point, ...]:
+    """So many items a thread, in as many parts as keep the chip busy."""
     items, block = item_names(kernel)
     found = []
-    for count in _ITEMS:
+    for count in counts:
         own = {items: count, **({block: 128} if block else {})}
         if apart:
             wanted = min(int(apart * count), length // _EACH)

@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.flow import Flow
 from optiml_magic.kernels.primitives.foreseen import foreseen
 from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.staged import ROUNDS, block_rounds, slices, stage
+from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -35,10 +36,10 @@ class StageTile(KernelRule):
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         effects, flow = Effects(kernel), Flow(kernel)
-        numbers, names, most = [], list[str](), 0
+        numbers, names, most, inside = [], list[str](), 0, set[Loop]()
         for number, loop in enumerate(loops_in(kernel.function.body)):
             axis = flow.axes.get(loop)
-            if axis is None or not slices(kernel, axis, effects, always=False):
+            if loop in inside or axis is None or not slices(kernel, axis, effects, always=False):
                 continue
             length = rounds(kernel, axis)
             if length is not None and length < _FEW:
@@ -55,6 +56,7 @@ class StageTile(KernelRule):
                 yield Refused(alike, loop.line)
                 continue
             numbers.append(number)
+            inside |= set(loops_in(loop.body))
             names += [s.array for s in found]
             most = max(most, length or 0)
         if not numbers:

@@ -85,9 +85,37 @@ def grid(rng: Random) -> Made:
     return Made("grid of pairs", text, arrays, first, second)
 
 
+def fields(rng: Random) -> Made:
+    """Rows of a few fields each, by rows or by columns, one of a thread's own and one of many."""
+    own = rng.choice(["x[i * d + l]", "x[i * d + l]", "x[l * n + i]"])
+    other = rng.choice(["q[j * d + l]", "q[j * d + l]", "q[l * m + j]", "q[(m - 1 - j) * d + l]"])
+    step = rng.choice([
+        f"t += {own} * {other};", f"float e = {own} - {other};\nt += e * e;",
+        f"t = fmaxf(t, fabsf({own} - {other}));", f"if ({other} > 0.5f) t += {own};",
+    ])  # fmt: skip
+    begun, whole, end = rng.choice([
+        ("float s = 1e30f;\nint at = -1;", "if (t < s) { s = t; at = j; }", "at"),
+        ("float s = 0.0f;", "s += t * q[j];", "s"),
+        ("float s = -1e30f, u = 0.0f;", "s = fmaxf(s, t);\nif (t > 0.0f) u += 1.0f;", "s + u"),
+        ("float s = 0.0f;", "if (j == i) continue;\ns += t;", "s"),
+    ])  # fmt: skip
+    inner = counting(rng, step, "l", "d")
+    round_ = f"float t = 0.0f;\n{inner}\n{whole}"
+    body = f"{begun}\n{counting(rng, round_, 'j', 'm')}\nout[i] = {end};"
+    parameters = "const float* x, const float* q, float* out, int n, int m, int d"
+    text = program(rng, "fields", parameters, axes(rng, ("i", "n")), body)
+    arrays = {
+        "x": Array("f4", ("n", "d")), "q": Array("f4", ("m", "d")),
+        "out": Array("f4", ("n",), "zeros"),
+    }  # fmt: skip
+    count = rng.choice((2, 3, 4, 7, 8))
+    first, second = (s | {"d": d} for s, d in zip(_sizes(rng), (count, rng.choice((count, 1, 5))), strict=True))  # fmt: skip
+    return Made("fields of pairs", text, arrays, first, second)
+
+
 def _sizes(rng: Random) -> tuple[dict[str, int], dict[str, int]]:
     first, second = ({"n": rng.choice(_ITEMS), "m": rng.choice(_MANY)} for _ in range(2))
     return first, second
 
 
-FAMILY = (plain, plain, plain, nested, grid)
+FAMILY = (plain, plain, plain, nested, grid, fields, fields)

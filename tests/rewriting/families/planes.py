@@ -26,7 +26,7 @@ def columns(rng: Random) -> Made:
     element = f"a[{flat(rng, 'i', 'cols', 'col')}]"
     step = rng.choice([f"s += {element};", f"s = fmaxf(s, {element});", f"s += {element} * x[i];", f"if ({element} > s) s = {element};"])  # fmt: skip
     body = f"float s = 0.0f;\n{counting(rng, step, 'i', 'rows')}\nout[col] = s;"
-    if rng.choice([0, 0, 1]):
+    if rng.choice([0, 0, 0, 0, 0, 1]):
         body = body.replace("out[col] = s;", counting(rng, f"b[{flat(rng, 'i', 'cols', 'col')}] = {element} - s;", "i", "rows"))  # fmt: skip
     over = axes(rng, ("col", "cols"))
     stores = "b[" in body
@@ -82,6 +82,8 @@ def product(rng: Random) -> Made:
     one, other = sizes_of(rng, names, _SMALL)
     if batched:
         one["batches"], other["batches"] = rng.choice([1, 2, 3]), rng.choice([1, 2, 3])
+    if rng.choice([0, 0, 0, 0, 0, 1]):
+        one["k"] = rng.choice((130, 150))
     if apart:
         one["lda"], other["lda"] = (s["k"] + rng.choice([0, 1, 3, 4]) for s in (one, other))
     return Made("product", text, arrays, one, other, {"alpha": 0.5, "beta": -2.0}, inout)
@@ -108,7 +110,7 @@ def paired(rng: Random) -> Made:
     end = "c[row * n + col] = s + more;" if "more" in step else f"c[row * n + col] = {rng.choice(['s', 's * alpha', 's + v[col]'])};"  # fmt: skip
     extra = ", more = 0.0f" if "more" in step else ""
     body = f"{above}float s = {start}{extra};\n{counting(rng, step, 'p', 'k')}\n{end}"
-    if rng.choice([0, 0, 1]):  # a thread computes a row, or a column
+    if rng.choice([0, 0, 0, 0, 0, 1]):  # a thread computes a row, or a column
         inner, wide, outer, high = rng.choice([("col", "n", "row", "m"), ("row", "m", "col", "n")])
         body = f"for (int {inner} = 0; {inner} < {wide}; ++{inner}) {{\n{body}\n}}"
         over = axes(rng, (outer, high))
@@ -191,7 +193,7 @@ def moved(rng: Random) -> Made:
     scale = rng.choice(["", "", " * 2.0f", " + 1.0f"])
     if kind < 3:
         source, target = flat(rng, "row", "cols", "col"), flat(rng, "col", "rows", "row")
-        if rng.choice([0, 0, 1]):
+        if rng.choice([0, 0, 0, 0, 0, 1]):
             source, target = target, source
         body = f"out[{target}] = a[{source}]{scale};"
         flipped = source.startswith("col *") or "rows" in source

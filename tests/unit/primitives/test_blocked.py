@@ -6,6 +6,7 @@ import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.blocked import block_outputs
+from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.collapsed import collapse
 from optiml_magic.kernels.primitives.exchanged import exchange_rows
 from optiml_magic.kernels.primitives.spread import spread_rounds
@@ -320,3 +321,32 @@ def test_a_thread_that_computes_a_row_shares_it_with_others() -> None:
 )  # fmt: skip
 def test_rounds_that_meet_stay_with_their_thread(old: str, new: str, reason: str) -> None:
     assert refused(spread_rounds(kernel(ROWS_OF.replace(old, new)), 0))[0].startswith(reason)
+
+
+@pytest.mark.parametrize(("d", "parts"), sampled([(70, 4), (5, 8), (3, 2)], 2))
+def test_blocks_share_the_rounds_of_a_product(d: int, parts: int) -> None:
+    text = PLANE % (LOOP % "a[k * m + i] * (b[k * n + j] - a[k])")
+    made = block_outputs(front(applied(chunk(kernel(text), 0, 4, (1, 2, 4, 8)))), 0, TILE)
+    shapes = {"a": ("d", "m"), "b": ("d", "n"), "out": ("m", "n")}
+    same(text, made, shapes, {"m": 37, "n": 36, "d": d}, {"PARTS": parts}, rounds=True)
+
+
+BATCHES = """\
+#pragma optiml launch k grid(cdiv(n, 16), cdiv(n, 16), 4) block(16, 16)
+__global__ void k(const float* a, float* out, int n, int d) {
+    int i = blockIdx.y * blockDim.y + threadIdx.y, j = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n || j >= n) return;
+    const float* own = a + (size_t)(blockIdx.z / 2) * n * d;
+    float s = 0.0f;
+    for (int k = 0; k < d; ++k) s += own[i * d + k] * own[j * d + k];
+    out[((size_t)blockIdx.z * n + i) * n + j] = s;
+}
+"""
+
+
+def test_both_operands_of_one_array_begin_where_their_batch_does_in_64_bits() -> None:
+    made = applied(block_outputs(kernel(BATCHES), 0, TILE))
+    assert made.program.text.count("const auto a0_from = (size_t)") == 1
+    assert made.program.text.count("const auto a1_from = (size_t)") == 1
+    assert "out[(size_t)blockIdx.z * n * n" in made.program.text
+    same(BATCHES, made, {"a": ("2", "n", "d"), "out": ("4", "n", "n")}, {"n": 21, "d": 6})

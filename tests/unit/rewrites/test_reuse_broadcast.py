@@ -10,6 +10,7 @@ from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.reuse_broadcast import ReuseBroadcast
 from optiml_magic.source.program import parse_program
 from tests.present import sampled
+from tests.unit.primitives.shapes import applied
 
 HEAD = "#pragma optiml launch k grid(cdiv(n, 128)) block(128)\n__global__ void k"
 CHARGES = f"""\
@@ -98,9 +99,9 @@ def test_sums_are_shared_among_blocks_and_places_are_not(propose):
     assert "#pragma unroll 4" in first
 
 
-def _sites(text: str, n: int, m: int) -> list[Site]:
+def _sites(text: str, n: int, m: int, **more: int) -> list[Site]:
     (found,) = kernels(parse_program(text), None)
-    facts = LaunchFacts("k", 1, (-(-n // 128), 1, 1), (128, 1, 1), {}, {"n": n, "m": m})
+    facts = LaunchFacts("k", 1, (-(-n // 128), 1, 1), (128, 1, 1), {}, {"n": n, "m": m, **more})
     rule = ReuseBroadcast()
     shaped = rule.shaped(Kernel(found.program, found.launch, facts, "h200"))
     return [s for s in rule.sites(shaped) if isinstance(s, Site)]
@@ -119,3 +120,34 @@ def test_few_threads_share_the_rounds_first():
 def test_loads_of_its_own_in_each_round_are_for_other_rules(propose):
     text = PARZEN.replace("expf(-(x[i] - *p) * (x[i] - *p) / width)", "x[i * m + j] * sample[j]")
     assert propose("reuse_broadcast", text) == []
+
+
+CENTRES = f"""\
+{HEAD}(const float* feature, const float* centre, int* out, int n, int m, int d) {{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float least = 3.4e38f;
+    int own = 0;
+    for (int c = 0; c < m; c++) {{
+        float s = 0.0f;
+        int f = 0;
+        while (f < d) {{
+            s += (feature[f * n + i] - centre[c * d + f]) * (feature[f * n + i] - centre[c * d + f]);
+            f++;
+        }}
+        if (s < least) {{ least = s; own = c; }}
+    }}
+    out[i] = own;
+}}"""
+
+
+def test_a_row_that_meets_many_is_held_where_its_length_is_short(compiles):
+    (first, *_) = _sites(CENTRES, 1 << 20, 512, d=20)
+    assert first.prior > 0.9
+    assert first.title.endswith("each with its row in registers, where d is 20")
+    assert first.points[0]["ITEMS"] == 2
+    made = applied(first.apply())
+    assert "feature_row[ITEMS][20]" in made.program.text
+    assert "centre_tile[TILE * 20]" in made.program.text
+    compiles(made.program.text)
+    assert not _sites(CENTRES, 1 << 20, 512, d=200)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from optiml_magic.kernels.primitives.base import NotLegal, Refused, kernels
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
+from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
 from optiml_magic.source.program import parse_program
+from tests.unit.primitives.shapes import PLANE
 
 TURNED = """\
 #pragma optiml launch k grid(cdiv(cols, 32), cdiv(rows, 8)) block(32, 8)
@@ -118,3 +122,22 @@ def test_tiles_of_products_have_room(kind: str, inside: str) -> None:
     for point in site.points:
         assert made.program.with_values(point).values == point
     assert len(site.points) == 2
+
+
+def products(m: int, n: int, d: int) -> list[Site]:
+    (kernel,) = kernels(parse_program(PLANE % "for (int k = 0; k < d; ++k) s += a[k * m + i] * b[k * n + j];"), None)  # fmt: skip
+    facts = LaunchFacts("k", 1, (-(-n // 16), -(-m // 16), 1), (16, 16, 1), {}, {"m": m, "n": n, "d": d})  # fmt: skip
+    known = replace(kernel, facts=facts, chip="h200")
+    return [s for s in BlockedProduct().sites(known) if isinstance(s, Site)]
+
+
+def test_deep_products_of_few_tiles_share_their_rounds_first() -> None:
+    split, alone = products(512, 512, 65536)
+    assert split.prior > 0.9 > alone.prior
+    assert split.points[0]["PARTS"] > 1
+    assert split.points[0]["BM"] * split.points[0]["BN"] >= 64 * 128
+    assert split.arithmetic == ("the order of additions",)
+    assert isinstance(split.apply(), Kernel)
+    for sizes in ((2048, 2048, 2048), (512, 512, 64)):
+        (whole,) = products(*sizes)
+        assert whole.prior == 0.9

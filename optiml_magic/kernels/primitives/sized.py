@@ -1,0 +1,44 @@
+"""P19, specialise: sizes that a kernel is given as numbers, where its launch asks for these.
+
+Loops whose rounds they bound can then be written out, and what such loops index lies in registers.
+What the numbers require of the sizes is said, so that others are left to the program as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from optiml_magic.kernels.editing import Node, edited, text
+from optiml_magic.kernels.expressions import Name
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.grids import said_alike
+from optiml_magic.kernels.tree import expressions
+from optiml_magic.kernels.types import named
+from optiml_magic.source.directives import RequireDirective
+from optiml_magic.source.expressions import parse_expression
+
+_PLAIN = ("int", "signed", "signed int")
+
+
+@primitive
+def sized(kernel: Kernel, values: Mapping[str, int]) -> Kernel:
+    """The kernel where the parameters of these names have these values."""
+    effects, swaps = Effects(kernel), dict[Node, Node]()
+    known = {parameter.name: parameter for parameter in kernel.function.parameters}
+    for name, value in values.items():
+        parameter = known.get(name)
+        kind = named(parameter.type.base, kernel.unit.aliases) if parameter is not None else None
+        if parameter is None or kind is None or parameter.type.depth or not kind.integral:
+            raise NotLegal(f"`{name}` is not a size that it is given", kernel.function.line)
+        if name in effects.moved or parameter.type.reference or kind.lanes != 1:
+            raise NotLegal(f"the parameter `{name}` changes", kernel.function.line)
+        if not said_alike(kernel, [name]):
+            raise NotLegal(f"the launch passes another expression for `{name}`")
+        words = str(value) if kind.name in _PLAIN else f"({parameter.type.base}){value}"
+        swaps |= {
+            e: text(words) for e in expressions(kernel.function.body)
+            if isinstance(e, Name) and e.variable is parameter
+        }  # fmt: skip
+    asked = [RequireDirective(parse_expression(f"{n} == {v}")) for n, v in values.items()]
+    return kernel.rewritten(edited(kernel.function.body, swaps), directives=asked)
