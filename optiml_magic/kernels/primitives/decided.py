@@ -44,7 +44,7 @@ from optiml_magic.kernels.tree import (
 )
 from optiml_magic.kernels.types import named
 
-_UNROLLED = 1024  # accesses of a thread in a row that a compiler is asked for, at most: ours
+_UNROLLED = 1536  # accesses of a thread in a row that a compiler is asked for, at most: ours
 _UNROLL = "#pragma unroll"
 _PURE_CALLS = ("min", "max", "abs")
 

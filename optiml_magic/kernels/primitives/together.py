@@ -52,12 +52,11 @@ class _List:
 
 @dataclass(eq=False)
 class _Part:
-    """Statements for each item, a ``loop`` around others, or ``vectors`` that are stored."""
+    """Statements for each item, or a ``loop`` around others."""
 
     tree: Statement
     loop: Loop | None = None
     inner: _List | None = None
-    vectors: list[str] = field(default_factory=list)
 
 
 class Together:
@@ -73,7 +72,6 @@ class Together:
         self.several = [along for along in decided.interior.along if along.several]
         self.vectored = vectored
         self.expanded: dict[_Key, str] = {}
-        self.aligned: dict[_Key, int] = {}
 
     def lines(self) -> list[str]:
         """The statements for all items, behind the addresses that they step from."""
@@ -101,11 +99,9 @@ class Together:
                 run.append(inner)
         stores = self._stores(run)
         late: list[Statement] = []
-        vectors: list[str] = []
         del run[len(run) - len(stores) :]
         for assign, access in stores:
-            width = self.vectored.width(assign.target) if self.vectored is not None else 0
-            if isinstance(assign.value, Name) and not width:
+            if isinstance(assign.value, Name):
                 late.append(Evaluate(None, 0, assign))
                 continue
             name = self.kernel.fresh(f"{access.array}_items", *self.expanded.values())
@@ -114,15 +110,9 @@ class Together:
             found.own.append(local)
             value = Name(None, name, local)
             run.append(Evaluate(None, 0, Assign(None, "=", value, assign.value)))
-            if self.vectored is not None and width:
-                self.aligned[_key(local)] = width
-                vectors += self.vectored.stored(assign.target, name)
-            else:
-                late.append(Evaluate(None, 0, Assign(None, "=", assign.target, value)))
+            late.append(Evaluate(None, 0, Assign(None, "=", assign.target, value)))
         self._close(found, run)
         self._close(found, late)
-        if vectors:
-            found.parts.append(_Part(Block(None, 0, ()), vectors=vectors))
         return found
 
     def _flat(self, statement: Statement) -> Iterator[Statement]:
@@ -180,6 +170,7 @@ class Together:
                 access.space != "global"
                 or access.mode != "store"
                 or assign.target not in self.swaps
+                or (self.vectored is not None and self.vectored.holds(assign.target))
             ):
                 break
             later = [e for other, _ in found for e in every(other.value)]
@@ -249,24 +240,21 @@ class Together:
         once = [h for h in whole.helpers if h[0] in self.decided.uniform]
         each = [*helpers, *(h for h in whole.helpers if h[0] not in self.decided.uniform)]
         made = [
-            f"{self._alignment(variable)}{declared_type(self.kernel, variable)} "
+            f"{declared_type(self.kernel, variable)} "
             f"{self.expanded[_key(variable)]}{self._extents};"
             for variable in whole.own if _key(variable) in self.expanded
         ]  # fmt: skip
         for window in whole.windows:
-            made += [window.declared(), *window.loads()]
+            made += [window.declared(), *window.lines("load")]
         for part in whole.parts:
-            made += part.vectors
             if part.loop is not None and part.inner is not None:
                 head = self.kernel.show(part.tree).removesuffix("}").rstrip().removesuffix("{")
                 made += [f"{head.rstrip()} {{", *self._written(part.inner, each), "}"]
             else:
                 made += self._for_each(part, each)
+        for window in whole.windows:
+            made += window.lines("store")
         return [*self._needed(once, made), *made]
-
-    def _alignment(self, variable: Variable) -> str:
-        size = self.aligned.get(_key(variable))
-        return f"alignas({size}) " if size else ""
 
     @property
     def _extents(self) -> str:

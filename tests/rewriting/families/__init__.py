@@ -14,6 +14,7 @@ from . import (
     neighbours,
     owned,
     pairs,
+    pixels,
     planes,
     rows,
     several,
@@ -35,5 +36,5 @@ FAMILIES = {
     "owned": owned.FAMILY,
     "chains": chains.FAMILY,
     "moments": moments.FAMILY,
-    "stencils": stencils.FAMILY,
+    "stencils": (*stencils.FAMILY, *pixels.FAMILY),
 }
