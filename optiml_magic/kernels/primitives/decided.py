@@ -338,14 +338,15 @@ class Decided:
                 self.swaps[statement] = (lines(_UNROLL), edited(statement, self.swaps))
 
     def _rounds(self, loop: Loop) -> int:
-        """The rounds of a loop that all items have, 0 where that is not known."""
+        """The rounds of a loop at most, 0 where that is not known."""
         axis = self.kernel.axes().get(loop)
-        return (self.interior.rounds(axis.name) or 0) if axis is not None else 0
+        return (self.interior.most_rounds(axis.name) or 0) if axis is not None else 0
 
     def keeps(self, loop: Loop) -> bool:
-        """Whether a loop stands around the items: it is the same for all, and not unrolled."""
+        """Whether a loop that loads stands around the items: the same for all, not unrolled."""
         if loop not in self._kept:
-            self._kept[loop] = not self._is_short(loop) and self._is_same(loop)
+            loads = any(a.space == "global" for a in self.effects.accesses(loop))
+            self._kept[loop] = loads and not self._is_short(loop) and self._is_same(loop)
         return self._kept[loop]
 
     def _is_short(self, loop: Loop) -> bool:

@@ -196,8 +196,9 @@ class _Unravelling:
             for part in (p for p in every(test) if isinstance(p, Binary) and p.op in _COMPARED):
                 sides = part.left, part.right
                 index, bound = sides if part.op in _INDEX_FIRST else sides[::-1]
-                if self._cut(index) == Cut(()) and (found := self._factors(bound)):
-                    return found
+                cut = self._cut(index)
+                if cut is not None and cut.below is None and (found := self._factors(bound)):
+                    return _product(cut.by, found)
         return None
 
     def _extents(self, counts: list[str], rest: str) -> tuple[tuple[int, ...], list[str]]:
