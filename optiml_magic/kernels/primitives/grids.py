@@ -74,7 +74,8 @@ def below(
     left = room(axis, width, bound)
     symbols = kernel.reading.symbols
     plain = any(
-        isinstance(part, Compare) and part.op == ">=" and left in (part.form, raised(part.form, symbols))
+        isinstance(part, Compare) and part.op == ">="
+        and left in (part.form, raised(part.form, symbols))
         for condition in guard for part in condition.conjuncts()
     )  # fmt: skip
     return plain or Ranges(guard, kernel.reading.symbols).nonnegative(left)
@@ -90,7 +91,11 @@ def raised(form: Polynomial, symbols: Symbols) -> Polynomial:
         by = form.coefficient(name)
         if symbol is not None and symbol.op == "/" and by is not None and by.value == -1:
             top, size = symbol.arguments
-            return size * (form.without([name]) + Polynomial.constant(1)) - Polynomial.constant(1) - top
+            return (
+                size * (form.without([name]) + Polynomial.constant(1))
+                - Polynomial.constant(1)
+                - top
+            )
     return form
 
 

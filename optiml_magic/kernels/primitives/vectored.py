@@ -8,15 +8,16 @@ elements beside each other, such as the bytes of a pixel, or take every second o
 from __future__ import annotations
 
 from functools import partial
-from itertools import product
 
 from optiml_magic.kernels.editing import text
 from optiml_magic.kernels.expressions import Expr, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import NotLegal
+from optiml_magic.kernels.primitives.certain import certain
 from optiml_magic.kernels.primitives.decided import Decided
 from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, factor
 from optiml_magic.kernels.primitives.items import Items
+from optiml_magic.kernels.primitives.reached import lies_between, places
 from optiml_magic.kernels.primitives.windows import Round, Sizes, Taken, Window, widest
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import Loop
@@ -40,7 +41,7 @@ class Vectored:
         self.turn = decided.kernel.fresh("part")
         self.rows: set[tuple[Sizes, int]] = set()
         self._others: set[Access] = set()  # that do not go along x
-        self._sure = set(decided.always(self.kernel.function.body))
+        self._sure = set(certain(decided, self.kernel.function.body))
         self._groups: dict[tuple[object, ...], Window] = {}
 
     def fill(self) -> None:
@@ -71,10 +72,10 @@ class Vectored:
                 self.rows.add((sizes, group.width))
             self._aligned(group.taken[0].at, group.taken[0].access, group.width)
         self._whole()
-        places = {one.access: (one, g) for g in self._groups.values() for one in g.taken}
+        taken = {one.access: (one, g) for g in self._groups.values() for one in g.taken}
         for node, (_, accesses) in self.decided.found.items():
-            if accesses[0] in places:
-                one, group = places[accesses[0]]
+            if accesses[0] in taken:
+                one, group = taken[accesses[0]]
                 self.decided.swaps[node] = text(group.place(one))
 
     @property
@@ -131,10 +132,12 @@ class Vectored:
             )  # fmt: skip
         self._groups[key].taken.append(Taken(accesses, at, rounds, scope))
 
-    def _is_anew(self, access: Access) -> bool:
-        """Whether every item makes a load, of what nothing writes."""
-        written = (self.decided.effects.same(n, access.array) for n in self.kernel.reading.written)
-        return access.own in self._sure and not any(written)
+    def _is_anew(self, one: Taken, group: Window) -> bool:
+        """Whether nothing writes what items load, and they load it, or what lies around it."""
+        written = self.kernel.reading.written
+        if any(self.decided.effects.same(name, one.access.array) for name in written):
+            return False
+        return lies_between(group, one, places(group, "load", self._sure))
 
     def _around(self, access: Access) -> tuple[Loop | None, tuple[Round, ...]]:
         """The innermost loop around all items, and the rounds of those within."""
@@ -150,7 +153,7 @@ class Vectored:
             unrolled = axis.node in self.decided.unrolled and axis.variable is not None
             if not unrolled or not count or start is None or not step or axis.variable is None:
                 raise NotLegal("a loop around its loads is not unrolled", axis.line)
-            rounds.append(Round(axis.variable.name, start, step, count))
+            rounds.append(Round(axis.variable.name, start, step, count, axis.name))
         return scope, tuple(rounds)
 
     def _is_whole(self, group: Window) -> bool:
@@ -163,23 +166,22 @@ class Vectored:
                   for a in o.accesses}  # fmt: skip
         if any(effects.same(a.array, group.array.array) for a in (others | self._others) - own):
             return False
-        places = {mode: _places(group, mode) for mode in ("load", "store")}
+        stored = places(group, "store", self._sure)
         rows: dict[object, set[int]] = {}
-        for row, at in places["store"]:
+        for row, at in stored:
             rows.setdefault(row, set()).add(at)
-        first = min(min(found) for found in rows.values())
+        first = min((at for _, at in stored), default=1)
         whole = {*range(first, first + group.apart)}
         return (
             first % group.width == 0
             and all(found == whole for found in rows.values())
-            and places["load"] <= places["store"]
-            and all(one.access.own in self._sure for one in group.taken if one.does("store"))
+            and all(lies_between(group, one, stored) for one in group.taken)
         )
 
     def _alone(self, one: Taken, group: Window) -> None:
         """Nothing writes what items load; they store to places that vectors could take."""
         access, within = one.access, one.at.steps[()] - Polynomial.symbol(self._item)
-        if one.does("load") and not self._is_anew(access):
+        if one.does("load") and not self._is_anew(one, group):
             raise NotLegal(f"not every item loads its elements of `{access.array}` anew",
                            access.line)  # fmt: skip
         at = within.value
@@ -208,25 +210,3 @@ class Vectored:
 
 def _number(form: Polynomial) -> Polynomial:
     return Polynomial.constant(dict(form.terms).get((), 0))
-
-
-def _places(group: Window, mode: str) -> set[tuple[object, int]]:
-    """The elements of the first item in a window: their rows, and where they are in these."""
-    found = set[tuple[object, int]]()
-    for one in (one for one in group.taken if one.does(mode)):
-        for turns in product(*(range(r.count) for r in one.rounds)):
-            moved = {
-                f"{COUNTER}{r.name}": r.start + r.step * n
-                for r, n in zip(one.rounds, turns, strict=True)
-            }
-            row, within = [], 0
-            for sizes in [*group.strides, ()]:
-                form = group.steps(one, sizes)
-                number = dict(form.terms).get((), 0)
-                number += sum(factor(form, name) * by for name, by in moved.items())
-                if sizes:
-                    row.append((sizes, number))
-                else:
-                    within = number
-            found.add((tuple(row), within))
-    return found

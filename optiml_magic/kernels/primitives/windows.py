@@ -23,12 +23,16 @@ Sizes = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Round:
-    """A loop that is unrolled: its counter's name, first value, step and how many rounds."""
+    """A loop that is unrolled: its counter's name, first value, step and how many rounds.
+
+    ``counter`` is the symbol that counts its rounds.
+    """
 
     name: str
     start: int
     step: int
     count: int
+    counter: str
 
     def ends(self, by: int) -> tuple[int, int]:
         """The least and the greatest that ``by`` times the counter is."""
@@ -241,7 +245,9 @@ class Window:
         there = f"{self.base}[{inner}]"
         if mode == "store":
             here, there = there, here
-        return f"{here} = {there};" if many == 1 else self.array.loaded(many, f"&{here}", f"&{there}")
+        return (
+            f"{here} = {there};" if many == 1 else self.array.loaded(many, f"&{here}", f"&{there}")
+        )
 
 
 def widest(access: Access, least: int) -> int:

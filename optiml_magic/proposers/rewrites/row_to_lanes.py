@@ -30,6 +30,7 @@ THREADS = (64, 128, 256, 512, 1024)
 _A_LANE = 16  # elements of a row for each lane, where there are enough
 SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
 _UNEVEN = 128  # elements of a row that begins anywhere, up to which vectors are few: ours
+_LEAST = 8  # elements of a row that a thread of its own takes in a few accesses: ours
 
 
 class RowToLanes(KernelRule):
@@ -72,7 +73,7 @@ class RowToLanes(KernelRule):
         if not length or length <= _LONG:
             yield Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes),
-                0.85, hypothesis, _lanes(length), arithmetic,
+                0.3 if 0 < length < _LEAST else 0.85, hypothesis, _lanes(length), arithmetic,
             )  # fmt: skip
         if not length or length >= SHORT:
             yield Site(

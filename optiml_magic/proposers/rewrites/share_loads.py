@@ -38,6 +38,7 @@ _ITEMS = (4, 8, 16)
 _SEVERAL = (4, 8, 2)  # where there are items along another axis as well
 _SAVED = 0.05  # of a thread's loads, below which no items are worth their registers: ours
 _UNROLLED = 256  # rounds of one item that are worth a number in the text: ours
+_VECTORS = 2  # what items along x come in, fewer accesses than elements at least: ours
 _WORK, _LEAST = 256, 4  # rounds of all items along x, and items whatever they are: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
     "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
@@ -102,8 +103,8 @@ def _site(
     kernel: Kernel, fixed: Mapping[str, int], sharing: Sharing, vectors: tuple[int, ...]
 ) -> Site:
     left, saved = 1.0, sharing.saved
-    for share in saved.values():
-        left *= 1 - share
+    for axis, share in saved.items():
+        left *= (1 - share) / (_VECTORS if axis == "x" else 1)
     items = _ITEMS if len(saved) == 1 else _SEVERAL
     counts = {axis: vectors if axis == "x" else _whole(kernel, axis, items) for axis in saved}
     several = Several(counts, fixed, _BLOCKS)
@@ -136,7 +137,9 @@ def _vectors(kernel: Kernel) -> tuple[int, ...]:
             continue
         if symbols.inside(access.offset) & {"threadIdx.x", "blockIdx.x"}:
             sizes.add(access.element.size or WIDEST)
-            count = prod(rounds(kernel, axes[loop.node]) or 1 for loop in kernel.reading.loops(access))
+            count = prod(
+                rounds(kernel, axes[loop.node]) or 1 for loop in kernel.reading.loops(access)
+            )
             work = max(work, count if count <= _UNROLLED else 1)
     most = max(_LEAST, 1 << (_WORK // work).bit_length() - 1)
     width = max(2, min(WIDEST // max(sizes), most))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 from tests.rewriting.writing import Array, Made, axes, flat, program, sizes_of
@@ -20,7 +21,7 @@ def _sizes(rng: Random) -> tuple[dict[str, int], dict[str, int]]:
 
 def _signed(text: str) -> str:
     """Indices that may be compared with what is below zero."""
-    return text.replace("unsigned int ", "int ").replace("unsigned ", "int ", 0)
+    return re.sub(r"unsigned (?!char)(int )?", "int ", text)
 
 
 def coloured(rng: Random) -> Made:
@@ -107,4 +108,34 @@ def updated(rng: Random) -> Made:
     return Made("updated", _signed(text), arrays, *_sizes(rng), inout=("u",))
 
 
-FAMILY = (coloured, coloured, pooled, updated)
+def around(rng: Random) -> Made:
+    """Neighbours in a square without the middle, or without others; a sorted one of them."""
+    kind, extent = rng.choice(["f4", "f4", "u1", "i2"]), rng.choice([1, 1, 2])
+    test = rng.choice(["dx != 0 || dy != 0", "!(dx == 0 && dy == 0)", "dx == 0 || dy == 0",
+                       "dx + dy != 0", "dy < 1"])  # fmt: skip
+    value = f"a[(y + dy) * w + x + dx]{rng.choice(['', ' * f[(dx + dy) * (dx + dy)]'])}"
+    inner = rng.choice([
+        f"if ({test}) s += {value};",
+        f"if ({test}) {{\ns += {value};\n}} else {{\nt += {value};\n}}",
+        f"if (!({test})) continue;\ns += {value};",
+    ])  # fmt: skip
+    loops = "".join(f"for (int {d} = -{extent}; {d} <= {extent}; {d}++) {{\n" for d in ("dy", "dx"))
+    body = f"{_KINDS[kind]} s = 0, t = 1;\n{loops}{inner}\n}}\n}}\nout[y * w + x] = s - t;"
+    if kind == "f4" and rng.choice([0, 0, 1]):
+        body = (
+            f"float v[{(2 * extent + 1) ** 2}];\nint n = 0;\n{loops}v[n++] = {value};\n}}\n}}\n"
+            "for (int i = 0; i < 4; i++)\nfor (int j = i + 1; j < 9; j++)\n"
+            "if (v[j] < v[i]) {\nfloat t = v[i];\nv[i] = v[j];\nv[j] = t;\n}\n"
+            "out[y * w + x] = v[3];"
+        )
+    inside = " && ".join(f"{p} >= {extent} && {p} < {e} - {extent}" for p, e in ("xw", "yh"))
+    body = f"if ({inside}) {{\n{body}\n}}"
+    over = axes(rng, ("x", "w"), ("y", "h"))
+    text = program(rng, "around", f"const {_KINDS[kind]}* a, const float* f, {_KINDS[kind]}* out, int w, int h", over, body)  # fmt: skip
+    arrays = {
+        "a": Array(kind, ("h", "w")), "f": Array("f4", ("17",)), "out": Array(kind, ("h", "w"), "zeros"),
+    }  # fmt: skip
+    return Made("around", _signed(text), arrays, *_sizes(rng))
+
+
+FAMILY = (coloured, coloured, pooled, updated, around)
