@@ -9,6 +9,7 @@ processor, children included, since other work on the machine slows the first an
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -129,4 +130,6 @@ def show(name: str, found: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else None))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path, nargs="?")
+    sys.exit(main(**vars(parser.parse_args())))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 
 from optiml_magic import early
@@ -14,6 +15,7 @@ _STAGED = ("optimize", "synthesize", "check", "profile", "demo")
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
+    began = time.monotonic()
     given = sys.argv[1:] if words is None else words
     if given and given[0] in _STAGED:
         TerminalLine().write(f"{given[0]}: {DOING['prepare']}")
@@ -21,7 +23,7 @@ def main(words: Sequence[str] | None = None) -> int:
     # The commands take a second to load, processes on a card longer, a task's file what it likes.
     from optiml_magic import terminal
 
-    return terminal.run(given)
+    return terminal.run(given, began)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from optiml_magic.engines.inline import Inline
 from optiml_magic.engines.pool import Pool
 from optiml_magic.errors import KernelFailed, SourceError, UsageError
 from optiml_magic.evaluation import Evaluator, Extent
+from optiml_magic.evaluation.limit import Limit
 from optiml_magic.experience.kinds import kind_of
 from optiml_magic.experience.recall import Past, told
 from optiml_magic.experience.recorder import Recorder
@@ -59,7 +60,6 @@ from optiml_magic.source.program import parse_program
 from optiml_magic.timings import Stage, Timings
 
 _FINALISTS = 3
-_SETTLING = 8.0  # seconds that it takes to settle, compute-sanitizer included; ours
 
 
 def prepared(
@@ -118,16 +118,16 @@ def optimize(
     wanted: Wanted | None = None,
     resume: Path | None = None,
     progress: Progress = lambda *_: None,
-    entered: Callable[[Stage], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
+    timings: Timings | None = None,
 ) -> Result:
     """Search for a faster program; the best is verified, and never worse than the input.
 
     The search begins from the kernel of the task; where that was written for something ``wanted``,
-    also from programs that the model of the settings writes by the best strategies. ``entered`` is
-    called with each stage as it begins. The settings' seconds bound all of it.
+    also from programs that the model of the settings writes by the best strategies. The settings'
+    seconds bound all of it, from the beginning of ``timings`` on.
     """
-    timings = Timings(entered)
+    timings = timings or Timings()
     require_objective(settings)
     chosen = choose_model(settings.llm, settings.llm_url)
     with (
@@ -137,6 +137,7 @@ def optimize(
     ):
         problem = _prepared_beside(task, settings, members)
         proposers = proposers_of(members, settings, model)
+        limit = Limit(timings, settings.seconds, settles=members.tools.profiler.settles)
         thinker = thinker_of(model, wanted, settings, lambda: timings.elapsed)
         batches = (Inline if members.choice.is_emulated else Pool).batches
         header = header_of(problem, members, settings, proposers, batches.size)
@@ -157,6 +158,7 @@ def optimize(
                     hit_rates=journal.hit_rates,
                     exact=settings.exact,
                     objective=settings.objective,
+                    limit=limit,
                 )
             engine = _engine(members, evaluator)
             recorder = Recorder(experience, journal.run, setting)
@@ -169,7 +171,7 @@ def optimize(
             trajectory = run(
                 search,
                 begin,
-                Budget(settings.budget, settings.seconds, _kept(settings, members)),
+                Budget(settings.budget, settings.seconds, limit.kept),
                 batches=batches,
                 progress=progress,
                 stop=stop,
@@ -342,11 +344,6 @@ def _elsewhere(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
             break
         trajectory = trajectory.rejected(best, verdict)
     return trajectory
-
-
-def _kept(settings: Settings, members: Session) -> float:
-    """Of the seconds, those for the finalists' second look."""
-    return min(_SETTLING, settings.seconds / 4) if members.tools.profiler.settles else 0.0
 
 
 def _engine(members: Session, evaluator: Evaluator) -> Engine:

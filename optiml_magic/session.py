@@ -54,14 +54,15 @@ from optiml_magic.provenance import (
 )
 from optiml_magic.settings import Settings
 from optiml_magic.timings import Timings
-from optiml_magic.verifiers.disputed import EmulatedInspector, SecondOpinion
+from optiml_magic.verifiers.disputed import EMULATING, EmulatedInspector, SecondOpinion
 from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
-from optiml_magic.verifiers.sanitizer import SanitizerInspector
+from optiml_magic.verifiers.sanitizer import SANITIZING, SanitizerInspector
 
 _COMPILERS = max(1, min(4, (os.cpu_count() or 2) - 1))  # beside a card; ours
 _BY_LINE = 60.0  # seconds of ncu's figures by line of one run, where no limit asks for less; ours
 _LEAST_BY_LINE = 5.0  # the first kernel in a process of ncu takes two of them anyway; ours
 _LOOKING = 3.0  # seconds for hazards of a finalist, at least; ours
+_INSPECTING = 10.0  # seconds for the hazards of all finalists, at least; ours
 _DRIVER = Path("/proc/driver/nvidia/version")
 
 
@@ -134,10 +135,7 @@ def session(
         inspector: Inspector | None = DeviceInspector(device) if emulated else None
         looking = math.inf
         if not emulated and extent != "oracle":
-            inspector = SecondOpinion(
-                early.inspector(choice.name) or SanitizerInspector(choice.name),
-                EmulatedInspector(f"emulated:{choice.chip.name}"),
-            )
+            inspector = _inspector_of(choice, settings, whole=extent == "all")
             children.callback(inspector.close)
             if extent == "all":
                 inspector.warm()
@@ -167,6 +165,18 @@ def session(
             trial_seconds=settings.for_trials,
         )
         yield Session(tools, choice, plugins, compiler)
+
+
+def _inspector_of(choice: Choice, settings: Settings, *, whole: bool) -> Inspector:
+    """compute-sanitizer, and who is asked where it is known to be wrong.
+
+    Of a search, which is not the ``whole`` command, they may take a third of its seconds, or ten.
+    """
+    most = SANITIZING if whole else min(SANITIZING, max(_INSPECTING, settings.seconds / 3))
+    return SecondOpinion(
+        early.inspector(choice.name) or SanitizerInspector(choice.name, seconds=most),
+        EmulatedInspector(f"emulated:{choice.chip.name}", seconds=min(EMULATING, most)),
+    )
 
 
 def compiler_of(settings: Settings, options: CompileOptions) -> HostedCompiler:

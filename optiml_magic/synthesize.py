@@ -30,7 +30,7 @@ from optiml_magic.result import Result
 from optiml_magic.search.loop import Progress
 from optiml_magic.settings import Settings
 from optiml_magic.synthesis.thoughts import features
-from optiml_magic.timings import Stage
+from optiml_magic.timings import Stage, Timings
 
 if TYPE_CHECKING:
     from optiml_magic.proposers.thinking import Thinker
@@ -66,7 +66,7 @@ def synthesize(
         wanted=begun.wanted,
         resume=resume,
         progress=progress,
-        entered=entered,
+        timings=Timings(entered),
         stop=stop,
     )
 

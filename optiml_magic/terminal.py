@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,10 +32,10 @@ from optiml_magic.widgets.plain import PlainView
 from optiml_magic.widgets.subject import Subject
 
 
-def run(words: Sequence[str]) -> int:
-    """Run one command; returns the exit status."""
+def run(words: Sequence[str], began: float) -> int:
+    """Run one command, which ``began`` at that time; returns the exit status."""
     try:
-        status = _command(words)
+        status = _command(words, began)
         sys.stdout.flush()  # a pipe may break here first
     except BrokenPipeError:  # whoever reads has enough, as `head` has
         # The interpreter flushes what is left when it exits, and would complain again.
@@ -43,10 +44,10 @@ def run(words: Sequence[str]) -> int:
     return status
 
 
-def _command(words: Sequence[str]) -> int:
+def _command(words: Sequence[str], began: float) -> int:
     try:
         options = parsers.parse(parsers.line_parser(), words)
-        options.words = words
+        options.words, options.began = words, began
         _check_outputs(options)
         return _VERBS[options.verb](options)
     except parsers.HelpShown as help_text:
@@ -120,7 +121,10 @@ def _optimize_all(
     for wanted in found:
         task = wanted.task if isinstance(wanted, Synthesis) else wanted
         settings = verbs.settings_of(options)
-        seconds = settings.seconds if settings.seconds < float("inf") else 0.0
+        # To load what the first needs is part of it; a person may have been asked for others.
+        alone = not summaries and wanted is task
+        before = time.monotonic() - options.began if alone else 0.0
+        seconds = settings.seconds - before if settings.seconds < float("inf") else 0.0
         subject = Subject(
             tasks.name_of(task),
             settings.device,
@@ -130,7 +134,9 @@ def _optimize_all(
             objective=settings.objective,
         )
         with _quoting(task), PlainView(subject, TerminalLine(), "in a terminal") as view:
-            result = verbs.optimize(wanted, options, progress=view, entered=view.enter)
+            result = verbs.optimize(
+                wanted, options, progress=view, entered=view.enter, before=before
+            )
             view.finish(result.summary)
         _print(repr(result) + "\n")
         summaries.append(result.summary)

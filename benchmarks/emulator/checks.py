@@ -9,6 +9,7 @@ their times is the cost.
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
 import statistics
@@ -152,4 +153,6 @@ def cost(compiler: CachedCompiler, name: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else None))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path, nargs="?")
+    sys.exit(main(**vars(parser.parse_args())))

@@ -24,7 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from counted import PROGRAMS, Program, values
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.emulator.counted import PROGRAMS, Program, values
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "counters"
 CHIP = "h200"

@@ -22,7 +22,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -33,15 +34,16 @@ import numpy as np
 from optiml_magic import emulator
 from optiml_magic.devices.base import Job
 from optiml_magic.devices.hosted import HostedDevice
-from optiml_magic.evaluation import Evaluator
+from optiml_magic.evaluation import stages
+from optiml_magic.evaluation.stages import Context
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import BufferArgument, LaunchPlan
 from optiml_magic.model.task import Task
+from optiml_magic.preparation import Prepared
 from optiml_magic.problem import Instance, prepare
 from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
-from optiml_magic.verifiers.verify import verify
 
 RESULTS = Path(__file__).parents[1] / "results" / "emulator-speed.json"
 BUDGET = 10**12
@@ -126,8 +128,11 @@ def compiled(task: Task) -> tuple[Build, Instance, LaunchPlan]:
     settings = resolve({"device": "emulated:h200", "verify_seeds": 1})
     problem = prepare(task, seeds=1)
     with session(settings, task=task) as members:
-        prepared = Evaluator(problem, members.tools)._prepare(problem.program.text)  # noqa: SLF001
-        verdict = verify(members.tools.device, prepared.build, prepared.plans, instructions=BUDGET)
+        tools = replace(members.tools, instructions=BUDGET)
+        context = Context.of(problem, tools, exact=False, thorough=False)
+        prepared = stages.prepare(problem.program.text, context)
+        assert isinstance(prepared, Prepared), prepared
+        verdict = stages.verify(prepared, context)
     assert verdict.passed, verdict
     ((instance, plan),) = prepared.plans
     return prepared.build, instance, plan
@@ -166,9 +171,7 @@ def speed(name: str, task: Task, least: float) -> dict[str, Any]:
     for _ in range(ROUNDS):  # in turn, so that drift of the machine falls on all alike
         for key, (count, threads) in runs.items():
             share = least / ROUNDS / len(runs)
-            samples[key] += seconds(
-                lambda c=count, t=threads: found.launch(count=c, threads=t), share
-            )
+            samples[key] += seconds(partial(found.launch, count=count, threads=threads), share)
     on, off, two = (statistics.median(samples[key]) for key in runs)
     loads = translation(found.build)
     cold, warm = (1e3 * statistics.median(loads[key]) for key in ("cold", "warm"))

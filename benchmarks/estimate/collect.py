@@ -8,13 +8,14 @@ with its cubin, its launches and its estimate. ``time_on_gpu.py`` needs the bund
 
 from __future__ import annotations
 
+import argparse
 import base64
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from optiml_magic.binding import name_expressions, plan
+from optiml_magic.model.build import Build
 from optiml_magic.model.launch import BufferArgument, Launch
 from optiml_magic.optimize import optimize
 from optiml_magic.problem import prepare
@@ -56,6 +57,7 @@ def main(out: Path) -> None:
                     members.choice.chip,
                     members.tools.options,
                 )
+                assert isinstance(build, Build), build
                 first = problem.instances[0]
                 planned = plan(
                     program, problem.interface, build, first.values, first.shapes,
@@ -97,4 +99,6 @@ def _launch(launch: Launch) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    main(**vars(parser.parse_args()))

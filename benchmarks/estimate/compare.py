@@ -8,6 +8,7 @@ emulated device and estimated with the model as it stands.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import math
@@ -17,8 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from collect import TASKS
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.estimate.collect import TASKS
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.problem import prepare
@@ -74,4 +76,6 @@ def _conclude(factors: list[float], ratios: list[float], right: list[bool]) -> N
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("path", type=Path, metavar="RECORD")
+    main(**vars(parser.parse_args()))

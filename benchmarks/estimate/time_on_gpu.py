@@ -9,9 +9,9 @@ random; nothing is verified here: the emulated device did.
 
 from __future__ import annotations
 
+import argparse
 import base64
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -102,8 +102,12 @@ def _timed(runs: list[list[Any]]) -> float:
             function(grid, block, arguments, shared_mem=shared)
     end.record()
     end.synchronize()
-    return cp.cuda.get_elapsed_time(begin, end) / 1e3 / LAUNCHES
+    milliseconds: float = cp.cuda.get_elapsed_time(begin, end)
+    return milliseconds / 1e3 / LAUNCHES
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("out", type=Path)
+    main(**vars(parser.parse_args()))

@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import get_args
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
-
-from tutorials.suite import TASKS  # noqa: E402
+sys.path.insert(0, str(ROOT))
 
 from optiml_magic.evaluation import Evaluator  # noqa: E402
 from optiml_magic.findings import TOOLS, Tool  # noqa: E402
@@ -28,6 +26,7 @@ from optiml_magic.optimize import prepared  # noqa: E402
 from optiml_magic.session import session  # noqa: E402
 from optiml_magic.settings import resolve  # noqa: E402
 from optiml_magic.testing.kernels import NAMES, known_task  # noqa: E402
+from tests.tutorials.suite import TASKS  # noqa: E402
 
 
 class Always:

@@ -8,22 +8,29 @@ time it took, and the time of the next candidate's evaluation; then a healthy ev
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import gpu, versions
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.gpu.machine import gpu, versions
 from optiml_magic.devices.base import Buffer, Case
 from optiml_magic.devices.hosted import HostedDevice
-from optiml_magic.evaluation import Evaluator
+from optiml_magic.evaluation import Evaluator, stages
+from optiml_magic.evaluation.stages import Context
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.task import Task
 from optiml_magic.optimize import evaluate_once
+from optiml_magic.preparation import Prepared
 from optiml_magic.problem import prepare
+from optiml_magic.profilers.ncu import NcuCounters, Refused
 from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import NAMES, known_task
@@ -120,24 +127,27 @@ def healthy() -> dict[str, float]:
         tools = members.tools
         began = time.perf_counter()
         evaluator = Evaluator(problem, tools)
-        prepared = evaluator._prepare(problem.program.text)  # noqa: SLF001
+        context = Context.of(problem, tools, exact=False, thorough=False)
+        prepared = stages.prepare(problem.program.text, context)
+        assert isinstance(prepared, Prepared), prepared
         parts["compile"] = time.perf_counter() - began
         began = time.perf_counter()
         evaluator([candidate(0, problem.program.text)])
         started = "first evaluation, host start, transfer and ncu included"
         parts[started] = time.perf_counter() - began
-        job = evaluator._job(prepared)  # type: ignore[arg-type]  # noqa: SLF001
-        build = prepared.build  # type: ignore[union-attr]
+        job, build = context.job(prepared), prepared.build
         began = time.perf_counter()
         tools.device.execute(build, job)
         parts["one verifying run"] = time.perf_counter() - began
         began = time.perf_counter()
         tools.profiler.measure(build, job)
         parts["timing against the baseline"] = time.perf_counter() - began
-        assert tools.counters is not None
+    cases = [instance.case for instance in problem.instances]
+    with closing(NcuCounters(members.choice.name, cases)) as counters:
         for count in (1, 16):
             began = time.perf_counter()
-            tools.counters.count([(build, job)] * count)
+            counted = counters.count([(build, job)] * count)
+            assert not isinstance(counted, Refused), counted.reason
             parts[f"ncu, a batch of {count}"] = time.perf_counter() - began
     print(parts, flush=True)
     return parts
@@ -163,4 +173,6 @@ def candidate(number: int, text: str) -> Candidate:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    main(**vars(parser.parse_args()))

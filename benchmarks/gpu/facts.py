@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from machine import gpu, versions
+from benchmarks.gpu.machine import gpu, versions
 
 Fact = tuple[str, str, Callable[[], dict[str, Any]]]
 

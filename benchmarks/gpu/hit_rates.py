@@ -15,6 +15,7 @@ emulated device times are estimates, and say so.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
@@ -24,11 +25,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from machine import gpu, versions
-from workloads import NAMES, task
-
+from benchmarks.gpu.machine import gpu, versions
+from benchmarks.gpu.workloads import NAMES, task
 from optiml_magic.devices.choice import choose
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
@@ -58,7 +58,7 @@ class Advice:
     proposals: list[Proposal] = field(default_factory=list)
 
 
-def main(out: Path, device: str, seconds: float, names: Sequence[str]) -> None:
+def run(out: Path, device: str, seconds: float, names: Sequence[str]) -> None:
     until = time.monotonic() + seconds
     settings = resolve({"device": device, "verify_seeds": 1, "llm": "none", "experience": "none"})
     done = {row["task"] for row in read([out]) if row["what"] == "task"}
@@ -227,19 +227,28 @@ def share(number: int, of: Sequence[Row]) -> str:
     return f"{number} ({100 * number / len(of):.0f} %)" if of else "-"
 
 
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("more", nargs="*", help="DEVICE, SECONDS and NAME ...; with --table files")
+    parser.add_argument("--table", action="store_true", help="of what is there; nothing is run")
+    options = parser.parse_args(arguments)
+    more: list[str] = options.more
+    if options.table:
+        show([options.out, *map(Path, more)])
+        return
+    device, seconds, *names = [*more, *["auto", "240"][len(more) :]]
+    run(options.out, device, float(seconds), names or NAMES)
+
+
+def show(paths: Sequence[Path]) -> None:
+    """The table of all records among the files, put into the pages among them as well."""
+    found = table(read(path for path in paths if path.suffix == ".jsonl"))
+    print(found)
+    for page in (path for path in paths if path.suffix == ".md"):
+        head, _, rest = page.read_text().partition(BEGIN)
+        page.write_text(f"{head}{BEGIN}\n{found}\n{END}{rest.partition(END)[2]}")
+
+
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    if words[:1] == ["--table"]:
-        paths = [Path(word) for word in words[1:]]
-        found = table(read(path for path in paths if path.suffix == ".jsonl"))
-        print(found)
-        for page in (path for path in paths if path.suffix == ".md"):
-            head, _, rest = page.read_text().partition(BEGIN)
-            page.write_text(f"{head}{BEGIN}\n{found}\n{END}{rest.partition(END)[2]}")
-    else:
-        main(
-            Path(words[0]),
-            words[1] if len(words) > 1 else "auto",
-            float(words[2]) if len(words) > 2 else 240.0,
-            words[3:] or NAMES,
-        )
+    main(sys.argv[1:])

@@ -332,8 +332,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--counted", type=int, help="kills of searches that may use ncu; all")
     options = parser.parse_args(arguments)
-    sys.path.insert(0, str(Path(__file__).parent))
-    from machine import gpu, versions
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from benchmarks.gpu.machine import gpu, versions
 
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)

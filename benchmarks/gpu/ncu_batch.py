@@ -9,31 +9,35 @@ default ones can be chosen. After SECONDS (110) it stops; the same command goes 
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from facts import Fact, record
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.gpu.facts import Fact, record
 from optiml_magic.compilers.sass import disassemble
 from optiml_magic.devices.base import Case, Job
-from optiml_magic.evaluation import Evaluator
+from optiml_magic.evaluation import stages
+from optiml_magic.evaluation.stages import Context
 from optiml_magic.findings import TOOLS
 from optiml_magic.findings.base import wanted
 from optiml_magic.model.build import Build
-from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.vocabulary import (
     STALLS,
     brief_counters,
     default_counters,
     line_counters,
 )
+from optiml_magic.preparation import Prepared
 from optiml_magic.problem import prepare
-from optiml_magic.profilers.ncu import Depth, NcuCounters, Refused
+from optiml_magic.profilers.ncu import NcuCounters, Refused
+from optiml_magic.profilers.ncu_request import Depth
 from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
@@ -71,7 +75,7 @@ def facts(device: str) -> Iterator[Fact]:
     one_each = [range(at, at + 1) for at in range(4)]
     yield "one process each", "first 4 of 16", lambda: counted(device, brief, one_each)
     for name, choice in CHOICES.items():
-        yield "choice, 16", name, lambda choice=choice: counted(device, choice, [range(COUNT)])  # type: ignore[misc]
+        yield "choice, 16", name, partial(counted, device, choice, [range(COUNT)])
     yield (
         "with rules",
         "one candidate",
@@ -112,27 +116,30 @@ def counted(
 
 @cache
 def verified(device: str) -> tuple[list[tuple[Build, Job]], list[Case]]:
-    """16 programs of one task, different machine code each, all verified and timed."""
+    """16 programs of one task, different machine code each, all verified."""
     problem = prepare(known_task("transpose_naive", **SIZES), seeds=1)
     cases = [instance.case for instance in problem.instances]
     members = ENDING.enter_context(session(resolve({"device": device, "verify_seeds": 1})))
-    evaluator = Evaluator(problem, members.tools)
-    runs = []
+    context = Context.of(problem, members.tools, exact=False, thorough=False)
+    runs, seen = [], set()
     for number in range(COUNT):
         text = problem.program.text.replace(
             "out[", f"if (cols == -{number + 1}) return;\n    out[", 1
         )
-        (ended,) = evaluator([Candidate(number, None, Proposal(text, "", "benchmark"))])
-        assert ended.verdict.passed, ended.verdict
-        assert ended.duplicate_of is None
-        runs.append(evaluator._fresh[number])  # noqa: SLF001
+        prepared = stages.prepare(text, context)
+        assert isinstance(prepared, Prepared), prepared
+        verdict = stages.verify(prepared, context)
+        assert verdict.passed, verdict
+        seen.add(prepared.identity)
+        runs.append((prepared.build, context.job(prepared)))
+    assert len(seen) == COUNT
     return runs, cases
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("seconds", type=float, nargs="?", default=110.0)
+    parser.add_argument("device", nargs="?", default="cuda:0")
     with ENDING:
-        main(
-            Path(sys.argv[1]),
-            float(sys.argv[2]) if len(sys.argv) > 2 else 110.0,
-            sys.argv[3] if len(sys.argv) > 3 else "cuda:0",
-        )
+        main(**vars(parser.parse_args()))

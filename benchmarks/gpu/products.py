@@ -26,8 +26,10 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from recipes import compiled, facts_of, module, offers
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.gpu.recipes import compiled, facts_of, module, offers
 from optiml_magic.bench.entry import Entry
 from optiml_magic.bench.suite import SUITE
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct

@@ -9,6 +9,7 @@ journal; quickstart.json holds the machine, the versions, and each kernel before
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 import sys
@@ -17,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
-from machine import gpu, versions
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.gpu.machine import gpu, versions
 from optiml_magic.reports import contract
 from optiml_magic.result import Result
 
@@ -36,7 +39,7 @@ COUNTERS = (
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    shell = InteractiveShell.instance()
+    shell: Any = InteractiveShell.instance()
     kernels: dict[str, Any] = {}
     for cell in json.loads(NOTEBOOK.read_text())["cells"]:
         if cell["cell_type"] != "code":
@@ -93,4 +96,6 @@ def _kept(result: Result, folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    main(**vars(parser.parse_args()))

@@ -1,6 +1,6 @@
 """How many complete evaluations a minute a search makes on a GPU, and where its seconds go.
 
-    python benchmarks/gpu/rates.py FOLDER [--seconds N] [--budget N] [--device DEVICE] [NAME ...]
+    python benchmarks/gpu/rates.py FOLDER [NAME ...] [--seconds N] [--budget N] [--device DEVICE]
 
 Four tasks stress what evaluations pay for: data (256 MB streamed), a slow reference (16 Mi
 elements), contended atomics, quadratic work; beside them the quickstart's three. Each is searched
@@ -148,6 +148,7 @@ def searched(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """One search in this process."""
     from optiml_magic.optimize import optimize
     from optiml_magic.settings import resolve
+    from optiml_magic.timings import Timings
 
     made = task(name)
     began = time.monotonic()
@@ -163,7 +164,7 @@ def searched(name: str, options: argparse.Namespace) -> dict[str, Any]:
         made,
         settings,
         progress=lambda *_: seen.append(time.monotonic() - began),
-        entered=lambda stage: line.append((round(time.monotonic() - began, 3), stage)),
+        timings=Timings(lambda stage: line.append((round(time.monotonic() - began, 3), stage))),
     )
     wall, summary = time.monotonic() - began, result.summary
     steps = summary.trajectory.steps
@@ -211,7 +212,8 @@ def main(arguments: list[str]) -> int:
             probe.begin()  # the command line begins more: early.py
         print(json.dumps(searched(options.names[0], options)))
         return 0
-    from machine import gpu, versions
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from benchmarks.gpu.machine import gpu, versions
 
     options.folder.mkdir(parents=True, exist_ok=True)
     kept = options.folder / "rates.jsonl"

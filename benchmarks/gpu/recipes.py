@@ -15,7 +15,7 @@ import multiprocessing
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,12 +27,14 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step
 from optiml_magic.model.facts import ArrayFacts, Facts, LaunchFacts
 from optiml_magic.model.idea import Idea
+from optiml_magic.model.launch import Dim3
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
+from optiml_magic.source.expressions import Expression
 from optiml_magic.source.program import parse_program
 
 RECORD = Path(__file__).parents[1] / "results" / "recipes.json"
@@ -134,14 +136,11 @@ def facts_of(text: str, scalars: Mapping[str, int]) -> Facts:
     """What is known of a program with one launch, bound to aligned floats and these numbers."""
     program = parse_program(text)
     (launch,) = program.launches
-    grid = [size.evaluate(scalars) for size in launch.grid]
-    block = [size.evaluate(scalars) for size in launch.block]
-    array = ArrayFacts("", "in", "float32", (1,), 4, 256)
     (kernel,) = lift_program(program).kernels
     names = [p.name for p in kernel.parameters if p.type.depth]
-    arrays = {n: ArrayFacts(n, *_tail(array)) for n in names}
-    dims = [(*part, 1, 1)[:3] for part in (grid, block)]
-    known = LaunchFacts(launch.kernel or "", launch.line, *dims, arrays, scalars)
+    arrays = {n: ArrayFacts(n, "in", "float32", (1,), 4, 256) for n in names}
+    grid, block = _three(launch.grid, scalars), _three(launch.block, scalars)
+    known = LaunchFacts(launch.kernel or "", launch.line, grid, block, arrays, scalars)
     return Facts((known,), {}, 1e-5, 1e-5, "h200")
 
 
@@ -156,8 +155,9 @@ def offers(rule: KernelRule, text: str, facts: Facts) -> Iterator[Idea]:
             yield idea
 
 
-def _tail(array: ArrayFacts) -> tuple[Any, ...]:
-    return (array.role, array.dtype, array.shape, array.nbytes, array.alignment)
+def _three(sizes: Sequence[Expression], env: Mapping[str, int]) -> Dim3:
+    x, y, z = (*(size.evaluate(env) for size in sizes), 1, 1)[:3]
+    return x, y, z
 
 
 def module(text: str) -> Any:
@@ -262,9 +262,12 @@ def prepared(case: Case) -> tuple[dict[str, Any], Any, dict[str, Callable[[], An
             "variance": lambda: a.var(axis=1),
         }
         run = by_name[case.name]
-        exact = {"sum": lambda: a.sum(axis=1, dtype=cp.float64), "max": run, "compare": run,
-                 "dot": lambda: (a * b).sum(axis=1, dtype=cp.float64),
-                 "variance": lambda: a.var(axis=1, dtype=cp.float64)}[case.name]()  # fmt: skip
+        exactly: dict[str, Callable[[], Any]] = {
+            "sum": lambda: a.sum(axis=1, dtype=cp.float64),
+            "dot": lambda: (a * b).sum(axis=1, dtype=cp.float64),
+            "variance": lambda: a.var(axis=1, dtype=cp.float64),
+        }
+        exact = exactly.get(case.name, run)()
         target = cp.empty_like(a)
         library = {"CuPy": run, "copy": lambda: cp.copyto(target, a)}
         if case.name in ("sum", "max"):

@@ -11,6 +11,7 @@ compiled and inputs made once, outside of these processes.
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import sys
@@ -20,8 +21,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from machine import gpu, versions
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.gpu.machine import gpu, versions
 from optiml_magic.devices.base import Fault, Job, Sampling, Timing
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.model.build import Build
@@ -32,6 +34,7 @@ from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.session import Session, session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
+from optiml_magic.timings import Timings
 from optiml_magic.verifiers.trials import Trials
 
 # A stream, a matrix product bound by arithmetic and shared memory, a reduction, and both in one;
@@ -85,7 +88,7 @@ def run(problem: Problem, members: Session) -> tuple[Build, Job]:
     """The input kernel at the given sizes, as an evaluation would time it."""
     tools = members.tools
     trials = Trials(problem, tools.device, tools.instructions)
-    preparation = Preparation(problem, tools.compiler, tools.options, tools.chip, trials)
+    preparation = Preparation(problem, tools.compiler, tools.options, tools.chip, trials, Timings())
     prepared = preparation(problem.program.text, problem.instances)
     assert isinstance(prepared, Prepared), prepared
     instance, plan = prepared.plans[0]
@@ -186,8 +189,8 @@ def conditions(kernels: Sequence[dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    main(
-        Path(sys.argv[1]),
-        float(sys.argv[2]) if len(sys.argv) > 2 else 150.0,
-        sys.argv[3] if len(sys.argv) > 3 else "cuda:0",
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("seconds", type=float, nargs="?", default=150.0)
+    parser.add_argument("device", nargs="?", default="cuda:0")
+    main(**vars(parser.parse_args()))

@@ -11,6 +11,7 @@ benchmarks/results where it is not given.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -150,4 +151,6 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
 
 if __name__ == "__main__":
     default = os.environ.get("OUT") or Path(__file__).parents[1] / "results"
-    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else default)))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, nargs="?", default=Path(default))
+    sys.exit(main(**vars(parser.parse_args())))

@@ -115,8 +115,7 @@ def main(arguments: list[str]) -> int:
         print(json.dumps(search(options.worker, options.device, options.budget, options.home)))
         return 0
     sys.path.insert(0, str(TODAY))
-    from machine import gpu, versions
-
+    from benchmarks.gpu.machine import gpu, versions
     from optiml_magic.testing.kernels import NAMES
 
     folder = options.folder.resolve()

@@ -8,6 +8,7 @@ command goes on where it stopped. On an emulated device it shows the same, less 
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import statistics
@@ -17,12 +18,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from facts import Fact, record
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.gpu.facts import Fact, record
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.hosted import HostedCompiler
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
@@ -56,9 +58,9 @@ def facts(device: str) -> Iterator[Fact]:
     yield "isolation", "compile", cost_of_compile
     yield "isolation", "start", lambda: cost_of_start(device)
     for name in HOSTILE:
-        yield "recovery", name, lambda name=name: recovery(device, name)  # type: ignore[misc]
+        yield "recovery", name, partial(recovery, device, name)
     for part in range(EVALUATIONS // PART):
-        yield "leaks", str(part), lambda part=part: evaluations(device, part)  # type: ignore[misc]
+        yield "leaks", str(part), partial(evaluations, device, part)
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -78,7 +80,7 @@ def cost_of_execute(device: str) -> dict[str, Any]:
         one.execute(build, job)
     for _ in range(RUNS):
         for one, found in zip((hosted, direct), rows, strict=True):
-            found.append(timed(lambda one=one: one.execute(build, job)))  # type: ignore[misc]
+            found.append(timed(partial(one.execute, build, job)))
     hosted.close()
     direct.close()
     return {"hosted": statistics.median(rows[0]), "direct": statistics.median(rows[1])}
@@ -87,11 +89,12 @@ def cost_of_execute(device: str) -> dict[str, Any]:
 def cost_of_compile() -> dict[str, Any]:
     hosted, direct = HostedCompiler("nvrtc"), NvrtcCompiler()
     start = timed(lambda: hosted.version)
+    both: tuple[HostedCompiler | NvrtcCompiler, ...] = (hosted, direct)
     rows: tuple[list[float], list[float]] = ([], [])
     for number in range(RUNS):
-        for one, found in zip((hosted, direct), rows, strict=True):
+        for one, found in zip(both, rows, strict=True):
             text = f"// {number}\n{healthy(number)}"
-            found.append(timed(lambda one=one, text=text: compiled(one, text)))  # type: ignore[misc]
+            found.append(timed(partial(compiled, one, text)))
     hosted.close()
     return {
         "hosted": statistics.median(rows[0]),
@@ -114,7 +117,7 @@ def cost_of_start(device: str) -> dict[str, Any]:
     for _ in range(3):
         host = HostedDevice(device)
         host.put(contract.case())
-        found.append(timed(lambda host=host: host.execute(build, contract.job(build))))  # type: ignore[misc]
+        found.append(timed(partial(host.execute, build, contract.job(build))))
         host.close()
     return {"hosted": statistics.median(found)}
 
@@ -205,9 +208,9 @@ def summarise(rows: list[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("device", nargs="?", default="cuda:0")
+    parser.add_argument("seconds", type=float, nargs="?", default=200.0)
     with ENDING:
-        main(
-            Path(sys.argv[1]),
-            sys.argv[2] if len(sys.argv) > 2 else "cuda:0",
-            float(sys.argv[3]) if len(sys.argv) > 3 else 200.0,
-        )
+        main(**vars(parser.parse_args()))

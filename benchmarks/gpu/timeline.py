@@ -11,8 +11,8 @@ host also compares and draws inputs, so the device is busy for less.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,13 +85,14 @@ def drawn(rows: dict[str, Row]) -> Picture:
         return picture(figure, "timeline", f"Stages of searches by the second; {told}.")
 
 
-def main(arguments: list[str]) -> int:
-    rates, out = map(Path, arguments)
+def main(rates: Path, out: Path) -> None:
     rows = last_of_each(rates)
     print("\n".join(table(rows)))
     drawn(rows).save(out)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rates", type=Path)
+    parser.add_argument("out", type=Path)
+    main(**vars(parser.parse_args()))

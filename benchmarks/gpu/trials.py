@@ -9,6 +9,7 @@ minute on a card; `emulated 70000` shows that it runs.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -19,8 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import gpu, versions
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.gpu.machine import gpu, versions
 from optiml_magic.devices.hosted import HostedDevice
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
@@ -98,11 +101,11 @@ def main(folder: Path, device: str, elements: int) -> None:
         began = time.monotonic()
         with timed(seconds, calls):
             found = run()
-        row = {"step": name, "seconds": time.monotonic() - began,
-               "parts": {n: [calls[n], seconds[n]] for n in PARTS if calls[n]}}  # fmt: skip
-        rows.append(row)
-        print(f"{name}: {row['seconds']:.2f} s", flush=True)
-        for part, (count, spent) in row["parts"].items():
+        took = time.monotonic() - began
+        parts = {n: (calls[n], seconds[n]) for n in PARTS if calls[n]}
+        rows.append({"step": name, "seconds": took, "parts": parts})
+        print(f"{name}: {took:.2f} s", flush=True)
+        for part, (count, spent) in parts.items():
             print(f"    {part:<28} {count:4} times {spent:8.2f} s", flush=True)
         return found
 
@@ -119,18 +122,19 @@ def main(folder: Path, device: str, elements: int) -> None:
         found = [step("input kernel", lambda: evaluate(0, 64))]
         found += [step("better candidate", lambda: evaluate(1, 256))]
         found += [step("another one", lambda: evaluate(2, 512))]
-        notes = (*problem.notes, *evaluator.notes, *(n for f in found for n in f.verdict.notes))
+        said = (*problem.notes, *evaluator.notes, *(n for f in found for n in f.verdict.notes))
+        notes = list(dict.fromkeys(said))
         card = "" if members.choice.is_emulated else gpu()
     record = {"device": members.choice.name, "gpu": card, "versions": versions(),
               "date": time.strftime("%Y-%m-%d"), "elements": elements, "steps": rows,
-              "notes": list(dict.fromkeys(notes))}  # fmt: skip
+              "notes": notes}  # fmt: skip
     (folder / "trials.json").write_text(json.dumps(record, indent=1) + "\n")
-    print("\n".join(record["notes"]))
+    print("\n".join(notes))
 
 
 if __name__ == "__main__":
-    main(
-        Path(sys.argv[1]),
-        sys.argv[2] if len(sys.argv) > 2 else "cuda",
-        int(sys.argv[3]) if len(sys.argv) > 3 else 1 << 26,
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("device", nargs="?", default="cuda")
+    parser.add_argument("elements", type=int, nargs="?", default=1 << 26)
+    main(**vars(parser.parse_args()))

@@ -23,10 +23,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+sys.path.insert(0, str(ROOT))
 
-from made_up import made_up  # noqa: E402
-
+from benchmarks.reading.made_up import made_up  # noqa: E402
 from optiml_magic import Task  # noqa: E402
 from optiml_magic.errors import OptimlError  # noqa: E402
 from optiml_magic.testing.kernels import NAMES, known_task  # noqa: E402
@@ -96,7 +95,7 @@ def run(family: str, cases: Iterator[tuple[str, Task, dict[str, int]]]) -> Recor
             continue  # one that runs is enough of those that are made up
         signal.alarm(_SECONDS)
         try:
-            launches = trace(task, **sizes)
+            launches = trace(task, shared=False, **sizes)
         except (OptimlError, NotImplementedError, AssertionError, TimeoutError) as error:
             record.skipped[type(error).__name__] += 1
             told = str(error).splitlines()[0] if str(error) else ""
@@ -126,8 +125,8 @@ def run(family: str, cases: Iterator[tuple[str, Task, dict[str, int]]]) -> Recor
             for wrong in found.contradictions:
                 record.contradictions.append(f"{name} {sizes or ''}: {wrong}")
                 print("CONTRADICTION", record.contradictions[-1], flush=True)
-    told = {k: v for k, v in record.told().items() if k != "contradictions"}
-    print(family, told, len(record.contradictions), "contradictions", flush=True)
+    figures = {k: v for k, v in record.told().items() if k != "contradictions"}
+    print(family, figures, len(record.contradictions), "contradictions", flush=True)
     return record
 
 
@@ -153,11 +152,11 @@ def _sizes(task: Task, start: int) -> dict[str, int]:
 
 
 def twins(every: int) -> Iterator[tuple[str, Task, dict[str, int]]]:
-    from tests.twins.originals import ORIGINALS
-    from tests.twins.twins import mixtures
+    from tests.twins.originals import ORIGINALS, Original
+    from tests.twins.twins import Twin, mixtures
     from tests.twins.twins import twins as all_twins
 
-    chosen = [*ORIGINALS, *[*all_twins(), *mixtures()][::every]]
+    chosen: list[Original | Twin] = [*ORIGINALS, *[*all_twins(), *mixtures()][::every]]
     for one in chosen:
         yield one.name, Task(one.text, inputs=one.values, inout=one.inout), {}
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+sys.path.insert(0, str(ROOT))
 
-from programs import Listed, listed, shown  # noqa: E402
-
+from benchmarks.rewriting.programs import Listed, listed, shown  # noqa: E402
 from optiml_magic.chips import chip  # noqa: E402
 from optiml_magic.compilers.cached import CachedCompiler  # noqa: E402
 from optiml_magic.compilers.nvrtc import NvrtcCompiler  # noqa: E402

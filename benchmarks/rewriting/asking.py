@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+sys.path.insert(0, str(ROOT))
 
-from programs import Listed, listed  # noqa: E402
-
+from benchmarks.rewriting.programs import Listed, listed  # noqa: E402
 from optiml_magic.errors import OptimlError  # noqa: E402
 from optiml_magic.evaluation import Evaluator  # noqa: E402
 from optiml_magic.model.candidate import Candidate, Proposal  # noqa: E402

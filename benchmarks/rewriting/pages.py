@@ -10,6 +10,7 @@ here, or by ``benchmarks/results``. Pages of rules that no longer exist are remo
 
 from __future__ import annotations
 
+import argparse
 import ast
 import inspect
 import json
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+sys.path.insert(0, str(ROOT))
 
 from optiml_magic.findings import TOOLS  # noqa: E402
 from optiml_magic.proposers.rewrites import REWRITES  # noqa: E402
@@ -30,7 +31,7 @@ from optiml_magic.proposers.rewrites.base import Rewrite  # noqa: E402
 from optiml_magic.source.program import parse_program  # noqa: E402
 
 if TYPE_CHECKING:
-    from applied import Example
+    from benchmarks.rewriting.applied import Example
 
 PAGES = ROOT / "docs" / "rules"
 RESULTS = ROOT / "benchmarks" / "results"
@@ -356,7 +357,8 @@ def _record(path: Path) -> Record:
 
 
 def main() -> int:
-    from applied import examples  # what it loads is for this alone
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
+    from benchmarks.rewriting.applied import examples  # what it loads is for this alone
 
     survey, sound = _record(SURVEY), _record(SOUND)
     PAGES.mkdir(exist_ok=True)

@@ -13,11 +13,10 @@ from typing import Literal
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
-
-from twins import LARGE, sample  # noqa: E402
+sys.path.insert(0, str(ROOT))
 
 from benchmarks.layer import task as layer  # noqa: E402
+from benchmarks.rewriting.twins import LARGE, sample  # noqa: E402
 from optiml_magic.bench.entry import Entry  # noqa: E402
 from optiml_magic.bench.suite import chosen  # noqa: E402
 from optiml_magic.model.task import Task  # noqa: E402

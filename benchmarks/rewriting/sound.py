@@ -199,7 +199,8 @@ def _kind(drawn: Made) -> str:
 
 
 def _applications(rows: list[Row], options: argparse.Namespace) -> int:
-    return options.applications + sum(len(row.get("applied", ())) for row in rows)
+    wanted: int = options.applications
+    return wanted + sum(len(row.get("applied", ())) for row in rows)
 
 
 def summary(rows: list[Row]) -> dict[str, Any]:

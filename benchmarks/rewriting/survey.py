@@ -34,11 +34,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+sys.path.insert(0, str(ROOT))
 
-from asking import Asked, Row, surveyed  # noqa: E402
-from programs import ORIGINS, SUITE, listed  # noqa: E402
-
+from benchmarks.rewriting.asking import Asked, Row, surveyed  # noqa: E402
+from benchmarks.rewriting.programs import ORIGINS, SUITE, listed  # noqa: E402
 from optiml_magic.proposers.rewrites import REWRITES  # noqa: E402
 
 RECORD = ROOT / "benchmarks" / "results" / "rewriting-survey.json"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -41,7 +41,7 @@ class Landscape:
     priors: dict[str, float]
     together: dict[frozenset[str], float] = field(default_factory=dict)
     wrong: frozenset[str] = frozenset()
-    numbers: dict[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    numbers: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
     values: tuple[int, ...] = (0, 1, 2, 3, 4)
     paid: frozenset[str] = frozenset()
     noise: float = 0.0

@@ -17,6 +17,8 @@ from optiml_magic.search.loop import Budget, at_once, run
 from optiml_magic.search.search import TreeSearch
 
 _WIDTH, _DEPTH = 12, 6  # ideas of a node; edits in a row, more than any rule's recipe has
+_PRIORS = tuple(0.8 - 0.05 * at for at in range(_WIDTH))
+_NO_IDEAS = Ideas()
 _PASSED, _WRONG = Verdict(Outcome.PASSED, ""), Verdict(Outcome.WRONG, "")
 _TIME = Measurement("toy", "estimated", 1.0, 1.01, (), (), ())
 
@@ -46,15 +48,9 @@ def grown(nodes: int, seed: int = 0) -> float:
 
 def _ideas(text: str) -> Ideas:
     if text.count(".") == _DEPTH:
-        return Ideas()
-    names = (f"{text}.{at}" for at in range(_WIDTH))
-    priors = (0.8 - 0.05 * at for at in range(_WIDTH))
-    return Ideas(
-        tuple(
-            Idea(name, "toy", partial(str, name), name, prior=prior)
-            for name, prior in zip(names, priors, strict=True)
-        )
-    )
+        return _NO_IDEAS
+    edits = [(f"{text}.{at}", prior) for at, prior in enumerate(_PRIORS)]
+    return Ideas(tuple([Idea(e, "toy", partial(str, e), e, prior=prior) for e, prior in edits]))
 
 
 def _told(candidate: Candidate, rng: random.Random) -> Evaluation:

@@ -132,16 +132,16 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
     until = time.time() + options.limit
-    done = {path.stem for path in options.folder.glob("*.json")}
-    left = [p for p in PAIRS if f"{p[0]}+{p[1]}".replace("/", "-") not in done]
+    known = {path.stem for path in options.folder.glob("*.json")}
+    left = [p for p in PAIRS if f"{p[0]}+{p[1]}".replace("/", "-") not in known]
     spawned = multiprocessing.get_context("spawn")
     with (
         tempfile.TemporaryDirectory() as home,
         ProcessPoolExecutor(options.processes, mp_context=spawned) as processes,
     ):
         order = Order(options.folder, Path(home), options.device, options.budget, until)
-        for one in as_completed(processes.submit(searched, pair, order) for pair in left):
-            print(one.result(), flush=True)
+        for done in as_completed(processes.submit(searched, pair, order) for pair in left):
+            print(done.result(), flush=True)
     rows = [json.loads(path.read_text()) for path in sorted(options.folder.glob("*.json"))]
     pairs = [compared(row) for row in rows]
     # One that gains nothing has nothing to come to sooner.

@@ -136,22 +136,25 @@ def by_task(
     return {task: mean(values) for task, values in found.items()}
 
 
+def within(rows: Sequence[Row], variant: Variant, at: int) -> Json:
+    """Of one search after so many evaluations, over all tasks; ``at`` is that of the budget."""
+    geometric = statistics.geometric_mean
+    own, whole = (
+        by_task(rows, one, lambda r: r.shares[at], geometric=True) for one in (variant, FULL)
+    )
+    least = by_task(rows, variant, lambda r: r.at_least[at], geometric=True)
+    lacking = by_task(rows, variant, lambda r: r.lacking[at], geometric=False)
+    return {
+        "share": over_tasks([*own.values()], geometric),
+        "beside mcts": over_tasks([own[task] / whole[task] for task in own], geometric),
+        "at least": round(geometric([*least.values()]), 4),
+        "lacking": round(statistics.mean([*lacking.values()]), 2),
+    }
+
+
 def figures(rows: Sequence[Row], variant: Variant) -> Json:
     """Of one search, over all tasks."""
-    geometric, found = statistics.geometric_mean, {}
-    for at, budget in enumerate(BUDGETS):
-        own, whole = (
-            by_task(rows, one, lambda r, at=at: r.shares[at], geometric=True)
-            for one in (variant, FULL)
-        )
-        least = by_task(rows, variant, lambda r, at=at: r.at_least[at], geometric=True)
-        lacking = by_task(rows, variant, lambda r, at=at: r.lacking[at], geometric=False)
-        found[str(budget)] = {
-            "share": over_tasks([*own.values()], geometric),
-            "beside mcts": over_tasks([own[task] / whole[task] for task in own], geometric),
-            "at least": round(geometric([*least.values()]), 4),
-            "lacking": round(statistics.mean([*lacking.values()]), 2),
-        }
+    found = {str(budget): within(rows, variant, at) for at, budget in enumerate(BUDGETS)}
     near = by_task(rows, variant, lambda r: r.to_near, geometric=False)
     second = by_task(rows, variant, lambda r: r.second_edit_at, geometric=False)
     return found | {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,8 @@ import numpy as np
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "benchmarks" / "gpu"))
 
-import workloads  # noqa: E402
-
+from benchmarks.gpu import workloads  # noqa: E402
 from benchmarks.rewriting.twins import LARGE  # noqa: E402
 from optiml_magic.model.task import Task  # noqa: E402
 from optiml_magic.optimize import optimize  # noqa: E402
@@ -106,21 +105,19 @@ def tasks(*, emulated: bool) -> dict[str, Callable[[], Task]]:
     """How to make each task, by a name of its own; the first are worth most."""
     found: dict[str, Callable[[], Task]] = {}
     for name, make in LARGE.items():
-        found[f"twin/{name}"] = lambda name=name, make=make: _of_twin(name, make)
+        found[f"twin/{name}"] = partial(_of_twin, name, make)
     for name in workloads.WORKLOADS:
-        found[f"workload/{name}"] = lambda name=name: workloads.task(name, emulated=emulated)
+        found[f"workload/{name}"] = partial(workloads.task, name, emulated=emulated)
     for name in NAMES:
         small = workloads.KNOWN[name][1] if emulated and name in workloads.KNOWN else {}
-        found[f"known/{name}"] = lambda name=name, small=small: known_task(name, **small)
+        found[f"known/{name}"] = partial(known_task, name, **small)
     if emulated:
         return found
     for more, makers in _LARGER.items():
         for name, make in makers.items():
-            found[f"twin/{name}/{more}"] = lambda n=name, make=make, more=more: _of_twin(
-                n, make, more
-            )
+            found[f"twin/{name}/{more}"] = partial(_of_twin, name, make, more)
     for name, sizes in _KNOWN.items():
-        found[f"known/{name}/larger"] = lambda n=name, sizes=sizes: known_task(n, **sizes)
+        found[f"known/{name}/larger"] = partial(known_task, name, **sizes)
     return found
 
 

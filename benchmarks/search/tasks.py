@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from optiml_magic.bench.entry import Entry
 from optiml_magic.bench.suite import chosen
@@ -30,7 +31,7 @@ NAMES = (
 def tasks() -> dict[str, Callable[[], Task]]:
     """How to make each task, by name."""
     entries = {entry.name: entry for entry in chosen(NAMES, "open")}
-    return {name: lambda name=name: halfway(entries[name]) for name in NAMES}
+    return {name: partial(halfway, entries[name]) for name in NAMES}
 
 
 def halfway(entry: Entry) -> Task:

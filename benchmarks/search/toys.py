@@ -40,7 +40,7 @@ SHARE = 0.9
 NODES = 100_000
 _CHOSEN_FROM = 10_000  # the first seed that constants are chosen on
 _REPORTED_FROM = 300  # those below it were looked at while the policy was written
-_OTHERS: dict[str, tuple[float, ...]] = {
+_OTHERS: dict[str, tuple[Any, ...]] = {
     "headroom": (0.0, 0.25, 0.35, 0.5),
     "patience": (6, 12, 20, 40),
     "average": (0.0, 0.1, 0.25, 0.5),

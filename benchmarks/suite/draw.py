@@ -11,6 +11,7 @@ chooses, so whoever runs this draws the same.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import random
@@ -38,7 +39,7 @@ def drawn() -> list[dict[str, str]]:
     order = candidates()
     random.Random(SEED).shuffle(order)
     fields: Counter[str] = Counter()
-    found = []
+    found: list[dict[str, str]] = []
     for one in order:
         if fields[one["field"]] < MOST_OF_A_FIELD and len(found) < COUNT:
             fields[one["field"]] += 1
@@ -47,7 +48,10 @@ def drawn() -> list[dict[str, str]]:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="as held_out.jsonl")
+    options = parser.parse_args()
     text = "".join(json.dumps(one) + "\n" for one in drawn())
     sys.stdout.write(text)
-    if "--write" in sys.argv[1:]:
+    if options.write:
         (HERE / "held_out.jsonl").write_text(text, encoding="utf-8")

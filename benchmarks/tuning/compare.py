@@ -15,6 +15,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,10 +25,19 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from measure import append, known, lines
-from subjects import SUBJECTS
-from tables import Search, Table, by_kernel_tuner, by_optuna, forget_caches, of_best, ours
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.tuning.measure import append, known, lines
+from benchmarks.tuning.subjects import SUBJECTS
+from benchmarks.tuning.tables import (
+    Search,
+    Table,
+    by_kernel_tuner,
+    by_optuna,
+    forget_caches,
+    of_best,
+    ours,
+)
 from optiml_magic.model.space import Point
 from optiml_magic.tuning.gaussian import Gaussian
 

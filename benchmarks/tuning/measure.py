@@ -30,8 +30,10 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from subjects import SUBJECTS, Subject, points
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.tuning.subjects import SUBJECTS, Subject, points
 from optiml_magic.chips import CHIPS
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.model.build import CompileFailure

@@ -9,20 +9,23 @@ open in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import Any
 
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step
-from optiml_magic.model.facts import ArrayFacts, Facts, LaunchFacts
+from optiml_magic.model.facts import ArrayFacts, Facts, LaunchFacts, Role
+from optiml_magic.model.launch import Dim3
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.space import Point, Space
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.spaces import space_of
+from optiml_magic.source.expressions import Expression
 from optiml_magic.source.program import parse_program
 
 _PRODUCT = """\
@@ -90,7 +93,7 @@ class Subject:
     text: str
     sizes: Mapping[str, int]
     small: Mapping[str, int]
-    arrays: Mapping[str, tuple[str, Callable[[Mapping[str, int]], tuple[int, ...]]]]
+    arrays: Mapping[str, tuple[Role, Callable[[Mapping[str, int]], tuple[int, ...]]]]
     reference: Callable[[Any, Mapping[str, Any], Mapping[str, int]], Any]
     rules: tuple[str, ...] = ()
     wider: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -101,15 +104,14 @@ class Subject:
         program, known = parse_program(text), []
         for launch in program.launches:
             env = {**program.values, **sizes}
-            grid, block = (
-                tuple(size.evaluate(env) for size in part) for part in (launch.grid, launch.block)
-            )
+            grid, block = _three(launch.grid, env), _three(launch.block, env)
             arrays = {n: _array(n, *self._shape(n, sizes)) for n in self.arrays}
-            dims = [(*dim, 1, 1)[:3] for dim in (grid, block)]
-            known.append(LaunchFacts(launch.kernel or "", launch.line, *dims, arrays, dict(sizes)))
+            known.append(
+                LaunchFacts(launch.kernel or "", launch.line, grid, block, arrays, dict(sizes))
+            )
         return Facts(tuple(known), {}, 1e-5, 1e-5, "h200")
 
-    def _shape(self, name: str, sizes: Mapping[str, int]) -> tuple[str, tuple[int, ...]]:
+    def _shape(self, name: str, sizes: Mapping[str, int]) -> tuple[Role, tuple[int, ...]]:
         role, shape = self.arrays[name]
         return role, shape(sizes)
 
@@ -119,8 +121,7 @@ class Subject:
         text, starts = self.text, tuple[Point, ...]()
         for name in self.rules:
             rule = next(r for r in REWRITES if r.name == name)
-            facts = self.facts(text)
-            view = View(_step(text), root, find_facts=lambda facts=facts: facts)
+            view = View(_step(text), root, find_facts=partial(self.facts, text))
             ideas = [i for i in rule.propose(parse_program(text), view)
                      if not isinstance(i, Refusal)]  # fmt: skip
             made = ideas[0].make()
@@ -157,11 +158,16 @@ def _step(text: str) -> Step:
     )
 
 
-def _array(name: str, role: str, shape: tuple[int, ...]) -> ArrayFacts:
+def _three(sizes: Sequence[Expression], env: Mapping[str, int]) -> Dim3:
+    x, y, z = (*(size.evaluate(env) for size in sizes), 1, 1)[:3]
+    return x, y, z
+
+
+def _array(name: str, role: Role, shape: tuple[int, ...]) -> ArrayFacts:
     count = 1
     for extent in shape:
         count *= extent
-    return ArrayFacts(name, role, "float32", shape, 4 * count, 256)  # type: ignore[arg-type]
+    return ArrayFacts(name, role, "float32", shape, 4 * count, 256)
 
 
 def _product(xp: Any, given: Mapping[str, Any], _: Mapping[str, int]) -> Any:

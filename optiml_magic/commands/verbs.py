@@ -27,7 +27,7 @@ from optiml_magic.replay.recording import Recording
 from optiml_magic.result import Result
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.synthesize import Synthesis, begin
-from optiml_magic.timings import Stage
+from optiml_magic.timings import Stage, Timings
 
 _SETTINGS = (
     "device", "llm", "llm_url", "thoughts", "budget", "seconds", "seed", "policy", "objective",
@@ -48,8 +48,12 @@ def optimize(
     progress: Callable[[Step, Refused], None] = lambda *_: None,
     entered: Callable[[Stage], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
+    before: float = 0.0,
 ) -> Result:
-    """Search; the result may say that nothing better was found."""
+    """Search; the result may say that nothing better was found.
+
+    ``before`` are seconds that the command took already.
+    """
     settings = settings_of(options)
     return search(
         task.task if isinstance(task, Synthesis) else task,
@@ -57,8 +61,8 @@ def optimize(
         wanted=task.wanted if isinstance(task, Synthesis) else None,
         resume=_resumed(options, settings),
         progress=progress,
-        entered=entered,
         stop=stop,
+        timings=Timings(entered, before=before),
     )
 
 

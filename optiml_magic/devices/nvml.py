@@ -1,6 +1,7 @@
-"""What a card draws, by the driver's own library. Source: NVML API Reference, "Device Queries".
+"""What a card says of itself, by the driver's own library; nothing is ever set.
 
-Five functions by ctypes: the library comes with every driver, a package for it does not.
+By ctypes: the library comes with every driver, a package for it does not. Source: NVML API
+Reference, "Device Queries" and "nvmlClocksEventReasons".
 """
 
 from __future__ import annotations
@@ -11,53 +12,76 @@ from typing import Any
 
 _NAMES = ("nvml.dll",) if sys.platform == "win32" else ("libnvidia-ml.so.1", "libnvidia-ml.so")
 _SM, _MEMORY, _CORE = 1, 2, 0  # NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU
+# The name since driver 535, then the older one.
+_REASONS = ("CurrentClocksEventReasons", "CurrentClocksThrottleReasons")
 
 
 class Nvml:
-    """One card by its PCI bus id, as CUDA gives it. ``refused`` says why it does not answer."""
+    """One card by its PCI bus id, as CUDA gives it: an index may mean another card to NVML.
+
+    A figure that it does not give is None, and ``refused`` says why: of the last that was refused.
+    """
 
     def __init__(self, bus: str) -> None:
         self.refused = ""
+        self.is_open = False  # whether it answers for this card at all
+        self._library = _loaded()
         self._card = ctypes.c_void_p()
-        self._library: Any = None
-        for name in _NAMES:
-            try:
-                self._library = ctypes.CDLL(name)
-                break
-            except OSError:
-                self.refused = f"NVML is not here: no {name}"
         if self._library is None:
+            self.refused = "NVML is not installed"
             return
-        self.refused = ""
-        self._call("nvmlInit_v2")
-        self._call("nvmlDeviceGetHandleByPciBusId_v2", bus.encode(), ctypes.byref(self._card))
+        self._library.nvmlErrorString.restype = ctypes.c_char_p
+        self.is_open = self._call("nvmlInit_v2") and self._call(
+            "nvmlDeviceGetHandleByPciBusId_v2", bus.encode(), ctypes.byref(self._card)
+        )
+
+    def sm_clock(self) -> int | None:
+        """MHz."""
+        return self._read("ClockInfo", ctypes.c_uint(), _SM)
+
+    def memory_clock(self) -> int | None:
+        """MHz."""
+        return self._read("ClockInfo", ctypes.c_uint(), _MEMORY)
+
+    def celsius(self) -> int | None:
+        return self._read("Temperature", ctypes.c_uint(), _CORE)
+
+    def watts(self) -> float | None:
+        milliwatts = self._read("PowerUsage", ctypes.c_uint())
+        return None if milliwatts is None else milliwatts / 1e3
 
     def joules(self) -> float | None:
-        """Energy of the card since the driver was loaded; None where it is refused."""
-        value = ctypes.c_ulonglong()
-        return value.value / 1e3 if self._read("TotalEnergyConsumption", value) else None
+        """Energy since the driver was loaded."""
+        millijoules = self._read("TotalEnergyConsumption", ctypes.c_ulonglong())
+        return None if millijoules is None else millijoules / 1e3
 
-    def sm_hertz(self) -> float:
-        return self._unsigned("ClockInfo", _SM) * 1e6
+    def reasons(self) -> int | None:
+        """Bits of what keeps a clock below its highest."""
+        known = [what for what in _REASONS if hasattr(self._library, f"nvmlDeviceGet{what}")]
+        return self._read((*known, *_REASONS)[0], ctypes.c_ulonglong())
 
-    def memory_hertz(self) -> float:
-        return self._unsigned("ClockInfo", _MEMORY) * 1e6
-
-    def celsius(self) -> float:
-        return self._unsigned("Temperature", _CORE)
-
-    def _unsigned(self, what: str, *arguments: int) -> float:
-        """A figure; 0 where the card does not give it."""
-        value = ctypes.c_uint()
-        return float(value.value) if self._read(what, value, *arguments) else 0.0
-
-    def _read(self, what: str, value: Any, *arguments: int) -> bool:
-        if self.refused:
-            return False
-        return self._call(f"nvmlDeviceGet{what}", self._card, *arguments, ctypes.byref(value))
+    def _read(self, what: str, value: Any, *arguments: int) -> int | None:
+        if not self.is_open:
+            return None
+        answered = self._call(f"nvmlDeviceGet{what}", self._card, *arguments, ctypes.byref(value))
+        return int(value.value) if answered else None
 
     def _call(self, name: str, *arguments: Any) -> bool:
-        status = getattr(self._library, name)(*arguments)
-        if status and not self.refused and ("Init" in name or "Handle" in name or "Total" in name):
-            self.refused = f"{name} answers with status {status}"
+        function = getattr(self._library, name, None)
+        if function is None:
+            self.refused = f"NVML has no {name}"
+            return False
+        status = function(*arguments)
+        if status:
+            self.refused = f"NVML refuses: {self._library.nvmlErrorString(status).decode()}"
         return not status
+
+
+def _loaded() -> Any:
+    """The library; None where no driver has brought it."""
+    for name in _NAMES:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    return None

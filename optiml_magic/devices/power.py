@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from typing import Any
 
@@ -22,7 +23,7 @@ def draw(cupy: Any, stream: Any, run: TimedRun, seconds: float) -> Draw:
     """
     graph, launches = _graph(cupy, stream, run)
     nvml = Nvml(str(cupy.cuda.Device().pci_bus_id))
-    clocks: list[tuple[float, float, float]] = []
+    sm, memory, celsius = list[int](), list[int](), list[int]()
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
     repeats = _repeats(cupy, stream, graph)
     count, elapsed, before, began = 0, 0.0, nvml.joules(), time.monotonic()
@@ -31,7 +32,9 @@ def draw(cupy: Any, stream: Any, run: TimedRun, seconds: float) -> Draw:
         for _ in range(repeats):
             graph.launch(stream)
         end.record(stream)
-        clocks.append((nvml.sm_hertz(), nvml.memory_hertz(), nvml.celsius()))
+        sm.append(nvml.sm_clock() or 0)
+        memory.append(nvml.memory_clock() or 0)
+        celsius.append(nvml.celsius() or 0)
         end.synchronize()
         elapsed += float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3
         count += repeats * launches
@@ -44,9 +47,9 @@ def draw(cupy: Any, stream: Any, run: TimedRun, seconds: float) -> Draw:
         busy=elapsed,
         joules=joules,
         refused=nvml.refused,
-        sm_hertz=sum(c[0] for c in clocks) / len(clocks),
-        memory_hertz=sum(c[1] for c in clocks) / len(clocks),
-        celsius=max(c[2] for c in clocks),
+        sm_hertz=1e6 * statistics.mean(sm),
+        memory_hertz=1e6 * statistics.mean(memory),
+        celsius=max(celsius),
     )
 
 

@@ -1,16 +1,16 @@
 """What a card says of its own state: read, and never changed.
 
-Through NVML where ``nvidia-ml-py`` is installed, else through nvidia-smi, which takes so long that
-it is asked before and after a timing alone; else not at all, with a reason. Sources: NVML API
-Reference, "Device Queries" and "nvmlClocksEventReasons"; ``nvidia-smi --help-query-gpu``.
+Through NVML, else through nvidia-smi, which takes so long that it is asked only before and after a
+timing; else not at all, with a reason. Sources: NVML API Reference, "nvmlClocksEventReasons";
+``nvidia-smi --help-query-gpu``.
 """
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-from typing import Any
 
+from optiml_magic.devices.nvml import Nvml
 from optiml_magic.model.condition import Condition
 
 # NVML's bits of what keeps a clock below its highest. An idle card (bit 0) is not held back by
@@ -36,42 +36,29 @@ class Telemetry:
 
     def __init__(self, bus: str) -> None:
         self._bus = bus
-        self._nvml, self._handle, self.absent = _opened(bus)
-        self._tool = "" if self._nvml else shutil.which("nvidia-smi") or ""
-        if self._tool:
-            self.absent = ""
+        self._nvml = Nvml(bus)
+        self._tool = "" if self._nvml.is_open else shutil.which("nvidia-smi") or ""
+        found = self._nvml.is_open or self._tool
+        self.absent = "" if found else f"{self._nvml.refused}, and there is no nvidia-smi"
 
     def read(self) -> Condition | None:
         """The state now; None where it is not to be had, and ``absent`` says why."""
-        if self._nvml is not None:
+        if self._nvml.is_open:
             return self._read_nvml()
         return self._read_tool() if self._tool else None
 
     def sm_clock(self) -> int:
         """MHz, where it costs next to nothing to ask; else 0."""
-        if self._nvml is None:
-            return 0
-        try:
-            return int(self._nvml.nvmlDeviceGetClockInfo(self._handle, self._nvml.NVML_CLOCK_SM))
-        except self._nvml.NVMLError:
-            return 0
+        return self._nvml.sm_clock() or 0
 
     def _read_nvml(self) -> Condition | None:
-        nvml, card = self._nvml, self._handle
-        # The name since NVML 12.2, then the older one.
-        reasons = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
-        reasons = reasons or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
-        try:
-            return Condition(
-                int(nvml.nvmlDeviceGetClockInfo(card, nvml.NVML_CLOCK_SM)),
-                int(nvml.nvmlDeviceGetClockInfo(card, nvml.NVML_CLOCK_MEM)),
-                int(nvml.nvmlDeviceGetTemperature(card, nvml.NVML_TEMPERATURE_GPU)),
-                nvml.nvmlDeviceGetPowerUsage(card) / 1e3,
-                limits(int(reasons(card))),
-            )
-        except nvml.NVMLError as refused:
-            self.absent = f"NVML refuses: {refused}"
+        nvml = self._nvml
+        sm, memory, reasons = nvml.sm_clock(), nvml.memory_clock(), nvml.reasons()
+        celsius, watts = nvml.celsius(), nvml.watts()
+        if sm is None or memory is None or reasons is None or celsius is None or watts is None:
+            self.absent = nvml.refused
             return None
+        return Condition(sm, memory, celsius, watts, limits(reasons))
 
     def _read_tool(self) -> Condition | None:
         for reasons in _REASONS:
@@ -104,16 +91,3 @@ def parsed(line: str) -> Condition:
     sm, memory, temperature, power, reasons = fields
     found = limits(int(reasons, 16))
     return Condition(int(sm), int(memory), int(temperature), float(power), found)
-
-
-def _opened(bus: str) -> tuple[Any, Any, str]:
-    """The library, the card's handle, and why there are none."""
-    try:
-        import pynvml
-    except ImportError:
-        return None, None, "neither nvidia-ml-py nor nvidia-smi is installed"
-    try:
-        pynvml.nvmlInit()
-        return pynvml, pynvml.nvmlDeviceGetHandleByPciBusId(bus.encode()), ""
-    except pynvml.NVMLError as refused:
-        return None, None, f"NVML refuses: {refused}"

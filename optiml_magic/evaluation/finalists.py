@@ -1,21 +1,53 @@
-"""The hazards of those that are left at the end, looked for together, since that is slow."""
+"""Those that are left at the end: scrutinised, and looked at for hazards."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from optiml_magic.evaluation import stages
+from optiml_magic.evaluation.limit import Limit
 from optiml_magic.evaluation.stages import Context
+from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.preparation import Prepared
 from optiml_magic.verifiers.hazards import inspected
 
 
+def scrutinised(
+    candidates: Sequence[Candidate], context: Context, limit: Limit
+) -> tuple[dict[int, Prepared], dict[int, Verdict], int]:
+    """Those that stand every trial by number, the verdicts on the others, how many are left out.
+
+    Left out are those that were never the fastest, where there is no time to try them: each is
+    taken to need as long as the slowest before it.
+    """
+    passed: dict[int, Prepared] = {}
+    verdicts: dict[int, Verdict] = {}
+    slowest, left_out = 0.0, 0
+    for at, candidate in enumerate(candidates):
+        prepared = stages.prepare(candidate.text, context)
+        if isinstance(prepared, Verdict):
+            verdicts[candidate.number] = prepared
+            continue
+        known = context.scrutiny.knows(prepared.identity)
+        if at and not known and not limit.affords_finalist(slowest):
+            left_out += 1
+            continue
+        began, first = limit.elapsed, prepared.verified[0][0]
+        verdict = context.scrutiny.correctness(prepared.program, prepared.identity, first)
+        slowest = max(slowest, limit.elapsed - began)
+        if verdict.passed:
+            passed[candidate.number] = prepared
+        else:
+            verdicts[candidate.number] = verdict
+    return passed, verdicts, left_out
+
+
 def hazards(
     finalists: Mapping[int, Prepared], context: Context, seconds: float
 ) -> tuple[dict[int, Verdict], list[str]]:
-    """A verdict on each by number, and what is to be told; nothing where nobody can look.
+    """The verdicts on those with a hazard by number, and what is to be told.
 
     ``seconds`` is what one run of the slowest was measured to take.
     """
@@ -41,4 +73,4 @@ def hazards(
         for number, inspection in zip(finalists, inspections, strict=True)
     }
     notes += [f"candidate {n}: {note}" for n, verdict in verdicts.items() for note in verdict.notes]
-    return verdicts, notes
+    return {number: one for number, one in verdicts.items() if not one.passed}, notes

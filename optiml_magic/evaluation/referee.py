@@ -7,7 +7,7 @@ to the first failure; counters and diagnosis follow for the whole batch.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +18,8 @@ from optiml_magic.errors import KernelFailed
 from optiml_magic.evaluation import stages
 from optiml_magic.evaluation.beside import beside
 from optiml_magic.evaluation.elsewhere import elsewhere
-from optiml_magic.evaluation.finalists import hazards
+from optiml_magic.evaluation.finalists import hazards, scrutinised
+from optiml_magic.evaluation.limit import Limit
 from optiml_magic.evaluation.stages import AFTER, Context
 from optiml_magic.evaluation.tools import Tools
 from optiml_magic.model.build import Build
@@ -53,12 +54,14 @@ class Evaluator:
         hit_rates: HitRates = NO_EXPERIENCE,
         exact: bool = False,
         objective: Objective = "speed",
+        limit: Limit | None = None,
     ) -> None:
         self._thorough = thorough  # every candidate as if it would win
         self._diagnosis = Diagnosis(
             problem, tools.chip, tools.findings, tools.roofs, hit_rates, objective
         )
         self._context = Context.of(problem, tools, exact=exact, thorough=thorough)
+        self._limit = limit or Limit(tools.timings)
         self._seen: dict[str, Evaluation] = {}
         self._runs: dict[int, tuple[Build, Job]] = {}  # what was measured, until it is understood
         self._best = float("inf")  # seconds of the fastest that may win
@@ -99,8 +102,7 @@ class Evaluator:
                     self._tools.roofs()
             with self._tools.timings.stage("count"):
                 found = beside(counted, self._ahead) if first else counted()
-            for note in self._tools.levels.notes:
-                self._note(note)
+            self._notes |= dict.fromkeys(self._tools.levels.notes)
             with self._tools.timings.stage("measure"):
                 return [self._understood(c, e) for c, e in zip(candidates, found, strict=True)]
 
@@ -127,13 +129,15 @@ class Evaluator:
 
         The last that is asked: the profiler's baseline is another afterwards.
         """
+        if not self._limit.affords_another_size:
+            self._note("the winner was not timed at another size: the seconds were spent")
+            return None
         with self._tools.timings.stage("settle"):
             programs = [stages.prepare(one.text, self._context) for one in (root, winner)]
             before, after = programs
             if isinstance(before, Verdict) or isinstance(after, Verdict):
                 return None
-            for note in self._tools.profiler.notes:
-                self._note(note)
+            self._notes |= dict.fromkeys(self._tools.profiler.notes)
             found = elsewhere(before, after, self._context)
             self._tools.profiler.begin()
         if isinstance(found, Verdict):
@@ -203,8 +207,10 @@ class Evaluator:
         return evaluation
 
     def _measured(self, evaluation: Evaluation, prepared: Prepared) -> Evaluation:
-        number, bar = evaluation.candidate, self._bar(evaluation)
+        number, bar, began = evaluation.candidate, self._bar(evaluation), self._limit.elapsed
         found = stages.measure(prepared, self._context, bar, first=number == 0)
+        if number == 0:
+            self._limit.measured(self._limit.elapsed - began)
         if isinstance(found, Verdict):
             return replace(evaluation, verdict=found)
         self._runs[number] = (prepared.build, found.job)
@@ -268,8 +274,7 @@ class Evaluator:
         """Try other inputs on the input kernel; its identity covers those that it gets right."""
         assert root.measurement is not None
         told = stages.learn(prepared, self._context, root.measurement)
-        for note in told:
-            self._note(note)
+        self._notes |= dict.fromkeys(told)
         again = stages.prepare(candidate.text, self._context)
         assert isinstance(again, Prepared)
         if self._context.exactness:
@@ -285,14 +290,24 @@ class Evaluator:
         promises = {c.number: c.proposal.hypothesis for c in candidates}
         promising = {n for n, promise in promises.items() if promise and promise.is_counted}
         near = {c.number for c, e in pairs if self._in_reach(c, e)}
-        also = tuple(self._promised)
-        levels = self._tools.levels
-        begin = partial(levels.begin, evaluations, self._runs, counted=promising | near, also=also)
+        asked = (promising | near) & self._runs.keys()
+        if asked and 0 not in asked and not self._limit.affords_counters:
+            asked = set()
+            self._note("ncu was not asked of the last candidates: the seconds were nearly spent")
+        also, began = tuple(self._promised), self._limit.elapsed
+        begin = partial(self._tools.levels.begin, evaluations, self._runs, counted=asked, also=also)
         with self._tools.timings.stage("count"):
-            counted = beside(begin, self._ahead) if 0 in near else begin()
+            counted = beside(begin, self._ahead) if 0 in asked else begin()
         if not self._thorough:  # then others will follow
-            levels.warm(first=False, also=also)
-        return counted
+            self._tools.levels.warm(first=False, also=also)
+
+        def completed() -> list[Evaluation]:
+            found = counted()
+            if asked:
+                self._limit.counted(self._limit.elapsed - began)
+            return found
+
+        return completed
 
     def _ahead(self) -> bool:
         """One more set of inputs is drawn that winners will meet, if any."""
@@ -330,23 +345,17 @@ class Evaluator:
         return self._diagnosis(candidate, repeated)
 
     def _settled(self, candidates: Sequence[Candidate]) -> dict[int, Measurement | Verdict]:
-        settled: dict[int, Measurement | Verdict] = {}
-        passed: dict[int, Prepared] = {}
         if self._tools.extent == "finalists" and self._tools.inspector is not None:
             self._tools.inspector.warm()
-        for candidate in candidates:
-            prepared = stages.prepare(candidate.text, self._context)
-            if isinstance(prepared, Verdict):
-                settled[candidate.number] = prepared
-                continue
-            first, scrutiny = prepared.verified[0][0], self._context.scrutiny
-            verdict = scrutiny.correctness(prepared.program, prepared.identity, first)
-            if verdict.passed:
-                passed[candidate.number] = prepared
-            else:
-                settled[candidate.number] = verdict
+        passed, verdicts, left_out = scrutinised(candidates, self._context, self._limit)
+        settled: dict[int, Measurement | Verdict] = dict(verdicts)
+        if left_out:
+            self._note(f"{left_out} of the finalists were left out: the seconds were spent")
         if self._tools.extent == "finalists":
-            settled |= self._hazardous(passed)
+            slowest = max(map(self._seconds_of, passed.values()), default=0.0)
+            hazardous, notes = hazards(passed, self._context, slowest)
+            settled |= hazardous
+            self._notes |= dict.fromkeys(notes)
         left = {n: p for n, p in passed.items() if n not in settled}
         runs = [(p.build, self._context.job(p)) for p in left.values()]
         timed = self._tools.profiler.settle(runs)
@@ -357,14 +366,6 @@ class Evaluator:
         for number, found in zip([0, *left], timed, strict=True):
             settled[number] = self._last(number, found)
         return settled
-
-    def _hazardous(self, finalists: Mapping[int, Prepared]) -> dict[int, Measurement | Verdict]:
-        """The verdicts of those with a hazard."""
-        seconds = max(map(self._seconds_of, finalists.values()), default=0.0)
-        verdicts, notes = hazards(finalists, self._context, seconds)
-        for note in notes:
-            self._note(note)
-        return {number: verdict for number, verdict in verdicts.items() if not verdict.passed}
 
     def _seconds_of(self, prepared: Prepared) -> float:
         measured = self._seen[prepared.identity].measurement

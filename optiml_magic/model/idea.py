@@ -13,7 +13,7 @@ from optiml_magic.model.space import Point
 Make = Callable[[], "str | Refusal"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Ready:
     """A text that is there already, in the place of one that is still to be made."""
 
@@ -86,7 +86,7 @@ class Idea:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Ideas:
     """A proposer's answer: ideas, best first, and what it would not do. No ideas: it has no more.
 

@@ -22,6 +22,10 @@ Progress = Callable[[Step, Refused], None]
 """Called with each step, and with what the proposers would not do so far."""
 
 
+def _nothing() -> float:
+    return 0.0
+
+
 class Search(Protocol):
     """What the loop needs of a search."""
 
@@ -46,29 +50,29 @@ class Budget:
 
     A program that another way led to before costs a compilation at most, and is not one of the
     evaluations; so that a search ends that finds nothing else, there may be as many of these again.
-    ``kept`` of the seconds are for what comes after the search.
+    ``kept`` of the seconds are for what comes after the search; they may change in its course.
     """
 
     evaluations: int = 40
     seconds: float = float("inf")
-    kept: float = 0.0
+    kept: Callable[[], float] = _nothing
 
     def room(
         self, steps: Sequence[Step], elapsed: float, *, repeated: int = 0, begun: int = 0
     ) -> int:
         """How many more there is time for after ``steps``: the next take as long as the last few.
 
-        Where one as slow as the slowest of these would overrun the seconds by a twelfth, none.
+        The first of all takes as long as the input kernel. Where one as slow as the slowest of
+        these would overrun the seconds by a twelfth, none.
         ``repeated`` counts the programs that had come before, which are not among the steps, and
         ``begun`` those that are not told yet, whose seconds are nearly spent.
         """
         left = self.evaluations - max(len(steps), repeated) - begun
         if not steps or self.seconds == float("inf"):
             return left
-        recent = [
-            step.evaluation.seconds_spent for step in steps[max(1, len(steps) - _RECENT) :]
-        ] or [0.0]
-        seconds = self.seconds - self.kept - elapsed
+        latest = steps[max(1, len(steps) - _RECENT) :] or steps
+        recent = [step.evaluation.seconds_spent for step in latest]
+        seconds = self.seconds - self.kept() - elapsed
         if seconds <= 0 or max(recent) > seconds + self.seconds / 12:
             return 0
         each = sum(recent) / len(recent)

@@ -302,7 +302,7 @@ class TreeSearch:
 
     def _tuned(self, node: Node) -> Candidate | None:
         assert node.best is not None
-        while node.tuner is not None and node.space is not None:
+        while node.tuner is not None and node.space is not None and node.at is not None:
             point = node.tuner.ask()
             if point is None:
                 node.tunable = False
@@ -344,14 +344,20 @@ class TreeSearch:
         return False
 
     def _view(self, node: Node, step: Step) -> View:
-        root, path = self.root.step, [one for one in node.path() if one is not self.base][::-1]
+        root, path, begun = self.root.step, [], node
         assert root is not None
+        for one in node.path():
+            if one is not self.base:
+                begun = one
+                if one.best is not None:
+                    path.append(one.best)
+        tried = [child.step for child in node.children if child.step] if node.children else ()
         return View(
             replace(step, refused=node.refused) if node.refused else step,
             root,
-            tried=tuple([child.step for child in node.children if child.step]),
-            origin=path[0].step,
-            path=tuple([one.best for one in path if one.best]),
+            tried=tuple(tried),
+            origin=begun.step,
+            path=tuple(path[::-1]),
             best=self.best.best if self.best else None,
             evaluated=Prefix(self._evaluated),
         )

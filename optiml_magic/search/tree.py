@@ -8,8 +8,9 @@ stands for the node of the earlier one.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from optiml_magic.model.candidate import Candidate
@@ -43,8 +44,8 @@ class Lead(NamedTuple):
 class Node:
     """One structure: a program as an idea made it, and its other points.
 
-    ``visits`` counts finished evaluations below and at this node, ``pending`` those in flight,
-    ``failures`` those of them that did not pass; ``value_sum`` and ``value_max`` are over the
+    ``begun`` counts the evaluations below and at this node, ``pending`` those of them in flight,
+    ``failures`` the finished ones that did not pass; ``value_sum`` and ``value_max`` are over the
     rewards of the others; ``value`` is the reward of the best of its points: what the structure is
     worth. ``edits`` are the keys of the ideas that led here, sorted. ``untried`` are ideas
     that nothing was made of yet, best first; ``later`` those that another node planned with the
@@ -73,12 +74,12 @@ class Node:
     ground: Step | None = None
     tuner: Tuner | None = None
     space: Space | None = None
-    at: Point = field(default_factory=dict)  # the best one's
+    at: Point | None = None  # the best one's
     tunable: bool = True
     points: int = 0
     gains: int = 0
     tuned: int = 0
-    visits: int = 0
+    begun: int = 0
     pending: int = 0
     failures: int = 0
     value: float = NOTHING
@@ -87,6 +88,11 @@ class Node:
     spent: bool = False
     closed: bool = False
     lead: Lead | None = None
+
+    @property
+    def visits(self) -> int:
+        """Finished evaluations below and at this node."""
+        return self.begun - self.pending
 
     def path(self) -> Iterator[Node]:
         """This node and its ancestors up to the root."""
@@ -137,7 +143,9 @@ class Node:
 
     def and_then(self, idea: Idea) -> Edits:
         """The edits of a child."""
-        return tuple(sorted({*self.edits, idea.key}))
+        edits, key = self.edits, idea.key
+        at = bisect_left(edits, key)
+        return edits if key in edits[at : at + 1] else (*edits[:at], key, *edits[at:])
 
     def refuse(self, *refusals: Refusal) -> None:
         """Keep what the proposers would not do here, each once."""
@@ -146,8 +154,14 @@ class Node:
 
     def begin(self) -> None:
         """Count an evaluation as in flight on the whole path."""
-        for node in self._changed():
+        below: Node | None = None
+        node: Node | None = self
+        while node is not None:
+            if node.lead is not None and node.lead.child is not below:
+                node.lead = None
+            node.begun += 1
             node.pending += 1
+            below, node = node, node.parent
 
     def finish(self, step: Step) -> bool:
         """Give an evaluation of this node to every node of the path; whether it is its best."""
@@ -159,15 +173,19 @@ class Node:
         better = passed and reward > self.value
         if better:
             self.best, self.value = step, reward
-        for node in self._changed():
+        below: Node | None = None
+        node: Node | None = self
+        while node is not None:
+            if node.lead is not None and node.lead.child is not below:
+                node.lead = None
             node.pending -= 1
-            node.visits += 1
             if passed:
                 node.value_sum += reward
                 if reward > node.value_max:  # noqa: PLR1730  # a call
                     node.value_max = reward
             else:
                 node.failures += 1
+            below, node = node, node.parent
         if self.best is None:
             self.closed = True
         elif first and self.parent is not None:
@@ -181,18 +199,7 @@ class Node:
         """
         if self.step is None:
             self.step, self.same, self.closed = step, same, True
-        for node in self._changed():
+        for node in self.path():
+            node.lead = None
+            node.begun -= 1
             node.pending -= 1
-
-    def _changed(self) -> list[Node]:
-        """The path, whose leads stay where what changes is below the child that leads alone."""
-        path: list[Node] = []
-        below: Node | None = None
-        node: Node | None = self
-        while node is not None:
-            lead = node.lead
-            if lead is not None and lead.child is not below:
-                node.lead = None
-            path.append(node)
-            below, node = node, node.parent
-        return path

@@ -25,6 +25,8 @@ DISPUTED: dict[HazardKind, str] = {
     "missed_phase": "synccheck counts copies that report to an mbarrier as arrivals",
 }
 
+EMULATING = 60.0  # seconds of one run there; ours
+
 
 class SecondOpinion:
     """Inspections of ``first``; where they hold disputed reports alone, ``second`` decides."""
@@ -79,7 +81,7 @@ class SecondOpinion:
 class EmulatedInspector:
     """The emulated device's own checks, on a host that lasts for one inspection."""
 
-    def __init__(self, device: str, *, seconds: float = 60.0) -> None:
+    def __init__(self, device: str, *, seconds: float = EMULATING) -> None:
         self.name = device
         self._cases: dict[str, Case] = {}
         self._seconds = seconds

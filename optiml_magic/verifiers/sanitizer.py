@@ -27,6 +27,8 @@ from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.verifiers.hazards import UNFINISHED, Inspection
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+SANITIZING = 120.0  # seconds for all runs of an inspection; ours
+_REPORTING = (5.0, 60.0)  # seconds for a tool to write its report, at least and at most; ours
 _PREFIX = "========="
 _HEAD = re.compile(
     r"(?P<invalid>Invalid __(?P<space>\w+)__ (?P<what>read|write|atomic) of size (?P<size>\d+))|"
@@ -57,7 +59,7 @@ class SanitizerInspector:
 
     name = "compute-sanitizer"
 
-    def __init__(self, device: str, *, seconds: float = 120.0) -> None:
+    def __init__(self, device: str, *, seconds: float = SANITIZING) -> None:
         self._device = device
         self._cases: dict[str, Case] = {}
         self._seconds = seconds
@@ -131,7 +133,8 @@ class SanitizerInspector:
         except OptimlError as lost:  # a card that the tool does not support fails anywhere
             fault, unchecked = None, f"{name}: {lost.message.strip().splitlines()[-1]}"
         finally:
-            text = watched.close(seconds=60.0)
+            least, most = _REPORTING
+            text = watched.close(seconds=min(most, max(least, until - time.monotonic())))
         if not unchecked and fault is None and "SUMMARY" not in text:
             unchecked = f"{name} gave no summary"
         return Inspection(parse(text), unchecked)

@@ -65,6 +65,10 @@ class Scrutiny:
         notes = (*found.notes, *([operations] if operations else []))
         return Verdict(Outcome.PASSED, "", notes=notes)
 
+    def knows(self, identity: str) -> bool:
+        """Whether a program stood all trials already."""
+        return identity in self._passed
+
     def correctness(self, program: Compiled, identity: str, first: Instance) -> Verdict:
         """The trials alone."""
         found = self._passed.get(identity)

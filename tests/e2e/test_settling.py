@@ -13,6 +13,7 @@ import pytest
 
 from optiml_magic.devices.base import Case, Fault, Job, Sampling, Timing
 from optiml_magic.evaluation import Evaluator
+from optiml_magic.evaluation.limit import Limit
 from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.condition import Condition, Conditions
@@ -24,6 +25,7 @@ from optiml_magic.problem import prepare
 from optiml_magic.profilers.events import EventsProfiler
 from optiml_magic.session import session
 from optiml_magic.settings import resolve
+from optiml_magic.timings import Timings
 from optiml_magic.verifiers.hazards import DeviceInspector, Inspection
 
 # Lanes of one warp exchange their elements: without the barrier it is a race that comes out right.
@@ -194,3 +196,59 @@ def test_where_nobody_can_look_the_run_says_so(evaluator, trajectory, monkeypatc
     settled = evaluator.settle([step.candidate for step in trajectory.leading(2)])
     assert all(isinstance(found, Measurement) for found in settled.values())
     assert "hazards of the finalists: not all were looked for; there is no tool" in evaluator.notes
+
+
+class Spent(Limit):
+    """All seconds of the command are gone, and what they were needed for is known."""
+
+    def __init__(self) -> None:
+        super().__init__(Timings(clock=iter((0.0, *[70.0] * 999)).__next__), 60.0)
+
+
+def test_where_the_seconds_are_spent_the_best_alone_is_a_finalist(
+    evaluator, trajectory, timed, monkeypatch
+):
+    monkeypatch.setattr(evaluator, "_limit", Spent())
+    monkeypatch.setattr(evaluator._context.scrutiny, "_passed", {})
+    settled = evaluator.settle([trajectory.steps[at].candidate for at in (1, 2, 3)])
+    assert sorted(settled) == [0, 1]
+    assert timed.asked[-1][0] == 2
+    assert trajectory.settled(settled).best.candidate.text == HONEST
+    assert "2 of the finalists were left out: the seconds were spent" in evaluator.notes
+
+
+def test_where_the_seconds_are_spent_no_other_size_is_timed(
+    evaluator, trajectory, timed, monkeypatch
+):
+    monkeypatch.setattr(evaluator, "_limit", Spent())
+    before = len(timed.asked)
+    best = trajectory.steps[1].candidate
+    assert evaluator.elsewhere(trajectory.root.candidate, best) is None
+    assert len(timed.asked) == before
+    told = "the winner was not timed at another size: the seconds were spent"
+    assert told in evaluator.notes
+
+
+def test_where_the_end_is_near_ncu_is_not_asked(evaluator, timed, monkeypatch):
+    tools, asked = evaluator._tools, list[int]()
+    begin = tools.levels.begin
+
+    def counting(evaluations, runs, *, counted, also):
+        asked.append(len(counted))
+        return begin(evaluations, runs, counted=counted, also=also)
+
+    monkeypatch.setattr(tools.levels, "begin", counting)
+
+    def evaluated(number: int, factor: str) -> bool:
+        text = HONEST.replace("2.0f * x[i]", factor)
+        build = tools.compiler.compile(text, ("mirror",), tools.chip, tools.options)
+        timed.seconds[build.digest] = (20 - number) * 1e-6
+        (found,) = evaluator([Candidate(number, 0, Proposal(text, "", "test"))])
+        return bool(found.verdict.passed)
+
+    assert evaluated(8, "3.0f * x[i] - x[i]")
+    monkeypatch.setattr(evaluator, "_limit", Spent())
+    assert evaluated(9, "5.0f * x[i] - 3.0f * x[i]")
+    assert asked == [1, 0]
+    told = "ncu was not asked of the last candidates: the seconds were nearly spent"
+    assert told in evaluator.notes

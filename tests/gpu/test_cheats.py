@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
-from cheating import Judges, outcome_of
 
 from optiml_magic.model.task import Task
 from optiml_magic.optimize import evaluate_once
 from optiml_magic.settings import resolve
 from optiml_magic.testing.cheats import NAMES, cheat
+from tests.cheating import Judges, outcome_of
 
 pytestmark = pytest.mark.gpu
 
@@ -53,7 +54,7 @@ def test_what_an_earlier_launch_noted_gains_nothing() -> None:
         text = NOTED.replace("USE", use)
         x = np.random.default_rng(0).uniform(0.5, 1.5, 1 << 20).astype(np.float32)
 
-        def settled(x):
+        def settled(x: np.ndarray) -> np.ndarray:
             return 1 + (x - 1) * 0.999**2000
 
         task = Task(text, reference=settled, inputs={"x": x, "n": x.size}, rtol=1e-3)
@@ -79,7 +80,9 @@ __global__ void k(const int* a, int* out, int rows, int cols) {
 
 
 def test_a_time_below_the_memory_roof_is_suspicious() -> None:
-    def inputs(rng, rows, cols):  # all rows are alike, whatever the seed
+    def inputs(
+        rng: np.random.Generator, rows: int, cols: int
+    ) -> dict[str, Any]:  # all rows are alike, whatever the seed
         return {"a": np.tile(rng.integers(0, 99, (1, cols), dtype=np.int32), (rows, 1))}
 
     task = Task(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from diagnosing import Diagnoses, lines
 
 from optiml_magic.findings import TOOLS
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.testing.findings import NAMES, pair
+from tests.diagnosing import Diagnoses, lines
 
 pytestmark = pytest.mark.gpu
 
@@ -34,5 +34,5 @@ def seen(name: str, evaluation: Evaluation) -> str:
     measured = evaluation.measurement
     assert measured is not None
     metrics = next(tool.metrics for tool in TOOLS if tool.name == name)
-    values = {m: measured.get(m) if m in measured else measured.why(m) for m in metrics}
+    values = {m: measured.why(m) or measured.get(m) for m in metrics}
     return f"{evaluation.roofline}, {values}, {evaluation.findings}"

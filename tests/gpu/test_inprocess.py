@@ -69,7 +69,7 @@ def on_card(library: Any, array: np.ndarray) -> Any:
 
 
 def on_host(array: Any) -> np.ndarray:
-    return array.get() if hasattr(array, "get") else array.cpu().numpy()
+    return np.asarray(array.get() if hasattr(array, "get") else array.cpu())
 
 
 @pytest.mark.parametrize("device", ["cuda", "emulated"])

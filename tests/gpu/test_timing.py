@@ -174,7 +174,6 @@ def test_the_state_of_the_card_is_kept_with_the_measurement(bench: Bench) -> Non
 
 
 def test_nvml_reads_the_clock_after_every_batch(bench: Bench) -> None:
-    pytest.importorskip("pynvml")
     one, _ = bench.time(busy(), busy())
     assert one.conditions is not None
     assert one.conditions.sm_clock > 300
@@ -265,9 +264,7 @@ def test_a_search_says_who_looked_for_hazards() -> None:
 def test_without_the_tool_the_result_says_that_nobody_looked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from optiml_magic.verifiers import sanitizer
-
-    monkeypatch.setattr(sanitizer.shutil, "which", lambda _: None)
+    monkeypatch.setattr("optiml_magic.verifiers.sanitizer.shutil.which", lambda _: None)
     task = known_task("transpose_naive", rows=512, cols=512)
     result = optimize(task, resolve({"device": "cuda", "budget": 4}))
     (note,) = [n for n in result.summary.notes if n.startswith("hazards of the finalists")]

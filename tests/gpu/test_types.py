@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from typetable import BFLOAT16, TYPES, Row
 
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
@@ -20,6 +19,7 @@ from optiml_magic.problem import prepare
 from optiml_magic.session import Session, session
 from optiml_magic.settings import resolve
 from tests.e2e.test_structs import MOVE, moved, particles, task
+from tests.typetable import BFLOAT16, TYPES, Row
 
 pytestmark = pytest.mark.gpu
 SETTINGS = resolve({"device": "cuda"})
@@ -65,11 +65,14 @@ def test_structs_by_value_and_in_arrays() -> None:
     assert verdict.outcome is Outcome.WRONG
     assert verdict.checks[0].wrong == 200
     out = run_once(task(), SETTINGS)["out"]
-    wanted = moved(particles(), task().inputs["s"])  # type: ignore[index]
+    given = task().inputs
+    assert isinstance(given, Mapping)
+    wanted = moved(particles(), given["s"])
     assert np.allclose(out["v"], wanted["v"])
-    packed = particles(np.dtype([(n, particles().dtype[n]) for n in particles().dtype.names]))
+    padded = particles().dtype
+    packed = particles(np.dtype([(n, padded[n]) for n in padded.names or ()]))
     found = evaluate_once(
-        Task(MOVE, inputs={**task().inputs, "p": packed, "out": packed}), SETTINGS, counters=False
+        Task(MOVE, inputs={**given, "p": packed, "out": packed}), SETTINGS, counters=False
     )
     assert found.evaluation.verdict.outcome is Outcome.INVALID
 

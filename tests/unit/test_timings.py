@@ -36,6 +36,14 @@ def test_an_inner_stage_takes_its_time_from_the_outer() -> None:
     assert entered == ["verify", "compile", "verify"]
 
 
+def test_what_was_loaded_before_is_of_its_preparing() -> None:
+    clock = Clock()
+    timings = Timings(before=3.0, clock=clock)
+    clock.now += 1
+    assert timings.elapsed == 4
+    assert (timings.seconds()["prepare"], timings.seconds()["idle"]) == (3, 1)
+
+
 def test_what_fails_has_taken_its_time_too() -> None:
     clock = Clock()
     timings = Timings(clock=clock)

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from optiml_magic.search.tree import Node
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Edit:
     """The next idea of a node becomes a child; the proposers are asked where none is known."""
 
     node: Node
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Tune:
     """The next point of a node's own space."""
 

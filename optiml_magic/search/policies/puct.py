@@ -65,14 +65,14 @@ class Puct:
             if lead is not None and lead.scale == scale:
                 child, _, before, second, steepest = lead
                 # Scored as in _best: calls would be most of the time.
-                spread = exploration * math.sqrt(node.visits + node.pending + 1)
-                visits = child.visits + child.pending
+                spread = exploration * math.sqrt(node.begun + 1)
+                begun = child.begun
                 lost = child.failures + child.pending
-                mean = (child.value_sum + lowest * lost) / visits
+                mean = (child.value_sum + lowest * lost) / begun
                 score = (
                     zero
                     + (mean * average + child.value_max * most - lowest) * factor
-                    + spread * child.prior / (1 + visits)
+                    + spread * child.prior / (1 + begun)
                 )
                 if spread > before:
                     second += (spread - before) * steepest
@@ -99,7 +99,7 @@ class Puct:
         if not node.opened and not node.tunable:  # as most: nothing to weigh
             return Edit(node) if edits else None
         lowest, zero, scale = measure
-        spread = self.exploration * math.sqrt(node.visits + node.pending + 1)
+        spread = self.exploration * math.sqrt(node.begun + 1)
         known = zero + (node.value - lowest) * scale
         average, most, ceiling = self.average, 1 - self.average, 1 + self.headroom
         highest = second = NOTHING
@@ -121,15 +121,14 @@ class Puct:
             else:
                 second = score
         for child in node.opened:  # most of the search's own time: no calls in here
-            pending = child.pending
-            visits = child.visits + pending
-            lost = child.failures + pending
-            mean = (child.value_sum + lowest * lost if lost else child.value_sum) / visits
-            slope = child.prior / (1 + visits)
+            begun = child.begun
+            lost = child.failures + child.pending
+            mean = (child.value_sum + lowest * lost if lost else child.value_sum) / begun
+            slope = child.prior / (1 + begun)
             score = (
                 zero
                 + (mean * average + child.value_max * most - lowest) * scale
-                + spread * child.prior / (1 + visits)
+                + spread * child.prior / (1 + begun)
             )
             if slope > steepest:  # noqa: PLR1730  # a call
                 steepest = slope

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
+from ctypes import c_char_p, c_uint, c_ulonglong
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 
+from optiml_magic.devices.nvml import Nvml
 from optiml_magic.devices.telemetry import Telemetry, limits, parsed
 from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.condition import Condition, Conditions
@@ -16,41 +18,65 @@ BUS = "0000:00:04.0"
 READING = Condition(1980, 3201, 41, 312.5, ("the power limit",))
 
 
-class Refused(Exception):  # noqa: N818
-    pass
+class Driver:
+    """Stands for the driver's library, which is nowhere without a card: its names, units, types."""
+
+    def __init__(self, *, reasons: str = "CurrentClocksEventReasons", refuse: str = "") -> None:
+        self._refuse = refuse
+        self._figures = {
+            "Temperature": (c_uint, 41),
+            "PowerUsage": (c_uint, 312_500),
+            "TotalEnergyConsumption": (c_ulonglong, 5_000_000_000_250),
+            reasons: (c_ulonglong, 0x4 | 0x2),
+        }
+        self.nvmlErrorString = Words()
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        figure = name.removeprefix("nvmlDeviceGet")
+        if name not in KNOWN and figure not in self._figures:
+            raise AttributeError(name)
+
+        def call(*given: Any) -> int:
+            if name == self._refuse:
+                return 3
+            if name == "nvmlDeviceGetHandleByPciBusId_v2":
+                assert given[0] == BUS.encode()
+                given[1]._obj.value = 77
+            elif name != "nvmlInit_v2":
+                card, *which, into = given
+                assert card.value == 77
+                kind, value = self._figures.get(figure) or (c_uint, {1: 1980, 2: 3201}[which[0]])
+                assert isinstance(into._obj, kind)
+                into._obj.value = value
+            return 0
+
+        return call
 
 
-def nvml(
-    *, reasons: str = "nvmlDeviceGetCurrentClocksEventReasons", refuse: str = ""
-) -> ModuleType:
-    """A module to stand for ``pynvml``: the names and units of nvidia-ml-py 13."""
-    module = ModuleType("pynvml")
+KNOWN = ("nvmlInit_v2", "nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetClockInfo")
 
-    def answering(name: str, answer: object) -> None:
-        def call(*given: object) -> object:
-            if name == refuse:
-                raise Refused("Not Supported")
-            if name == "nvmlDeviceGetHandleByPciBusId":
-                assert given == (BUS.encode(),)
-                return "card"
-            if name == "nvmlDeviceGetClockInfo":
-                return {1: 1980, 2: 3201}[given[1]]  # type: ignore[index]
-            return answer
 
-        setattr(module, name, call)
+class Words:
+    restype: Any = None
 
-    module.NVMLError, module.NVML_CLOCK_SM, module.NVML_CLOCK_MEM = Refused, 1, 2  # type: ignore[attr-defined]
-    module.NVML_TEMPERATURE_GPU = 0  # type: ignore[attr-defined]
-    for name, answer in (
-        ("nvmlInit", None),
-        ("nvmlDeviceGetHandleByPciBusId", None),
-        ("nvmlDeviceGetClockInfo", None),
-        ("nvmlDeviceGetTemperature", 41),
-        ("nvmlDeviceGetPowerUsage", 312_500),
-        (reasons, 0x4 | 0x2),
-    ):
-        answering(name, answer)
-    return module
+    def __call__(self, status: int) -> bytes:
+        assert self.restype is c_char_p
+        return {3: b"Not Supported"}[status]
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Installs one, or none where ``refuse`` is None."""
+
+    def install(*, refuse: str | None = "", **more: str) -> None:
+        def loaded(_: str) -> Driver:
+            if refuse is None:
+                raise OSError
+            return Driver(refuse=refuse, **more)
+
+        monkeypatch.setattr("optiml_magic.devices.nvml.ctypes.CDLL", loaded)
+
+    return install
 
 
 @pytest.fixture
@@ -60,30 +86,50 @@ def no_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "reasons",
-    ["nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"],
+    ["CurrentClocksEventReasons", "CurrentClocksThrottleReasons"],
 )
-def test_nvml_is_read_by_either_name(monkeypatch, reasons):
-    monkeypatch.setitem(sys.modules, "pynvml", nvml(reasons=reasons))
+def test_nvml_is_read_by_either_name(driver, reasons):
+    driver(reasons=reasons)
     telemetry = Telemetry(BUS)
     assert telemetry.read() == READING
     assert telemetry.sm_clock() == 1980
     assert telemetry.absent == ""
 
 
-def test_a_card_that_refuses_is_a_reason(monkeypatch, no_tool):
-    monkeypatch.setitem(sys.modules, "pynvml", nvml(refuse="nvmlDeviceGetPowerUsage"))
+def test_a_card_that_refuses_is_a_reason(driver, no_tool):
+    driver(refuse="nvmlDeviceGetPowerUsage")
     telemetry = Telemetry(BUS)
     assert telemetry.read() is None
     assert telemetry.absent == "NVML refuses: Not Supported"
 
 
-def test_without_either_the_reason_names_both(monkeypatch, no_tool):
-    monkeypatch.setitem(sys.modules, "pynvml", None)
+def test_the_energy_is_in_joules_or_refused(driver):
+    driver()
+    card = Nvml(BUS)
+    assert card.joules() == 5_000_000_000.25
+    assert card.refused == ""
+    driver(refuse="nvmlDeviceGetTotalEnergyConsumption")
+    card = Nvml(BUS)
+    assert card.joules() is None
+    assert card.sm_clock() == 1980
+    assert card.refused == "NVML refuses: Not Supported"
+    driver(refuse="nvmlInit_v2")
+    assert Nvml(BUS).joules() is None
+
+
+def test_a_library_without_a_function_says_which(driver, no_tool):
+    driver(reasons="none of these")
+    telemetry = Telemetry(BUS)
+    assert telemetry.read() is None
+    assert telemetry.absent == "NVML has no nvmlDeviceGetCurrentClocksEventReasons"
+
+
+def test_without_either_the_reason_names_both(driver, no_tool):
+    driver(refuse=None)
     telemetry = Telemetry(BUS)
     assert telemetry.read() is None
     assert telemetry.sm_clock() == 0
-    assert "nvidia-ml-py" in telemetry.absent
-    assert "nvidia-smi" in telemetry.absent
+    assert telemetry.absent == "NVML is not installed, and there is no nvidia-smi"
 
 
 TOOL = """#!/bin/sh
@@ -101,9 +147,9 @@ def tool(folder: Path, newer: str) -> None:
     path.chmod(0o755)
 
 
-@pytest.mark.parametrize("refuse", ["", "nvmlInit", "nvmlDeviceGetHandleByPciBusId"])
-def test_nvidia_smi_answers_where_nvml_does_not(monkeypatch, tmp_path, refuse):
-    monkeypatch.setitem(sys.modules, "pynvml", nvml(refuse=refuse) if refuse else None)
+@pytest.mark.parametrize("refuse", [None, "nvmlInit_v2", "nvmlDeviceGetHandleByPciBusId_v2"])
+def test_nvidia_smi_answers_where_nvml_does_not(driver, monkeypatch, tmp_path, refuse):
+    driver(refuse=refuse)
     tool(tmp_path, "echo 'Field is not a valid field to query.'; exit 2")
     monkeypatch.setenv("PATH", str(tmp_path))
     telemetry = Telemetry(BUS)
@@ -112,8 +158,8 @@ def test_nvidia_smi_answers_where_nvml_does_not(monkeypatch, tmp_path, refuse):
     assert telemetry.absent == ""
 
 
-def test_a_tool_that_does_not_know_the_card_is_asked_once(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "pynvml", None)
+def test_a_tool_that_does_not_know_the_card_is_asked_once(driver, monkeypatch, tmp_path):
+    driver(refuse=None)
     tool(tmp_path, "exit 2")
     monkeypatch.setenv("PATH", str(tmp_path))
     telemetry = Telemetry("0000:00:05.0")
