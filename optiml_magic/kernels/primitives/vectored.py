@@ -89,6 +89,14 @@ class Vectored:
         accesses = self.decided.found[target][1] if target in self.decided.found else ()
         return any(one.access in accesses for g in self._groups.values() for one in g.taken)
 
+    def taken_in(self, loop: Loop) -> list[tuple[Taken, Window]] | None:
+        """What a loop takes from windows; None where it touches more of global memory."""
+        inside = {*self.decided.effects.accesses(loop)}
+        alive = {e for s in self.decided.alive(loop) for top in s.expressions for e in every(top)}
+        found = [(o, g) for g in self._groups.values() for o in g.taken if o.access in inside]
+        known = {a for one, _ in found for a in one.accesses}
+        return found if {a for a in inside if a.own in alive} <= known else None
+
     @property
     def _item(self) -> str:
         return f"{ITEM}{self.along.item}"

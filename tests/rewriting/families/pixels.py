@@ -9,7 +9,14 @@ from tests.rewriting.writing import Array, Made, axes, flat, program, sizes_of
 
 _HIGH = (1, 2, 3, 4, 5, 8, 9, 12)
 _WIDE = (1, 4, 8, 12, 16, 24, 32, 33, 48, 64, 96)
-_KINDS = {"u1": "unsigned char", "f4": "float", "f2": "__half", "f8": "double", "i2": "short"}
+_KINDS = {
+    "u1": "unsigned char",
+    "f4": "float",
+    "f2": "__half",
+    "f8": "double",
+    "i2": "short",
+    "i4": "int",
+}
 
 
 def _sizes(rng: Random) -> tuple[dict[str, int], dict[str, int]]:
@@ -138,4 +145,39 @@ def around(rng: Random) -> Made:
     return Made("around", _signed(text), arrays, *_sizes(rng))
 
 
-FAMILY = (coloured, coloured, pooled, updated, around)
+def boxes(rng: Random) -> Made:
+    """The sum, the number, the least or the greatest of a square of whole numbers."""
+    kind, extent = rng.choice(["u1", "u1", "i2", "i4"]), rng.choice([1, 1, 2])
+    outside = rng.choice(["clamp", "test", "continue"])
+    at = [f"{p} + {o}" for p, o in (("y", "dy"), ("x", "dx"))]
+    before, test = "", ""
+    if outside == "clamp":
+        at = [f"min(max({a}, 0), {e} - 1)" for a, e in zip(at, "hw", strict=True)]
+    else:
+        before = f"int p = {at[0]}, q = {at[1]};\n"
+        at = ["p", "q"]
+        test = "p >= 0 && p < h && q >= 0 && q < w"
+    value = f"a[{at[0]} * w + {at[1]}]"
+    one = rng.choice([
+        ("int s = 0;", f"s += {value};"), ("int s = 0, n = 0;", f"s += 2 * {value} + 1;\nn++;"),
+        ("int s = 100;", f"int v = {value};\nif (v < s) s = v;"),
+        ("int s = -1;", f"s = max(s, (int){value});"),
+        ("int s = 0;", f"s += {value} * dx;"), ("int s = 3;", f"s -= {value};"),
+        (f"{_KINDS[kind]} s = 9;", f"{_KINDS[kind]} v = {value};\nif (s < v) s = v;"),
+    ])  # fmt: skip
+    inner = before + one[1]
+    if outside == "test":
+        inner = f"{before}if ({test}) {{\n{one[1]}\n}}"
+    elif outside == "continue":
+        inner = f"{before}if (!({test})) continue;\n{one[1]}"
+    order = rng.choice([("dy", "dx"), ("dy", "dx"), ("dx", "dy")])
+    loops = "".join(f"for (int {d} = -{extent}; {d} <= {extent}; {d}++) {{\n" for d in order)
+    result = "s / n" if "n++" in one[1] else "s"
+    body = f"{one[0]}\n{loops}{inner}\n}}\n}}\nout[y * w + x] = {result};"
+    over = axes(rng, ("x", "w"), ("y", "h"))
+    text = program(rng, "boxes", f"const {_KINDS[kind]}* a, {_KINDS[kind]}* out, int w, int h", over, body)  # fmt: skip
+    arrays = {"a": Array(kind, ("h", "w")), "out": Array(kind, ("h", "w"), "zeros")}
+    return Made("boxes", _signed(text), arrays, *_sizes(rng))
+
+
+FAMILY = (coloured, coloured, pooled, updated, around, boxes)

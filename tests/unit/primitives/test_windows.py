@@ -55,6 +55,19 @@ SQUARE = "for (int j = -1; j <= 1; ++j) for (int i = -1; i <= 1; ++i) "
           " for (int i = 0; i < 5; ++i) for (int j = i + 1; j < 9; ++j)"
           " if (v[j] < v[i]) { float t = v[i]; v[i] = v[j]; v[j] = t; } out[y * w + x] = v[4];"),
          ["v[n++] = a_row["], {"a": ("h", "w"), "out": ("h", "w")}),
+        ((BYTE, BYTE),
+         ("int s = 0, n = 0; for (int j = -2; j <= 2; ++j) for (int i = -2; i <= 2; ++i) {"
+          " int q = y + j, p = x + i;"
+          " if (q >= 0 && q < h && p >= 0 && p < w) { s += a[q * w + p]; ++n; } }"
+          " out[y * w + x] = s / n;"),
+         ["int s_columns[ITEMS_X + 4];", "s_column += a_row[j + 2][i + x_item + 4];",
+          "s[x_item] += s_columns[x_item + i];"], {"a": ("u1", "h", "w"), "out": ("u1", "h", "w")}),
+        ((BYTE, BYTE),
+         (f"{BYTE} s = 255; {SQUARE} {{"
+          f" {BYTE} v = a[min(max(y + j, 0), h - 1) * w + min(max(x + i, 0), w - 1)];"
+          " if (v < s) s = v; } out[y * w + x] = s;"),
+         ["s[x_item] = min(s[x_item], s_columns[x_item + i]);"],
+         {"a": ("u1", "h", "w"), "out": ("u1", "h", "w")}),
     ],
 )  # fmt: skip
 def test_rows_of_items(
@@ -84,6 +97,15 @@ def test_what_is_not_certain_is_refused(body: str, reason: str) -> None:
     found = jam(kernel(PLANE % ("float", "float", body)), FOUR)
     if reason:
         assert reason in refused(found)[0]
+
+
+@pytest.mark.parametrize(
+    "term",
+    ["a[(y + j) * w + x + i] * i", "a[(y + j) * w + x + i] * 0.5f", "a[(y + i) * w + x + j - i]"],
+)
+def test_columns_that_differ_are_not_shared(term: str) -> None:
+    body = f"{INSIDE} int s = 0; {SQUARE} s += {term}; out[y * w + x] = s;"
+    assert "columns" not in applied(jam(kernel(PLANE % (BYTE, BYTE, body)), FOUR)).program.text
 
 
 def test_a_condition_on_numbers() -> None:
