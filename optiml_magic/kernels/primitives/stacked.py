@@ -50,10 +50,11 @@ class Stacked:
 
     def begun(self, names: Mapping[Variable, str]) -> Loop:
         """The loop along a column, that combines into other locals."""
-        swaps: dict[Node, Node] = {
-            e: text(names[e.variable]) for e in expressions(self.column)
-            if isinstance(e, Name) and e.variable in names
-        }  # fmt: skip
+        swaps: dict[Node, Node] = {}
+        for expr in expressions(self.column):
+            variable = expr.variable if isinstance(expr, Name) else None
+            if variable is not None and variable in names:
+                swaps[expr] = text(names[variable])
         made = edited(self.column, swaps)
         assert isinstance(made, Loop)
         return made
