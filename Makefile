@@ -29,8 +29,12 @@ test: $(STAMP)
 sample: $(STAMP)
 	"$(BIN)/python" -m pytest -n auto --dist worksteal -m "not slow"
 
+# Every cell runs, and searches for four evaluations; make soak executes them as they are.
 stored: $(STAMP)
-	"$(BIN)/python" -m pytest -p nbval.plugin --nbval-lax notebooks
+	@mkdir -p build/notebooks
+	for each in notebooks/*.ipynb; do \
+	  sed 's/--budget [0-9]*/--budget 4/' "$$each" > "build/$$each" || exit 1; done
+	"$(BIN)/python" -m pytest -p nbval.plugin --nbval-lax build/notebooks
 
 soak: $(STAMP)
 	OPTIML_SOAK=1 "$(BIN)/python" -m pytest -n auto --dist worksteal --timeout 3600

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -31,6 +32,11 @@ NVCC = _nvcc()
 def sampled(names: Iterable[T], every: int = 12) -> list[T]:
     """Every twelfth of many cases that are alike, or all of them for make soak."""
     return list(names)[:: 1 if SOAK else every]
+
+
+def drawn(case: str, every: int = 3) -> bool:
+    """Whether one of many cases that are alike is in the sample, told by its text; all for soak."""
+    return SOAK or zlib.crc32(case.encode()) % every == 0
 
 
 def examples(sample: int, soak: int) -> int:

@@ -8,10 +8,15 @@ from functools import cached_property
 
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.facts import Facts
+from optiml_magic.model.idea import Idea
 
 
 def _unknown() -> Facts | None:
     return None
+
+
+def _nothing() -> tuple[Idea, ...]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ class View:
     evaluated: Sequence[Step] = ()
     origin: Step | None = None  # None: the baseline
     find_facts: Callable[[], Facts | None] = field(default=_unknown, repr=False, compare=False)
+    find_queued: Callable[[], tuple[Idea, ...]] = field(default=_nothing, repr=False, compare=False)
 
     @property
     def begun(self) -> Step:
@@ -45,3 +51,23 @@ class View:
         None where the program cannot be bound to them.
         """
         return self.find_facts()
+
+    @cached_property
+    def queued(self) -> tuple[Idea, ...]:
+        """What waits to be tried when first asked: all that was paid for, and ideas for the step.
+
+        The next to be tried come first.
+        """
+        return self.find_queued()
+
+    @cached_property
+    def siblings(self) -> tuple[Step, ...]:
+        """What else was made of the program that the step was made of, in the order of telling."""
+        own = self.step.candidate
+        return tuple(
+            step
+            for step in self.evaluated
+            if own.parent is not None
+            and step.candidate.parent == own.parent
+            and step.candidate.number != own.number
+        )

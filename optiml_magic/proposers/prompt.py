@@ -22,6 +22,7 @@ from optiml_magic.model.view import View
 
 _MOST_TRIED = 12  # the latest of them
 _MOST_OWN = 8  # likewise
+_MOST_QUEUED = 8  # the next of them
 _MOST_FINDINGS = 8  # they come most severe first
 _LIMITS = {
     "memory": "memory traffic",
@@ -50,6 +51,7 @@ def user(view: View, count: int, *, exact: bool = False, own: str = "") -> str:
         ("Metrics for hypotheses", _metrics(view.step)),
         ("Tried on this program already", "\n".join(_tried(view))),
         ("What became of your other ideas in this search", "\n".join(_own(view, own))),
+        ("What waits to be tried", "\n".join(_queued(view))),
         ("What the rules refused and why", "\n".join(_refused(view.step))),
         ("The chip", chip(view.step)),
         ("Your task", "\n".join(task)),
@@ -151,6 +153,12 @@ def _own(view: View, proposer: str) -> Iterator[str]:
         yield f"({len(own) - _MOST_OWN} earlier ones are left out)"
     for step in own[-_MOST_OWN:]:
         yield f"- {step.candidate.proposal.title}: {_outcome(step, view.root)}"
+
+
+def _queued(view: View) -> Iterator[str]:
+    """Titles; of more than a prompt is worth the next to be tried."""
+    for idea in view.queued[:_MOST_QUEUED]:
+        yield f"- {idea.title}"
 
 
 def _refused(step: Step) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """The best edit of every launch as one: a chain gains little where one of its launches is edited.
 
 Each launch has its share of the time, and so have the chances of its edits. One idea has the best
-of each launch that has one, so that a search need not find them one behind the other.
+of each launch that has one, so that a search need not find them one behind the other. What rules
+say about expressions alone goes along with the shape of its launch, whatever that is.
 """
 
 from __future__ import annotations
@@ -21,11 +22,17 @@ from optiml_magic.model.view import View
 from optiml_magic.source.program import Program, parse_program
 
 NAME = "every_launch"
+ALONG = "with_expressions"
 _LEAST = 0.5  # chance of an edit from which on it is made without being tried alone: ours
+_SPELLED = ("float_literals", "fast_functions")  # rules that leave the shape of a kernel alone
 _BEFORE = 0.01  # of a chance, by which one idea comes before another
 _RATIONALE = (
     "A program of several launches takes as long as all of them. Each gets what looks best for it "
     "at once, so that none hides what the others gain."
+)
+_ALONG = (
+    "The shape of a kernel decides how its bytes come, its expressions how many instructions each "
+    "of them takes. Either hides what the other gains, so both change at once."
 )
 
 Again = Callable[[str, Program, View], Iterable[Idea | Refusal]]
@@ -67,7 +74,9 @@ def together(ideas: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
     One with what joins launches, and one without, which comes behind: it is in the way of that.
     ``ideas`` have the chances that their rules give them.
     """
-    ranked = sorted((i for i in ideas if i.prior >= _LEAST), key=lambda idea: -idea.prior)
+    likely = sorted((i for i in ideas if i.prior >= _LEAST), key=lambda idea: -idea.prior)
+    yield from _along(likely, view, again)
+    ranked = sorted(likely, key=lambda idea: idea.proposer in _SPELLED)
     joined = _chosen(sorted(ranked, key=lambda idea: len(idea.launches) < 2))
     alone = _chosen(idea for idea in ranked if len(idea.launches) < 2)
     several = any(len(part.launches) > 1 for part in joined)
@@ -80,6 +89,40 @@ def together(ideas: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
     if len(alone) > 1:
         one = _as_one(alone, view, again)
         yield replace(one, prior=round(min(one.prior, most - _BEFORE), 3)) if several else one
+
+
+def _along(likely: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
+    """The likeliest shape of the only launch with what changes in its expressions, as one idea."""
+    names = {name for idea in likely for name in idea.launches}
+    shape = [idea for idea in likely if idea.proposer not in _SPELLED][:1]
+    told = {word for idea in shape for word in idea.arithmetic}
+    spelled = [i for i in _spelled(likely, [*names]) if not told.issuperset(i.arithmetic)]
+    if len(names) != 1 or len(shape) + len(spelled) < 2:
+        return
+    one = _as_one((*shape, *spelled), view, again)
+    most = max(part.prior for part in (*shape, *spelled))
+    yield replace(
+        one,
+        title="; ".join(part.title for part in (*shape, *spelled)),
+        proposer=ALONG,
+        key=f"{ALONG} {one.key}",
+        move=f"{ALONG} {one.move}",
+        rationale=_ALONG,
+        hypothesis=(shape or spelled)[0].hypothesis,
+        prior=round(min(most + _BEFORE, 1.0), 3),
+        starts=shape[0].starts if shape else (),
+        launches=(*names,),
+    )
+
+
+def _spelled(likely: Sequence[Idea], names: Iterable[str]) -> tuple[Idea, ...]:
+    """Of each rule about expressions its likeliest idea for each of these launches."""
+    found = {}
+    for name in names:
+        for rule in _SPELLED:
+            own = (i for i in likely if i.proposer == rule and i.launches == (name,))
+            found[rule, name] = next(own, None)
+    return tuple(idea for idea in found.values() if idea is not None)
 
 
 def _chosen(ranked: Iterable[Idea]) -> tuple[Idea, ...]:
@@ -133,7 +176,10 @@ def _made(parts: Sequence[Idea], view: View, again: Again) -> str | Refusal:
 
 
 def _next(part: Idea, text: str, view: View, left: set[str], again: Again) -> str | Refusal:
-    """What one part makes of a text: the idea of the same key that its rule has there."""
+    """What one part makes of a text: the idea of the same key that its rule has there.
+
+    Of rules about expressions it is the likeliest, since a shape may give a kernel another name.
+    """
     try:
         program = parse_program(text)
     except SourceError as unfit:
@@ -143,9 +189,12 @@ def _next(part: Idea, text: str, view: View, left: set[str], again: Again) -> st
     )
     facts = _facts(program, view.facts, left)
     here = replace(view, step=replace(view.step, candidate=candidate), find_facts=lambda: facts)
-    for found in again(part.proposer, program, here):
-        if isinstance(found, Idea) and found.key == part.key:
-            return found.make()
+    ideas = [idea for idea in again(part.proposer, program, here) if isinstance(idea, Idea)]
+    if part.proposer in _SPELLED:
+        ideas = sorted(ideas, key=lambda idea: -idea.prior)[:1]
+    for idea in ideas:
+        if part.proposer in _SPELLED or idea.key == part.key:
+            return idea.make()
     return Refusal(part.proposer, f"`{part.launches[0]}` is not what it was beside its neighbours")
 
 

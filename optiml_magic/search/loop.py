@@ -172,4 +172,4 @@ def _ended(
         return f"budget of {budget.evaluations} evaluations spent"
     if len(steps) - len(evaluated) >= budget.evaluations:
         return f"{budget.evaluations} programs had come before"
-    return "" if room() else f"{budget.seconds:g} s spent"
+    return "" if budget.seconds == float("inf") or room() else f"{budget.seconds:g} s spent"

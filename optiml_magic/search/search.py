@@ -12,6 +12,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step
@@ -360,4 +361,8 @@ class TreeSearch:
             path=tuple(path[::-1]),
             best=self.best.best if self.best else None,
             evaluated=Prefix(self._evaluated),
+            find_queued=partial(self._queued, node),
         )
+
+    def _queued(self, node: Node) -> tuple[Idea, ...]:
+        return (*(idea for _, idea in self._paid), *node.untried, *node.later)

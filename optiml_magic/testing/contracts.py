@@ -6,6 +6,7 @@ A test subclasses the suite and gives the fixture that the suite asks for.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -35,14 +36,19 @@ _N = 1000
 _KINDS: tuple[Kind, ...] = ("times", "signs", "magnitudes", "thirds", "steps")
 
 
+@cache
+def _compiled(text: str) -> Build:
+    made = NvrtcCompiler().compile(text, ("axpy",), chip("h200"), CompileOptions())
+    assert isinstance(made, Build), made
+    return made
+
+
 class DeviceContract:
     """What every device must do; the fixture ``device`` gives one for ``sm_90`` code."""
 
     def build(self, text: str = _AXPY) -> Build:
         """The text compiled for the device's chip."""
-        made = NvrtcCompiler().compile(text, ("axpy",), chip("h200"), CompileOptions())
-        assert isinstance(made, Build), made
-        return made
+        return _compiled(text)
 
     def case(self, key: str = "one", seed: int = 0) -> Case:
         """Inputs and the answer for a = 2."""

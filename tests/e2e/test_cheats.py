@@ -24,7 +24,7 @@ def test_there_are_cheats_of_every_row() -> None:
     assert len(NAMES) >= 30
 
 
-@pytest.mark.parametrize("name", sampled((n for n in NAMES if cheat(n).device != "cuda"), 24))
+@pytest.mark.parametrize("name", sampled((n for n in NAMES if cheat(n).device != "cuda"), 29))
 def test_a_cheat_is_rejected_for_the_right_reason_and_its_twin_passes(
     judges: Judges, name: str
 ) -> None:

@@ -243,7 +243,7 @@ def _read(terminal: int) -> str:
 
 
 @pytest.mark.parametrize(
-    "words", sampled([("annotate", "task.py"), ("run", "task.py"), ("--help",)], 3)
+    "words", sampled([("run", "task.py"), ("annotate", "task.py"), ("--help",)], 3)
 )
 def test_a_reader_that_has_enough_ends_it_quietly(folder: Path, words: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "optiml_magic.cli", *words]

@@ -27,7 +27,7 @@ STORES = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
     home = tmp_path_factory.mktemp("home")
-    settings = resolve({"device": "emulated", "llm": "none", "budget": 4, "home": home})
+    settings = resolve({"device": "emulated", "llm": "none", "budget": 3, "home": home})
     return optimize(known_task("transpose_naive", rows=256, cols=192), settings)
 
 

@@ -119,6 +119,7 @@ def test_the_search_is_killed(
         assert resumed(folder, home, journal) == undisturbed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("round_", range(ROUNDS))
 def test_its_children_are_killed(
     folder: Path, undisturbed: dict[str, object], home: Path, round_: int
@@ -143,6 +144,7 @@ def test_its_children_are_killed(
         assert b"Traceback" not in said, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("round_", range(ROUNDS))
 def test_the_kernel_of_the_notebook_is_killed(
     folder: Path, undisturbed: dict[str, object], home: Path, round_: int

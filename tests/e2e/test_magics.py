@@ -189,7 +189,9 @@ def test_experience_is_shown_as_tables(shell: InteractiveShell) -> None:
     assert "uncoalesced_access &gt; transpose_tile" in shown["text/html"]
 
 
-@pytest.mark.parametrize("line", ["help", "doctor", "best -h", "optimize -h"])
+@pytest.mark.parametrize(
+    "line", ["help", pytest.param("doctor", marks=pytest.mark.slow), "best -h", "optimize -h"]
+)
 def test_line_magics_print(shell: InteractiveShell, line: str) -> None:
     with capture_output() as captured:
         shell.run_line_magic("optiml", line)

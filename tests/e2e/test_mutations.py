@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from optiml_magic.problem import prepare
-from optiml_magic.testing.mutations import OPERATORS, mutants
+from optiml_magic.testing.mutations import OPERATORS, Mutant, mutants
 from tests.mutations.equivalent import EQUIVALENT
 from tests.mutations.subjects import SUBJECTS
 from tests.mutations.trial import chosen, trial
@@ -52,17 +53,18 @@ def test_the_record_is_what_its_rows_say() -> None:
     assert not RECORD["contradictions"]
 
 
+@cache
+def planted(kernel: str) -> tuple[Mutant, ...]:
+    return tuple(mutants(prepare(SUBJECTS[kernel](), seeds=1).program.text))
+
+
 def test_every_argued_mutant_exists_and_has_a_reason() -> None:
     for kernel, reasons in EQUIVALENT.items():
-        names = {m.name for m in mutants(prepare(SUBJECTS[kernel](), seeds=1).program.text)}
+        names = {mutant.name for mutant in planted(kernel)}
         assert reasons.keys() <= names, kernel
         assert all(reasons.values())
 
 
 def test_every_operator_is_used() -> None:
-    used = {
-        m.operator
-        for subject in SUBJECTS.values()
-        for m in mutants(prepare(subject(), seeds=1).program.text)
-    }
+    used = {mutant.operator for kernel in SUBJECTS for mutant in planted(kernel)}
     assert used == OPERATORS.keys()

@@ -19,8 +19,8 @@ from optiml_magic.testing.hostile import HOSTILE, SETTINGS, healthy, task
 from tests.present import examples
 from tests.processes import children, descriptors, eventually, resident, shared_files
 
-COUNT = examples(8, 500)
-WARM = examples(5, 60)
+COUNT = examples(6, 500)
+WARM = examples(3, 60)
 GROWTH = 64 << 20  # bytes of resident memory over all of them, caches and fragments included
 CRASH = "a crash of the host"
 

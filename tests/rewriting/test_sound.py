@@ -6,10 +6,10 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.present import SOAK, examples, sampled
+from tests.present import examples, sampled
 
 from .drawing import FORMS, made, programs, spelled
 from .families import FAMILIES
@@ -18,8 +18,6 @@ from .trying import Stand, Trial, tried
 from .worst import TRAPS, WORST
 from .writing import Array, Made
 
-#: Every step of shrinking compiles and runs some ten programs: minutes, for make soak alone.
-PHASES = [p for p in Phase if SOAK or p not in (Phase.shrink, Phase.explain)]
 MAKERS = list(dict.fromkeys(maker for family in FAMILIES.values() for maker in family))
 
 
@@ -31,10 +29,10 @@ def sound(trial: Trial) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(4 * 3600)
 @settings(
-    max_examples=examples(2, 1000),
-    phases=PHASES,
+    max_examples=1000,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -166,7 +166,7 @@ def test_a_slip_is_refused_with_its_line_and_its_mend(mistake: str) -> None:
     assert max(map(len, str(error.value.quoting(task.text)).splitlines())) < 180
 
 
-@pytest.mark.parametrize("mistake", sampled(FAILED, 3))
+@pytest.mark.parametrize("mistake", sampled(FAILED, 8))
 def test_a_slip_ends_in_a_verdict_on_its_line(mistake: str) -> None:
     task, line, message, fix = FAILED[mistake]
     verdict = evaluate_once(task, resolve()).evaluation.verdict

@@ -13,8 +13,8 @@ from .same import ASPECTS, compared, differences, summary
 from .twins import every
 
 WANTED = 0.95
-# One in 29: each form with one or two originals, in about five seconds.
-EACH = 1 if SOAK else 29
+# One in 59: most forms with an original, in about three seconds.
+EACH = 1 if SOAK else 59
 
 
 @pytest.mark.timeout(1800)

@@ -175,6 +175,7 @@ def test_the_user_own_settings_are_neither_used_nor_changed() -> None:
         assert mpl.rcParams["font.size"] == 30
 
 
+@pytest.mark.slow
 def test_another_process_draws_the_same_bytes_and_needs_no_pyplot() -> None:
     program = (
         "import sys, warnings; warnings.simplefilter('error')\n"

@@ -298,7 +298,7 @@ def test_known_kernels_as_the_counters_have_them(
     matches_the_counters(known_task(name), **SMALL[name])
 
 
-@pytest.mark.parametrize("name", sampled((n for n in TASKS if n != UNSUPPORTED), 72))
+@pytest.mark.parametrize("name", sampled((n for n in TASKS if n != UNSUPPORTED), 76))
 def test_tutorial_kernels_as_the_counters_have_them(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

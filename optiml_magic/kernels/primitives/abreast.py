@@ -8,6 +8,8 @@ not counted. So nothing stands between the loads, and each sum has the order tha
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Binary, Expr, Name, Step
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -39,7 +41,7 @@ def check_abreast(kernel: Kernel, loop: Loop, effects: Effects) -> None:
     heads = isinstance(loop.before, Declare) and loop.before.variables == (axis.variable,)
     below = (
         isinstance(test, Binary)
-        and test.op in ("<", "<=")
+        and (test.op in ("<", "<=") or (test.op == "!=" and _step(update) == "1"))
         and isinstance(test.left, Name)
         and test.left.variable is axis.variable
         and axis.variable not in names([test.right])
@@ -133,7 +135,8 @@ class _Abreast:
         test = self.loop.test
         assert isinstance(test, Binary)
         swaps: dict[Node, Node] = {test.left: text(name)}
-        return self._shown(edited(test, swaps))
+        order = "<" if test.op == "!=" else test.op  # what is ahead may lie beyond the end
+        return self._shown(replace(edited(test, swaps), op=order, span=None))
 
     def _shown(self, expr: Expr) -> str:
         return self.kernel.show(Evaluate(None, 0, expr)).removesuffix(";")

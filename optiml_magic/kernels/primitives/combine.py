@@ -2,7 +2,8 @@
 
 Sub-warps exchange by a butterfly of shuffles, after which every lane has the same bits, be they
 neighbours or, for ``apart``, lanes with as many others between them; the warps of a block go
-through shared memory. Source: CUDA C++ Programming Guide, "Warp Shuffle Functions".
+through shared memory, and so do lanes that are ``stacked``, each in a warp of its own.
+Source: CUDA C++ Programming Guide, "Warp Shuffle Functions".
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.reading import Reduction
 from optiml_magic.kernels.types import CType
 
-Group = Literal["warp", "apart", "block"]
-_SCOPES: Mapping[Group, str] = {"warp": "lanes", "apart": "apart", "block": "block"}
+Group = Literal["warp", "apart", "stacked", "block"]
+_SCOPES: Mapping[Group, str] = {"warp": "lanes", "apart": "apart", "stacked": "stacked",
+                                "block": "block"}  # fmt: skip
 _WORDS = {"+": "sum", "*": "product", "&": "and", "|": "or", "^": "xor", "min": "min", "max": "max",
           "<": "least", ">": "greatest"}  # fmt: skip
 _INFIX = frozenset("+*&|^")
@@ -48,6 +50,21 @@ _APART = """\
 template <int LANES, class T> __device__ __forceinline__ T apart_{word}(T value) {{
     for (int apart = 16; apart >= 32 / LANES; apart /= 2) {{
         const T other = __shfl_xor_sync(apart_mask<LANES>(), value, apart);
+        value = {combined};
+    }}
+    return value;
+}}"""
+_STACKED = """\
+// Combines the values of threads of a block that are BLOCK / LANES apart; each gets the whole.
+template <int LANES, int BLOCK, class T> __device__ __forceinline__ T stacked_{word}(T value) {{
+    __shared__ T parts[BLOCK];
+    __syncthreads();  // the round before has read its parts
+    parts[threadIdx.x] = value;
+    __syncthreads();
+    const int own = threadIdx.x % (BLOCK / LANES);
+    value = parts[own];
+    for (int lane = 1; lane < LANES; ++lane) {{
+        const T other = parts[lane * (BLOCK / LANES) + own];
         value = {combined};
     }}
     return value;
@@ -85,10 +102,10 @@ def helpers(reductions: Iterable[Reduction], group: Group, *, mask: bool) -> lis
     """The functions that the combinations of these need, each once."""
     found = {}
     for reduction in reductions:
-        shape = {"warp": _WARP, "apart": _APART, "block": _BLOCK}[group]
+        shape = {"warp": _WARP, "apart": _APART, "stacked": _STACKED, "block": _BLOCK}[group]
         word = _word(reduction)
         found[word] = shape.format(word=word, combined=joined(reduction, "value", "other"))
-    first = {"warp": [MASK], "apart": [APART_MASK], "block": []}[group]
+    first = {"warp": [MASK], "apart": [APART_MASK], "stacked": [], "block": []}[group]
     return [*(first if found or mask else []), *found.values()]
 
 
@@ -121,7 +138,9 @@ def joining(reduction: Reduction, value: str, other: str) -> str:
 def waiting(group: Group, count: str) -> str:
     """Where lanes see what the others have stored."""
     mask = "apart_mask" if group == "apart" else "group_mask"
-    return "__syncthreads();" if group == "block" else f"__syncwarp({mask}<{count}>());"
+    return (
+        "__syncthreads();" if group in ("stacked", "block") else f"__syncwarp({mask}<{count}>());"
+    )
 
 
 def idempotent(reduction: Reduction) -> bool:

@@ -4,7 +4,8 @@ What they are off by: CUDA C++ Programming Guide, "Mathematical Functions". ``__
 more with its argument, ``__logf`` by 2^-21 near one, ``rsqrtf`` and ``__fdividef`` by 2 ulp, the
 latter for divisors up to 2^126. No option of a compiler is set: each of them stands in the text.
 Roots are right to 2^-22, PTX ISA, "sqrt" and "rsqrt"; what is less than 2^-126 is taken for zero,
-as by ``-ftz=true``, since to scale it takes as long again as the root itself.
+as by ``-ftz=true``, since to scale it takes as long again as the root itself. ``sinpif`` and
+``cospif`` are right to 2 ulp at any angle, and need no table of the digits of pi.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.tree import Block, Function, expressions, walk
 
-Kind = Word["functions", "tanh", "roots", "divisions", "powers"]
-KINDS: tuple[Kind, ...] = ("functions", "tanh", "roots", "divisions", "powers")
+Kind = Word["functions", "tanh", "roots", "divisions", "powers", "turns"]
+KINDS: tuple[Kind, ...] = ("functions", "tanh", "roots", "divisions", "powers", "turns")
 _ROOTS = {"sqrtf": "fast_sqrt", "sqrt": "fast_sqrt", "rsqrtf": "fast_rsqrt", "rsqrt": "fast_rsqrt"}
 _HELPERS = {
     f"fast_{root}": f"""\
@@ -53,6 +54,8 @@ _FAST = {
     "log10f": "__log10f", "log10": "__log10f",
 }  # fmt: skip
 _ANGLES = frozenset({"sinf", "cosf", "tanf", "sin", "cos", "tan"})
+_TURNS = {"sinf": "sinpif", "sin": "sinpif", "cosf": "cospif", "cos": "cospif"}
+_NEAR = 1e-6  # of itself, by which a constant that stands for half turns may be off: ours
 _MOST = 4  # the greatest power that becomes products
 _ONE, _TWO = Literal(None, "1.0f", 1.0), Literal(None, "2.0f", 2.0)
 
@@ -106,9 +109,48 @@ def angles(kernel: Kernel) -> int:
         for statement in walk(function.body)
         for top in statement.expressions
         for e in every(top)
-        if isinstance(e, Call) and bare(e.function) in _ANGLES and _single(kernel, e)
+        if isinstance(e, Call)
+        and bare(e.function) in _ANGLES
+        and _single(kernel, e)
+        and _kind(kernel, e) != "turns"
     )
     return min(lines, default=0)
+
+
+def half_turns(angle: Expr) -> Expr | None:
+    """What times pi is an angle, ``x + x`` of ``2.0f * 3.14159265f * x``; None where nothing is."""
+    match angle:
+        case Binary(op="/", left=left, right=right):
+            above = half_turns(left)
+            return Binary(None, "/", above, right) if above is not None else None
+        case Unary(op="-", operand=operand):
+            inner = half_turns(operand)
+            return Unary(None, "-", inner) if inner is not None else None
+    factors = [*_factors(angle)]
+    told = [e.value for e in factors if isinstance(e, Literal)]
+    constants = [value for value in told if isinstance(value, int | float)]
+    others = [e for e in factors if not isinstance(e, Literal)]
+    if not constants or len(constants) != len(told) or not others:
+        return None
+    turns = math.prod(constants) / math.pi
+    near = round(2 * turns) / 2
+    if not near or abs(turns - near) > _NEAR * abs(near):
+        return None
+    found: Expr = Literal(None, f"{near}f", near)
+    for factor in others:
+        found = Binary(None, "*", found, factor)
+    return found
+
+
+def _factors(e: Expr) -> Iterator[Expr]:
+    match e:
+        case Binary(op="*", left=left, right=right):
+            yield from _factors(left)
+            yield from _factors(right)
+        case Unary(op="-", operand=Literal(value=value, text=text)) if value is not None:
+            yield Literal(None, f"-{text}", -value)
+        case _:
+            yield e
 
 
 def _functions(kernel: Kernel) -> Iterator[Function]:
@@ -125,11 +167,15 @@ def _kind(kernel: Kernel, e: Expr) -> Kind | None:
                 return "functions"
             if known and bare(name) in _ROOTS:
                 return "roots"
+            if known and bare(name) in _TURNS and half_turns(only) is not None:
+                return "turns"
             return "tanh" if known and bare(name) in ("tanhf", "tanh") else None
         case Call(function=name, arguments=(base, Literal(value=value))):
             known = bare(name) in ("powf", "pow") and _library(kernel, e)
             if known and _plain(base) and _same_type(kernel, e, base) and value is not None:
                 return "powers" if _power(value) else None
+        case Binary(op="/", left=Literal(), right=Literal()):
+            return None
         case Binary(op="/", left=left, right=right) if _single(kernel, e):
             return "divisions" if _worth(right) and _float_sides(kernel, left, right) else None
         case Assign(op="/=", target=Name() as left, value=right) if _single(kernel, left):
@@ -208,6 +254,9 @@ class _Forms:
                     return _called(_FAST[bare(name)], inner)
                 if bare(name) in _ROOTS:
                     return _called(_ROOTS[bare(name)], inner)
+                turns = half_turns(only)
+                if bare(name) in _TURNS and turns is not None:
+                    return _called(_TURNS[bare(name)], edited(turns, self.made))
                 # tanh x = 1 - 2 / (1 + e^2x): of one use of x, and right where e^2x is infinite
                 power = _called("__expf", Binary(None, "*", _TWO, inner))
                 part = _called("__fdividef", _TWO, Binary(None, "+", _ONE, power))

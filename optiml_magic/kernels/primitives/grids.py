@@ -8,6 +8,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.symbols import Compare, Condition, Symbols
+from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import (
     Binary,
     Call,
@@ -15,6 +16,7 @@ from optiml_magic.source.expressions import (
     Name,
     Node,
     Number,
+    parse_expression,
 )
 
 _MOST_THREADS = 1024  # of a block, on every chip
@@ -54,6 +56,24 @@ def said_alike(kernel: Kernel, names: Iterable[str]) -> bool:
         return True
     passed = {p: a.name for p, a in zip(parameters, given, strict=False)}
     return all(name in kernel.program.values or passed.get(name) == name for name in names)
+
+
+def filled(kernel: Kernel, guards: Iterable[tuple[Condition, ...]], width: str) -> RequireDirective:
+    """Ask for as many threads along x as fill blocks of ``width`` threads, a text.
+
+    Raises NotLegal where threads of such blocks could part, by what guards one of these places.
+    """
+    whole = needed(kernel, "x")
+    bound = form_of(whole.tree, kernel.reading.symbols) if whole is not None else None
+    if whole is None or bound is None or kernel.block[1:] != (1, 1):
+        raise NotLegal("how many threads work is not known", kernel.function.line)
+    within = room("x", kernel.block[0] or 1, bound)
+    for condition in (part for guard in guards for one in guard for part in one.conjuncts()):
+        own = isinstance(condition, Compare) and condition.op == ">=" and condition.form == within
+        if not own and not kernel.reading.uniform(condition):
+            raise NotLegal("threads of a block part before they wait", kernel.function.line)
+    number = str(whole) if str(whole).isidentifier() else f"({whole})"
+    return RequireDirective(parse_expression(f"{number} % ({width}) == 0"))
 
 
 def needed_form(kernel: Kernel, axis: str) -> Polynomial | None:

@@ -16,7 +16,7 @@ from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
-from optiml_magic.kernels.primitives.grids import needed
+from optiml_magic.kernels.primitives.grids import filled, needed
 from optiml_magic.kernels.primitives.heads import Heads
 from optiml_magic.kernels.primitives.places import Place, placed
 from optiml_magic.kernels.primitives.rounds import shareable
@@ -30,7 +30,12 @@ from optiml_magic.kernels.tree import (
     Variable,
     walk,
 )
-from optiml_magic.source.directives import LaunchDirective, TuneDirective
+from optiml_magic.source.directives import (
+    Directive,
+    LaunchDirective,
+    RequireDirective,
+    TuneDirective,
+)
 from optiml_magic.source.expressions import parse_expression
 
 
@@ -39,7 +44,8 @@ class Lanes:
     """``count`` lanes work on what one thread did, in blocks of ``block`` threads.
 
     The values of both that a tuner may choose from; with ``group`` block they are one. Lanes that
-    are ``apart`` leave the neighbours of a thread its neighbours, as far as their warp reaches.
+    are ``apart`` leave the neighbours of a thread its neighbours, as far as their warp reaches;
+    ``stacked`` ones leave it a whole warp of them, and ask for whole blocks of threads.
     """
 
     group: Group
@@ -70,18 +76,21 @@ class _Sharing:
             r: selected(kernel, self.axes[loop], loop, r, self.effects)
             for loop, found in self.reductions.items() for r in found if r.carried
         }  # fmt: skip
-        if self.selections and lanes.group == "apart":
+        if self.selections and lanes.group in ("apart", "stacked"):
             raise NotLegal("what goes along with an extreme is not combined apart")
         self.taken: list[str] = []
         self.told: dict[Statement, Statement] = {}
         block = lanes.group == "block"
         self.count = kernel.fresh("THREADS" if block else "LANES")
         self.block = self.count if block else kernel.fresh("BLOCK")
+        self.stacked = lanes.group == "stacked"
+        self.named = f"{self.count}, {self.block}" if self.stacked else self.count
         self.lane = kernel.fresh("lane")
         self.item = kernel.fresh("item")
         self.swaps: dict[Node, Node] = placed(kernel, self._places_of())
         self.changes: dict[Node, tuple[Statement, ...]] = {}
         self.around: dict[Loop, tuple[list[str], list[str]]] = {}  # what is done before and after
+        self.asked: list[RequireDirective] = []
         self.even = False  # whether groups of lanes must fill the blocks that there were
 
     def _check(self) -> None:
@@ -112,6 +121,9 @@ class _Sharing:
         """The thread that a group of lanes stands for, counted through the grid along x."""
         if self.lanes.group == "block":
             return "(int)blockIdx.x"
+        if self.stacked:
+            beside = f"({self.block} / {self.count})"
+            return f"(int)(blockIdx.x * {beside} + threadIdx.x % {beside})"
         if self.lanes.group == "apart":
             beside = f"(32 / {self.count})"
             inside = f"threadIdx.x / 32 * {beside} + threadIdx.x % {beside}"
@@ -142,6 +154,7 @@ class _Sharing:
             "block": "threadIdx.x",
             "warp": f"threadIdx.x % {self.count}",
             "apart": f"threadIdx.x % 32 / (32 / {self.count})",
+            "stacked": f"threadIdx.x / ({self.block} / {self.count})",
         }[self.lanes.group]
         known = [f"const int {self.lane} = {opening};"]
         known += [] if self.flat else [f"const int {self.item} = {self._whole()};"]
@@ -213,7 +226,7 @@ class _Sharing:
                 part = private[name] = self._fresh(f"{name}_part")
                 kind = reduction.type.name
                 before.append(f"{kind} {part} = {combine.identity(reduction)};")
-            whole = combine.combined(reduction, self.lanes.group, self.count, part)
+            whole = combine.combined(reduction, self.lanes.group, self.named, part)
             joined = f"{name} {reduction.op}= {whole};" if part != name else f"{name} = {whole};"
             after.append(joined)
         outer = self._outer(region)
@@ -354,15 +367,19 @@ class _Sharing:
             blocks = launch.grid[0]
             first = (f"({blocks}) * {width}" if lanes.group == "block"
                      else f"({blocks}) * ({width} / ({self.block} / {self.count}))")  # fmt: skip
+        if self.stacked:
+            found = [*(self.axes[loop].guard for loop in self.loops),
+                     *(a.guard for s in self.stores for a in self.effects.accesses(s))]  # fmt: skip
+            self.asked.append(filled(self.old, found, f"{self.block} / {self.count}"))
         grid = (parse_expression(first), *launch.grid[1:])
         return replace(launch, grid=grid, block=(parse_expression(self.block),))
 
-    def _tunes(self) -> list[TuneDirective]:
+    def _tunes(self) -> list[Directive]:
         lanes = self.lanes
-        found = [TuneDirective(self.count, lanes.counts, lanes.count)]
+        found: list[Directive] = [TuneDirective(self.count, lanes.counts, lanes.count)]
         if lanes.group != "block":
-            even = parse_expression(f"{self.width} % ({self.block} / {self.count}) == 0")
-            found.append(
-                TuneDirective(self.block, lanes.blocks, lanes.block, even if self.even else None)
-            )
-        return found
+            when = f"{self.width} % ({self.block} / {self.count}) == 0" if self.even else ""
+            when = f"{self.block} >= 32 * {self.count}" if self.stacked else when
+            fits = parse_expression(when) if when else None
+            found.append(TuneDirective(self.block, lanes.blocks, lanes.block, fits))
+        return [*found, *self.asked]

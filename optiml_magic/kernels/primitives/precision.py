@@ -189,6 +189,10 @@ class _Reader:
         kinds = [self._kind(argument, inner) for argument in call.arguments]
         kind = _joined(kinds)
         whole = all(k in ("integer", "literal") for k in kinds)
+        if kind == "literal" and inner.literals and name in _NAMES:
+            found.keep(inner)
+            found.calls.append((call, f"{name}f"))
+            return "literal"
         if kind != "float" or whole:
             kind_of = self.types.get(call)
             return "integer" if kind_of is not None and kind_of.integral else "unsure"

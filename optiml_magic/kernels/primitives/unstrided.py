@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.cutting import TOLD, uses
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.places import own_text_only
+from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import (
     Declare,
@@ -27,6 +28,7 @@ from optiml_magic.kernels.tree import (
     expressions,
     walk,
 )
+from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.source.expressions import parse_expression
 
 _THREAD, _BLOCK, _GRID = "threadIdx.x", "blockIdx.x", "gridDim.x"
@@ -64,10 +66,19 @@ def unstrided(kernel: Kernel) -> Kernel:
         raise NotLegal("it asks for the threads of its grid", loop.line)
     width = str(kernel.launch.block[0])
     grid = (parse_expression(f"cdiv({count}, {width})"), *kernel.launch.grid[1:])
-    return kernel.rewritten(
+    made = kernel.rewritten(
         replace(kernel.function.body, body=(*kept, *first, inside)),
         launch=replace(kernel.launch, grid=grid),
     )
+    return replace(made, facts=_facts(kernel, count))
+
+
+def _facts(kernel: Kernel, count: Polynomial) -> LaunchFacts | None:
+    """What is known of the launch, with as many blocks as it has now."""
+    facts, items = kernel.facts, value(kernel, count)
+    if facts is None or items is None:
+        return facts
+    return replace(facts, grid=(max(1, -(-items // facts.block[0])), *facts.grid[1:]))
 
 
 def _count(kernel: Kernel, axis: Axis, loop: Loop) -> Polynomial:

@@ -13,6 +13,7 @@ from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.fuse_elementwise import FuseElementwise
 from optiml_magic.proposers.rewrites.fuse_map_reduce import FuseMapReduce
+from optiml_magic.proposers.rewrites.greatest_first import GreatestFirst
 from optiml_magic.proposers.rewrites.index_strength import IndexStrength
 from optiml_magic.proposers.rewrites.one_pass import OnePass
 from optiml_magic.proposers.rewrites.pad_shared import PadShared
@@ -23,6 +24,7 @@ from optiml_magic.proposers.rewrites.reuse_broadcast import ReuseBroadcast
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
+from optiml_magic.proposers.rewrites.share_table import ShareTable
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
@@ -36,6 +38,7 @@ REWRITES: tuple[Rewrite, ...] = (
     FuseElementwise(),
     FuseMapReduce(),
     OnePass(),
+    GreatestFirst(),
     CoalesceMapping(),
     TransposeTile(),
     RowToLanes(),
@@ -47,6 +50,7 @@ REWRITES: tuple[Rewrite, ...] = (
     ShareLoads(),
     PrivateCounters(),
     BlockSum(),
+    ShareTable(),
     VectoriseMap(),
     IndexStrength(),
     ScalariseArray(),

@@ -16,6 +16,7 @@ SAID: dict[Kind, str] = {
     "roots": "roots of one instruction",
     "divisions": "divisions by approximate reciprocals",
     "powers": "powers as products",
+    "turns": "sines and cosines of half turns",
 }
 
 

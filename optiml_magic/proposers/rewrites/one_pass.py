@@ -15,6 +15,7 @@ from optiml_magic.kernels.primitives.moments import one_pass
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.paired import rounds
 from optiml_magic.kernels.primitives.shaped import linear, planar
+from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
@@ -61,7 +62,7 @@ class OnePass(KernelRule):
 
 
 def _shaped(kernel: Kernel) -> Kernel:
-    for step in (linear, planar, in_full, direct, branched, in_register, opened):
+    for step in (linear, planar, in_full, direct, branched, in_register, opened, unnested):
         kernel = where_legal(step, kernel)
     return kernel
 

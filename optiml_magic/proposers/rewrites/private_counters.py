@@ -12,6 +12,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.kernels.primitives.taking import Way, ways
+from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.updates import leaves
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -26,7 +27,7 @@ class PrivateCounters(KernelRule):
     """Histograms, segment sums, votes: the data say which of few elements is updated."""
 
     name = "private_counters"
-    before = (linear, in_full, direct)
+    before = (unstrided, linear, in_full, direct)
     teaches = (
         "All threads of the grid updated the same few elements in global memory, and updates of "
         "one element are done one after the other. Each block keeps its own copies in shared "
@@ -79,8 +80,9 @@ def _copies(size: int) -> int:
 
 
 def _points(way: Way, size: int) -> tuple[Point, ...]:
-    """As many copies as fit, half of these, and one."""
+    """As many copies as fit, half of these, fewer threads a block, and a single copy."""
     most = _copies(size)
-    first = way.points[0]
-    found = [{**first, "COPIES": copies} for copies in dict.fromkeys((most, max(most // 2, 1), 1))]
-    return (*found, *({**point, "COPIES": most} for point in way.points[1:]))
+    first, *others = way.points
+    near = [{**first, "COPIES": copies} for copies in (most, most // 2, 1) if copies]
+    near[2:2] = [{**point, "COPIES": most} for point in others]
+    return tuple(point for at, point in enumerate(near) if point not in near[:at])

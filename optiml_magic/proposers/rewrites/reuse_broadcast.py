@@ -16,6 +16,7 @@ from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.fast import Kind, fast, kinds_in, repeated
+from optiml_magic.kernels.primitives.foreseen import foreseen
 from optiml_magic.kernels.primitives.precision import in_float
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sizes import rounds, threads
@@ -42,7 +43,7 @@ class ReuseBroadcast(KernelRule):
     """Bodies, charges, centres, samples: a round loads one of them, and each item meets it."""
 
     name = "reuse_broadcast"
-    before = (unstrided, linear, in_full, direct, branched, in_register)
+    before = (unstrided, linear, in_full, direct, branched, in_register, foreseen)
     teaches = (
         "All threads of a warp loaded the same element in each round, and used it for one item. A "
         "load takes as long as several additions, so the rounds waited for what all of them read. "

@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
+from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.vectors import vectorised
 from optiml_magic.model.hypothesis import Hypothesis
@@ -28,16 +29,16 @@ COUNTS = (2, 4, 8, 16, 32)
 BLOCKS = (64, 128, 256, 512)
 THREADS = (64, 128, 256, 512, 1024)
 _A_LANE = 16  # elements of a row for each lane, where there are enough
+_A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
 SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
 _UNEVEN = 128  # elements of a row that begins anywhere, up to which vectors are few: ours
-_LEAST = 8  # elements of a row that a thread of its own takes in a few accesses: ours
 
 
 class RowToLanes(KernelRule):
     """Loops over consecutive elements whose rows lie apart from thread to thread."""
 
     name = "row_to_lanes"
-    before = (linear, planar, in_full, direct, branched, in_register)
+    before = (linear, planar, in_full, direct, branched, in_register, unnested)
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
         "a row apart, a sector for each. Lanes that share a row read neighbouring elements, "
@@ -73,7 +74,7 @@ class RowToLanes(KernelRule):
         if not length or length <= _LONG:
             yield Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes),
-                0.3 if 0 < length < _LEAST else 0.85, hypothesis, _lanes(length), arithmetic,
+                0.4 if 0 < length <= _A_VECTOR else 0.85, hypothesis, _lanes(length), arithmetic,
             )  # fmt: skip
         if not length or length >= SHORT:
             yield Site(

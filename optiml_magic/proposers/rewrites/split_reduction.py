@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.branched import branched
+from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.parts import Sharing, spare_axis, split
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.row_to_lanes import THREADS, shared_by
 
 _ROWS = (1, 2, 4, 8, 16, 32)
 _PARTS = (1, 2, 4, 8, 16, 32, 64)
 _RESIDENT = 2048  # threads of a multiprocessor that is full
 _FEW = 2 * _PARTS[-1]  # rounds below which none is split; what combines parts has half as many
 _EACH = 4  # rounds of a part, at least: ours
+_THREADS = 256  # of a block for a row: eight blocks fill a multiprocessor
+_EMPTY = 4  # such blocks for each row, below which lanes alone fill the chip: ours
 _WIDTH = 64  # threads of a row: two lines of the cache side by side
 
 
@@ -35,7 +41,7 @@ class SplitReduction(KernelRule):
     """A thread a column, or an output, walks along an axis that is long, and there are few."""
 
     name = "split_reduction"
-    before = (linear, planar, in_full, direct, branched, in_register)
+    before = (linear, planar, in_full, direct, branched, in_register, unnested)
     teaches = (
         "Neighbouring threads read neighbouring elements already, but there are far fewer threads "
         "than the chip holds, each with a long loop, so too few loads are on their way. Rows of "
@@ -47,15 +53,20 @@ class SplitReduction(KernelRule):
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         busy, chip = threads(kernel), CHIPS.get(kernel.chip)
         apart = _RESIDENT * chip.sms // max(busy, 1) if busy is not None and chip else _ROWS[-1]
-        found = _long(kernel) if apart > 1 else None
+        if apart <= 1:
+            return
+        found = _long(kernel)
+        walked = rows(kernel) if found is not None or apart >= _EMPTY * _THREADS else ()
+        if walked:
+            if apart >= _EMPTY * _THREADS:
+                yield from _in_rows(kernel, walked, apart // _THREADS)
+            return
         if found is None:
             return
         spare_axis(kernel)
         number, axis, length = found
         if length is None and kernel.facts is not None:
             yield Refused("each thread may make another number of rounds", axis.line)
-            return
-        if any(axis.node is along.node for along in rows(kernel)):
             return
         sums = [r for r in kernel.reading.reductions if axis.name in r.axes and not r.exact]
         counter = axis.variable.name if axis.variable is not None else "its rounds"
@@ -82,6 +93,43 @@ def _long(kernel: Kernel) -> tuple[int, Axis, int | None] | None:
         reduces = any(axis.name in r.axes for r in kernel.reading.reductions)
         return (number, axis, length) if reduces else None
     return None
+
+
+def _in_rows(kernel: Kernel, walked: Sequence[Axis], few: int) -> Iterator[Site]:
+    """Rows of so few threads that blocks, which share each, leave the chip empty."""
+    loops, axes = loops_in(kernel.function.body), kernel.axes()
+    around = [loop for loop in loops if {*loops_in(loop.body)} & {axis.node for axis in walked}]
+    outer = around[0] if around else walked[0].node
+    number, axis = loops.index(outer), axes.get(outer)
+    length = _FEW if kernel.facts is None or axis is None else rounds(kernel, axis)
+    made = chunk(kernel, number, _PARTS[0], _PARTS)
+    if axis is None or isinstance(made, Refused) or length is None or length < 2:
+        return
+    sums = [r for r in kernel.reading.reductions if axis.name in r.axes and not r.exact]
+    counter = axis.variable.name if axis.variable is not None else "its rounds"
+    most = max(n for n in _PARTS if n <= min(few, length))
+    points = tuple(
+        {kernel.fresh("PARTS"): n, made.fresh("THREADS"): _THREADS}
+        for n in dict.fromkeys((most, max(1, most // 2), min(2 * most, _PARTS[-1])))
+    )
+    yield Site(
+        f"chunks {number}", f"blocks share the loop over {counter}, their threads the rows in it",
+        partial(_chunked, kernel, number), 0.9,
+        Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)), points,
+        ("the order of additions",) if sums else (),
+    )  # fmt: skip
+
+
+def _chunked(kernel: Kernel, number: int) -> Kernel | Refused:
+    """Parts by blocks, of which the threads share the rows."""
+    made = chunk(kernel, number, _PARTS[0], _PARTS)
+    if isinstance(made, Refused):
+        return made
+    parts = front(made)
+    loops = loops_in(parts.function.body)
+    at = tuple(loops.index(axis.node) for axis in rows(parts))
+    lanes = Lanes("block", _THREADS, _THREADS, THREADS, THREADS)
+    return shared_by(parts, at, lanes)
 
 
 def _points(name: str, wanted: int, length: int) -> tuple[Point, ...]:

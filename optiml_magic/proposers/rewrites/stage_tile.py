@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.flagged import flagged
 from optiml_magic.kernels.primitives.flow import Flow
+from optiml_magic.kernels.primitives.foreseen import foreseen
 from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.staged import ROUNDS, block_rounds, slices, stage
 from optiml_magic.model.hypothesis import Hypothesis
@@ -24,6 +25,7 @@ class StageTile(KernelRule):
     """All pairs, tables and filters: what a round reads does not depend on the thread."""
 
     name = "stage_tile"
+    before = (foreseen,)
     teaches = (
         "Each thread of a block read the same elements in each round, so a warp asked the caches "
         "for one element at a time. A block that brings the elements of the next rounds with "

@@ -158,15 +158,14 @@ def _waits(node: Node) -> bool:
     """Whether the next idea of a node is one for the best of its better children as well."""
     if not node.untried:
         return False
-    best = max(node.opened, key=_highest)
-    if best.value_max <= node.value:
+    best = node
+    for child in node.opened:  # max() would call for each of them
+        if child.value_max > node.value and (best is node or child.value_max > best.value_max):
+            best = child
+    if best is node:
         return False
     key = node.untried[0].key
     return best.ground is None or any(idea.key == key for idea in best.untried)
-
-
-def _highest(node: Node) -> float:
-    return node.value_max
 
 
 def _scale(tree: TreeSearch) -> tuple[float, float, float]:

@@ -20,6 +20,7 @@ from . import (
     several,
     shuffled,
     stencils,
+    tables,
     tiles,
 )
 
@@ -37,4 +38,5 @@ FAMILIES = {
     "chains": chains.FAMILY,
     "moments": moments.FAMILY,
     "stencils": (*stencils.FAMILY, *pixels.FAMILY),
+    "tables": tables.FAMILY,
 }

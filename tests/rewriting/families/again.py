@@ -111,4 +111,33 @@ def together(rng: Random) -> Made:
     return Made("again_block", text, arrays, *sizes, inout=("out",))
 
 
-FAMILY = (alone, alone, together)
+def online(rng: Random) -> Made:
+    """The greatest value so far, and sums that are scaled anew as it grows, then what they are for."""
+    element = rng.choice([f"a[{flat(rng, 'r', 'cols', 'j')}]", f"a[{flat(rng, 'j', 'rows', 'r')}]"])
+    named = f"float t = {element};\n"
+    step = rng.choice([
+        f"{named}float n = fmaxf(m, t);\nd = d * expf(m - n) + expf(t - n);\nm = n;",
+        f"float n = max({element}, m);\nd = d * expf(m - n) + expf({element} - n);\nm = n;",
+        f"{named}if (t > m) {{ d *= expf(m - t); m = t; }}\nd += expf(t - m);",
+        f"{named}if (t > m) {{ d = d * __expf(m - t) + 1.0f; m = t; }} else d += __expf(t - m);",
+        (f"{named}float old = m;\nif (m < t) m = t;\nfloat f = expf(old - m), p = expf(t - m);\n"
+         "d = d * f + p;\no = o * f + p * x[j];"),
+        f"{named}float n = t > m ? t : m;\nd = d * expf(m - t) + expf(t - n);\nm = n;",
+        f"{named}float n = fmaxf(m, t);\nd = d * expf(m - n) + j * expf(t - n);\nm = n;",
+        f"{named}float n = fmaxf(m, t);\nd = d * expf(m - n) - expf(t - n);\nif (j > 1) m = n;",
+    ])  # fmt: skip
+    begin = rng.choice(["-1e30f", "-100.0f", "a[0]", "-INFINITY"])
+    last = counting(rng, f"{element.replace('a[', 'out[', 1)} = expf({element} - m) / d;")
+    behind = rng.choice(["", f"{last}\n"])
+    body = (
+        f"float m = {begin}, d = {rng.choice(['0.0f', '0.0f', '1.0f'])}, o = x[0];\n"
+        f"{counting(rng, step)}\n{behind}sums[r] = m + d + o;"
+    )
+    parameters = "const float* a, const float* x, float* out, float* sums, int rows, int cols"
+    text = program(rng, "online", parameters, axes(rng, ("r", "rows")), body)
+    arrays = _arrays(("rows", "cols"), "rows")
+    sizes = sizes_of(rng, ["rows", "cols"], LONG_EXTENTS)
+    return Made("online", text, arrays, *sizes, exact=False)
+
+
+FAMILY = (alone, alone, together, online)

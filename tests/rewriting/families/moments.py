@@ -77,4 +77,29 @@ def nest(rng: Random) -> Made:
     return Made("channel_spread", text, arrays, *sizes_of(rng, ["n", "m", "p"], few), exact=False)
 
 
-FAMILY = (spread, two_kernels, nest)
+def runs(rng: Random) -> Made:
+    """A thread a channel or a group of them, over rows of pixels that lie one behind the other."""
+    grouped = rng.choice([True, False])
+    at = "((k * n + i) * h + j) * p + q" if grouped else "((i * m + k) * h + j) * p + q"
+    element, inner = f"a[{at}]", "float v = s + q;\n" if rng.choice([0, 0, 1]) else ""
+    step = rng.choice([f"s += {element};", f"s = fmaxf(s, {element});", f"s += {element} * b[i];",
+                       f"if (j % 2 == 0) s += {element};", f"s += {element} * q;"])  # fmt: skip
+    rows_of = counting(rng, counting(rng, step, "q", "p"), "j", "h")
+    body = f"float s = 0.0f;\n{counting(rng, rows_of, 'i', 'n')}\n"
+    kinds = ["", f"out[{at}] = {element} - s;", f"int w = {at};\n{inner}out[w] = s * a[w] + b[i];"]
+    last = rng.choice(kinds)
+    if last:
+        rows_of = counting(rng, counting(rng, last, "q", "p"), "j", "h")
+        body += counting(rng, rows_of, "i", "n") + "\n"
+    parameters = (
+        "const float* a, const float* b, float* sums, float* out, int n, int m, int h, int p"
+    )
+    text = program(rng, "runs", parameters, axes(rng, ("k", "m")), f"{body}sums[k] = s;")
+    shape = ("m", "n", "h", "p") if grouped else ("n", "m", "h", "p")
+    arrays = {"a": Array("f4", shape), "b": Array("f4", ("n",)), "sums": Array("f4", ("m",)),
+              "out": Array("f4", shape)}  # fmt: skip
+    few = (1, 2, 3, 5, 9)
+    return Made("runs", text, arrays, *sizes_of(rng, ["n", "m", "h", "p"], few), exact=False)
+
+
+FAMILY = (spread, two_kernels, nest, runs)

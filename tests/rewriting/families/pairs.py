@@ -15,6 +15,8 @@ _ITEMS = (1, 2, 5, 31, 32, 33, 63, 64, 65, 129)
 def _rounds(rng: Random, step: str) -> str:
     """The loop over all others, some of which a thread may leave out."""
     left = rng.choice(["", "", "", "if (j == i) continue;\n", "if (q[j] > 1.5f) continue;\n"])
+    if not left and rng.choice([0, 0, 0, 1]):
+        step = f"if ({rng.choice(['j != i', 'i != j'])}) {{\n{step}\n}}"
     if rng.choice([0, 0, 0, 1]):
         return "int j = 0;\nwhile (j < m) {\n" + step + "\n++j;\n}"
     return counting(rng, f"{left}{step}", "j", "m")

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from tests.present import sampled
-
 from .conftest import launch, module_of, ptx_of
 
 SOURCE = r"""
@@ -289,9 +287,10 @@ def test_a_warp_may_wait_for_another(run):
     assert out[0] == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
-    sampled([("--gpu-architecture=sm_75",), ("--gpu-architecture=sm_90", "--use_fast_math")], 2),
+    [("--gpu-architecture=sm_75",), ("--gpu-architecture=sm_90", "--use_fast_math")],
 )
 def test_other_ways_to_compile(options):
     source = SOURCE.replace("+ __reduce_max_sync(~0u, i * 7 % 32)", "+ 31")

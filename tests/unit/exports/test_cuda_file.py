@@ -48,7 +48,7 @@ def nbytes(name: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
     return {b.name: math.prod(shapes[b.name]) * np.dtype(b.dtype).itemsize for b in buffers}
 
 
-@pytest.mark.parametrize("name", sampled(ALL, 5))
+@pytest.mark.parametrize("name", sampled(ALL, 8))
 @settings(
     max_examples=examples(4, 300), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -105,7 +105,7 @@ def test_the_grid_follows_the_multiprocessors(launchers) -> None:  # type: ignor
     assert run.of("malloc")[0][1] == str(14 * 4)
 
 
-@pytest.mark.parametrize("name", sampled(ALL, 4))
+@pytest.mark.parametrize("name", sampled(ALL, 8))
 def test_nvrtc_takes_the_device_part_of_the_file(name: str) -> None:
     names = tuple(build(name).names)
     found = NvrtcCompiler().compile(rendered(name), names, H200, CompileOptions())
@@ -118,7 +118,7 @@ def test_nvrtc_takes_the_device_part_of_the_file(name: str) -> None:
     "name",
     sampled(
         ["rounds", "softmax", "two passes", "headers", "started", "tables", "dispatched", "ruled"],
-        4,
+        8,
     ),
 )
 def test_nvcc_takes_the_file_without_a_warning(name: str, tmp_path: Path) -> None:

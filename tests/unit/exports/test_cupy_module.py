@@ -66,7 +66,7 @@ def raw(argument: Any) -> str:
 
 @pytest.mark.parametrize("name", ALL)
 @settings(
-    max_examples=examples(8, 300), suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(4, 300), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_the_module_does_what_the_plan_says(

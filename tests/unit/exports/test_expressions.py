@@ -70,7 +70,7 @@ def wanted(expression: Expression, env: dict[str, int]) -> int | SourceError | N
         return None if "64 bits" in str(error) else error
 
 
-@settings(max_examples=examples(400, 50_000))
+@settings(max_examples=examples(120, 50_000))
 @given(EXPRESSIONS, st.sampled_from(ENVIRONMENTS))
 def test_python_computes_what_the_evaluator_does(
     expression: Expression, env: dict[str, int]

@@ -50,7 +50,7 @@ def diagnosed(members: Session, expression: str) -> list[Finding]:
     return list(SlowMath().diagnose(kept[0]))
 
 
-@pytest.mark.parametrize("name", ["sinf", "tanhf", "logf", "erff", "::sinf"])
+@pytest.mark.parametrize("name", sampled(["::sinf", "sinf", "tanhf", "logf", "erff"], 3))
 def test_an_exact_function_in_a_loop_is_slow_on_its_line(members: Session, name: str) -> None:
     (finding,) = diagnosed(members, f"{name}(v * k)")
     assert finding.line == 7

@@ -91,7 +91,7 @@ def taken_apart(block: Block) -> Block:
     return apart(block)
 
 
-@pytest.mark.parametrize("path", sampled(TEXTS, 24), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sampled(TEXTS, 31), ids=lambda path: path.stem)
 def test_what_is_spelled_anew_is_the_same_machine_code(path):
     text = path.read_bytes().decode()
     if any(v for f in lift(text).kernels for v in walk(f.body) if isinstance(v, Verbatim)):

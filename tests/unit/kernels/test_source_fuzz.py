@@ -62,7 +62,7 @@ def mutated(draw):
 
 
 FUZZ = settings(
-    max_examples=examples(25, 3000), deadline=20_000, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(15, 3000), deadline=20_000, suppress_health_check=[HealthCheck.too_slow]
 )
 
 
@@ -84,7 +84,7 @@ def test_random_text(text):
     everything(text)
 
 
-DEEP = examples(4_000, 20_000)
+DEEP = examples(2_500, 20_000)
 BODY = "__global__ void k(float* p, int n) {{ {} }}"
 
 

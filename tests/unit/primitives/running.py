@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
+from tests.present import drawn
 from tests.rewriting.offers import Offer
 from tests.rewriting.trying import Stand
 from tests.rewriting.writing import Array, Made
@@ -41,3 +42,20 @@ def same(
     stand = Stand(Made("one", text, arrays, sizes, others, exact=not rounds))
     found = stand.applied(Offer("one", "", text_of, rounds), text)
     assert found.sound, f"{found.end}: {found.detail}\n{found.after}"
+
+
+def same_of_many(
+    text: str,
+    made: Kernel | Refused,
+    shapes: Shapes,
+    sizes: Mapping[str, int],
+    values: Mapping[str, int] | None = None,
+    *,
+    rounds: bool = False,
+) -> None:
+    """``same`` for one case in three, and for all of them in make soak.
+
+    For where many cases are alike, and what they become is long and so slow to compile.
+    """
+    if drawn(f"{text} {sorted(sizes.items())} {sorted((values or {}).items())}"):
+        same(text, made, shapes, sizes, values, rounds=rounds)

@@ -41,9 +41,10 @@ def test_rounds_beyond_the_end_are_not_counted() -> None:
             TEXT.replace(SUM, "{ float v = a[k]; s = fmaxf(s, v); s -= v * s; }"),
             TEXT,
             TEXT.replace("k < i % 11; k += 2", "k <= i % 11; ++k"),
+            TEXT.replace("k = i % 3; k < i % 11; k += 2", "k = i % 3; k != i % 3 + i % 5; k++"),
             TEXT.replace("int k", "unsigned k").replace(SUM, "{ s += a[k]; s = s * b[k]; }"),
         ],
-        2,
+        3,
     ),
 )
 def test_it_does_the_same(text: str) -> None:

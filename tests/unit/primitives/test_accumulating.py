@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.accumulating import in_register
+from tests.present import sampled
 from tests.rewriting.writing import Array
 
 from .alike import end_of, kernel_of, refused, written
@@ -24,7 +25,7 @@ def program(body: str) -> str:
 
 @pytest.mark.parametrize(
     ("body", "now"),
-    [
+    sampled([
         ("out[i] = 0;\n    for (int j = 0; j < m; j++) out[i] += a[i * m + j] * x[j];",
          ("float out_value = 0;\n"
          "    for (int j = 0; j < m; j++) out_value += a[i * m + j] * x[j];\n"
@@ -51,7 +52,7 @@ def program(body: str) -> str:
         (("int j = 0;\n    while (j < m) {\n        out[i] += x[j];\n"
          "        if (x[j] < -1.0f) break;\n        ++j;\n    }"),
          "if (0 < m) {\n        float out_value = out[i];"),
-    ],
+    ], 3),
 )  # fmt: skip
 def test_kept(body: str, now: str) -> None:
     text = program(body)

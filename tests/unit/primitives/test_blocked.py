@@ -60,7 +60,7 @@ FORMS = (
     sampled(((value, sizes, tile) for value, (sizes, tile) in zip(
         FORMS, [((33, 35, 9), {}), ((36, 40, 12), {}), ((5, 68, 20), {"BK": 16}),
                 ((37, 36, 11), {"TM": 2, "TN": 2, "BK": 32}), ((32, 32, 16), {"BN": 64, "BK": 16}),
-                ((36, 33, 7), {"BM": 64, "BK": 16})], strict=True)), 2),
+                ((36, 33, 7), {"BM": 64, "BK": 16})], strict=True)), 3),
 )  # fmt: skip
 def test_products_of_any_kind_and_size_are_right(
     value: str, sizes: tuple[int, int, int], tile: dict[str, int]
@@ -214,6 +214,7 @@ def test_a_layer_is_a_product_of_filters_with_what_lies_beside_each_other() -> N
     same(LAYER, found, shapes, sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "inner",
     [

@@ -9,7 +9,7 @@ from optiml_magic.kernels.primitives.bunched import Bunch, bunched
 from optiml_magic.kernels.primitives.chunks import chunk, front
 from tests.present import examples, sampled
 
-from .running import same
+from .running import same_of_many as same
 from .shapes import applied, kernel, refused
 
 SHAPES = {"a": ("n",), "x": ("m",), "out": ("n",)}

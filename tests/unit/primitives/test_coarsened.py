@@ -8,7 +8,7 @@ from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen
 from tests.rewriting.writing import Array
 
 from .alike import end_of
-from .running import same
+from .running import same_of_many as same
 from .shapes import applied, kernel, refused
 
 MAP = """\

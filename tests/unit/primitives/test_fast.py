@@ -32,6 +32,9 @@ __global__ void k(const float* a, const float* b, float* o, int n) {
         ("powf(b[i], 3.0f)", "b[i] * b[i] * b[i]"),
         ("powf(b[i], 1.5f)", "b[i] * sqrtf(b[i])"),
         ("pow((double)a[i], 2.0)", "(double)a[i] * (double)a[i]"),
+        ("cosf(6.2831853f * a[i])", "cospif(2.0f * a[i])"),
+        ("sinf(-2.0f * 3.14159265f * i / n)", "sinpif(-2.0f * i / n)"),
+        ("cos(a[i] * (3.14159265f * 0.5f) * expf(b[i]))", "cospif(0.5f * a[i] * __expf(b[i]))"),
         ("tanhf(a[i])", "1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * a[i]))"),
         ("0.5f * (1.0f + tanh(a[i]))",
          "0.5f * (1.0f + (1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * a[i]))))"),
@@ -40,6 +43,23 @@ __global__ void k(const float* a, const float* b, float* o, int n) {
 def test_forms(old: str, new: str) -> None:
     after = written(fast(kernel_of(TEXT.replace("a[i] / b[i]", old)), KINDS))
     assert f"o[i] = {new};" in after
+
+
+@pytest.mark.parametrize("angle", ["6.28f * a[i]", "a[i]", "6.2831853f", "6.2831853f + a[i]"])
+def test_no_half_turns(angle: str) -> None:
+    assert not kinds_in(kernel_of(TEXT.replace("a[i] / b[i]", f"cosf({angle})")))[2:]
+
+
+def test_half_turns_are_right_and_constants_are_not_divided() -> None:
+    text = TEXT.replace("a[i] / b[i]", "cosf(6.2831853f * a[i]) + sinf(3.14159265f * b[i] / 8)")
+    after = written(fast(kernel_of(text), ("turns",)))
+    assert "cosf(" not in after
+    arrays = {name: Array("f4", ("n",)) for name in ("a", "b")} | {
+        "o": Array("f4", ("n",), "zeros")
+    }
+    assert end_of(text, after, arrays, {"n": 99}, {"n": 5}, rounds=True) == "same"
+    assert "divisions" not in kinds_in(kernel_of(TEXT.replace("a[i] / b[i]", "a[i] + 1.0f / 3.0f")
+                                                 .replace("1.0f / (1.0f +", "(1.0f +")))  # fmt: skip
 
 
 def test_what_it_computes_and_in_what_it_calls() -> None:

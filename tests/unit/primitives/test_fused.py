@@ -14,7 +14,7 @@ from tests.rewriting.offers import Offer
 from tests.rewriting.trying import Stand
 from tests.rewriting.writing import Array, Made
 
-from .running import same
+from .running import same_of_many as same
 from .shapes import applied, refused
 
 CHAIN = """\

@@ -6,7 +6,7 @@ import pytest
 
 from optiml_magic.kernels.primitives.jammed import Several, jam, shared
 
-from .running import same
+from .running import same_of_many as same
 from .shapes import applied, kernel, refused
 
 PLANE = """\

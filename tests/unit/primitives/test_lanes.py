@@ -7,12 +7,13 @@ import pytest
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 
-from .running import same
+from .running import same_of_many as same
 from .shapes import ROWS, accesses, applied, kernel, refused
 
 WARP = Lanes("warp", 32, 256, (8, 16, 32), (128, 256))
 BLOCK = Lanes("block", 256, 256, (128, 256), (128, 256))
 APART = Lanes("apart", 4, 64, (2, 4, 8, 32), (64, 128))
+STACKED = Lanes("stacked", 2, 64, (2, 4), (64, 128))
 SUM = "float s = 0; for (int c = 0; c < w; ++c) s += a[r * w + c]; out[r] = s;"
 
 
@@ -161,6 +162,35 @@ def test_lanes_apart_leave_neighbours_beside_each_other(count: int) -> None:
     assert load.offset is not None
     shapes = {"a": ("w", "h"), "at": ("i4", "1"), "out": ("w", "h")}
     same(ROWS % body, made, shapes, {"w": 7, "h": 45}, {"LANES": count})
+
+
+COLUMN = (
+    "float s = 1; for (int c = 0; c < w; ++c) s += a[c * h + r]; "
+    "for (int c = 0; c < w; ++c) out[c * h + r] = s;"
+)
+
+
+@pytest.mark.parametrize(("count", "rows"), [(2, 96), (4, 96)])
+def test_stacked_lanes_leave_whole_warps_of_neighbours(count: int, rows: int) -> None:
+    made = share(kernel(ROWS % COLUMN), (0, 1), STACKED)
+    program = applied(made).program
+    assert str(program.requires[0].condition) == "h % (BLOCK / LANES) == 0"
+    shapes = {"a": ("w", "h"), "at": ("i4", "1"), "out": ("w", "h")}
+    values = {"LANES": count, "BLOCK": 32 * count}
+    same(ROWS % COLUMN, made, shapes, {"w": 7, "h": rows}, values, rounds=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("float s", "if (at[r] > 3) return; float s", "threads of a block part before they wait"),
+        ("r]; for", "r]; if (s > 3) return; for", "threads of a block part before they wait"),
+        ("float s", "if (r >= w) return; float s", "threads of a block part before they wait"),
+    ],
+)
+def test_stacked_lanes_all_come_to_where_they_wait(old: str, new: str, reason: str) -> None:
+    body = COLUMN.replace(old, new)
+    assert refused(share(kernel(ROWS % body), (0, 1), STACKED))[0] == reason
 
 
 def test_the_place_of_an_extreme_stays_with_neighbours() -> None:

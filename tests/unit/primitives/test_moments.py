@@ -10,7 +10,7 @@ from optiml_magic.kernels.primitives.moments import one_pass
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.source.program import parse_program
 
-from .running import same
+from .running import same_of_many as same
 from .shapes import applied
 
 COLUMNS = """\

@@ -19,6 +19,7 @@ __global__ void gelu(const float* x, float* y, int n, float s) {
     if (i < n && -9.5 < x[i]) {
         float v = x[i];
         float m = exp(-v) / (1.0 + pow(v, 2)) + sqrt(fabs(v)) / n;
+        m += v / sqrt(2.0 * 3.14159265);
         float q = (i + 0.5) * s;
         y[i] = max(v, 0.0) * act(m) + (v > 1. ? 2.5e-1 : v);
         y[i] += 1e-300 * v + 0.25 * q;
@@ -45,6 +46,7 @@ def test_what_changes_and_what_stays() -> None:
         "int h = n * 0.5;",
         "-9.5f < x[i]",
         "exp(-v) / (1.0f + powf(v, 2)) + sqrt(fabs(v)) / n",
+        "m += v / sqrtf(2.0f * 3.14159265f);",
         "(i + 0.5) * s",  # an index on its own: a float may not hold it
         "max(v, 0.0f) * act(m) + (v > 1.f ? 2.5e-1f : v)",
         "1e-300 * v + 0.25 * q",  # no float is so small

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 from optiml_magic.model.evaluation import Step
+from optiml_magic.model.idea import Idea, Ready
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.proposers import answer, prompt
@@ -80,6 +81,14 @@ def test_of_a_proposers_own_ideas_the_latest_are_told_once() -> None:
     assert asked.count("try 19.") == 1
     assert "try 30." not in asked
     assert "your other ideas" not in prompt.user(seen, 4)
+
+
+def test_what_waits_is_told_and_not_more_than_the_next() -> None:
+    ideas = tuple(Idea(f"wait {at}.", "llm:toy", Ready(""), str(at)) for at in range(20))
+    asked = prompt.user(replace(view(SCALE), find_queued=lambda: ideas), 4)
+    told = asked.split("# What waits to be tried")[1].split("\n#")[0]
+    assert told.strip().splitlines() == [f"- wait {at}." for at in range(8)]
+    assert "What waits" not in prompt.user(view(SCALE), 4)
 
 
 def test_a_fence_is_longer_than_those_inside() -> None:

@@ -13,7 +13,7 @@ from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
-from optiml_magic.proposers.together import NAME, together
+from optiml_magic.proposers.together import ALONG, NAME, together
 from optiml_magic.source.program import Program, parse_program
 from tests.ideas import view_of
 from tests.rewriting.offers import Offer
@@ -154,3 +154,38 @@ def test_parts_that_are_refused_by_then_are_left_out() -> None:
     assert "least_parts" in text
     (idea,) = together([i for i in found if i.launches != ("between",)], view, again)
     assert isinstance(idea.make(), Refusal)
+
+
+PRICES = """\
+#pragma optiml launch price grid(cdiv(n, 256)) block(256)
+__global__ void price(const float* a, const float* b, float* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) c[i] = 0.5 * expf(-a[i]) / b[i];
+}
+"""
+
+
+def test_expressions_change_along_with_the_shape_of_their_launch() -> None:
+    first, *others = ideas(PRICES, known=False)
+    assert first.proposer == ALONG
+    assert first.prior > others[0].prior
+    assert [s for s in first.starts if s] == [s for s in others[0].starts if s]
+    made = first.make()
+    assert isinstance(made, str)
+    for now in ("float4", "0.5f * __expf(", "__fdividef("):
+        assert now in made
+    plain = PRICES.replace("0.5", "0.5f").replace("/ b[i]", "* b[i]").replace("expf", "fabsf")
+    assert ALONG not in [idea.proposer for idea in ideas(plain, known=False)]
+    assert ALONG not in [idea.proposer for idea in ideas(PRICES, known=False, exact=True)]
+
+
+def test_expressions_and_shape_together_are_right() -> None:
+    (one,) = [idea for idea in ideas(PRICES, known=False) if idea.proposer == ALONG]
+    made = one.make()
+    assert isinstance(made, str)
+    arrays = {name: Array("f4", ("n",)) for name in ("a", "b")} | {
+        "c": Array("f4", ("n",), "zeros")
+    }
+    stand = Stand(Made("one", PRICES, arrays, {"n": 1103}, {"n": 5}, exact=False))
+    found = stand.applied(Offer(ALONG, "", made, bool(one.arithmetic)), PRICES)
+    assert found.sound, f"{found.end}: {found.detail}\n{found.after}"

@@ -11,6 +11,7 @@ from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.source.program import parse_program
+from tests.unit.primitives.running import same
 
 COLUMNS = """\
 #pragma optiml launch k grid(cdiv(cols, 256)) block(256)
@@ -72,6 +73,42 @@ def test_many_threads_and_few_rounds_are_left_alone(rows: int, cols: int) -> Non
 
 def test_rows_are_not_split_since_lanes_share_them_better() -> None:
     assert not found(at(COLUMNS.replace("a[r * cols + c]", "a[c * rows + r]"), 9999, 512))
+
+
+CHANNELS = """\
+#pragma optiml launch k grid(cdiv(cols, 256)) block(256)
+__global__ void k(const float* a, float* out, int rows, int cols, int p) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= cols) return;
+    float s = 0.0f;
+    for (int n = 0; n < rows; ++n)
+        for (int i = 0; i < p; ++i) s += a[(n * cols + c) * p + i];
+    out[c] = s / rows;
+}
+"""
+
+
+def test_blocks_share_what_is_around_the_rows_of_few_channels() -> None:
+    (site,) = found(at(CHANNELS, 64, 100))
+    assert isinstance(site, Site)
+    assert site.points[0] == {"PARTS": 4, "THREADS": 256}
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    first, second = made.program.launches
+    assert str(first).endswith("grid(cols, PARTS) block(THREADS)")
+    assert str(second).endswith("grid(cdiv(cols, 256)) block(256)")
+    sizes = {"rows": 9, "cols": 5, "p": 70}
+    same(CHANNELS, made, {"a": ("rows", "cols", "p"), "out": ("cols",)}, sizes, rounds=True)
+
+
+def test_few_rows_are_shared_by_blocks_and_their_threads() -> None:
+    text = COLUMNS.replace("a[r * cols + c]", "a[c * rows + r]")
+    (site,) = found(at(text, 99_999, 50))
+    assert isinstance(site, Site)
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    shapes = {"a": ("cols", "rows"), "ends": ("i4", "cols"), "out": ("cols",)}
+    same(text, made, shapes, {"rows": 301, "cols": 5}, {"PARTS": 8, "THREADS": 64}, rounds=True)
 
 
 def test_what_puts_the_parts_together_is_not_split_again() -> None:

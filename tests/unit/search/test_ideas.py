@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from optiml_magic.model.idea import Idea, Ideas
+from collections.abc import Sequence
+
+from optiml_magic.model.candidate import Candidate
+from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.idea import Idea, Ideas, Ready
 from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
 from optiml_magic.search.loop import Budget
 from optiml_magic.search.policies.puct import Puct
@@ -44,6 +49,34 @@ def test_texts_are_made_for_what_is_tried_alone() -> None:
         TreeSearch(ROOT, proposer, policy=Puct(worse=2.0)), toy.evaluate, Budget(evaluations=4)
     )
     assert len(proposer.made) == len(trajectory.steps) - 1 == 3
+
+
+def test_a_view_has_what_waits_and_what_else_was_made_of_the_same_program() -> None:
+    seen: list[View] = []
+
+    def expand(view: View, count: int) -> Ideas:
+        del count
+        seen.append(view)
+        text = view.step.candidate.text
+        waits = [Idea(f"{text}{c}", "toy", Ready(text + c), text + c, paid=True) for c in "xyz"]
+        cheap = Idea(f"{text}a", "toy", Ready(text + "a"), text + "a", prior=0.9)
+        return Ideas((*waits, cheap) if text == "0" else ())
+
+    def evaluate(candidates: Sequence[Candidate]) -> list[Evaluation]:
+        passed = Verdict(Outcome.PASSED, "")
+        return [Evaluation(c.number, c.text, passed, reward=len(c.text) / 9) for c in candidates]
+
+    tree = TreeSearch(toy.proposal("0"), expand)
+    toy.run(tree, evaluate, Budget(3))
+    first = seen[0]
+    assert first.siblings == ()
+    waiting = [idea.title for idea in first.queued]
+    assert waiting == ["0y", "0z"]  # what was asked for in turn is under way
+    toy.run(tree, evaluate, Budget(9))
+    assert len({view.step.candidate.text for view in seen}) > 2
+    for view in (view for view in seen if view.step.candidate.text != "0"):
+        others = {step.candidate.text for step in view.evaluated[1:]} - {view.step.candidate.text}
+        assert {step.candidate.text for step in view.siblings} == others
 
 
 def test_a_late_refusal_costs_no_evaluation_and_is_told_of_its_step() -> None:

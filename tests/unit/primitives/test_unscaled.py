@@ -1,0 +1,92 @@
+"""Sums that are scaled anew as a greater value comes, in two loops."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.unscaled import unscaled
+
+from .running import same
+from .shapes import applied, kernel, refused
+
+ONLINE = """\
+#pragma optiml launch k grid(cdiv(rows, 32)) block(32)
+__global__ void k(const float* x, const float* v, float* out, int rows, int cols) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= rows) return;
+    float m = -1e30f, d = 0.0f;
+    for (int c = 0; c < cols; ++c) {
+        ROUND
+    }
+    for (int c = 0; c < cols; ++c) out[r * cols + c] = expf(x[r * cols + c] - m) / d;
+}
+"""
+SHAPES = {"x": ("rows", "cols"), "v": ("cols",), "out": ("rows", "cols")}
+SIZES = {"rows": 37, "cols": 29}
+PLAIN = (
+    "float t = x[r * cols + c]; float n = fmaxf(m, t); d = d * expf(m - n) + expf(t - n); m = n;"
+)
+ROUNDS = {
+    "plain": PLAIN,
+    "before": "float old = m; m = max(__ldg(&x[r * cols + c]), m); "
+    "d = d * expf(old - m) + expf(__ldg(&x[r * cols + c]) - m);",
+    "branch": "float t = x[r * cols + c]; if (t > m) { d *= expf(m - t); m = t; } d += expf(t - m);",
+    "branches": "const float t = x[r * cols + c]; "
+    "if (m < t) { d = 1.0f + d * expf(m - t); m = t; } else { d += expf(t - m); }",
+    "factor": "float t = x[r * cols + c] * v[0]; float n = t >= m ? t : m; float f = __expf(m - n);"
+    " float p = __expf(t - n); d = fmaf(d, f, p); m = n;",
+    "index": "int at = r * cols + c; float n = fmaxf(m, x[at]); "
+    "d = (float)(d * exp(m - n)) + exp(x[at] - n); m = n;",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_every_spelling_becomes_two_loops(name: str) -> None:
+    text = ONLINE.replace("ROUND", ROUNDS[name])
+    made = applied(unscaled(kernel(text)))
+    assert made.program.text.count("for (") == 3
+    own = [r for r in made.reading.reductions if r.place in ("m", "d")]
+    assert [r.op for r in own] == [
+        "max" if name not in ("branch", "branches", "factor") else ">",
+        "+",
+    ]
+    same(text, made, SHAPES, SIZES, rounds=True)
+
+
+def test_what_is_summed_up_with_weights_is_scaled_alike() -> None:
+    text = ONLINE.replace("ROUND", PLAIN.replace("m = n;", "o = o * expf(m - n) + "
+        "expf(t - n) * v[c]; m = n;")).replace("d = 0.0f;", "d = 0.0f, o = v[0];")  # fmt: skip
+    text = text.replace("/ d;", "/ d + o;")
+    made = applied(unscaled(kernel(text)))
+    assert "if (m > m_begin) {" in made.program.text
+    assert "o *= expf(m_begin - m);" in made.program.text
+    assert "d *=" not in made.program.text
+    same(text, made, SHAPES, SIZES, rounds=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason", "line"),
+    [
+        ("expf(m - n) +", "expf(n - m) +", "`d` is not scaled as the greatest value grows", 6),
+        ("expf(m - n) +", "expf(m - n) * 2 +", "`d` is not scaled as the greatest value grows", 6),
+        ("+ expf(t - n)", "+ expf(t - m)", "`d` is not scaled as the greatest value grows", 6),
+        ("m = n;", "m = t;", "`m` does not become the greatest value", 6),
+        ("m = n;", "m = n; out[r] = d;", "its rounds do more than to sum up", 7),
+        ("m = n;", "m = n; if (d > 9.0f) break;", "the loop has another way out", 6),
+        ("float t", "if (c == 3) continue; float t", "a round is left before its end", 7),
+        ("fmaxf(m, t)", "fmaxf(d, t)", "another value than the greatest is compared", 6),
+        ("fmaxf(m, t)", "fmaxf(m, t + d)", "its rounds scale nothing anew", 6),
+        ("float t =", "if (c % 2) d = 1.0f; float t =", "branch asks for more than", 6),
+        ("d * expf", "d + c * expf", "`d` is not scaled as the greatest value grows", 6),
+    ],
+)
+def test_refused_with_its_line(old: str, new: str, reason: str, line: int) -> None:
+    found, where = refused(unscaled(kernel(ONLINE.replace("ROUND", PLAIN.replace(old, new)))))
+    assert reason in found
+    assert where == line
+
+
+def test_loops_without_powers_say_nothing() -> None:
+    text = ONLINE.replace("ROUND", "m = fmaxf(m, x[r * cols + c]); d += x[r * cols + c];")
+    assert refused(unscaled(kernel(text))) == (
+        "no loop scales sums anew as a greater value comes", 0)  # fmt: skip
