@@ -8,8 +8,10 @@ from optiml_magic.kernels.changes import Change
 from optiml_magic.kernels.expressions import (
     Expr,
     Literal,
+    Name,
     Unary,
 )
+from optiml_magic.kernels.expressions import every as parts_of
 from optiml_magic.kernels.inductions import Induction, InductionReader, moved
 from optiml_magic.kernels.merging import State
 from optiml_magic.kernels.operations import tightened
@@ -35,6 +37,7 @@ from optiml_magic.kernels.tree import (
 from optiml_magic.kernels.values import Alias, Pointer, Value
 
 _ONE = Polynomial.constant(1)
+_NOTHING = Literal(None, "", None)
 
 
 @dataclass
@@ -142,6 +145,8 @@ class LoopReader(InductionReader):
         parts = list(test.conjuncts())
         driving, start, step, stop = None, None, None, None
         scaled = False
+        tested = {e.variable for e in parts_of(statement.test or _NOTHING) if isinstance(e, Name)}
+        inductions = dict(sorted(inductions.items(), key=lambda found: found[0] not in tested))
         for part in parts:
             found = self._bound(part, counter, inductions, last=statement.kind == "do")
             if found is not None:

@@ -107,7 +107,9 @@ class _Reader:
             accesses=accesses,
             axes=tuple(recorder.axes),
             guards=tuple(recorder.guards),
-            reductions=reductions(recorder.uses, accesses, self.symbols, recorder.stepping),
+            reductions=reductions(
+                recorder.uses, accesses, self.symbols, executor.types, recorder.stepping
+            ),
             barriers=tuple(recorder.barriers),
             verbatim=tuple(recorder.verbatim),
             types=executor.types,

@@ -9,12 +9,14 @@ from optiml_magic.kernels.expressions import Expr, Name, every
 from optiml_magic.kernels.reading import Access, Reduction
 from optiml_magic.kernels.symbols import Symbols
 from optiml_magic.kernels.tree import Variable
+from optiml_magic.kernels.types import CType
 
 
 def reductions(
     uses: Sequence[Use],
     accesses: Sequence[Access],
     symbols: Symbols,
+    types: Mapping[Expr, CType],
     stepping: Collection[tuple[str, Variable]] = (),
 ) -> tuple[Reduction, ...]:
     """Every reduction, in the order of the text; what only counts rounds is none."""
@@ -29,9 +31,15 @@ def reductions(
         for key, own in by_key.items()
         if any(use.kind == "update" and use.loops and not use.type.depth for use in own)
         for reduction in _of_place(key, _compared(own, by_key), by_array, symbols)
-        if (reduction.axes[0], key[0]) not in stepping
+        if (reduction.axes[0], key[0]) not in stepping and not _cuts(reduction, types)
     ]
     return tuple(sorted(found, key=lambda reduction: reduction.line))
+
+
+def _cuts(found: Reduction, types: Mapping[Expr, CType]) -> bool:
+    """Whether a whole number takes in fractions, and drops what is none of it each time."""
+    kinds = (types.get(value) for value in found.values)
+    return found.type.integral and any(k is not None and k.kind == "float" for k in kinds)
 
 
 def _compared(uses: list[Use], others: Mapping[Key, list[Use]]) -> list[Use]:

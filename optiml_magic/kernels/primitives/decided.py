@@ -44,7 +44,7 @@ from optiml_magic.kernels.tree import (
 )
 from optiml_magic.kernels.types import named
 
-_UNROLLED = 1024  # accesses of a thread in a row that a compiler is asked for, at most: ours
+_UNROLLED = 1536  # accesses of a thread in a row that a compiler is asked for, at most: ours
 _UNROLL = "#pragma unroll"
 _PURE_CALLS = ("min", "max", "abs")
 
@@ -73,7 +73,7 @@ class Decided:
         self.uniform: set[Variable] = set()
         self.taken: dict[If, bool] = {}
         self._varying = {e for e in places if isinstance(e, Expr)}
-        self._chosen: dict[Choice, Expr] = {}
+        self.chosen: dict[Choice, Expr] = {}
         self._kept: dict[Loop, bool] = {}
         self._counters = {
             axis.variable for axis in kernel.axes().values() if is_counted(axis, effects)
@@ -137,7 +137,7 @@ class Decided:
 
     def _decide(self, statement: Statement) -> None:
         if isinstance(statement, If):
-            condition = self._condition(statement)
+            condition = self.condition(statement)
             if condition is not None:
                 try:
                     self.taken[statement] = self.interior.decide(condition, self._prefer(statement))
@@ -155,7 +155,7 @@ class Decided:
         for inner in statement.statements:
             self._decide(inner)
 
-    def _condition(self, statement: If) -> Condition | None:
+    def condition(self, statement: If) -> Condition | None:
         found = [g for g in self.kernel.reading.guards if g.test is statement.test]
         if len(found) != 1 or statement.before is not None:
             return None
@@ -177,7 +177,7 @@ class Decided:
         branching = (Choice, Call)
         for way, expr in ((True, choice.then), (False, choice.other)):
             inside = set(every(expr))
-            if any(isinstance(e, branching) or _is_logical(e) for e in inside):
+            if any(isinstance(e, branching) or is_logical(e) for e in inside):
                 continue
             for access in self.kernel.reading.accesses:
                 if access.own not in inside or access.call is not None or not access.guard:
@@ -187,7 +187,7 @@ class Decided:
                     taken = self.interior.decide(condition, way)
                 except Undecided:
                     return
-                self._chosen[choice] = choice.then if taken else choice.other
+                self.chosen[choice] = choice.then if taken else choice.other
                 return
 
     def _fix(self, body: Statement) -> None:
@@ -243,32 +243,6 @@ class Decided:
     def _spelled(self, found: Element, access: Access, node: Expr) -> str:
         wide = self.is_wide(node)
         return f"{self.base(found, access)}[{self.offset(wide, found.steps)}]"
-
-    def always(self, statement: Statement) -> Iterator[Expr]:
-        """The expressions that every item computes in every round of the loops around."""
-        if isinstance(statement, If) and statement in self.taken:
-            way = statement.then if self.taken[statement] else statement.other
-            yield from self.always(way) if way is not None else ()
-            return
-        for expr in statement.expressions:
-            yield from self._computed(expr)
-        if isinstance(statement, Loop):
-            axis = self.kernel.axes().get(statement)
-            leaves = any(isinstance(s, Leave) for s in self.alive(statement.body))
-            if axis is None or not axis.exact or leaves:
-                return
-        for inner in statement.statements if not isinstance(statement, If) else ():
-            yield from self.always(inner)
-
-    def _computed(self, expr: Expr) -> Iterator[Expr]:
-        yield expr
-        parts = expr.parts
-        if isinstance(expr, Choice):
-            parts = (self._chosen[expr],) if expr in self._chosen else (expr.test,)
-        elif _is_logical(expr):
-            parts = expr.parts[:1]
-        for part in parts:
-            yield from self._computed(part)
 
     def offset(self, wide: bool, steps: Mapping[tuple[str, ...], Polynomial]) -> str:
         """So many steps of each stride, in ``wide`` numbers or in those of the sizes."""
@@ -327,7 +301,7 @@ class Decided:
     def prepare(self) -> None:
         """Ways that are decided in the place of their tests; short loops to be unrolled."""
         body = self.kernel.function.body
-        for choice, chosen in reversed([*self._chosen.items()]):
+        for choice, chosen in reversed([*self.chosen.items()]):
             self.swaps[choice] = edited(chosen, self.swaps)
         for statement in reversed([*walk(body)]):
             if isinstance(statement, If) and statement in self.taken:
@@ -338,14 +312,15 @@ class Decided:
                 self.swaps[statement] = (lines(_UNROLL), edited(statement, self.swaps))
 
     def _rounds(self, loop: Loop) -> int:
-        """The rounds of a loop that all items have, 0 where that is not known."""
+        """The rounds of a loop at most, 0 where that is not known."""
         axis = self.kernel.axes().get(loop)
-        return (self.interior.rounds(axis.name) or 0) if axis is not None else 0
+        return (self.interior.most_rounds(axis.name) or 0) if axis is not None else 0
 
     def keeps(self, loop: Loop) -> bool:
-        """Whether a loop stands around the items: it is the same for all, and not unrolled."""
+        """Whether a loop that loads stands around the items: the same for all, not unrolled."""
         if loop not in self._kept:
-            self._kept[loop] = not self._is_short(loop) and self._is_same(loop)
+            loads = any(a.space == "global" for a in self.effects.accesses(loop))
+            self._kept[loop] = loads and not self._is_short(loop) and self._is_same(loop)
         return self._kept[loop]
 
     def _is_short(self, loop: Loop) -> bool:
@@ -382,5 +357,5 @@ def _spread(way: Statement | None) -> tuple[Statement, ...]:
     return () if way is None else (way,)
 
 
-def _is_logical(expr: Expr) -> bool:
+def is_logical(expr: Expr) -> bool:
     return isinstance(expr, Binary) and expr.op in ("&&", "||")

@@ -92,11 +92,31 @@ def below(
     if any(name not in known for name in bound.symbols):
         return False
     left = room(axis, width, bound)
+    symbols = kernel.reading.symbols
     plain = any(
-        isinstance(part, Compare) and part.op == ">=" and part.form == left
+        isinstance(part, Compare) and part.op == ">="
+        and left in (part.form, raised(part.form, symbols))
         for condition in guard for part in condition.conjuncts()
     )  # fmt: skip
     return plain or Ranges(guard, kernel.reading.symbols).nonnegative(left)
+
+
+def raised(form: Polynomial, symbols: Symbols) -> Polynomial:
+    """``h - 1 - i / w`` as ``h * w - 1 - i``: neither is negative where the other is not.
+
+    That is so for indices that are not negative, divided by sizes of at least 1.
+    """
+    for name in form.symbols:
+        symbol = symbols.table.get(name)
+        by = form.coefficient(name)
+        if symbol is not None and symbol.op == "/" and by is not None and by.value == -1:
+            top, size = symbol.arguments
+            return (
+                size * (form.without([name]) + Polynomial.constant(1))
+                - Polynomial.constant(1)
+                - top
+            )
+    return form
 
 
 def room(axis: str, width: int, bound: Polynomial) -> Polynomial:

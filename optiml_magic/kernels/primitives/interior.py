@@ -282,6 +282,14 @@ class Interior:
             return None
         return None if last is None else max(0, last + 1)
 
+    def most_rounds(self, name: str) -> int | None:
+        """The rounds of a loop at most, where it begins or ends by the rounds of those around."""
+        try:
+            least = self._least(-self._last(name)).value
+        except Undecided:
+            return None
+        return None if least is None else max(0, 1 - least)
+
     def _last(self, name: str) -> Polynomial:
         """The number of the last round of a loop, or more."""
         for part in self.kernel.reading.axis(name).test.conjuncts():

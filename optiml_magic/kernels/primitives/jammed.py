@@ -83,8 +83,12 @@ def item_names(kernel: Kernel, axes: Iterable[str]) -> dict[str, str]:
 
 
 def extent_names(kernel: Kernel) -> dict[str, str]:
-    """What the extents of a block are called, by axis; none where they stay as they are."""
+    """What the extents of a block are called, by axis; none where they stay as they are.
+
+    One thread along an axis stays one where it is not certain how many there are.
+    """
     found = {a: _freedom(kernel, a) for a in "xyz" if uses(kernel, a).whole}
+    found = {a: free for a, free in found.items() if free or kernel.block["xyz".index(a)] != 1}
     numbers = all(isinstance(size.tree, Number) for size in kernel.launch.block)
     if kernel.function.launch_bounds or not all(found.values()) or not numbers:
         return {}

@@ -16,6 +16,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.decided import Decided
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.naming import declared_type
+from optiml_magic.kernels.primitives.stacked import Stacked, stacked
 from optiml_magic.kernels.primitives.vectored import Vectored
 from optiml_magic.kernels.primitives.windows import Window
 from optiml_magic.kernels.reading import Access
@@ -52,12 +53,12 @@ class _List:
 
 @dataclass(eq=False)
 class _Part:
-    """Statements for each item, a ``loop`` around others, or ``vectors`` that are stored."""
+    """Statements for each item, a ``loop`` around others, or loops as ``columns``."""
 
     tree: Statement
     loop: Loop | None = None
     inner: _List | None = None
-    vectors: list[str] = field(default_factory=list)
+    columns: Stacked | None = None
 
 
 class Together:
@@ -73,7 +74,7 @@ class Together:
         self.several = [along for along in decided.interior.along if along.several]
         self.vectored = vectored
         self.expanded: dict[_Key, str] = {}
-        self.aligned: dict[_Key, int] = {}
+        self.columns: set[str] = set()  # names that they have
 
     def lines(self) -> list[str]:
         """The statements for all items, behind the addresses that they step from."""
@@ -97,15 +98,17 @@ class Together:
                 )
             elif isinstance(inner, Declare):
                 self._declared(found, run, inner)
+            elif (columns := self._columns(inner)) is not None:
+                self._close(found, run)
+                tree = edited(Block(None, 0, (inner,)), self.swaps)
+                found.parts.append(_Part(tree, columns=columns))
             else:
                 run.append(inner)
         stores = self._stores(run)
         late: list[Statement] = []
-        vectors: list[str] = []
         del run[len(run) - len(stores) :]
         for assign, access in stores:
-            width = self.vectored.width(assign.target) if self.vectored is not None else 0
-            if isinstance(assign.value, Name) and not width:
+            if isinstance(assign.value, Name):
                 late.append(Evaluate(None, 0, assign))
                 continue
             name = self.kernel.fresh(f"{access.array}_items", *self.expanded.values())
@@ -114,16 +117,16 @@ class Together:
             found.own.append(local)
             value = Name(None, name, local)
             run.append(Evaluate(None, 0, Assign(None, "=", value, assign.value)))
-            if self.vectored is not None and width:
-                self.aligned[_key(local)] = width
-                vectors += self.vectored.stored(assign.target, name)
-            else:
-                late.append(Evaluate(None, 0, Assign(None, "=", assign.target, value)))
+            late.append(Evaluate(None, 0, Assign(None, "=", assign.target, value)))
         self._close(found, run)
         self._close(found, late)
-        if vectors:
-            found.parts.append(_Part(Block(None, 0, ()), vectors=vectors))
         return found
+
+    def _columns(self, statement: Statement) -> Stacked | None:
+        """Two loops whose columns neighbours share, where they may be taken in any order."""
+        if self.vectored is None:
+            return None
+        return stacked(self.decided, self.vectored, statement, self._without_idle)
 
     def _flat(self, statement: Statement) -> Iterator[Statement]:
         """The statements of a body, those of ways that are taken among them."""
@@ -180,6 +183,7 @@ class Together:
                 access.space != "global"
                 or access.mode != "store"
                 or assign.target not in self.swaps
+                or (self.vectored is not None and self.vectored.holds(assign.target))
             ):
                 break
             later = [e for other, _ in found for e in every(other.value)]
@@ -249,24 +253,54 @@ class Together:
         once = [h for h in whole.helpers if h[0] in self.decided.uniform]
         each = [*helpers, *(h for h in whole.helpers if h[0] not in self.decided.uniform)]
         made = [
-            f"{self._alignment(variable)}{declared_type(self.kernel, variable)} "
+            f"{declared_type(self.kernel, variable)} "
             f"{self.expanded[_key(variable)]}{self._extents};"
             for variable in whole.own if _key(variable) in self.expanded
         ]  # fmt: skip
         for window in whole.windows:
-            made += [window.declared(), *window.loads()]
+            made += [window.declared(), *window.lines("load")]
         for part in whole.parts:
-            made += part.vectors
             if part.loop is not None and part.inner is not None:
                 head = self.kernel.show(part.tree).removesuffix("}").rstrip().removesuffix("{")
                 made += [f"{head.rstrip()} {{", *self._written(part.inner, each), "}"]
+            elif part.columns is not None:
+                made += self._stacked(part.columns, each)
             else:
                 made += self._for_each(part, each)
+        for window in whole.windows:
+            made += window.lines("store")
         return [*self._needed(once, made), *made]
 
-    def _alignment(self, variable: Variable) -> str:
-        size = self.aligned.get(_key(variable))
-        return f"alignas({size}) " if size else ""
+    def _stacked(
+        self, columns: Stacked, helpers: Sequence[tuple[Variable, str]]
+    ) -> list[str]:  # fmt: skip
+        """Each column once, then those of each item."""
+        *others, along = self.several
+        turn, places = columns.turn, [*columns.places]
+        names = {v: self.kernel.fresh(f"{v.name}_column", *self.columns) for v in places}
+        held = {v: self.kernel.fresh(f"{v.name}_columns", *self.columns) for v in places}
+        self.columns |= {*names.values(), *held.values()}
+        count, row = f"{along.count} + {turn.count - 1}", "".join(f"[{a.item}]" for a in others)
+        rows = "".join(f"[{a.count}]" for a in others)
+        heads = [_each(a.item, a.count) for a in others]
+        types = {v: declared_type(self.kernel, v) for v in places}
+        body = [
+            *(f"{types[v]} {names[v]} = {columns.places[v][1]};" for v in places),
+            _UNROLL, self.kernel.show(columns.begun(names), self.swaps),
+            *(f"{held[v]}{row}[{along.item}] = {names[v]};" for v in places),
+        ]  # fmt: skip
+        at = f"{row}[{along.item} + {turn.name}]"
+        joined = [
+            columns.joined(v, f"{self.expanded[_key(v)]}{self._place}", f"{held[v]}{at}")
+            for v in places
+        ]
+        return [
+            *(f"{types[v]} {held[v]}{rows}[{count}];" for v in places),
+            *heads, _each(along.item, count), f"const int {turn.name} = {turn.start};",
+            *self._needed(helpers, body), *body, *"}" * (len(heads) + 1),
+            *heads, _each(along.item, along.count), _each(turn.name, str(turn.count)),
+            *joined, *"}" * (len(heads) + 2),
+        ]  # fmt: skip
 
     @property
     def _extents(self) -> str:
@@ -323,6 +357,10 @@ class Together:
                 found.insert(0, line)
                 words = f"{line}\n{words}"
         return found
+
+
+def _each(name: str, count: str) -> str:
+    return f"{_UNROLL}\nfor (int {name} = 0; {name} < {count}; ++{name}) {{"
 
 
 def _key(variable: Variable) -> _Key:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name, every
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import uses
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.grids import room, said_alike
+from optiml_magic.kernels.primitives.grids import form_of, room, said_alike
 from optiml_magic.kernels.primitives.limits import with_limits
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.places import axis_of, bare, tops
@@ -190,15 +191,23 @@ class _Unravelling:
         return " * ".join(_whole(self.atoms[name]) for name in sorted(left.elements())) or "1"
 
     def _bound(self) -> Factors | None:
-        """The sizes whose product the guard of the items compares their index with."""
+        """The sizes whose product is how many items there are, as their guard says."""
         guards = {g.test for g in self.old.reading.guards if not g.loops}
         for test in guards:
             for part in (p for p in every(test) if isinstance(p, Binary) and p.op in _COMPARED):
                 sides = part.left, part.right
                 index, bound = sides if part.op in _INDEX_FIRST else sides[::-1]
-                if self._cut(index) == Cut(()) and (found := self._factors(bound)):
-                    return found
+                cut = self._cut(index)
+                found = self._factors(bound) if cut is not None and cut.below is None else None
+                if cut is not None and found is not None:
+                    whole = _product(cut.by, found)
+                    if self._form(whole) == self.items.bound:
+                        return whole
         return None
+
+    def _form(self, factors: Factors) -> Polynomial | None:
+        words = " * ".join(_whole(self.atoms[name]) for name in factors) or "1"
+        return form_of(parse_expression(words).tree, self.old.reading.symbols)
 
     def _extents(self, counts: list[str], rest: str) -> tuple[tuple[int, ...], list[str]]:
         """The block, of as many threads as before, and the grid."""

@@ -1,8 +1,9 @@
-"""P9 and P12: what neighbouring items of a thread load along a row, as vectors in registers.
+"""P9 and P12: what neighbouring items of a thread load and store along a row, as vectors.
 
-A window holds the elements that all items of a thread take from some rows of one array. It is
-loaded before they are computed, by the widest accesses that the first item's alignment allows, and
-nothing is loaded that no item takes.
+A window holds the elements that all items of a thread take from some rows of one array, or leave
+there: one each, or several, as of pixels of three bytes. It is loaded before they are computed, or
+stored behind that, by the widest accesses that the first item's alignment allows. What lies before
+the first element that an item takes of a row, and behind the last, is left alone.
 """
 
 from __future__ import annotations
@@ -22,12 +23,16 @@ Sizes = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Round:
-    """A loop that is unrolled: its counter's name, first value, step and how many rounds."""
+    """A loop that is unrolled: its counter's name, first value, step and how many rounds.
+
+    ``counter`` is the symbol that counts its rounds.
+    """
 
     name: str
     start: int
     step: int
     count: int
+    counter: str
 
     def ends(self, by: int) -> tuple[int, int]:
         """The least and the greatest that ``by`` times the counter is."""
@@ -47,12 +52,19 @@ class Round:
 
 @dataclass(frozen=True)
 class Taken:
-    """A load that every item makes, in all ``rounds`` of the unrolled loops around it."""
+    """What every item loads or stores, or both, in all ``rounds`` of the unrolled loops around."""
 
-    access: Access
+    accesses: tuple[Access, ...]
     at: Element
     rounds: tuple[Round, ...]
     scope: Loop | None  # the innermost loop around that all items share
+
+    @property
+    def access(self) -> Access:
+        return self.accesses[0]
+
+    def does(self, mode: str) -> bool:
+        return any(access.mode == mode for access in self.accesses)
 
 
 @dataclass(eq=False)
@@ -61,6 +73,7 @@ class Window:
 
     Attributes:
         base: the address that steps are from; ``array`` what is there.
+        apart: elements from one item to the next.
         along: the axis whose neighbours lie along a row, and ``others`` those that take rows.
         turn: what the counter of vectors along a row is called.
         outer: steps by the counters of loops around all items; the same for all that it holds.
@@ -70,6 +83,7 @@ class Window:
     name: str
     base: str
     array: Items
+    apart: int
     width: int  # elements of a vector
     along: Along
     others: tuple[Along, ...]
@@ -118,6 +132,16 @@ class Window:
         return words[:-3] if number == 0 else f"{words}{number}".replace("+ -", "- ")
 
     @property
+    def count(self) -> str:
+        """How many elements items take side by side along a row, in words."""
+        return self.along.count if self.apart == 1 else f"{self.along.count} * {self.apart}"
+
+    def span(self, one: Taken) -> tuple[int, int]:
+        """The first element of a row, and how many there are beside those of ``count``."""
+        low, high = self.ends(one, ())
+        return low, high - self.apart + 1
+
+    @property
     def pad(self) -> int:
         """Elements before the first item's, so that this one begins a vector."""
         return max(0, -(self.range(())[0] // self.width) * self.width)
@@ -130,16 +154,16 @@ class Window:
         """
         before = behind = 0
         for one in self.taken:
-            low, high = self.ends(one, ())
+            low, high = self.span(one)
             head, tail = -low % self.width, high % self.width
             before = max(before, (1 << (head - 1).bit_length()) - head if head else 0)
             behind = max(behind, (1 << (tail - 1).bit_length()) - tail if tail else 0)
         return before, behind
 
     def declared(self) -> str:
-        high = max(0, self.range(())[1])
+        high = max(0, *(high for _, high in map(self.span, self.taken)))
         more = self.pad + -(-high // self.width) * self.width
-        length = f"{self.along.count} + {more}" if more else self.along.count
+        length = f"{self.count} + {more}" if more else self.count
         extents = "".join(f"[{e}]" for s in self.strides if (e := self.extent(s)))
         size = self.array.size * self.width
         return f"alignas({size}) {self.array.kind} {self.name}{extents}[{length}];"
@@ -157,10 +181,13 @@ class Window:
                 found += f"[{self.form(step)}]"
         return found
 
-    def loads(self) -> Iterator[str]:
-        """What fills it."""
+    def does(self, mode: str) -> bool:
+        return any(one.does(mode) for one in self.taken)
+
+    def lines(self, mode: str) -> Iterator[str]:
+        """What fills it, by loads, or empties it, by stores."""
         alike: dict[tuple[tuple[Round, ...], tuple[Polynomial, ...]], list[Taken]] = {}
-        for one in self.taken:
+        for one in (one for one in self.taken if one.does(mode)):
             rows = tuple(self.steps(one, s) for s in self.strides)
             turns = tuple(
                 t for t in one.rounds if any(factor(f, f"{COUNTER}{t.name}") for f in rows)
@@ -177,36 +204,38 @@ class Window:
             for head in heads:
                 yield from ("#pragma unroll", head)
             for low, high in self._joined(group):
-                yield from self._pieces(first, low, high)
+                yield from self._pieces(first, low, high, mode)
             yield from "}" * len(heads)
 
     def _joined(self, group: Sequence[Taken]) -> list[tuple[int, int]]:
         """The offsets within a row, joined where the items leave no gap between."""
         found: list[tuple[int, int]] = []
-        for low, high in sorted(self.ends(one, ()) for one in group):
+        for low, high in sorted(map(self.span, group)):
             if found and low <= found[-1][1] + self.width:
                 found[-1] = found[-1][0], max(found[-1][1], high)
             else:
                 found.append((low, high))
         return found
 
-    def _pieces(self, one: Taken, low: int, high: int) -> Iterator[str]:
-        """Accesses to elements from ``low`` of the first item to ``high`` of the last."""
-        width, count = self.width, self.along.count
+    def _pieces(self, one: Taken, low: int, high: int, mode: str) -> Iterator[str]:
+        """Accesses to elements from ``low`` of the first item to ``high`` behind ``count``."""
+        width, count = self.width, self.count
         begin, end = -(-low // width) * width, high // width * width
         for at, many in _cut(low, begin, width):
-            yield self._piece(one, str(at), self.pad + at, "", many)
+            yield self._piece(one, str(at), self.pad + at, "", many, mode)
         stop = f"{count} + {end}" if end > 0 else f"{count} - {-end}" if end else count
         vector = self.turn
         yield "#pragma unroll"
         yield f"for (int {vector} = {begin}; {vector} < {stop}; {vector} += {width}) {{"
-        yield self._piece(one, vector, self.pad, f"{vector} + ", width)
+        yield self._piece(one, vector, self.pad, f"{vector} + ", width, mode)
         yield "}"
         for at, many in _cut(end, high, width):
             there = count if at == 0 else f"{count} + {at}" if at > 0 else f"{count} - {-at}"
-            yield self._piece(one, there, self.pad + at, f"{count} + ", many)
+            yield self._piece(one, there, self.pad + at, f"{count} + ", many, mode)
 
-    def _piece(self, one: Taken, at: str, number: int, before: str, many: int) -> str:
+    def _piece(
+        self, one: Taken, at: str, number: int, before: str, many: int, mode: str
+    ) -> str:  # fmt: skip
         here = f"{self._row(one)}[{before}{number}]".replace("+ -", "- ").replace(" + 0]", "]")
         rest = {s: f for s, f in one.at.steps.items() if s}
         steps = self.offset(rest)
@@ -214,9 +243,11 @@ class Window:
             at if steps == "0" else steps if at == "0" else f"{steps} + {at}".replace("+ -", "- ")
         )
         there = f"{self.base}[{inner}]"
-        if many == 1:
-            return f"{here} = {there};"
-        return self.array.loaded(many, f"&{here}", f"&{there}")
+        if mode == "store":
+            here, there = there, here
+        return (
+            f"{here} = {there};" if many == 1 else self.array.loaded(many, f"&{here}", f"&{there}")
+        )
 
 
 def widest(access: Access, least: int) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
+from math import prod
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.accumulating import in_register
@@ -35,8 +36,10 @@ _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 _WARP = 32
 _ITEMS = (4, 8, 16)
 _SEVERAL = (4, 8, 2)  # where there are items along another axis as well
-_SAVED = 0.1  # of a thread's loads, below which no items are worth their registers: ours
+_SAVED = 0.05  # of a thread's loads, below which no items are worth their registers: ours
 _UNROLLED = 256  # rounds of one item that are worth a number in the text: ours
+_VECTORS = 2  # what items along x come in, fewer accesses than elements at least: ours
+_WORK, _LEAST = 256, 4  # rounds of all items along x, and items whatever they are: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
     "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
 }  # fmt: skip
@@ -100,8 +103,8 @@ def _site(
     kernel: Kernel, fixed: Mapping[str, int], sharing: Sharing, vectors: tuple[int, ...]
 ) -> Site:
     left, saved = 1.0, sharing.saved
-    for share in saved.values():
-        left *= 1 - share
+    for axis, share in saved.items():
+        left *= (1 - share) / (_VECTORS if axis == "x" else 1)
     items = _ITEMS if len(saved) == 1 else _SEVERAL
     counts = {axis: vectors if axis == "x" else _whole(kernel, axis, items) for axis in saved}
     several = Several(counts, fixed, _BLOCKS)
@@ -127,10 +130,20 @@ def _whole(kernel: Kernel, axis: str, items: tuple[int, ...]) -> tuple[int, ...]
 
 
 def _vectors(kernel: Kernel) -> tuple[int, ...]:
-    """Items along x that are whole vectors of the narrowest elements, of one and of two."""
-    sizes = [a.element.size or WIDEST for a in kernel.reading.accesses if a.space == "global"]
-    width = max(1, WIDEST // min(sizes, default=WIDEST))
-    return (max(2, width), 2 * max(2, width))
+    """Items along x: whole vectors of the widest elements, fewer where each is much work."""
+    symbols, axes, sizes, work = kernel.reading.symbols, kernel.axes(), {1}, 1
+    for access in kernel.reading.accesses:
+        if access.space != "global" or access.offset is None:
+            continue
+        if symbols.inside(access.offset) & {"threadIdx.x", "blockIdx.x"}:
+            sizes.add(access.element.size or WIDEST)
+            count = prod(
+                rounds(kernel, axes[loop.node]) or 1 for loop in kernel.reading.loops(access)
+            )
+            work = max(work, count if count <= _UNROLLED else 1)
+    most = max(_LEAST, 1 << (_WORK // work).bit_length() - 1)
+    width = max(2, min(WIDEST // max(sizes), most))
+    return (width, 2 * width)
 
 
 def _short(kernel: Kernel) -> dict[str, int]:

@@ -14,6 +14,7 @@ from . import (
     neighbours,
     owned,
     pairs,
+    pixels,
     planes,
     rows,
     several,
@@ -36,6 +37,6 @@ FAMILIES = {
     "owned": owned.FAMILY,
     "chains": chains.FAMILY,
     "moments": moments.FAMILY,
-    "stencils": stencils.FAMILY,
+    "stencils": (*stencils.FAMILY, *pixels.FAMILY),
     "tables": tables.FAMILY,
 }

@@ -179,6 +179,11 @@ def test_what_is_read_or_set_in_its_loop_is_no_reduction(body):
     assert [r for r in found.reductions if r.place == "v"] == []
 
 
+def test_a_whole_number_that_takes_in_fractions_is_no_reduction():
+    found = reading("int v = 0; for (int k = 0; k < n; ++k) v += a[k] * 0.5f; out[n] = v;")
+    assert not found.reductions
+
+
 def test_rows_whose_bounds_are_loaded():
     found = reading(
         ROW + "if (row < n) { float s = 0; for (int k = at[row]; k < at[row + 1]; k++) s += a[k];"

@@ -278,11 +278,14 @@ def test_refused(body: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("if (x < w && y < h) out[y * w + x] = a[(y * w + x) * 2];", "not neighbours in `a`"),
+        ("if (x < w && y < h) out[y * w + x] = a[(y * w + x) * 5];", "not neighbours in `a`"),
         ("if (x < w && y < h) out[x * h + y] = a[y * w + x];", "not neighbours in `out`"),
         ("if (x < w && y < h) out[y * w + x] = f[3] > 0.0f ? a[y * w + x] : 1.0f;",
          "not every item loads"),
-        ("if (x < w && y < h) out[y * w + x] += a[y * w + x];", "does not fill a vector"),
+        ("if (x < w && y < h) out[(y * w + x) * 2] = a[y * w + x];", "does not fill a vector"),
+        ("if (x < w && y < h) if (f[x] > 0.0f) out[y * w + x] += a[y * w + x];",
+         "not every item loads"),
+        ("if (x < w && y < h) out[y * w + x] += a[y * w + x] * out[0];", "not every item loads"),
     ],
 )  # fmt: skip
 def test_what_does_not_lie_along_rows_is_refused(body: str, reason: str) -> None:

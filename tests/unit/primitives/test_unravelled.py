@@ -102,6 +102,9 @@ def test_rows_and_columns() -> None:
     [
         "if (i < h * w) out[i] = a[i] + b[i % w];",
         "if (i >= h * w) return;\nint r = i / w;\nif (a[i] < 0) return;\nout[i] = a[r * w];",
+        "int c = i % w, r = i / w;\nif (r >= h) return;\nout[i] = a[i] + b[c];",
+        "int c = i % w, r = i / w;\nif (r >= h) return;\nif (r >= 2) out[r * w + c] = a[c];",
+        "if (i >= h * w) return;\nif (i >= w) out[i] = a[i % w];",
         "const int n = h * w;\nif (i < n) { int c = i % w, r = i / w; out[r * w + c] = a[c]; }",
     ],
 )

@@ -1,0 +1,78 @@
+"""Which elements of a window items certainly load or store: those of the rounds that come to it.
+
+``if (dx != 0 || dy != 0)`` leaves a round out. What lies between two elements of a row that are
+certainly loaded can be loaded as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import product
+
+from optiml_magic.kernels.expressions import Expr
+from optiml_magic.kernels.primitives.indices import COUNTER, factor
+from optiml_magic.kernels.primitives.windows import Taken, Window
+from optiml_magic.kernels.symbols import Always, Compare, Condition, Every, Some
+
+Row = tuple[tuple[tuple[str, ...], int], ...]
+
+
+def places(group: Window, mode: str, sure: Collection[Expr]) -> set[tuple[Row, int]]:
+    """The rows of what the first item certainly loads or stores, and where it is in these."""
+    mine = (one for one in group.taken if one.does(mode) and one.access.own in sure)
+    return {place for one in mine for place in _places(group, one, every_round=False)}
+
+
+def lies_between(group: Window, one: Taken, certain: Collection[tuple[Row, int]]) -> bool:
+    """Whether all that something may load is in a row between two that are loaded for certain."""
+    rows: dict[Row, list[int]] = {}
+    for row, at in certain:
+        rows.setdefault(row, []).append(at)
+    return all(
+        row in rows and min(rows[row]) <= at <= max(rows[row])
+        for row, at in _places(group, one, every_round=True)
+    )
+
+
+def holds(condition: Condition, values: Mapping[str, int]) -> bool | None:
+    """Whether a condition holds where symbols have these values; None where they do not say."""
+    match condition:
+        case Always(value=value):
+            return value
+        case Every(parts=parts) | Some(parts=parts):
+            found = [holds(part, values) for part in parts]
+            if None in found:
+                return None
+            return all(found) if isinstance(condition, Every) else any(found)
+        case Compare(op=op, form=form) if form.symbols <= values.keys():
+            number = sum(_number(monomial, values) * by for monomial, by in form.terms)
+            return number >= 0 if op == ">=" else (number == 0) == (op == "==")
+    return None
+
+
+def _number(monomial: tuple[str, ...], values: Mapping[str, int]) -> int:
+    found = 1
+    for name in monomial:
+        found *= values[name]
+    return found
+
+
+def _places(group: Window, one: Taken, *, every_round: bool) -> Iterator[tuple[Row, int]]:
+    for turns in product(*(range(turn.count) for turn in one.rounds)):
+        values = {turn.counter: n for turn, n in zip(one.rounds, turns, strict=True)}
+        if not every_round and any(holds(c, values) is False for c in one.access.guard):
+            continue
+        moved = {
+            f"{COUNTER}{turn.name}": turn.start + turn.step * n
+            for turn, n in zip(one.rounds, turns, strict=True)
+        }
+        row, within = [], 0
+        for sizes in [*group.strides, ()]:
+            form = group.steps(one, sizes)
+            number = dict(form.terms).get((), 0)
+            number += sum(factor(form, name) * by for name, by in moved.items())
+            if sizes:
+                row.append((sizes, number))
+            else:
+                within = number
+        yield tuple(row), within
