@@ -171,7 +171,7 @@ def optimize(
             trajectory = run(
                 search,
                 begin,
-                Budget(settings.budget, settings.seconds, limit.kept),
+                Budget(settings.budget, settings.seconds, limit.kept, limit.first),
                 batches=batches,
                 progress=progress,
                 stop=stop,

@@ -39,10 +39,18 @@ class Limit:
         """What it took until the counters of a batch were there, from asking for them."""
         self._counting = min(self._counting or seconds, seconds)
 
-    def kept(self) -> float:
-        """Seconds for the end."""
-        needed = _HAZARDS + 3 * self._measuring if self._settles else 2 * self._measuring
-        return min(_SHARE * self._seconds, needed)
+    def kept(self, tried: int) -> float:
+        """Seconds for the end, without those of the other size until a candidate is tried."""
+        settling = _HAZARDS + self._measuring if self._settles else 0.0
+        elsewhere = 2 * self._measuring if tried else 0.0
+        return min(_SHARE * self._seconds, settling + elsewhere)
+
+    def first(self, spent: float) -> float:
+        """Seconds of a first candidate, where the input kernel took so many.
+
+        On a card one as slow as that is given up after a round of timing.
+        """
+        return max(spent - self._measuring, _MEASURING) if self._settles else spent
 
     @property
     def elapsed(self) -> float:
@@ -57,7 +65,7 @@ class Limit:
     @property
     def affords_counters(self) -> bool:
         """Whether ncu would be done with a batch before the end begins."""
-        return not self._settles or self.left - self.kept() >= self._counting
+        return not self._settles or self.left - self.kept(1) >= self._counting
 
     def affords_finalist(self, seconds: float) -> bool:
         """Whether there is time for one more to be scrutinised, for so many seconds."""

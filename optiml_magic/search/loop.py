@@ -22,8 +22,12 @@ Progress = Callable[[Step, Refused], None]
 """Called with each step, and with what the proposers would not do so far."""
 
 
-def _nothing() -> float:
+def _nothing(tried: int) -> float:  # noqa: ARG001
     return 0.0
+
+
+def _same(spent: float) -> float:
+    return spent
 
 
 class Search(Protocol):
@@ -50,33 +54,38 @@ class Budget:
 
     A program that another way led to before costs a compilation at most, and is not one of the
     evaluations; so that a search ends that finds nothing else, there may be as many of these again.
-    ``kept`` of the seconds are for what comes after the search; they may change in its course.
+    ``kept`` of the seconds are for what comes after the search, by how many candidates were tried.
+    ``first`` are those of a first candidate, by what the input kernel took.
     """
 
     evaluations: int = 40
     seconds: float = float("inf")
-    kept: Callable[[], float] = _nothing
+    kept: Callable[[int], float] = _nothing
+    first: Callable[[float], float] = _same
 
     def room(
         self, steps: Sequence[Step], elapsed: float, *, repeated: int = 0, begun: int = 0
     ) -> int:
         """How many more there is time for after ``steps``: the next take as long as the last few.
 
-        The first of all takes as long as the input kernel. Where one as slow as the slowest of
-        these would overrun the seconds by a twelfth, none.
+        The first take as long as the input kernel, or one of them ``first``. Where one as slow as
+        the slowest of these would overrun the seconds by a twelfth, none.
         ``repeated`` counts the programs that had come before, which are not among the steps, and
         ``begun`` those that are not told yet, whose seconds are nearly spent.
         """
         left = self.evaluations - max(len(steps), repeated) - begun
         if not steps or self.seconds == float("inf"):
             return left
-        latest = steps[max(1, len(steps) - _RECENT) :] or steps
-        recent = [step.evaluation.seconds_spent for step in latest]
-        seconds = self.seconds - self.kept() - elapsed
-        if seconds <= 0 or max(recent) > seconds + self.seconds / 12:
+        latest = steps[max(1, len(steps) - _RECENT) :]
+        recent = [step.evaluation.seconds_spent for step in latest or steps]
+        longest = max(recent) if latest else self.first(*recent)
+        seconds = self.seconds - elapsed
+        one = seconds - self.kept(len(steps) - 1)
+        if one <= 0 or longest > one + self.seconds / 12:
             return 0
         each = sum(recent) / len(recent)
-        return min(left, max(1, int(seconds / each))) if each else left
+        least = 1 if latest or not begun else 0
+        return min(left, max(least, int((seconds - self.kept(1)) / each))) if each else left
 
 
 @dataclass(frozen=True)

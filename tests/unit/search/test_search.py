@@ -224,7 +224,7 @@ def test_the_seconds_end_a_search_before_one_more_would_overrun_them() -> None:
         return Step(candidate, replace(toy.evaluation(candidate), seconds_spent=seconds))
 
     steps = [step(0, 9.0), step(1, 2.0), step(2, 4.0)]
-    budget = Budget(100, 60.0, kept=lambda: 10.0)
+    budget = Budget(100, 60.0, kept=lambda _: 10.0)
     assert budget.room(steps, elapsed=20.0) == 10  # of 3 s each
     assert budget.room(steps, elapsed=49.0) == 1  # one of 4 s ends 3 s late: less than a twelfth
     assert budget.room(steps, elapsed=20.0, begun=4) == 10  # these have had their seconds
