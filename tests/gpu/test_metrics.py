@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from pathlib import Path
@@ -16,6 +17,7 @@ from optiml_magic.model.vocabulary import VOCABULARY
 from optiml_magic.optimize import evaluate_once
 from optiml_magic.preparation import Prepared
 from optiml_magic.problem import prepare
+from optiml_magic.profilers import ncu
 from optiml_magic.profilers.ncu import NcuCounters
 from optiml_magic.profilers.permission import permission
 from optiml_magic.session import roofs_of, session
@@ -59,7 +61,10 @@ def test_ncu_knows_every_name_of_the_vocabulary() -> None:
 
 
 @needs_ncu
-def test_a_process_that_counted_before_tells_of_its_own_runs_alone() -> None:
+def test_a_process_that_counted_before_tells_of_its_own_runs_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ncu, "_SOON", math.inf)  # however busy the machine is
     problem = prepare(known_task("transpose_naive"), seeds=1)
     settings = resolve({"device": "cuda", "verify_seeds": 1})
     cases = [instance.case for instance in problem.instances]
@@ -181,7 +186,6 @@ def test_without_ncu_everything_works_and_says_what_is_missing(
 def test_without_the_reader_the_counters_come_and_the_lines_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from optiml_magic.profilers import ncu
     from optiml_magic.profilers.report import Unreadable
 
     monkeypatch.setattr(ncu, "load", lambda *_: Unreadable("there is no reader"))

@@ -79,7 +79,7 @@ def _ways(x: Any) -> Any:
 _TABLE: Mapping[str, tuple[Callable[..., Any], Callable[..., Values], Sizes, Sizes]] = {
     "scale": (lambda x: 2 * x + 1, _vector, {"n": 1 << 18}, {"n": 1 << 20}),
     "scale_many": (lambda x: 2 * x + 1, _vector, {"n": 1 << 20}, {"n": 1 << 24}),
-    "scale_all": (lambda x: 2 * x + 1, _vector, {"n": 1 << 21}, {"n": 1 << 25}),
+    "scale_all": (lambda x: 2 * x + 1, _vector, {"n": 1 << 21}, {"n": 1 << 26}),
     "scale_few": (lambda x: 2 * x + 1, _vector, {"n": 4096}, {"n": 4096}),
     "scale_matrix": (lambda a: 2 * a, _matrix, {"rows": 512, "cols": 512},
                      {"rows": 4096, "cols": 4096}),
