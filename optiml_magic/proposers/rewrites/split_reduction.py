@@ -103,11 +103,16 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis], few: int) -> Iterator[Site]
     number, axis = loops.index(outer), axes.get(outer)
     length = _FEW if kernel.facts is None or axis is None else rounds(kernel, axis)
     made = chunk(kernel, number, _PARTS[0], _PARTS)
-    if axis is None or isinstance(made, Refused) or length is None or length < 2:
+    if axis is None or isinstance(made, Refused) or length is None:
+        return
+    inside = loops_in(outer.body)
+    row = next((rounds(kernel, row) for row in walked if row.node in inside), 1)
+    share = length if None in (kernel.facts, row) else length * (row or 1) // (_THREADS * _EACH)
+    if min(length, share) < 2:
         return
     sums = [r for r in kernel.reading.reductions if axis.name in r.axes and not r.exact]
     counter = axis.variable.name if axis.variable is not None else "its rounds"
-    most = max(n for n in _PARTS if n <= min(few, length))
+    most = max(n for n in _PARTS if n <= min(few, length, share))
     points = tuple(
         {kernel.fresh("PARTS"): n, made.fresh("THREADS"): _THREADS}
         for n in dict.fromkeys((most, max(1, most // 2), min(2 * most, _PARTS[-1])))

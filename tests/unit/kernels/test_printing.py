@@ -12,7 +12,7 @@ from optiml_magic.chips import chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.kernels.editing import edited
-from optiml_magic.kernels.expressions import Expr, Literal, Name, Unread, builtin
+from optiml_magic.kernels.expressions import Expr, Lambda, Literal, Name, Unread, builtin
 from optiml_magic.kernels.printing import printed
 from optiml_magic.kernels.tree import (
     Blank,
@@ -38,7 +38,7 @@ def forgotten(node):
     """A tree of which nothing says where it came from, but for what cannot be spelled."""
     if isinstance(node, tuple):
         return tuple(forgotten(part) for part in node)
-    kept = (Verbatim, Blank, Unread)
+    kept = (Verbatim, Blank, Unread, Lambda)
     if isinstance(node, kept) or (isinstance(node, Literal) and node.value is None):
         return node
     if isinstance(node, Expr | Statement | Variable):

@@ -130,7 +130,7 @@ LOOP = "for (int i = t; i < w; i += 64) sum += a[row * w + i];"
         ("sum = 0.0f;", "sum = 0.0f;\n    for (int r = 0; r < 2; ++r, sum += 1.0f) {}", "changes something"),
         ("sum = 0.0f", "sum = a[row]", "`sum` does not begin with nothing"),
         ("i = t;", "i = t + 1;", "`t` differs from thread to thread"),
-        ("float sum = 0.0f", "int sum = 0", "`sum` is rounded in each round"),
+        ("float sum = 0.0f", "int sum = 0", "`sum` goes from round to round"),
         ("i += 64", "i += 32", "the rounds that its threads share are not read"),
         ("i < w", "i < w && i < t", "its test has more in it than a bound"),
         ("i < w", "i < 4 * t", "`t` differs from thread to thread"),
