@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -185,6 +185,15 @@ def test_an_endpoint_that_is_down_ends_it_and_is_noted_once() -> None:
     assert {fate.outcome for fate in fates([first], [step()])[:3]} <= {"no program"}
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Python's own handler, whatever a test before left."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_does_not_wait_for_an_endpoint_that_is_silent() -> None:
     asked, answered = threading.Event(), threading.Event()
 
