@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from optiml_magic.kernels.primitives.accumulating import in_register
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
+from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import loops_in
@@ -16,6 +16,7 @@ from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unscaled import unscaled
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.one_pass import sites_of
 from optiml_magic.proposers.rewrites.read_once import ReadOnce
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 
@@ -49,7 +50,7 @@ class GreatestFirst(KernelRule):
             return
         while isinstance(more := unscaled(refused), Kernel):
             refused = more
-        shared = [site for rule in _SHARING for site in _of(rule, refused)]
+        shared = [site for rule in _SHARING for site in sites_of(rule, refused)]
         own = ("how sums of exponentials are scaled",)
         title = "the greatest value before the sums around it"
         for site in shared:
@@ -58,10 +59,3 @@ class GreatestFirst(KernelRule):
                 site, key=f"first {site.key}", title=f"{title}; {site.title}",
                 hypothesis=_EXPECTED, prior=site.prior + _MORE, arithmetic=arithmetic,
             )  # fmt: skip
-
-
-def _of(rule: KernelRule, made: Kernel) -> list[Site]:
-    try:
-        return [site for site in rule.sites(rule.shaped(made)) if isinstance(site, Site)]
-    except NotLegal:
-        return []

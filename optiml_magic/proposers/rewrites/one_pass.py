@@ -74,7 +74,7 @@ def _sites(
     while isinstance(again := one_pass(made), Kernel):
         made = again
     changes = ("how sums of squares are made", *arithmetic)
-    shared = [site for rule in _SHARING for site in _of(rule, made)]
+    shared = [site for rule in _SHARING for site in sites_of(rule, made)]
     for site in shared:
         more = tuple(dict.fromkeys((*changes, *site.arithmetic)))
         yield replace(
@@ -85,7 +85,8 @@ def _sites(
         yield Site("one", title, lambda: made, 0.6, _EXPECTED, arithmetic=changes, joined=joined)
 
 
-def _of(rule: KernelRule, made: Kernel) -> list[Site]:
+def sites_of(rule: KernelRule, made: Kernel) -> list[Site]:
+    """Where another rule applies to what a step made; nowhere if it refuses all of it."""
     try:
         return [site for site in rule.sites(rule.shaped(made)) if isinstance(site, Site)]
     except NotLegal:
