@@ -47,7 +47,7 @@ def scrutinised(
 def hazards(
     finalists: Mapping[int, Prepared], context: Context, seconds: float
 ) -> tuple[dict[int, Verdict], list[str]]:
-    """The verdicts on those with a hazard by number, and what is to be told.
+    """The verdicts on those with a hazard by number, and notes for the output.
 
     ``seconds`` is what one run of the slowest was measured to take.
     """

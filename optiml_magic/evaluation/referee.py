@@ -350,7 +350,7 @@ class Evaluator:
         passed, verdicts, left_out = scrutinised(candidates, self._context, self._limit)
         settled: dict[int, Measurement | Verdict] = dict(verdicts)
         if left_out:
-            self._note(f"{left_out} of the finalists were left out: the seconds were spent")
+            self._note(f"finalists left out, since the seconds were spent: {left_out}")
         if self._tools.extent == "finalists":
             slowest = max(map(self._seconds_of, passed.values()), default=0.0)
             hazardous, notes = hazards(passed, self._context, slowest)

@@ -37,7 +37,7 @@ class Thought:
 class Attempt:
     """What a model wrote for a thought, and how often it was repaired before: ``repairs``.
 
-    Where it is no program that could be tried, ``proposal`` is None, ``said`` tells why, and
+    Where it is not a program that can be tried, ``proposal`` is None, ``said`` tells why, and
     ``text`` is what there is of it; "" where the endpoint gave nothing.
     """
 

@@ -214,7 +214,7 @@ def test_where_the_seconds_are_spent_the_best_alone_is_a_finalist(
     assert sorted(settled) == [0, 1]
     assert timed.asked[-1][0] == 2
     assert trajectory.settled(settled).best.candidate.text == HONEST
-    assert "2 of the finalists were left out: the seconds were spent" in evaluator.notes
+    assert "finalists left out, since the seconds were spent: 2" in evaluator.notes
 
 
 def test_where_the_seconds_are_spent_no_other_size_is_timed(

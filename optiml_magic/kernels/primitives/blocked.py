@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.limits import at_least, with_limits
 from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction
+from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.tile_layout import Layout, Tile
 from optiml_magic.kernels.primitives.tile_outputs import outputs
 from optiml_magic.kernels.primitives.tile_outside import Outside
@@ -31,7 +32,6 @@ from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, parse_expression
 
 _ONE = Polynomial.constant(1)
-_SHARED = 48 * 1024  # bytes of a block that needs no leave
 _TILES, _DEEP, _OWN = (16, 32, 64, 128, 256), (8, 16, 32), (2, 4, 8, 16)
 BLOCKS = (1, 2, 3, 4, 6, 8)
 _OF_THREAD, REGISTERS = 255, 65536  # CUDA C++ Programming Guide, "Compute Capabilities"
@@ -177,7 +177,7 @@ __syncthreads();
         m, n = layout.sides[ROW], layout.sides[COLUMN]
         fits = [
             layout.fits(), f"{layout.registers} + {_LEAST_BESIDE} <= {_OF_THREAD}",
-            *self.tiles.fits(), f"{self.tiles.shared()} <= {_SHARED}",
+            *self.tiles.fits(), f"{self.tiles.shared()} <= {SHARED}",
         ]  # fmt: skip
         needed = f"({layout.registers} + {_LEAST_BESIDE}) * ({layout.count})"
         resident = f"{needed} * {layout.blocks} <= {REGISTERS}"

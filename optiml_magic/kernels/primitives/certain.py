@@ -29,7 +29,7 @@ def certain(decided: Decided, statement: Statement) -> Iterator[Expr]:
 
 
 def _is_whole(decided: Decided, loop: Loop) -> bool:
-    """Whether a loop is left at its end alone, and its rounds but where they are told apart."""
+    """Whether all rounds are made whole, but for those that a test of counters leaves out."""
     axis = decided.kernel.axes().get(loop)
     left = {s for s in decided.alive(loop.body) if isinstance(s, Leave)}
     for inner in decided.alive(loop.body):

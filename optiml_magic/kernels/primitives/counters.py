@@ -18,6 +18,7 @@ from optiml_magic.kernels.expressions import Assign, Binary, Cast, Choice
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.updates import (
     Update,
     Updated,
@@ -33,7 +34,6 @@ from optiml_magic.kernels.tree import Evaluate, Statement
 from optiml_magic.source.directives import TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
-SHARED = 48 * 1024  # bytes of a block that needs no leave
 COPIES = (1, 2, 4, 8, 16, 32)
 #: Copies that are loaded at once at the end: 32 of them took 48 registers, so that an H200 had
 #: room for one block of 1,024 threads in place of two, and needed 66 us in place of 48.
@@ -52,8 +52,17 @@ class Counters:
     all: bool
 
     @property
+    def array(self) -> str:
+        return self.whole.array
+
+    @property
     def bytes(self) -> int:
         return self.count * (self.whole.type.size or 0)
+
+    @property
+    def line(self) -> int:
+        """That of the first update."""
+        return self.whole.updates[0].access.line
 
 
 def counters(kernel: Kernel) -> Iterator[Counters | Refused]:
@@ -139,8 +148,8 @@ class _Keeping:
         if line:
             raise NotLegal("threads leave before their block adds up", line)
         for own in found:
-            if own.whole.array in effects.moved:
-                raise NotLegal(f"`{own.whole.array}` does not stay what it is")
+            if own.array in effects.moved:
+                raise NotLegal(f"`{own.array}` does not stay what it is")
         self.copies, self.taken = kernel.fresh("COPIES"), list[str]()
         self.bin = self._fresh("bin")
         self.copy = self._fresh("copy")
@@ -152,7 +161,7 @@ class _Keeping:
     def kernel(self) -> Kernel:
         swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
         declared, emptied, closing = list[str](), list[str](), list[str]()
-        owns = [self._fresh(f"{own.whole.array}_own") for own in self.found]
+        owns = [self._fresh(f"{own.array}_own") for own in self.found]
         for own, name in zip(self.found, owns, strict=True):
             whole, count = own.whole, own.count
             declared.append(f"__shared__ {whole.kind} {name}[{self.copies} * {count}];")

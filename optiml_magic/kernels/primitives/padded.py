@@ -15,13 +15,13 @@ from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Binary, Expr, Index, Lambda, Literal, Name, Unary
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.symbols import THREADS
 from optiml_magic.kernels.tree import Declare, Variable, expressions, walk
 
 _BANKS, _WORD, _WARP = 32, 4, 32
-_ROOM = 48 * 1024  # bytes of shared memory that every block may declare
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ def tiles(kernel: Kernel) -> list[Tile]:
             room += _WORD * prod(known[:-1])
             line = max(zip(both, accesses, strict=True), key=lambda p: p[0][0] or 0)[1].line
             found.append(Tile(variable, before, after, line))
-    return found if room <= _ROOM else []
+    return found if room <= SHARED else []
 
 
 def _shared(kernel: Kernel) -> list[Declare]:

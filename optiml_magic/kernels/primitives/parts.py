@@ -30,6 +30,7 @@ from optiml_magic.kernels.primitives.cutting import check_unfixed
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.grids import most_threads
 from optiml_magic.kernels.primitives.heads import Heads
+from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.printing import Printer
 from optiml_magic.kernels.reading import Reduction
@@ -54,7 +55,6 @@ from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import Number, parse_expression
 from optiml_magic.source.program import parse_program
 
-_MOST_SHARED = 48 * 1024  # bytes of a block, declared in the text
 _MOST_DEEP = 64  # threads of a block along z; CUDA C++ Programming Guide, "Compute Capabilities"
 _DENIED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
@@ -149,7 +149,7 @@ class Splitting:
         width = self._width()
         most = min(most_threads(self.old) // width, _MOST_DEEP if self.axis == "z" else width * 32)
         each = sum(r.type.size or 0 for r in self.reductions) * width
-        fit = tuple(n for n in sharing.row_counts if n <= most and n * each <= _MOST_SHARED)
+        fit = tuple(n for n in sharing.row_counts if n <= most and n * each <= SHARED)
         if not fit:
             raise NotLegal("a block has no room for another row of threads", self.loop.line)
         return fit

@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.flow import Flow
 from optiml_magic.kernels.primitives.heads import count_of
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
+from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Blank, If, Loop, Statement
@@ -28,7 +29,6 @@ from optiml_magic.kernels.types import CType
 from optiml_magic.source.directives import TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
-_SHARED = 48 * 1024  # bytes of a block that needs no leave
 _MOST_APART = 8  # elements from one round's to the next one's
 _UNROLL = "#pragma unroll 4\n"  # so that 16 bytes of floats of neighbouring rounds come at once
 ROUNDS = (32, 64, 128, 256, 512, 1024)
@@ -223,7 +223,7 @@ class _Staging:
             fresh(f"{a}_tile{at if arrays.count(a) > 1 else ''}") for at, a in enumerate(arrays)
         ]
         self.room = parse_expression(
-            " + ".join(f"({self._length(s)}) * {s.element.size}" for s in found) + f" <= {_SHARED}"
+            " + ".join(f"({self._length(s)}) * {s.element.size}" for s in found) + f" <= {SHARED}"
         )
         fit = [n for n in ROUNDS if n <= rounds and self.room.evaluate({self.tile: n})]
         if not fit:

@@ -15,14 +15,13 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Call, Expr, Name, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import Statement, Variable, walk
 from optiml_magic.source.directives import Directive, LaunchDirective, RequireDirective
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import Expression, parse_expression
 from optiml_magic.source.program import parse_program
-
-SHARED = 48 * 1024  # bytes of a block that needs no leave
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from optiml_magic.kernels.primitives.digits import Digit, over
 from optiml_magic.kernels.primitives.grids import most_threads
 from optiml_magic.kernels.primitives.limits import at_least, with_limits
 from optiml_magic.kernels.primitives.places import Place, placed
+from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.turns import Turn, Turned
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Compare, Condition
@@ -28,7 +29,6 @@ from optiml_magic.source.expressions import Expression, parse_expression
 
 _ONE = Polynomial.constant(1)
 _SIDES, _ROWS, _PADS = (16, 32, 64), (2, 4, 8, 16), (0, 1, 2, 4)
-_SHARED = 48 * 1024  # bytes of a block that needs no leave
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class _Turning:
         bytes_ = sum(t.size for t in self.parts.turned)
         threads = most_threads(self.old)
         fits = (
-            f"{self.side} * ({self.side} + {self.pad}) * {bytes_} <= {_SHARED}"
+            f"{self.side} * ({self.side} + {self.pad}) * {bytes_} <= {SHARED}"
             f" && {self.side} * {self.rows} <= {threads} && {self.rows} <= {self.side}"
         )
         return [

@@ -35,7 +35,7 @@ class FloatLiterals(KernelRule):
         line = wished(kernel)
         single = in_single(kernel) if line else None
         if isinstance(single, Refused):
-            yield Refused(f"on this line double is wished for: {single.reason}", line)
+            yield Refused(f"this line computes in double: {single.reason}", line)
         elif single is not None:
             yield Site(
                 "temporaries", "compute in float what the locals say double of",

@@ -39,18 +39,19 @@ class GreatestFirst(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        made, refused = kernel, unscaled(kernel)
-        if isinstance(refused, Refused) and refused.line:
+        split = unscaled(kernel)
+        if isinstance(split, Refused) and split.line:
+            plain = kernel
             for number in range(len(loops_in(kernel.function.body))):
-                made = where_legal(as_counted, made, number)
-            refused = unscaled(made)
-        if isinstance(refused, Refused):
-            if refused.line:
-                yield refused
+                plain = where_legal(as_counted, plain, number)
+            split = unscaled(plain)
+        if isinstance(split, Refused):
+            if split.line:
+                yield split
             return
-        while isinstance(more := unscaled(refused), Kernel):
-            refused = more
-        shared = [site for rule in _SHARING for site in sites_of(rule, refused)]
+        while isinstance(more := unscaled(split), Kernel):
+            split = more
+        shared = [site for rule in _SHARING for site in sites_of(rule, split)]
         own = ("how sums of exponentials are scaled",)
         title = "the greatest value before the sums around it"
         for site in shared:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
-from optiml_magic.kernels.primitives.counters import COPIES, SHARED, Counters, counters, private
+from optiml_magic.kernels.primitives.counters import COPIES, counters, private
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.room import SHARED, fitting
 from optiml_magic.kernels.primitives.shaped import linear
-from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.kernels.primitives.taking import Way, ways
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.updates import leaves
@@ -37,19 +37,9 @@ class PrivateCounters(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        found, total, count = list[Counters](), 0, threads(kernel)
-        for own in counters(kernel):
-            if isinstance(own, Refused):
-                yield own
-            elif count is not None and own.count * _SEVERAL > count:
-                line = own.whole.updates[0].access.line
-                yield Refused(f"{own.count} elements are too many for {count} threads", line)
-            elif total + own.bytes > SHARED:
-                line = own.whole.updates[0].access.line
-                yield Refused(f"`{own.whole.array}` no longer fits shared memory", line)
-            else:
-                found.append(own)
-                total += own.bytes
+        found, refused = fitting(kernel, counters(kernel), _SEVERAL)
+        total = sum(own.bytes for own in found)
+        yield from refused
         if not found:
             return
         several, reason = ways(kernel, sum(own.count for own in found),
@@ -60,9 +50,9 @@ class PrivateCounters(KernelRule):
             if line or not loops_in(kernel.function.body):
                 yield reason
                 return
-        arrays = ", ".join(own.whole.array for own in found)
+        arrays = ", ".join(own.array for own in found)
         exact = all(own.whole.exact for own in found)
-        chosen = tuple((own.whole.array, own.count) for own in found)
+        chosen = tuple((own.array, own.count) for own in found)
         keep = partial(private, arrays=chosen)
         for way in several or [Way("block", "", lambda same: same, ({},))]:
             yield Site(

@@ -7,9 +7,9 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
 from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.room import fitting
 from optiml_magic.kernels.primitives.shaped import linear
-from optiml_magic.kernels.primitives.sizes import threads
-from optiml_magic.kernels.primitives.tabled import SHARED, Table, tabled, tables
+from optiml_magic.kernels.primitives.tabled import tabled, tables
 from optiml_magic.kernels.primitives.taking import ways
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
@@ -34,17 +34,9 @@ class ShareTable(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        found, total, count = list[Table](), 0, threads(kernel)
-        for own in tables(kernel):
-            if isinstance(own, Refused):
-                yield own
-            elif count is not None and own.count * _EACH > count:
-                yield Refused(f"{own.count} elements are too many for {count} threads", own.line)
-            elif total + own.bytes > SHARED:
-                yield Refused(f"`{own.array}` no longer fits shared memory", own.line)
-            else:
-                found.append(own)
-                total += own.bytes
+        found, refused = fitting(kernel, tables(kernel), _EACH)
+        total = sum(own.bytes for own in found)
+        yield from refused
         if not found:
             return
         rest = max(sum(own.count for own in found) // _CHEAP, 1)

@@ -8,6 +8,7 @@ from functools import partial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.digits import Digit, over
 from optiml_magic.kernels.primitives.direct import in_full
+from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.transposed import Tile, turn
@@ -19,7 +20,6 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
 _FEW = 8  # elements along a side for which no tile is worth its place: ours
-_SHARED = 48 * 1024
 
 
 class TransposeTile(KernelRule):
@@ -51,7 +51,7 @@ class TransposeTile(KernelRule):
         names = ", ".join(dict.fromkeys(t.array for t in parts.turned))
         size = max(t.size for t in parts.turned)
         tile = Tile(pad=max(1, 4 // size))
-        while tile.side * (tile.side + tile.pad) * sum(t.size for t in parts.turned) > _SHARED:
+        while tile.side * (tile.side + tile.pad) * sum(t.size for t in parts.turned) > SHARED:
             tile = Tile(tile.side // 2, tile.rows, tile.pad)
         yield Site(
             "copy",

@@ -46,5 +46,5 @@ def test_an_argument_that_is_double_stays():
     text = text.replace("io[t] *= 2.;", "double s = by; io[t] *= s;")
     ideas, (refused,) = asked(FloatLiterals(), text)
     assert len(ideas) == 1
-    assert refused.reason == "on this line double is wished for: an argument is double"
+    assert refused.reason == "this line computes in double: an argument is double"
     assert refused.line == 8
