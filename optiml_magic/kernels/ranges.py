@@ -101,8 +101,8 @@ class Ranges:
                 continue
             for own, times in fact.terms:
                 rest = _over(monomial, own)
-                if times < 0 and rest is not None and factor % times == 0:
-                    by = Polynomial.of({rest: factor // times})
+                if times < 0 and rest is not None and (factor % times == 0 or not monomial):
+                    by = Polynomial.of({rest: -(factor // -times)})  # of numbers at least as much
                     if self._plainly(by):
                         found[by] = None
         return list(found)

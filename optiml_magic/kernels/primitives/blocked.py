@@ -9,7 +9,7 @@ Matmul Kernel for cuBLAS-like Performance" (2022).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -25,6 +25,7 @@ from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.tile_layout import Layout, Tile
 from optiml_magic.kernels.primitives.tile_outputs import outputs
 from optiml_magic.kernels.primitives.tile_outside import Outside
+from optiml_magic.kernels.primitives.tile_rounds import TileRounds
 from optiml_magic.kernels.primitives.tiles import Tiles
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Block, Declare, Statement, expressions, walk
@@ -60,6 +61,7 @@ class Blocking:
             now, own = self.layout.names[operand][2], self.layout.side(operand).at
             self.inside |= {access.own: text(f"{now}[{own}]") for access in operand.accesses}
         self.inside |= dict.fromkeys(_unasked(parts.loop.body, self.inside))
+        self.turns = TileRounds(parts, self.layout)
         self.outside = Outside(self.layout, self.tiles.rounds, self.inside)
         self.sums = {v: self.old.fresh(f"{v}_tile") for v in parts.variables()}
 
@@ -94,66 +96,89 @@ class Blocking:
         return "\n".join([*made, self.tiles.fetching(), self.tiles.putting()])
 
     def _depth(self) -> Polynomial:
-        parts = [*self.parts.axis.test.conjuncts()]
+        axis, symbols = self.parts.axis, self.old.reading.symbols
+        parts = [*axis.test.conjuncts()]
         test = parts[0] if len(parts) == 1 else None
         form = test.form if isinstance(test, Compare) and test.op == ">=" else None
-        by = form.coefficient(self.parts.axis.name) if form is not None else None
+        by = form.coefficient(axis.name) if form is not None else None
         if form is None or by is None or by.value != -1:
             raise NotLegal("the number of rounds is not known", self.parts.loop.line)
-        return form.without([self.parts.axis.name]) + _ONE
+        rounds = form.without([axis.name]) + _ONE
+        if {f"{of}.{at}" for of in ("threadIdx", "blockIdx") for at in "xy"} & symbols.inside(
+            rounds
+        ):
+            raise NotLegal("not all outputs have the same rounds", self.parts.loop.line)
+        return rounds
 
     def _main(self) -> str:
-        layout, tiles = self.layout, self.tiles
-        from_, half, deep, at = layout.from_, layout.half, layout.round, layout.at
-        depth, more = tiles.rounds, f"{from_} + {layout.deep} < {tiles.rounds}"
-        owns = []
-        for operand in self.parts.operands:
-            side, now = layout.side(operand), layout.names[operand][2]
-            owns.append(
-                f"{operand.kind} {now}[{side.own}];\n#pragma unroll\n"
-                f"for (int {at} = 0; {at} < {side.own}; ++{at}) "
-                f"{now}[{at}] = {tiles.taken(operand, at)};"
-            )
-        inside = "\n".join([*owns, *self.outside.first(), layout.each(self._round())])
-        whole = (
-            f"#pragma unroll\nfor (int {deep} = 0; {deep} < {layout.deep}; ++{deep}) {{\n"
-            f"{inside}\n}}"
-        )
-        if not self.parts.zero_beyond:
-            rest = (
-                f"#pragma unroll 1\nfor (int {deep} = 0; {from_} + {deep} < {depth}; ++{deep}) {{\n"
-                f"{inside}\n}}"
-            )
-            whole = f"if ({from_} + {layout.deep} <= {depth}) {{\n{whole}\n}} else {{\n{rest}\n}}"
-        begun, next_ = tiles.looked("0"), tiles.looked(f"{from_} + 2 * {layout.deep}")
-        return f"""\
-{f"{begun} __syncthreads();" if begun else ""}
-{tiles.fetch}(0);
-{tiles.put}(0);
-{tiles.looked(layout.deep)}
-__syncthreads();
-for (int {from_} = 0, {half} = 0; {from_} < {depth}; {from_} += {layout.deep}, {half} ^= 1) {{
-if ({more}) {tiles.fetch}({from_} + {layout.deep});
+        layout, tiles, turns = self.layout, self.tiles, self.turns
+        from_, half, deep = layout.from_, layout.half, layout.deep
+        first, last, opening = "0", tiles.rounds, list[str]()
+        if turns.begin:
+            first = self.old.fresh("first_round")
+            opening.append(f"const int {first} = {turns.begin};")
+        if turns.end:
+            last = self.old.fresh("last_round")
+            opening.append(f"const int {last} = min((int){tiles.rounds}, {turns.end});")
+        more = f"{from_} + {deep} < {last}"
+        second = deep if first == "0" else f"{first} + {deep}"
+        begun, next_ = tiles.looked(first), tiles.looked(f"{from_} + 2 * {deep}")
+        opening += [
+            f"{begun} __syncthreads();" if begun else "", f"{tiles.fetch}({first});",
+            f"{tiles.put}(0);", tiles.looked(second), "__syncthreads();",
+        ]  # fmt: skip
+        rounds = f"""\
+for (int {from_} = {first}, {half} = 0; {from_} < {last}; {from_} += {deep}, {half} ^= 1) {{
+if ({more}) {tiles.fetch}({from_} + {deep});
 {next_}
-{whole}
+{self._rounds()}
 if ({more}) {tiles.put}({half} ^ 1);
 __syncthreads();
 }}"""
+        made = "\n".join([*filter(None, opening), rounds])
+        return f"if ({' && '.join(turns.any)}) {{\n{made}\n}}" if turns.any else made
 
-    def _round(self) -> str:
-        """The body of the loop on what a thread has in registers."""
-        loop, swaps = self.parts.loop, {**self.inside, **self.outside.swaps}
+    def _rounds(self) -> str:
+        """The rounds of one tile, with tests where not all of them count for all of its outputs."""
+        layout, tiles, turns = self.layout, self.tiles, self.turns
+        deep, depth, beyond = layout.round, tiles.rounds, not self.parts.zero_beyond
+        each = f"for (int {deep} = 0; {deep} < {layout.deep}; ++{deep}) {{"
+        whole = f"#pragma unroll\n{each}\n{self._inside(*turns.body)}\n}}"
+        tests = [f"{layout.from_} + {layout.deep} <= {depth}"] * beyond + turns.whole
+        if not tests:
+            return whole
+        if beyond:
+            each = f"for (int {deep} = 0; {layout.from_} + {deep} < {depth}; ++{deep}) {{"
+            each = each.replace("; ++", f" && {deep} < {layout.deep}; ++") if turns.whole else each
+        rest = f"#pragma unroll 1\n{each}\n{self._inside(self.parts.loop.body)}\n}}"
+        return f"if ({' && '.join(tests)}) {{\n{whole}\n}} else {{\n{rest}\n}}"
+
+    def _inside(self, *body: Statement) -> str:
+        """A round of a tile: what a thread takes from shared memory, and what it does with that."""
+        layout, at, made = self.layout, self.layout.at, list[str]()
+        for operand in self.parts.operands:
+            side, now = layout.side(operand), layout.names[operand][2]
+            made.append(
+                f"{operand.kind} {now}[{side.own}];\n#pragma unroll\n"
+                f"for (int {at} = 0; {at} < {side.own}; ++{at}) "
+                f"{now}[{at}] = {self.tiles.taken(operand, at)};"
+            )
+        return "\n".join([*made, *self.outside.first(), layout.each(self._round(body))])
+
+    def _round(self, body: Sequence[Statement]) -> str:
+        """What the loop does on what a thread has in registers."""
+        swaps = {**self.inside, **self.outside.swaps}
         m, n = self.layout.sides[ROW], self.layout.sides[COLUMN]
         variables = self.parts.variables()
-        for expr in self.parts.effects.inside(loop.body):
+        for expr in self.parts.effects.inside(self.parts.loop.body):
             if (
                 isinstance(expr, Name)
                 and expr.name in self.sums
                 and expr.variable is variables.get(expr.name)
             ):
                 swaps[expr] = text(f"{self.sums[expr.name]}[{m.at}][{n.at}]")
-        shown = self.old.show(loop.body, swaps)
-        return shown[1:-1].strip() if shown.startswith("{") else shown
+        shown = self.old.show(Block(None, 0, tuple(body)), swaps)[1:-1].strip()
+        return shown[1:-1].strip() if len(body) == 1 and isinstance(body[0], Block) else shown
 
     # -- the launch
 

@@ -18,10 +18,9 @@ from optiml_magic.kernels.primitives.grids import form_of, needed_form, said_ali
 from optiml_magic.kernels.primitives.places import index
 from optiml_magic.kernels.primitives.zeros import is_zero
 from optiml_magic.kernels.reading import Access, Axis, Reduction
-from optiml_magic.kernels.symbols import Compare, Condition, Symbol
+from optiml_magic.kernels.symbols import Condition, Symbol
 from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Loop, Variable, walk
 
-_ONE = Polynomial.constant(1)
 ROW, COLUMN = "@row", "@col"
 _FROM_ZERO = frozenset("+|^")
 
@@ -232,15 +231,16 @@ class Contraction:
 
     def _operands(self) -> Iterator[Operand]:
         symbols = self.kernel.reading.symbols
-        groups: dict[tuple[str, Polynomial], list[Access]] = {}
+        groups: dict[tuple[str, Polynomial, frozenset[Condition]], list[Access]] = {}
         for access in self.effects.accesses(self.loop):
             if access.index is None or access.mode != "load" or not symbols.known(access.index):
                 raise NotLegal("an access of the loop is not followed", access.line)
             if self.effects.taken(access) is None:
                 raise NotLegal("a function loads for it", access.line)
             form = rejoined(self.kernel, self.placed(access.index), self.axis.name)
-            groups.setdefault((access.array, form), []).append(access)
-        for (array, form), accesses in groups.items():
+            held = frozenset(part for c in access.guard for part in c.conjuncts())
+            groups.setdefault((access.array, form, held), []).append(access)
+        for (array, form, _), accesses in groups.items():
             kind = accesses[0].element
             own = self.kernel.reading.arrays[array].element
             sides = {ROW, COLUMN} & (form.symbols | symbols_inside(self, form))
@@ -286,31 +286,6 @@ class Contraction:
         """How many rows or columns there are."""
         return self.outputs.rows if side == ROW else self.outputs.columns
 
-    def guards(self, operand: Operand) -> list[Condition]:
-        """What must hold for an element to be there, the end of its rows or columns first."""
-        others = {ROW, COLUMN} - {operand.side}
-        test = {*self.axis.test.conjuncts(), self.axis.test}
-        found: list[Condition] = []
-        for condition in operand.accesses[0].guard:
-            for part in condition.conjuncts():
-                if part in test or _holds(self, part):
-                    continue
-                if not isinstance(part, Compare):
-                    raise NotLegal("a guard is not a comparison of whole numbers", self.loop.line)
-                if self.outputs.flat is not None and _whole(self, part):
-                    continue
-                form = self.placed(part.form)
-                names = form.symbols | symbols_inside(self, form)
-                if {ROW, COLUMN} <= names:
-                    raise NotLegal("a guard ties rows to columns", self.loop.line)
-                if not others & names:
-                    found.append(Compare(part.op, form, part.roots))
-        if not operand.side:
-            return found
-        own = self.extent(operand.side) - Polynomial.symbol(operand.side) - _ONE
-        limit = Compare(">=", own, frozenset())
-        return [limit, *(c for c in found if c != limit)]
-
 
 def combining(kernel: Kernel, loop: Loop) -> bool:
     """Whether a loop sums over loads of more than one place, some of a row and some of a column."""
@@ -332,41 +307,6 @@ def symbols_inside(contraction: Contraction, form: Polynomial) -> frozenset[str]
     if inside & {"threadIdx.x", "threadIdx.y", "blockIdx.x", "blockIdx.y"}:
         raise NotLegal("an index is not a sum of its parts", contraction.loop.line)
     return inside
-
-
-def is_bound(contraction: Contraction, part: Condition) -> bool:
-    """Whether a condition is no more than the end of rows or of columns."""
-    if not isinstance(part, Compare):
-        return False
-    if _holds(contraction, part):
-        return True
-    if contraction.outputs.flat is not None:
-        return _whole(contraction, part)
-    ends = [contraction.extent(side) - Polynomial.symbol(side) - _ONE for side in (ROW, COLUMN)]
-    return part.op == ">=" and contraction.placed(part.form) in ends
-
-
-def _holds(contraction: Contraction, part: Condition) -> bool:
-    """Whether a condition holds for all threads: a rest by a size of the launch is less than it."""
-    if not isinstance(part, Compare) or part.op != ">=":
-        return False
-    table = contraction.kernel.reading.symbols.table
-    sized = {name for size in contraction.kernel.launch.grid for name in size.names}
-    rests = (table[name] for name in part.form.symbols if table[name].op == "%")
-    return any(
-        part.form == rest.arguments[1] - Polynomial.symbol(rest.name) - _ONE
-        and rest.low == 0 and rest.arguments[1].symbols <= sized
-        for rest in rests
-    )  # fmt: skip
-
-
-def _whole(contraction: Contraction, part: Compare) -> bool:
-    """Whether a guard bounds the one index of a thread: by the product of rows and columns."""
-    out = contraction.outputs
-    form = index(part.form, "x", contraction.kernel.block[0] or 1)
-    assert out.flat is not None
-    bound = out.rows * out.columns - Polynomial.symbol("@x") - _ONE
-    return part.op == ">=" and form == bound
 
 
 def _renamed(form: Polynomial, old: str, new: str) -> Polynomial:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 from optiml_magic.kernels.expressions import Name
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.selections import selected
 from optiml_magic.kernels.reading import Access, Axis, Reduction
+from optiml_magic.kernels.subscripts import Subscript
 from optiml_magic.kernels.tree import Loop
 
+_NONE = Polynomial()
 _WIDE = 4  # bytes of a counter to which the steps of all lanes together may be added
 
 
@@ -67,7 +72,7 @@ def _check_stores(kernel: Kernel, axis: Axis, access: Access, effects: Effects, 
         raise NotLegal("two rounds may store to one element", access.line)
     for other in effects.accesses(loop):
         met = effects.same(other.array, access.array) and other.offset != access.offset
-        if met and not _apart(axis, other, access):
+        if met and not _apart(axis, other, access) and not _mirrored(kernel, axis, other, access):
             raise NotLegal("a round may meet what another has stored", other.line)
 
 
@@ -101,3 +106,34 @@ def _apart(axis: Axis, one: Access, other: Access) -> bool:
     if apart is None or by is None or not by.value or by != other.offset.coefficient(axis.name):
         return False
     return size <= apart % abs(by.value) <= abs(by.value) - size
+
+
+def _mirrored(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:
+    """Whether two accesses meet in one round alone: ``c[i][j]`` and ``c[j][i]`` where j is i."""
+    first, second = (_subscript(kernel, axis, access) for access in (one, other))
+    if first is None or second is None or first.extents != second.extents:
+        return False
+    if one.array != other.array or one.element != other.element:
+        return False
+    rounds = Polynomial.symbol(axis.name) - Polynomial.symbol(f"{axis.name}'")
+    apart = [
+        a - b + (b.coefficient(axis.name) or _NONE) * rounds
+        for a, b in zip(first.digits, second.digits, strict=True)
+    ]
+    pairs = [*combinations(apart, 2)]
+    found = [*apart, *(a + b for a, b in pairs), *(a - b for a, b in pairs)]
+    return rounds in found or -rounds in found
+
+
+def _subscript(kernel: Kernel, axis: Axis, access: Access) -> Subscript | None:
+    """Digits that tell an element from all others, and move with no other loop's rounds."""
+    subscript, inside = kernel.reading.subscript(access), kernel.reading.symbols.inside
+    inner = {a.name for a in kernel.reading.axes if a.node in set(loops_in(axis.node.body))}
+    if subscript is None or not subscript.proved:
+        return None
+    for digit in subscript.digits:
+        if digit.coefficient(axis.name) is None or inner & inside(digit):
+            return None
+        if axis.name in inside(digit.without([axis.name])):
+            return None
+    return subscript

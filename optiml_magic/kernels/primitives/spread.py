@@ -1,6 +1,7 @@
 """P4, spread: the rounds of a loop that do not meet become blocks along a free axis of the launch.
 
-What stands around the loop every block does for itself, so it stores nothing.
+What stands around the loop every block does for itself, but for what stores: that the blocks of
+the first round do.
 """
 
 from __future__ import annotations
@@ -10,15 +11,20 @@ from dataclasses import replace
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.expressions import builtin
 from optiml_magic.kernels.extents import expression
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.limits import with_limits
 from optiml_magic.kernels.primitives.places import own_text_only
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.sizes import rounds
-from optiml_magic.kernels.reading import Axis
-from optiml_magic.kernels.tree import Block, Leave, Loop, Statement, expressions, walk
+from optiml_magic.kernels.ranges import Ranges
+from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.symbols import Compare
+from optiml_magic.kernels.tree import Block, Declare, Leave, Loop, Statement, expressions, walk
 from optiml_magic.source.expressions import parse_expression
+
+_ONE = Polynomial.constant(1)
 
 
 @primitive
@@ -32,7 +38,7 @@ def spread_rounds(kernel: Kernel, at: int) -> Kernel:
     axis = _counted(kernel, loop, effects)
     if shareable(kernel, loop, effects):
         raise NotLegal("its rounds add up", loop.line)
-    _alone(kernel, loop, effects)
+    once = _alone(kernel, axis, effects)
     free = _free(kernel)
     names = [p.name for p in kernel.function.parameters if p.name not in effects.moved]
     assert axis.stop is not None
@@ -43,7 +49,10 @@ def spread_rounds(kernel: Kernel, at: int) -> Kernel:
     counter = f"const {axis.variable.type.base} {axis.variable.name} = blockIdx.{'xyz'[free]};"
     inside: Statement = edited(loop.body, _leaving(loop)) if _leaving(loop) else loop.body
     parts = inside.body if isinstance(inside, Block) else (inside,)
-    body = edited(kernel.function.body, {loop: Block(None, 0, (lines(counter), *parts))})
+    swaps: dict[Node, Node] = {loop: Block(None, 0, (lines(counter), *parts))}
+    first = f"if (blockIdx.{'xyz'[free]} == 0)"
+    swaps |= {s: lines(f"{first} {{\n{kernel.show(s)}\n}}") for s in once}
+    body = edited(kernel.function.body, swaps)
     one = parse_expression("1")
     grid = [*kernel.launch.grid, one, one][:3]
     grid[free] = extent
@@ -68,15 +77,64 @@ def _counted(kernel: Kernel, loop: Loop, effects: Effects) -> Axis:
     return axis
 
 
-def _alone(kernel: Kernel, loop: Loop, effects: Effects) -> None:
-    """Raise NotLegal where something around the loop stores, or meets what the loop stores."""
+def _alone(kernel: Kernel, axis: Axis, effects: Effects) -> list[Statement]:
+    """The statements around a loop that store, and meet nothing that the loop stores.
+
+    Raises NotLegal where what is around it does meet that, or cannot be done by one block.
+    """
+    loop, found = axis.node, dict[Statement, None]()
     inside = effects.inside(loop)
-    stored = [a.array for a in kernel.reading.accesses if a.mode != "load"]
-    for access in kernel.reading.accesses:
-        if access.own in inside or access.space != "global":
+    within = [a for a in kernel.reading.accesses if a.own in inside]
+    around = [
+        a for a in kernel.reading.accesses if a.own not in inside and a.space == "global"
+    ]  # fmt: skip
+    for access in around:
+        load = access.mode == "load"
+        met = [a for a in within if effects.same(access.array, a.array)
+               and not (load and a.mode == "load")]  # fmt: skip
+        if load and not met:
             continue
-        if access.mode != "load" or any(effects.same(access.array, name) for name in stored):
+        if access.mode != "store" or not all(_never(kernel, access, a) for a in met):
             raise NotLegal("what is around the loop meets what it stores", access.line)
+        left = (axis.stop or _ONE) - _ONE
+        if not Ranges(access.guard, kernel.reading.symbols).nonnegative(left):
+            raise NotLegal("the loop around which it stores may have no round", access.line)
+        found[_outermost(kernel, loop, access, effects)] = None
+    leaves = any(isinstance(s, Leave) for s in walk(loop.body))
+    for statement in found:
+        own = effects.accesses(statement)
+        others = [a.array for a in around if a.mode == "load" and a not in own]
+        stored = [a.array for a in own if a.mode != "load"]
+        if leaves or any(effects.same(one, array) for one in stored for array in others):
+            raise NotLegal("what is around the loop stores what is loaded", statement.line)
+    return [*found]
+
+
+def _outermost(kernel: Kernel, loop: Loop, access: Access, effects: Effects) -> Statement:
+    """The greatest statement with a store and without the loop, which does nothing else."""
+    for statement in walk(kernel.function.body):
+        whole = set(walk(statement))
+        if access.own in effects.inside(statement) and loop not in whole:
+            leaves = any(isinstance(s, Leave) for s in whole)
+            more = effects.changed(statement) or effects.kept(statement)
+            if leaves or more or isinstance(statement, Declare):
+                break
+            return statement
+    raise NotLegal("what is around the loop stores and does more", access.line)
+
+
+def _never(kernel: Kernel, one: Access, other: Access) -> bool:
+    """Whether two accesses of a thread never meet in one element, where both are made."""
+    known, symbols = kernel.reading.symbols.known, kernel.reading.symbols
+    alike = one.array == other.array and one.element == other.element
+    if not alike or one.index is None or other.index is None:
+        return False
+    apart, given = one.index - other.index, (*one.guard, *other.guard)
+    ranges = Ranges(given, symbols)
+    sizes = (Polynomial.symbol(n) - _ONE for n in apart.symbols if symbols[n].kind == "scalar")
+    lows = [Compare(">=", size, frozenset()) for size in sizes if ranges.nonnegative(size)]
+    ranges = Ranges((*given, *lows), symbols)
+    return known(apart) and any(ranges.nonnegative(by - _ONE) for by in (apart, -apart))
 
 
 def _leaving(loop: Loop) -> dict[Node, Node]:

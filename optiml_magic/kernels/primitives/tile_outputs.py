@@ -13,8 +13,9 @@ from optiml_magic.kernels.expressions import Assign
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.items import WIDEST, Items, is_plain
-from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction, is_bound
+from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction
 from optiml_magic.kernels.primitives.places import placed
+from optiml_magic.kernels.primitives.tile_guards import is_bound
 from optiml_magic.kernels.primitives.tile_layout import RUN, Layout
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import Block, Leave, Statement, walk

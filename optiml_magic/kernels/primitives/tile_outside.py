@@ -13,8 +13,9 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Name, builtin, every
 from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.effects import is_simple
-from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction, Operand, is_bound
+from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction, Operand
 from optiml_magic.kernels.primitives.places import placed
+from optiml_magic.kernels.primitives.tile_guards import guards, is_bound
 from optiml_magic.kernels.primitives.tile_layout import Layout, Side
 from optiml_magic.kernels.tree import Declare, Statement, Variable, expressions, walk
 
@@ -120,13 +121,15 @@ class Outside:
         names = {self.parts.axis.name: deep, operand.side: own}
         speller = self.layout.speller(names)
         tests = [f"{deep[1:-1]} < {self.rounds}"] * operand.deep
-        tests += [speller.condition(c) for c in self.parts.guards(operand)]
+        tests += [speller.condition(c) for c in guards(self.parts, operand)]
         there = f"{operand.array}[{self.layout.index(operand.form, names)}]"
         return " && ".join(dict.fromkeys(tests)), there
 
     def _left(self, swaps: dict[Node, Node | None]) -> Iterator[Name]:
         """The names that a round still has."""
         body = edited(self.parts.loop.body, swaps)
+        if any(builtin(e) for e in expressions(body)):
+            raise NotLegal("its rounds ask where their thread is", self.parts.loop.line)
         return (e for e in expressions(body) if isinstance(e, Name) and e.variable is not None)
 
     def _asked(self, swaps: dict[Node, Node | None]) -> list[Variable]:

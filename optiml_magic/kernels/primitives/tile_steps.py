@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.operands import (
     Operand,
     symbols_inside,
 )
+from optiml_magic.kernels.primitives.tile_guards import guards
 from optiml_magic.kernels.primitives.tile_layout import Layout
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.types import named
@@ -110,7 +111,7 @@ class Steps:
             self.kept.append(_Part(form, name, f"@{name}", kind))
 
     def _compared(self) -> list[Compare]:
-        return [c for c in self.parts.guards(self.operand) if isinstance(c, Compare)]
+        return [c for c in guards(self.parts, self.operand) if isinstance(c, Compare)]
 
     def _round(self, form: Polynomial) -> Polynomial:
         """The terms of a form that are others in each round."""

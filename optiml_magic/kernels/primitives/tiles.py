@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.items import WIDEST, Items, is_plain
 from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Operand, symbols_inside
+from optiml_magic.kernels.primitives.tile_guards import guards
 from optiml_magic.kernels.primitives.tile_layout import Layout
 from optiml_magic.kernels.primitives.tile_steps import Steps
 from optiml_magic.kernels.spelling import Speller
@@ -200,7 +201,7 @@ class Tiles:
 
     def _further(self, operand: Operand) -> list[Condition]:
         """What must hold for an element to be there, but for the ends of rows and columns."""
-        return self.parts.guards(operand)[1:]
+        return guards(self.parts, operand)[1:]
 
     def _placing(self, one: Brought) -> tuple[str, str]:
         """Round and row in the tile of the first element that a thread brings in its turn."""
@@ -245,8 +246,7 @@ class Tiles:
         names |= steps.names(self._placing(one)[0])
         speller = self.layout.speller(names)
         tests = [f"{deep} < {self.rounds}"]
-        guards = self.parts.guards(one.operand)
-        tests += [speller.condition(steps.condition(c)) for c in guards]
+        tests += [speller.condition(steps.condition(c)) for c in guards(self.parts, one.operand)]
         form = steps.put(one.operand.form)
         wide = self.layout.speller(names, wide=self.layout.wide)
         there = f"{one.operand.array}[{self._index(form, wide)}]"

@@ -1,0 +1,126 @@
+"""P1, rectangular: a loop that begins or ends where its thread says makes the same rounds for all.
+
+``for (j = i; j < n; ++j) f(j)`` becomes ``for (j = 0; j < n; ++j) if (j >= i) f(j)``. That alone
+gains nothing: it is the shape of loops whose rounds others than this thread may have.
+"""
+
+from __future__ import annotations
+
+from optiml_magic.kernels.editing import edited, lines
+from optiml_magic.kernels.expressions import Assign, Binary, Call, Expr, Name, Step, every
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
+from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
+from optiml_magic.kernels.primitives.naming import declared_type, speller_before
+from optiml_magic.kernels.ranges import Ranges
+from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Variable
+
+_ONE = Polynomial.constant(1)
+_UP = {"<": "<", "<=": "<=", ">": "<", ">=": "<="}
+
+
+def all_rectangular(kernel: Kernel) -> Kernel:
+    """The kernel with each loop so that may be."""
+    for number in range(len(loops_in(kernel.function.body))):
+        kernel = where_legal(rectangular, kernel, number)
+    return kernel
+
+
+@primitive
+def rectangular(kernel: Kernel, at: int) -> Kernel:
+    """The loop with this number counts from 0 to a size, and a test lets its own rounds be."""
+    loop = loops_in(kernel.function.body)[at]
+    effects = Effects(kernel)
+    axis = kernel.axes().get(loop)
+    if axis is None or not axis.exact or axis.start is None or axis.stop is None:
+        raise NotLegal("the loop is not read", loop.line)
+    variable, first = _begun(kernel, loop, axis, effects)
+    test = _ordered(loop, variable)
+    if axis.step != _ONE or variable in effects.changed(loop.body):
+        raise NotLegal("the loop does not count up by one", loop.line)
+    _lasting(kernel, loop, effects, (first, test))
+    moves = [not _still(kernel, form) for form in (axis.start, axis.stop)]
+    if not any(moves):
+        raise NotLegal("all threads make the same rounds", loop.line)
+    given = Ranges((*axis.guard, axis.test), kernel.reading.symbols)
+    if not given.nonnegative(axis.start):
+        raise NotLegal("the loop may begin below 0", loop.line)
+    speller = speller_before(kernel, effects, loop)
+    bound = speller.form(_size(kernel, axis, given) if moves[1] else axis.stop)
+    counter, kind = variable.name, declared_type(kernel, variable)
+    shown = {e: kernel.show(Evaluate(None, 0, e)).removesuffix(";") for e in (first, test)}
+    tests = [f"{counter} >= {shown[first]}"] if axis.start.value != 0 else []
+    tests += [shown[test]] if moves[1] else []
+    inside = kernel.show(loop.body)
+    made = lines(
+        f"for ({kind} {counter} = 0; {counter} < {bound}; ++{counter}) {{\n"
+        f"if ({' && '.join(tests)}) {inside}\n}}"
+    )
+    return kernel.rewritten(edited(kernel.function.body, {loop: made}))
+
+
+def _begun(kernel: Kernel, loop: Loop, axis: Axis, effects: Effects) -> tuple[Variable, Expr]:
+    """The counter and what it begins with; one of outside is asked for in such loops alone."""
+    match loop.before:
+        case Declare(variables=(variable,)) if variable.value is not None:
+            found = variable, variable.value
+        case Evaluate(expression=Assign(op="=", target=Name(variable=given), value=value)) if given:
+            found = given, value
+            inside = effects.inside(loop)
+            for other in loops_in(kernel.function.body):
+                match other.before:
+                    case Evaluate(expression=Assign(op="=", target=Name(variable=own))) if (
+                        own is given and loop not in loops_in(other.body)
+                    ):
+                        inside |= effects.inside(other)
+            if any(
+                isinstance(e, Name) and e.variable is given and e not in inside
+                for e in effects.inside(kernel.function.body)
+            ):
+                raise NotLegal(f"`{given.name}` is asked for behind the loop", loop.line)
+        case _:
+            raise NotLegal("the loop does not begin in its head", loop.line)
+    if loop.kind != "for" or axis.variable is not found[0] or axis.scaled:
+        raise NotLegal("the loop does not count in its head", loop.line)
+    if found[0].type.depth or found[0].type.reference:
+        raise NotLegal("a pointer counts its rounds", loop.line)
+    return found
+
+
+def _ordered(loop: Loop, variable: Variable) -> Binary:
+    """The test of a loop, which says that its counter is less than something."""
+    match loop.test:
+        case Binary(op="<" | "<=", left=Name(variable=own)) as test if own is variable:
+            return test
+        case Binary(op=">" | ">=", right=Name(variable=own)) as test if own is variable:
+            return test
+    raise NotLegal("the test of the loop is not that its counter is less", loop.line)
+
+
+def _lasting(kernel: Kernel, loop: Loop, effects: Effects, asked: tuple[Expr, ...]) -> None:
+    """Raise NotLegal where the bounds of a loop may change in it, or do something."""
+    inside = {e for expr in asked for e in every(expr)}
+    if any(isinstance(e, Assign | Step | Call) for e in inside):
+        raise NotLegal("the bounds of the loop do something", loop.line)
+    if any(access.own in inside for access in kernel.reading.accesses):
+        raise NotLegal("memory says where the loop begins or ends", loop.line)
+    if names(asked) & effects.changed(loop.body).keys():
+        raise NotLegal("the bounds of the loop change in it", loop.line)
+
+
+def _still(kernel: Kernel, form: Polynomial) -> bool:
+    """Whether a form is made of sizes alone."""
+    symbols = kernel.reading.symbols
+    return all(symbols[name].kind in ("scalar", "operation") for name in symbols.inside(form))
+
+
+def _size(kernel: Kernel, axis: Axis, given: Ranges) -> Polynomial:
+    """A size that the end of a loop never passes, as the guards around the loop say."""
+    assert axis.stop is not None
+    for fact in Ranges(axis.guard, kernel.reading.symbols).facts:
+        found = axis.stop + fact
+        for size in (found, found + _ONE):
+            if _still(kernel, size) and size.terms and given.nonnegative(size - axis.stop):
+                return size
+    raise NotLegal("no size bounds the end of the loop", axis.line)

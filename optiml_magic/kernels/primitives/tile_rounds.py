@@ -1,0 +1,128 @@
+"""Which rounds of a product a tile takes part in, where guards tie rows, columns and rounds.
+
+Of ``if (k <= row) sum += ...`` most tiles have all rounds of a group or none: those need no test.
+Where no output of a tile has a sum at all, there are no rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optiml_magic.kernels.expressions import Expr
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction
+from optiml_magic.kernels.primitives.projected import extreme
+from optiml_magic.kernels.primitives.tile_guards import is_bound
+from optiml_magic.kernels.primitives.tile_layout import Layout
+from optiml_magic.kernels.symbols import Compare, Condition
+from optiml_magic.kernels.tree import Block, If, Leave, Statement
+
+_PLAIN = frozenset({"scalar", "builtin"})
+
+
+class TileRounds:
+    """``whole`` are the tests under which a group of rounds needs none of its own.
+
+    ``begin`` and ``end`` are the rounds of a tile in words, ``body`` what each does without tests.
+    """
+
+    def __init__(self, parts: Contraction, layout: Layout) -> None:
+        self.parts, self.layout = parts, layout
+        self.body, tests = self._parted()
+        around = [c for g in parts.axis.guard for c in g.conjuncts() if not is_bound(parts, c)]
+        self.any = self._spelled(self._forms(around), greatest=True)
+        forms = self._forms(tests)
+        self.whole = self._spelled(forms, greatest=False)
+        self.begin, self.end = self._ends(forms or ())
+
+    def _parted(self) -> tuple[tuple[Statement, ...], list[Condition]]:
+        """What a round does where it counts, and when it does."""
+        body: tuple[Statement, ...] = (self.parts.loop.body,)
+        found: list[Condition] = []
+        while body:
+            match body:
+                case (Block(body=inner),):
+                    body = inner
+                    continue
+                case (If(test=test, then=then, other=None, before=None), *rest):
+                    leaves = _goes_on(then)
+                    condition = self._condition(test, then if not leaves else rest)
+                    if condition is None or (rest and not leaves):
+                        break
+                    found.append(condition)
+                    body = tuple(rest) if leaves else (then,)
+                    continue
+            break
+        return (body, found) if found else ((self.parts.loop.body,), [])
+
+    def _condition(self, test: Expr, inside: Statement | Sequence[Statement]) -> Condition | None:
+        """What holds where a branch is taken, as all accesses in it say."""
+        reading, effects = self.parts.kernel.reading, self.parts.effects
+        guards = [g.condition for g in reading.guards if g.test is test]
+        statements = (inside,) if isinstance(inside, Statement) else inside
+        held = [
+            {part for c in access.guard for part in c.conjuncts()}
+            for statement in statements for access in effects.accesses(statement)
+        ]  # fmt: skip
+        for condition in (c for g in guards for c in (g, ~g)) if len(guards) == 1 else ():
+            if held and all({*condition.conjuncts()} <= each for each in held):
+                return condition
+        return None
+
+    def _forms(self, tests: Sequence[Condition]) -> tuple[Polynomial, ...] | None:
+        """The tests as forms of a row, a column and a round; None where one is something else."""
+        parts, found = self.parts, list[Polynomial]()
+        table = parts.kernel.reading.symbols.table
+        for part in (p for test in tests for p in test.conjuncts()):
+            if not isinstance(part, Compare) or part.op != ">=":
+                return None
+            form = parts.placed(part.form)
+            indices = {ROW, COLUMN, parts.axis.name}
+            if any(table[name].kind not in _PLAIN for name in form.symbols - indices):
+                return None
+            if any((form.coefficient(n) or form).value is None for n in indices & form.symbols):
+                return None
+            found.append(form)
+        return tuple(found)
+
+    def _tile(self) -> dict[str, tuple[str, str]]:
+        return {side: (f"@first{side}", f"@last{side}") for side in (ROW, COLUMN)}
+
+    def _names(self) -> dict[str, str]:
+        """What the first and the last of a tile are called."""
+        sides = self.layout.sides
+        names = {f"@first{side}": sides[side].first for side in (ROW, COLUMN)}
+        names |= {
+            f"@last{side}": f"({sides[side].first} + {sides[side].whole} - 1)"
+            for side in (ROW, COLUMN)
+        }
+        from_, deep = self.layout.from_, self.layout.deep
+        names |= {"@first": from_, "@last": f"({from_} + {deep} - 1)"}
+        table = self.parts.kernel.reading.symbols.table
+        return names | {n: f"(int){n}" for n, s in table.items() if s.kind in _PLAIN}
+
+    def _spelled(self, forms: tuple[Polynomial, ...] | None, *, greatest: bool) -> list[str]:
+        ends = self._tile() | {self.parts.axis.name: ("@first", "@last")}
+        speller = self.layout.speller(self._names())
+        found = [Compare(">=", extreme(f, ends, greatest), frozenset()) for f in forms or ()]
+        return [speller.condition(test) for test in dict.fromkeys(found)]
+
+    def _ends(self, forms: Sequence[Polynomial]) -> tuple[str, str]:
+        """The first round of a tile and the end of its rounds; nothing where these are all."""
+        axis, deep = self.parts.axis.name, self.layout.deep
+        speller = self.layout.speller(self._names())
+        begin = end = ""
+        for form in forms:
+            by = form.coefficient(axis)
+            rest = extreme(form.without([axis]), self._tile(), greatest=True)
+            if by == Polynomial.constant(-1):
+                words = speller.form(rest + Polynomial.constant(1))
+                end = f"min({end}, {words})" if end else words
+            elif by == Polynomial.constant(1):
+                begin = f"max({begin or 0}, {speller.form(-rest)})"
+        return begin and f"{begin} / {deep} * {deep}", end
+
+
+def _goes_on(statement: Statement) -> bool:
+    own = statement.body if isinstance(statement, Block) else (statement,)
+    return len(own) == 1 and isinstance(own[0], Leave) and own[0].kind == "continue"
