@@ -8,7 +8,11 @@ from optiml_magic.kernels.expressions import Expr, Index
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.symbols import Compare
+
+_ONE = Polynomial.constant(1)
 
 
 def check_meetings(kernel: Kernel, told: Collection[Expr], rounds: Mapping[Expr, str]) -> None:
@@ -34,6 +38,20 @@ def check_meetings(kernel: Kernel, told: Collection[Expr], rounds: Mapping[Expr,
                 raise NotLegal("its rounds meet in memory", store.line)
         elif any(a.index is None or a.node in rounds or not uniform(a.index) for a in group):
             raise NotLegal("what one thread writes shared rounds meet", store.line)
+
+
+def never_meet(kernel: Kernel, one: Access, other: Access) -> bool:
+    """Whether two accesses of a thread never meet in one element, where both are made."""
+    known, symbols = kernel.reading.symbols.known, kernel.reading.symbols
+    alike = one.array == other.array and one.element == other.element
+    if not alike or one.index is None or other.index is None:
+        return False
+    apart, given = one.index - other.index, (*one.guard, *other.guard)
+    ranges = Ranges(given, symbols)
+    sizes = (Polynomial.symbol(n) - _ONE for n in apart.symbols if symbols[n].kind == "scalar")
+    lows = [Compare(">=", size, frozenset()) for size in sizes if ranges.nonnegative(size)]
+    ranges = Ranges((*given, *lows), symbols)
+    return known(apart) and any(ranges.nonnegative(by - _ONE) for by in (apart, -apart))
 
 
 def first_base(expr: Index) -> Expr:

@@ -15,12 +15,12 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.limits import with_limits
+from optiml_magic.kernels.primitives.meetings import never_meet
 from optiml_magic.kernels.primitives.places import own_text_only
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Block, Declare, Leave, Loop, Statement, expressions, walk
 from optiml_magic.source.expressions import parse_expression
 
@@ -94,7 +94,7 @@ def _alone(kernel: Kernel, axis: Axis, effects: Effects) -> list[Statement]:
                and not (load and a.mode == "load")]  # fmt: skip
         if load and not met:
             continue
-        if access.mode != "store" or not all(_never(kernel, access, a) for a in met):
+        if access.mode != "store" or not all(never_meet(kernel, access, a) for a in met):
             raise NotLegal("what is around the loop meets what it stores", access.line)
         left = (axis.stop or _ONE) - _ONE
         if not Ranges(access.guard, kernel.reading.symbols).nonnegative(left):
@@ -121,20 +121,6 @@ def _outermost(kernel: Kernel, loop: Loop, access: Access, effects: Effects) -> 
                 break
             return statement
     raise NotLegal("what is around the loop stores and does more", access.line)
-
-
-def _never(kernel: Kernel, one: Access, other: Access) -> bool:
-    """Whether two accesses of a thread never meet in one element, where both are made."""
-    known, symbols = kernel.reading.symbols.known, kernel.reading.symbols
-    alike = one.array == other.array and one.element == other.element
-    if not alike or one.index is None or other.index is None:
-        return False
-    apart, given = one.index - other.index, (*one.guard, *other.guard)
-    ranges = Ranges(given, symbols)
-    sizes = (Polynomial.symbol(n) - _ONE for n in apart.symbols if symbols[n].kind == "scalar")
-    lows = [Compare(">=", size, frozenset()) for size in sizes if ranges.nonnegative(size)]
-    ranges = Ranges((*given, *lows), symbols)
-    return known(apart) and any(ranges.nonnegative(by - _ONE) for by in (apart, -apart))
 
 
 def _leaving(loop: Loop) -> dict[Node, Node]:

@@ -5,32 +5,48 @@ Outputs that lie together are stored at once where addresses and sizes allow it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, lines, text
-from optiml_magic.kernels.expressions import Assign
+from optiml_magic.kernels.expressions import Assign, Expr, Name, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.items import WIDEST, Items, is_plain
+from optiml_magic.kernels.primitives.meetings import never_meet
 from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction
 from optiml_magic.kernels.primitives.places import placed
 from optiml_magic.kernels.primitives.tile_guards import is_bound
 from optiml_magic.kernels.primitives.tile_layout import RUN, Layout
 from optiml_magic.kernels.reading import Access
-from optiml_magic.kernels.tree import Block, Leave, Statement, walk
+from optiml_magic.kernels.tree import (
+    Block,
+    Evaluate,
+    Leave,
+    Statement,
+    expressions,
+    walk,
+)
 
 
 @dataclass(frozen=True)
 class _Stored:
-    """Stores to neighbouring elements by the outputs of a row; ``tests`` as for loads."""
+    """Stores to neighbouring elements by the outputs of a row; ``tests`` as for loads.
 
-    access: Access
+    Where not all outputs store, those that do are noted in the bits of ``there``.
+    """
+
+    accesses: tuple[Access, ...]
     form: Polynomial
     width: int
     own: str
     whole: str
+    there: str
     tests: tuple[str, ...]
+
+    @property
+    def access(self) -> Access:
+        return self.accesses[0]
 
 
 def outputs(parts: Contraction, layout: Layout, sums: Mapping[str, str]) -> Statement:
@@ -66,6 +82,7 @@ class _Outputs:
             f"{self.run} += {n.run}) {{"),
             *(f"alignas({one.width * (one.access.element.size or 1)}) "
               f"{one.access.element.name} {one.own}[{n.run}];" for one in self.stored),
+            *(f"unsigned {one.there} = 0;" for one in self.stored if one.there),
             f"#pragma unroll\nfor (int {at} = 0; {at} < {n.run}; ++{at}) {{",
             f"const int {n.at} = {self.run} + {at};",
             f"{row}\n{column}{self.layout.owned(n, n.at)};",
@@ -98,48 +115,115 @@ class _Outputs:
             if isinstance(statement, Leave) and statement.kind == "return":
                 swaps[statement] = replace(statement, kind="continue", span=None)
         for one in self.stored:
-            assert isinstance(one.access.node, Assign)
-            swaps[one.access.node.target] = text(f"{one.own}[{self.layout.at}]")
+            swaps |= self._kept(one, swaps)
         return self.old.show(self.old.function.body, swaps)[1:-1].strip()
 
     # -- stores
 
+    def _kept(self, one: _Stored, swaps: Mapping[Node, Node]) -> dict[Node, Node]:
+        """Stores and what loads their elements behind them, of the items of a run."""
+        item = text(f"{one.own}[{self.layout.at}]")
+        found: dict[Node, Node] = dict.fromkeys(self._behind(one.accesses), item)
+        for access in one.accesses:
+            assert isinstance(access.node, Assign)
+            found[access.node.target] = item
+        if one.there:
+            nodes = {access.node for access in one.accesses}
+            for statement in walk(self.old.function.body):
+                if isinstance(statement, Evaluate) and statement.expression in nodes:
+                    shown = self.old.show(statement, {**swaps, **found})
+                    noted = f"{one.there} |= 1u << {self.layout.at};"
+                    found[statement] = Block(None, 0, (lines(shown), lines(noted)))
+        return found
+
     def _all_stored(self) -> tuple[_Stored, ...]:
-        found = []
+        groups: dict[tuple[str, Polynomial], list[Access]] = {}
         for access in self.old.reading.accesses:
             form = self._neighbours(access)
-            tests = self._tests(access, form) if form is not None else None
-            if form is None or tests is None:
+            if form is not None:
+                groups.setdefault((access.array, form), []).append(access)
+        found = []
+        for (array, form), accesses in groups.items():
+            access, fresh = accesses[0], self.old.fresh
+            tests = self._tests(access, form)
+            if tests is None or not self._apart(accesses, form):
                 continue
-            fresh, name = self.old.fresh, access.array.replace(".", "_")
+            certain = len(accesses) == 1 and all(
+                is_bound(self.parts, c) for g in access.guard for c in g.conjuncts()
+            )
+            name = array.replace(".", "_")
             width = min(WIDEST // (access.element.size or WIDEST), RUN)
-            names = fresh(f"{name}_items"), fresh(f"{name}_aligned")
-            found.append(_Stored(access, form, width, *names, tests))
+            there = "" if certain else fresh(f"{name}_there")
+            names = fresh(f"{name}_items"), fresh(f"{name}_aligned"), there
+            found.append(_Stored(tuple(accesses), form, width, *names, tests))
         return tuple(found)
 
     def _neighbours(self, access: Access) -> Polynomial | None:
-        """Where an output stores, if it is the one store to its array, made by all alike."""
-        same = self.parts.effects.same
-        others = [
-            a for a in self.old.reading.accesses
-            if a is not access and a.mode != "load" and same(a.array, access.array)
-        ]  # fmt: skip
+        """Where an output stores, if it is to neighbours of what the next one of a row stores."""
         node, form = access.node, access.index
         plain = isinstance(node, Assign) and node.op == "=" and access.call is None
         if (
-            others or access.mode != "store" or access.space != "global" or form is None
+            access.mode != "store" or access.space != "global" or form is None
             or not plain or access.loops or not is_plain(self.old, access)
-            or not all(is_bound(self.parts, c) for g in access.guard for c in g.conjuncts())
         ):  # fmt: skip
+            return None
+        statements = walk(self.old.function.body)
+        if not any(isinstance(s, Evaluate) and s.expression is node for s in statements):
             return None
         form = self.parts.placed(form)
         by = form.coefficient(COLUMN)
-        read = {
-            self.parts.placed(a.index) if a.index is not None else None
-            for a in self.old.reading.accesses
-            if a.mode == "load" and same(a.array, access.array)
-        }
-        return form if by is not None and by.value == 1 and read <= {form} else None
+        return form if by is not None and by.value == 1 else None
+
+    def _apart(self, own: list[Access], form: Polynomial) -> bool:
+        """Whether it shows nowhere that an output stores later, behind all else that it does."""
+        same, array = self.parts.effects.same, own[0].array
+        others = [a for a in self.old.reading.accesses if a not in own and same(a.array, array)]
+        stores = [a for a in others if a.mode != "load"
+                  and not all(never_meet(self.old, a, one) for one in own)]  # fmt: skip
+        loads = [a for a in others if a.mode == "load"]
+        behind = self._behind(own)
+        if stores and not self._alike([*own, *stores], behind):
+            return False
+        forms = [self.parts.placed(a.index) if a.index is not None else None for a in loads]
+        if any(found != form for found in forms):
+            return False
+        order = [*expressions(self.old.function.body)]
+        first = min(order.index(a.node) for a in own)
+        within = {e for a in own for e in every(a.node)}
+        return all(
+            a.own in behind or a.own in within or (a.own in order and order.index(a.own) < first)
+            for a in loads
+        )
+
+    def _alike(self, stores: list[Access], behind: list[Expr]) -> bool:
+        """Whether stores leave the same value, so that the last may be any of them."""
+        values = [a.node.value for a in stores if isinstance(a.node, Assign)]
+        names = {v.variable for v in values if isinstance(v, Name)}
+        plain = all(isinstance(v, Name) or v in behind for v in values)
+        if len(values) != len(stores) or len(names) != 1 or not plain:
+            return False
+        order = [*walk(self.old.function.body)]
+        first = min(
+            order.index(s) for s in order
+            if isinstance(s, Evaluate) and s.expression in [a.node for a in stores]
+        )  # fmt: skip
+        changed = {v for s in order[first:] for v in self.parts.effects.changed(s)}
+        return None not in names and not names & changed
+
+    def _behind(self, own: Sequence[Access]) -> list[Expr]:
+        """The loads of an element that an output has certainly stored before."""
+        order = [*expressions(self.old.function.body)]
+        if len(own) != 1 or own[0].node not in order:
+            return []
+        held = {c for g in own[0].guard for c in g.conjuncts()}
+        return [
+            a.own for a in self.old.reading.accesses
+            if a.mode == "load" and a.array == own[0].array and a.index == own[0].index
+            and not a.loops and a.own in order and a.element == own[0].element
+            and order.index(a.own) > order.index(own[0].node)
+            and a.own not in set(every(own[0].node))
+            and held <= {c for g in a.guard for c in g.conjuncts()}
+        ]  # fmt: skip
 
     def _tests(self, access: Access, form: Polynomial) -> tuple[str, ...] | None:
         width = min(WIDEST // (access.element.size or WIDEST), RUN)
@@ -156,17 +240,22 @@ class _Outputs:
         )
         at = {ROW: self.row, COLUMN: self.column}
         there = f"{one.access.array}[{self.layout.index(one.form, at)}"
-        items = Items(one.access.array, one.form, (one.access,))
+        items = Items(one.access.array, one.form, one.accesses)
         at_once = items.stored(one.width, f"{one.own} + {e}", f"&{there} + {e}]")
-        return "\n".join([
-            f"if ({self.row} < {rows}) {{",
-            f"if ({n.run} % {one.width} == 0 && {one.whole}) {{",
-            "#pragma unroll",
-            (f"for (int {e} = 0; {e} < {n.run}; {e} += {one.width}) "
-            f"if ({self.column} + {e} < {columns}) {at_once}"),
+        each = f"#pragma unroll\nfor (int {e} = 0; {e} < {n.run}; "
+        single = f"{there} + {e}] = {one.own}[{e}];"
+        if one.there:
+            whole = f"{one.there} == (1u << {n.run}) - 1"
+            ends = "", f"if ({one.there} >> {e} & 1) "
+        else:
+            whole = ""
+            ends = (f"if ({self.column} + {e} < {columns}) ",) * 2
+        tests = [f"{n.run} % {one.width} == 0", one.whole, *filter(None, [whole])]
+        made = [
+            f"if ({' && '.join(tests)}) {{",
+            f"{each}{e} += {one.width}) {ends[0]}{at_once}",
             "} else {",
-            "#pragma unroll",
-            (f"for (int {e} = 0; {e} < {n.run}; ++{e}) "
-            f"if ({self.column} + {e} < {columns}) {there} + {e}] = {one.own}[{e}];"),
-            "}", "}",
-        ])  # fmt: skip
+            f"{each}++{e}) {ends[1]}{single}",
+            "}",
+        ]
+        return "\n".join(made if one.there else [f"if ({self.row} < {rows}) {{", *made, "}"])
