@@ -1,25 +1,29 @@
 """P4, exchange: rows of threads and a digit of their block's number change places.
 
 ``blockIdx.z`` counts pairs, ``z / f`` and ``z % f``, and every thread has a row beside. What ``z``
-told by its rest becomes the row of a thread, and ``z`` counts pairs with its row instead.
+told by its rest becomes the row of a thread, and ``z`` counts pairs with its row instead. Or an
+axis of the threads becomes that of the blocks along z, and the other way round.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Name, builtin
 from optiml_magic.kernels.extents import expression
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.axes import exchanged as axes
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn, primitive
+from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.grids import form_of, needed_form, said_alike
+from optiml_magic.kernels.primitives.grids import form_of, needed, needed_form, said_alike
 from optiml_magic.kernels.primitives.limits import with_limits
 from optiml_magic.kernels.primitives.operands import over
 from optiml_magic.kernels.primitives.places import Place, bare, placed
-from optiml_magic.kernels.primitives.sizes import value
+from optiml_magic.kernels.primitives.sizes import value, with_grid
 from optiml_magic.kernels.tree import Variable, expressions
 from optiml_magic.source.expressions import parse_expression
 
@@ -63,6 +67,21 @@ def exchange_rows(kernel: Kernel) -> Kernel:
     counts = [value(kernel, form) for form in (size, pairs * rows)]
     dims = (kernel.facts.grid[0], -(-(counts[0] or 1) // width), counts[1] or 1)
     return replace(made, facts=replace(kernel.facts, grid=dims))
+
+
+@primitive
+def as_blocks(kernel: Kernel, axis: str) -> Kernel:
+    """What threads have along an axis blocks have along z, and the threads what these had."""
+    count = needed(kernel, axis)
+    if len(kernel.launch.grid) < 3 or kernel.block[2] != 1 or count is None:
+        raise NotLegal("its blocks are not numbered along three axes")
+    made = in_turn(kernel, (partial(cut, extents={axis: 1}), partial(axes, one=axis, other="z")))
+    if isinstance(made, Refused):
+        raise NotLegal(made.reason, made.line)
+    swaps: dict[Node, Node] = placed(made, {"z": Place("blockIdx.z", 1, "0", "blockIdx.z")})
+    launch = replace(made.launch, grid=(*made.launch.grid[:2], count))
+    body = edited(made.function.body, swaps)
+    return with_grid(made.rewritten(body, launch=launch))
 
 
 def _digits(kernel: Kernel, effects: Effects) -> tuple[str, list[Binary]]:

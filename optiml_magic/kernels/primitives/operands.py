@@ -106,7 +106,7 @@ class Contraction:
         if not stores:
             raise NotLegal("it stores nothing")
         names = kernel.reading.symbols.table
-        if widths[2] != 1 or None in widths or "threadIdx.z" in names:
+        if widths[2] != 1 or None in widths:
             raise NotLegal("its blocks are not of two dimensions at most")
         flat = self._flat()
         if flat is not None:

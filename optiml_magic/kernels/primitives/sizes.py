@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
@@ -72,6 +73,22 @@ def threads(kernel: Kernel) -> int | None:
     """The threads of the launch, in all."""
     facts = kernel.facts
     return None if facts is None else math.prod(facts.grid) * math.prod(facts.block)
+
+
+def with_grid(kernel: Kernel) -> Kernel:
+    """A kernel whose facts have the grid and the block that its launch has by now."""
+    facts = kernel.facts
+    if facts is None:
+        return kernel
+    known = {n: v for n, v in facts.scalars.items() if isinstance(v, int)}
+    known |= kernel.program.values
+    shapes = {n: tuple(a.shape) for n, a in facts.arrays.items()}
+    sizes = [
+        [*(part.evaluate(known, shapes) for part in parts), 1, 1][:3]
+        for parts in (kernel.launch.grid, kernel.launch.block)
+    ]
+    grid, block = ((a, b, c) for a, b, c in sizes)
+    return replace(kernel, facts=replace(facts, grid=grid, block=block))
 
 
 def _symbol(kernel: Kernel, symbol: Symbol | None, name: str, at: Mapping[str, int]) -> int | None:

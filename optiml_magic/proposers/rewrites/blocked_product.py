@@ -9,14 +9,19 @@ from functools import partial
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.accumulating import in_register
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
+from optiml_magic.kernels.primitives.base import (
+    Kernel,
+    NotLegal,
+    Refused,
+    where_legal,
+)
 from optiml_magic.kernels.primitives.blocked import BLOCKS, REGISTERS, Blocking, block_outputs
 from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.collapsed import collapse
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
-from optiml_magic.kernels.primitives.exchanged import exchange_rows
+from optiml_magic.kernels.primitives.exchanged import as_blocks, exchange_rows
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.rectangular import all_rectangular
 from optiml_magic.kernels.primitives.shaped import planar
@@ -153,22 +158,33 @@ def _split_points(parts: Contraction) -> tuple[Point, ...]:
 def _contraction(kernel: Kernel, number: int) -> Refused | tuple[Contraction, int]:
     """The parts of the loop with this number, and its number then.
 
-    If need be with the rows of another axis, or with the rounds of the loop around it as blocks.
+    If need be with the rounds of the loops around it as blocks, or with rows of another axis.
     """
-    refused = None
-    loops = loops_in(kernel.function.body)
-    around = [at for at, o in enumerate(loops) if loops[number] in set(loops_in(o.body))]
-    outer = where_legal(spread_rounds, kernel, around[0]) if around else kernel
-    for made, at in ((kernel, number), (outer, number - 1), (exchange_rows, number)):
-        whole = where_legal(made, kernel) if not isinstance(made, Kernel) else made
-        if whole is kernel and refused is not None:
-            continue
+    refused: Refused | None = None
+    for whole, at in _turned(kernel, number):
         try:
             return Contraction(whole, loops_in(whole.function.body)[at]), at
         except NotLegal as reason:
             refused = refused or Refused(reason.reason, reason.line)
     assert refused is not None
     return refused
+
+
+def _turned(kernel: Kernel, number: int) -> Iterator[tuple[Kernel, int]]:
+    """A kernel, and other ways to have its outputs along the axes of its launch."""
+    loops = loops_in(kernel.function.body)
+    around = [at for at, o in enumerate(loops) if loops[number] in set(loops_in(o.body))]
+    while around:
+        found = spread_rounds(kernel, around.pop(0))
+        if isinstance(found, Refused):
+            break
+        # What was inside of the loop is one number further up now.
+        kernel, number, around = found, number - 1, [at - 1 for at in around]
+    yield kernel, number
+    for made in (exchange_rows, partial(as_blocks, axis="y"), partial(as_blocks, axis="x")):
+        found = made(kernel)
+        if isinstance(found, Kernel):
+            yield found, number
 
 
 def _points(product: Blocking) -> tuple[Point, ...]:
