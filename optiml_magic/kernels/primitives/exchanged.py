@@ -84,6 +84,31 @@ def as_blocks(kernel: Kernel, axis: str) -> Kernel:
     return with_grid(made.rewritten(body, launch=launch))
 
 
+@primitive
+def folded(kernel: Kernel) -> Kernel:
+    """What threads have along x blocks along z count as well, so that x is free."""
+    count, effects = needed(kernel, "x"), Effects(kernel)
+    grid = kernel.launch.grid
+    if len(grid) < 3 or kernel.block[2] != 1 or count is None:
+        raise NotLegal("its blocks are not numbered along three axes")
+    form = form_of(count.tree, kernel.reading.symbols)
+    names = [p.name for p in kernel.function.parameters if p.name not in effects.moved]
+    words = expression(form, kernel.reading.symbols, names) if form is not None else None
+    made = cut(kernel, {"x": 1})
+    if words is None or isinstance(made, Refused):
+        raise NotLegal("how many there are along x is not said by sizes alone")
+    places = {
+        "x": Place(f"(blockIdx.z % ({words}))", 1, "0", f"(blockIdx.z % ({words}))"),
+        "z": Place(f"(blockIdx.z / ({words}))", 1, "0", f"(blockIdx.z / ({words}))"),
+    }
+    swaps = placed(made, places)
+    whole = parse_expression(f"({grid[2]}) * ({count})")
+    launch = replace(made.launch, grid=(parse_expression("1"), grid[1], whole))
+    body = edited(made.function.body, swaps)
+    directives = with_limits(kernel, launch, lambda _: [])
+    return with_grid(made.rewritten(body, launch=launch, directives=directives))
+
+
 def _digits(kernel: Kernel, effects: Effects) -> tuple[str, list[Binary]]:
     """The size by which ``blockIdx.z`` is taken apart, and where; it is asked for nowhere else."""
     holding = {

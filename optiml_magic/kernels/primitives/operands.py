@@ -130,10 +130,11 @@ class Contraction:
         kernel, at = self.kernel, "xyz".index(axis)
         if kernel.block[at] != 1 or at >= len(kernel.launch.grid):
             return needed_form(kernel, axis)
-        form = form_of(kernel.launch.grid[at].tree)
+        blocks = kernel.launch.grid[at]
+        form = form_of(blocks.tree, kernel.reading.symbols)
         if form is None or not form.symbols <= kernel.reading.symbols.table.keys():
             return None
-        return form if said_alike(kernel, form.symbols) else None
+        return form if said_alike(kernel, blocks.names) else None
 
     def _unit(self, access: Access, name: str) -> bool:
         form = self._two(access.index) if access.index is not None else None

@@ -133,9 +133,9 @@ def _leaving(loop: Loop) -> dict[Node, Node]:
 
 
 def _free(kernel: Kernel) -> int:
-    """The first axis behind x along which there is nothing yet."""
+    """The first axis along which there is nothing yet, x last."""
     asked = {builtin(e) for e in expressions(kernel.function.body)}
-    for at, axis in ((1, "y"), (2, "z")):
+    for at, axis in ((1, "y"), (2, "z"), (0, "x")):
         grid = kernel.launch.grid
         alone = at >= len(grid) or str(grid[at]) == "1"
         named = {f"{what}.{axis}" for what in ("threadIdx", "blockIdx", "blockDim", "gridDim")}

@@ -43,7 +43,8 @@ def guards(contraction: Contraction, operand: Operand) -> list[Condition]:
             raise NotLegal("a guard ties rows to columns", line)
     if any({operand.side, axis.name} & form.symbols for form in tying):
         left = projected(tying, {side: contraction.extent(side) for side in sorted(others)})
-        found += [Compare(">=", f, frozenset()) for f in left if not _above(contraction, f)]
+        projections = [Compare(">=", f, frozenset()) for f in left if not _above(contraction, f)]
+        found += [c for c in projections if c not in test]
     if not operand.side:
         return found
     own = contraction.extent(operand.side) - Polynomial.symbol(operand.side) - _ONE
@@ -68,10 +69,13 @@ def _between(contraction: Contraction, operand: Operand, tests: list[Condition])
     if not is_simple(axis, contraction.effects) or axis.stop is None:
         return False
     sizes = rows.symbols | axis.stop.symbols
+    rest = operand.form.without([operand.side, axis.name])
+    if {operand.side, axis.name} & symbols_inside(contraction, rest):
+        return False
     for name in (operand.side, axis.name):
         by = operand.form.coefficient(name)
         plain = by is not None and by.symbols <= sizes and all(f > 0 for _, f in by.terms)
-        if not plain or {operand.side, axis.name} & symbols_inside(contraction, operand.form):
+        if not plain:
             return False
     for test in tests:
         if not isinstance(test, Compare) or test.op != ">=":

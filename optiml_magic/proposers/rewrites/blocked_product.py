@@ -21,7 +21,8 @@ from optiml_magic.kernels.primitives.collapsed import collapse
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
-from optiml_magic.kernels.primitives.exchanged import as_blocks, exchange_rows
+from optiml_magic.kernels.primitives.exchanged import as_blocks, exchange_rows, folded
+from optiml_magic.kernels.primitives.inward import all_inward
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.rectangular import all_rectangular
 from optiml_magic.kernels.primitives.shaped import planar
@@ -67,7 +68,7 @@ class BlockedProduct(KernelRule):
     """Products of matrices and their kin: distances, correlations, Gram matrices."""
 
     name = "blocked_product"
-    before = (planar, in_full, unravelled, all_rectangular, in_register)
+    before = (planar, in_full, unravelled, all_rectangular, all_inward, in_register)
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
         "caches once for each of its uses. A block that brings tiles of both into shared memory, "
@@ -175,7 +176,10 @@ def _turned(kernel: Kernel, number: int) -> Iterator[tuple[Kernel, int]]:
     loops = loops_in(kernel.function.body)
     around = [at for at, o in enumerate(loops) if loops[number] in set(loops_in(o.body))]
     while around:
-        found = spread_rounds(kernel, around.pop(0))
+        at = around.pop(0)
+        found = spread_rounds(kernel, at)
+        if isinstance(found, Refused):
+            found = spread_rounds(where_legal(folded, kernel), at)
         if isinstance(found, Refused):
             break
         # What was inside of the loop is one number further up now.
