@@ -26,6 +26,7 @@ from optiml_magic.kernels.primitives.tile_layout import Layout, Tile
 from optiml_magic.kernels.primitives.tile_outputs import outputs
 from optiml_magic.kernels.primitives.tile_outside import Outside
 from optiml_magic.kernels.primitives.tile_rounds import TileRounds
+from optiml_magic.kernels.primitives.tile_sums import once
 from optiml_magic.kernels.primitives.tiles import Tiles
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Block, Declare, Statement, expressions, walk
@@ -82,14 +83,14 @@ class Blocking:
 
     def _opening(self) -> str:
         made = [*self.layout.opening(), *self.tiles.declared()]
-        m, n = self.layout.sides[ROW], self.layout.sides[COLUMN]
         for reduction in self.parts.reductions:
             sums, first = self.sums[reduction.place], combine.nothing(reduction)
-            declared = f"{reduction.type.name} {sums}[{m.own}][{n.own}]"
+            whole = self.layout.sum_of(reduction.place, sums, whole=True)
+            declared = f"{reduction.type.name} {whole}"
             if first in ("0", "0.0f", "0.0"):
                 made.append(f"{declared} = {{}};")
             else:
-                begun = f"{sums}[{m.at}][{n.at}] = {first};"
+                begun = f"{self.layout.sum_of(reduction.place, sums)} = {first};"
                 made += [f"{declared};", self.layout.each(begun)]
         made += self.outside.before()
         made += self.tiles.looking()
@@ -176,7 +177,10 @@ __syncthreads();
                 and expr.name in self.sums
                 and expr.variable is variables.get(expr.name)
             ):
-                swaps[expr] = text(f"{self.sums[expr.name]}[{m.at}][{n.at}]")
+                swaps[expr] = text(self.layout.sum_of(expr.name, self.sums[expr.name]))
+        for side, other in ((ROW, n), (COLUMN, m)):
+            places = [place for place, own in self.layout.sums.items() if own == side]
+            swaps |= once(self.parts, places, f"{other.at} == 0", swaps)
         shown = self.old.show(Block(None, 0, tuple(body)), swaps)[1:-1].strip()
         return shown[1:-1].strip() if len(body) == 1 and isinstance(body[0], Block) else shown
 

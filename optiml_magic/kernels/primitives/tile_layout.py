@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.operands import (
     symbols_inside,
 )
 from optiml_magic.kernels.primitives.places import Place
+from optiml_magic.kernels.primitives.tile_sums import sum_sides
 from optiml_magic.kernels.spelling import Speller
 
 _WIDE = 8  # bytes of an index that may be beyond 32 bits
@@ -68,6 +69,7 @@ class Layout:
     def __init__(self, parts: Contraction) -> None:
         self.parts = parts
         self.old = parts.kernel
+        self.sums = sum_sides(parts)
         fresh = self.old.fresh
         kinds = self.old.reading.types.values()
         self.wide = any(kind.integral and kind.size == _WIDE for kind in kinds)
@@ -113,11 +115,13 @@ class Layout:
         These are its sums, a round's elements, and its share of the next tiles.
         """
         parts, m, n = self.parts, self.sides[ROW], self.sides[COLUMN]
-        sums = sum(_words(r.type.size) for r in parts.reductions)
-        found = f"{sums} * {m.own} * {n.own}"
+        sums = dict.fromkeys(("", *self.sides), 0)
+        for reduction in parts.reductions:
+            sums[self.sums[reduction.place]] += _words(reduction.type.size)
+        found = f"{sums['']} * {m.own} * {n.own}"
         for name, side in self.sides.items():
             held = [o for o in (*parts.operands, *parts.others) if o.side == name]
-            found += f" + {sum(_words(o.size) for o in held)} * {side.own}"
+            found += f" + {sum(_words(o.size) for o in held) + sums[name]} * {side.own}"
         coming = " + ".join(f"{o.size} * {self.side(o).whole}" for o in parts.operands)
         return f"{found} + ({coming}) * {self.deep} / 4 / ({self.count})"
 
@@ -213,6 +217,15 @@ class Layout:
             return {"x": Place(whole, across)}
         x, y = (row, column) if out.swapped else (column, row)
         return {"x": _place(x, across), "y": _place(y, down)}
+
+    def sum_of(self, place: str, name: str, whole: bool = False) -> str:
+        """A sum of a thread, whose place has this name: of an output, a row or a column.
+
+        With how many there are where it is the ``whole`` of them.
+        """
+        sides = (ROW, COLUMN) if not self.sums[place] else (self.sums[place],)
+        counts = [self.sides[s].own if whole else self.sides[s].at for s in sides]
+        return name + "".join(f"[{count}]" for count in counts)
 
     def each(self, inside: str) -> str:
         """For all outputs of a thread."""

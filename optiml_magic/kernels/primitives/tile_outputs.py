@@ -105,9 +105,8 @@ class _Outputs:
     def _body(self) -> str:
         parts = self.parts
         swaps: dict[Node, Node] = placed(self.old, self.layout.places(self.row, self.column))
-        m, n = self.layout.sides[ROW], self.layout.sides[COLUMN]
         sums = [
-            lines(combine.joining(r, r.place, f"{self.sums[r.place]}[{m.at}][{n.at}]"))
+            lines(combine.joining(r, r.place, self.layout.sum_of(r.place, self.sums[r.place])))
             for r in parts.reductions
         ]
         swaps[parts.loop] = Block(None, 0, tuple(sums)) if len(sums) > 1 else sums[0]
