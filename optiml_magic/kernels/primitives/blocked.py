@@ -212,7 +212,7 @@ __syncthreads();
         resident = f"{needed} * {layout.blocks} <= {REGISTERS}"
         return [
             TuneDirective(m.whole, at_least(_TILES, min(least, 32)), tile.rows),
-            TuneDirective(n.whole, _TILES[1:], tile.columns),
+            TuneDirective(n.whole, at_least(_TILES, min(least, 32)), tile.columns),
             TuneDirective(layout.deep, _DEEP, tile.deep),
             TuneDirective(m.own, _OWN, tile.own_rows),
             TuneDirective(

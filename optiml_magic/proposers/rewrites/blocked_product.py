@@ -61,6 +61,10 @@ _SHAPES = (
     (Tile(16, 32, 32, 4, 4), 0.5),
     (Tile(32, 32, 32, 2, 2), 0.45),
     (Tile(16, 32, 32, 2, 2), 0.4),
+    # Where there is no room for the tiles of more than two operands; few rows or few columns.
+    (Tile(128, 128, 8, 8, 8), 0.8),
+    (Tile(128, 16, 32, 8, 2), 0.4),
+    (Tile(16, 128, 32, 4, 4), 0.4),
 )
 
 
@@ -145,8 +149,9 @@ def _split_points(parts: Contraction) -> tuple[Point, ...]:
             point = _point(product, tile, -(-blocks * count // chip.sms))
             if not point or (count > 1 and length < count * _EACH):
                 continue
-            waves = -(-blocks * count // chip.sms)
-            busy = blocks * count / (waves * chip.sms) * (1.0 if waves > 1 else _ALONE)
+            parted = _busy(product, blocks) * count
+            waves = -(-parted // chip.sms)
+            busy = parted / (waves * chip.sms) * (1.0 if waves > 1 else _ALONE)
             rate = share * filled * busy / (1 + count * _EACH / length)
             found.append((rate, {**point, name: count}))
     ranked = sorted(found, key=lambda pair: -pair[0])
@@ -191,6 +196,11 @@ def _turned(kernel: Kernel, number: int) -> Iterator[tuple[Kernel, int]]:
             yield found, number
 
 
+def _busy(product: Blocking, blocks: int) -> int:
+    """How many of the blocks have outputs with sums: of a triangle about half."""
+    return -(-blocks // 2) if product.turns.any else blocks
+
+
 def _points(product: Blocking) -> tuple[Point, ...]:
     """The tiles that keep most multiprocessors busy, by whole waves of blocks."""
     parts, kernel = product.parts, product.parts.kernel
@@ -206,9 +216,9 @@ def _points(product: Blocking) -> tuple[Point, ...]:
 
     def rate(shape: tuple[Tile, float]) -> float:
         tile, share = shape
-        waves = -(-blocks(tile) // chip.sms)
-        padded = blocks(tile) * tile.rows * tile.columns
-        return share * blocks(tile) / (waves * chip.sms) * rows * columns * others / padded
+        busy, padded = _busy(product, blocks(tile)), blocks(tile) * tile.rows * tile.columns
+        waves = -(-busy // chip.sms)
+        return share * busy / (waves * chip.sms) * rows * columns * others / padded
 
     best = [tile for tile, _ in sorted(_SHAPES, key=rate, reverse=True)]
     found = [p for tile in best if (p := _point(product, tile, -(-blocks(tile) // chip.sms)))]
