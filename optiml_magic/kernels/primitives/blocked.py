@@ -36,6 +36,7 @@ from optiml_magic.source.expressions import Expression, parse_expression
 _ONE = Polynomial.constant(1)
 _TILES, _DEEP, _OWN = (16, 32, 64, 128, 256), (8, 16, 32), (2, 4, 8, 16)
 BLOCKS = (1, 2, 3, 4, 6, 8)
+TALL = 32  # rows of a block from which no tile needs to have fewer
 _OF_THREAD, REGISTERS = 255, 65536  # CUDA C++ Programming Guide, "Compute Capabilities"
 _LEAST_BESIDE = 20  # registers for indices and addresses, below which they spill: measured
 
@@ -211,8 +212,8 @@ __syncthreads();
         needed = f"({layout.registers} + {_LEAST_BESIDE}) * ({layout.count})"
         resident = f"{needed} * {layout.blocks} <= {REGISTERS}"
         return [
-            TuneDirective(m.whole, at_least(_TILES, min(least, 32)), tile.rows),
-            TuneDirective(n.whole, at_least(_TILES, min(least, 32)), tile.columns),
+            TuneDirective(m.whole, at_least(_TILES, min(least, TALL)), tile.rows),
+            TuneDirective(n.whole, _TILES, tile.columns),
             TuneDirective(layout.deep, _DEEP, tile.deep),
             TuneDirective(m.own, _OWN, tile.own_rows),
             TuneDirective(

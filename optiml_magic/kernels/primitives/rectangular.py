@@ -7,7 +7,7 @@ gains nothing: it is the shape of loops whose rounds others than this thread may
 from __future__ import annotations
 
 from optiml_magic.kernels.editing import edited, lines
-from optiml_magic.kernels.expressions import Assign, Binary, Call, Expr, Name, Step, every
+from optiml_magic.kernels.expressions import Assign, Binary, Call, Expr, Literal, Name, Step, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
@@ -16,7 +16,7 @@ from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Variable
 
-_ONE = Polynomial.constant(1)
+_NONE, _ONE = Polynomial(), Polynomial.constant(1)
 _UP = {"<": "<", "<=": "<=", ">": "<", ">=": "<="}
 
 
@@ -39,7 +39,11 @@ def rectangular(kernel: Kernel, at: int) -> Kernel:
     test = _ordered(loop, variable)
     if axis.step != _ONE or variable in effects.changed(loop.body):
         raise NotLegal("the loop does not count up by one", loop.line)
-    _lasting(kernel, loop, effects, (first, test))
+    starts, ends = (
+        _parts(first, "max"),
+        _parts(test.left if test.op[0] == ">" else test.right, "min"),
+    )
+    _lasting(kernel, loop, effects, (*starts, *ends))
     moves = [not _still(kernel, form) for form in (axis.start, axis.stop)]
     if not any(moves):
         raise NotLegal("all threads make the same rounds", loop.line)
@@ -49,13 +53,17 @@ def rectangular(kernel: Kernel, at: int) -> Kernel:
     speller = speller_before(kernel, effects, loop)
     bound = speller.form(_size(kernel, axis, given) if moves[1] else axis.stop)
     counter, kind = variable.name, declared_type(kernel, variable)
-    shown = {e: kernel.show(Evaluate(None, 0, e)).removesuffix(";") for e in (first, test)}
-    tests = [f"{counter} >= {shown[first]}"] if axis.start.value != 0 else []
-    tests += [shown[test]] if moves[1] else []
+    tests = [(f"{counter} >=", e) for e in starts] if axis.start.value != 0 else []
+    op = _UP[test.op]
+    tests += [(f"{counter} {op}", e) for e in ends] if moves[1] else []
+    spelled = [
+        f"{words} {_shown(kernel, e)}" for words, e in tests
+        if not (isinstance(e, Literal) and e.value == 0)
+    ]  # fmt: skip
     inside = kernel.show(loop.body)
     made = lines(
         f"for ({kind} {counter} = 0; {counter} < {bound}; ++{counter}) {{\n"
-        f"if ({' && '.join(tests)}) {inside}\n}}"
+        f"if ({' && '.join(spelled)}) {inside}\n}}"
     )
     return kernel.rewritten(edited(kernel.function.body, {loop: made}))
 
@@ -115,12 +123,26 @@ def _still(kernel: Kernel, form: Polynomial) -> bool:
     return all(symbols[name].kind in ("scalar", "operation") for name in symbols.inside(form))
 
 
+def _parts(expr: Expr, name: str) -> tuple[Expr, ...]:
+    """What an expression is the greatest or the least of."""
+    match expr:
+        case Call(function=function, arguments=(left, right), template=()) if function == name:
+            return (*_parts(left, name), *_parts(right, name))
+    return (expr,)
+
+
+def _shown(kernel: Kernel, expr: Expr) -> str:
+    words = kernel.show(Evaluate(None, 0, expr)).removesuffix(";")
+    return f"({words})" if " " in words else words
+
+
 def _size(kernel: Kernel, axis: Axis, given: Ranges) -> Polynomial:
     """A size that the end of a loop never passes, as the guards around the loop say."""
     assert axis.stop is not None
-    for fact in Ranges(axis.guard, kernel.reading.symbols).facts:
-        found = axis.stop + fact
-        for size in (found, found + _ONE):
-            if _still(kernel, size) and size.terms and given.nonnegative(size - axis.stop):
-                return size
+    symbols = [kernel.reading.symbols[name] for name in axis.stop.symbols]
+    least = [a for s in symbols if s.op == "min" for a in s.arguments]
+    facts = Ranges(axis.guard, kernel.reading.symbols).facts
+    for size in (*least, *(axis.stop + fact + more for fact in facts for more in (_NONE, _ONE))):
+        if size.terms and _still(kernel, size) and given.nonnegative(size - axis.stop):
+            return size
     raise NotLegal("no size bounds the end of the loop", axis.line)

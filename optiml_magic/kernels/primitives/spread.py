@@ -22,6 +22,7 @@ from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import Block, Declare, Leave, Loop, Statement, expressions, walk
+from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import parse_expression
 
 _ONE = Polynomial.constant(1)
@@ -58,6 +59,10 @@ def spread_rounds(kernel: Kernel, at: int) -> Kernel:
     grid[free] = extent
     launch = replace(kernel.launch, grid=tuple(grid[: max(free + 1, len(kernel.launch.grid))]))
     directives = with_limits(kernel, launch, lambda _: [])
+    ((_, factor), *more) = axis.stop.terms or (((), 0),)
+    sizes = all(kernel.reading.symbols[name].kind == "scalar" for name in axis.stop.symbols)
+    if more or factor < 1 or not sizes:  # no launch has no blocks
+        directives.append(RequireDirective(parse_expression(f"{extent} >= 1")))
     made = kernel.rewritten(body, launch=launch, directives=directives)
     count = rounds(kernel, axis)
     if kernel.facts is None or count is None:

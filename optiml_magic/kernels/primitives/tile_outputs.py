@@ -114,25 +114,23 @@ class _Outputs:
             if isinstance(statement, Leave) and statement.kind == "return":
                 swaps[statement] = replace(statement, kind="continue", span=None)
         for one in self.stored:
-            swaps |= self._kept(one, swaps)
+            item = text(f"{one.own}[{self.layout.at}]")
+            swaps |= dict.fromkeys(self._behind(one.accesses), item)
+            swaps |= {a.node.target: item for a in one.accesses if isinstance(a.node, Assign)}
+        swaps |= self._noted(swaps)
         return self.old.show(self.old.function.body, swaps)[1:-1].strip()
 
     # -- stores
 
-    def _kept(self, one: _Stored, swaps: Mapping[Node, Node]) -> dict[Node, Node]:
-        """Stores and what loads their elements behind them, of the items of a run."""
-        item = text(f"{one.own}[{self.layout.at}]")
-        found: dict[Node, Node] = dict.fromkeys(self._behind(one.accesses), item)
-        for access in one.accesses:
-            assert isinstance(access.node, Assign)
-            found[access.node.target] = item
-        if one.there:
-            nodes = {access.node for access in one.accesses}
-            for statement in walk(self.old.function.body):
-                if isinstance(statement, Evaluate) and statement.expression in nodes:
-                    shown = self.old.show(statement, {**swaps, **found})
-                    noted = f"{one.there} |= 1u << {self.layout.at};"
-                    found[statement] = Block(None, 0, (lines(shown), lines(noted)))
+    def _noted(self, swaps: Mapping[Node, Node]) -> dict[Node, Node]:
+        """Stores that not all outputs make, which say so behind each."""
+        there = {a.node: one.there for one in self.stored for a in one.accesses if one.there}
+        found: dict[Node, Node] = {}
+        for statement in walk(self.old.function.body):
+            if isinstance(statement, Evaluate) and statement.expression in there:
+                shown = self.old.show(statement, swaps)
+                noted = f"{there[statement.expression]} |= 1u << {self.layout.at};"
+                found[statement] = Block(None, 0, (lines(shown), lines(noted)))
         return found
 
     def _all_stored(self) -> tuple[_Stored, ...]:

@@ -15,7 +15,13 @@ from optiml_magic.kernels.primitives.base import (
     Refused,
     where_legal,
 )
-from optiml_magic.kernels.primitives.blocked import BLOCKS, REGISTERS, Blocking, block_outputs
+from optiml_magic.kernels.primitives.blocked import (
+    BLOCKS,
+    REGISTERS,
+    TALL,
+    Blocking,
+    block_outputs,
+)
 from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.collapsed import collapse
 from optiml_magic.kernels.primitives.counted import as_counted
@@ -231,6 +237,7 @@ def _point(product: Blocking, tile: Tile, most: int) -> Point:
     needed = parse_expression(layout.registers).evaluate(layout.values(tile)) + _BESIDE
     each = -(-needed // _ROUNDED) * _ROUNDED * tile.threads
     fitting = [n for n in BLOCKS if n * each <= REGISTERS and n <= max(1, most)]
-    if not fitting or not product.fits(tile):
+    flat = tile.rows < min(product.old.block[1] or 1, TALL)
+    if not fitting or flat or not product.fits(tile):
         return {}
     return layout.values(replace(tile, blocks=fitting[-1]))

@@ -22,6 +22,7 @@ from . import (
     stencils,
     tables,
     tiles,
+    triangles,
 )
 
 FAMILIES = {
@@ -39,4 +40,5 @@ FAMILIES = {
     "moments": moments.FAMILY,
     "stencils": (*stencils.FAMILY, *pixels.FAMILY),
     "tables": tables.FAMILY,
+    "triangles": triangles.FAMILY,
 }
