@@ -29,9 +29,12 @@ def _rounds(rng: Random) -> tuple[str, str]:
     """The head of a loop, of a triangle or of a square, and a guard in it."""
     kind = rng.choice([0, 0, 0, 1, 1, 2, 2, 3, 4, 5])
     heads = [
-        "for (int k = 0; k < d; ++k)", "for (int k = 0; k <= i && k < d; ++k)",
-        "for (int k = 0; k < d; ++k)", "for (int k = 0; k < d; ++k)",
-        "for (int k = 0; k < min(i + 1, d); ++k)", "for (int k = d - 1; k >= 0; --k)",
+        "for (int k = 0; k < d; ++k)",
+        "for (int k = 0; k <= i && k < d; ++k)",
+        "for (int k = 0; k < d; ++k)",
+        "for (int k = 0; k < d; ++k)",
+        "for (int k = 0; k < min(i + 1, d); ++k)",
+        "for (int k = d - 1; k >= 0; --k)",
     ]
     guard = rng.choice([
         "if (k <= i) ", "if (k >= i) ", "if (k < j) ", "if (k > i && k <= j) ", "if (k <= i + 3) ",
