@@ -138,7 +138,7 @@ def test_a_loop_of_a_triangle_makes_the_rounds_of_a_square(loop: str, made: str)
         ("for (int j = 0; j < m; ++j) out[i * m + j] = j;", "all threads make the same rounds"),
         ("for (int j = i; j < m; j += 2) out[i * m + j] = j;", "the loop does not count up by one"),
         ("for (int j = i - 1; j < m; ++j) out[i * m + j] = j;", "the loop may begin below 0"),
-        ("for (int j = 0; j <= i + d; ++j) out[i * m + j] = j;", "no size bounds the end"),
+        ("for (int j = 0; j <= i * i; ++j) out[j] = j;", "no size bounds the end"),
         ("for (int j = at[i]; j < m; ++j) out[i * m + j] = j;", ""),
         ("int e = i; for (int j = 0; j < e; ++j) { e = 3; out[i * m + j] = j; }", ""),
         ("int j; for (j = i; j < m; ++j) out[i * m + j] = j; out[i] = j;",
