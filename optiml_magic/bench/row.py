@@ -20,7 +20,7 @@ Written = Literal["kernel", "reference"]
 
 @dataclass(frozen=True)
 class Setup:
-    """How a row was made; rows of one folder agree in the first five, and in the last."""
+    """How a row was made; rows of one folder agree in the first five and the last two."""
 
     device: str
     chip: str
@@ -32,11 +32,13 @@ class Setup:
     command: str
     date: str
     origin: Written = "kernel"  # what the input kernel is: the naive one, or made of the reference
+    policy: str = "mcts"
 
     @property
-    def key(self) -> tuple[str, str, str, int, float, Written]:
+    def key(self) -> tuple[str, str, str, int, float, Written, str]:
         """What the rows of one table have in common."""
-        return self.device, self.chip, self.size, self.budget, self.limit, self.origin
+        measured = self.device, self.chip, self.size, self.budget, self.limit
+        return *measured, self.origin, self.policy
 
 
 @dataclass(frozen=True)

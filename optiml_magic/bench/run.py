@@ -46,7 +46,7 @@ class Suite:
         """Every row of the folder, those of earlier runs included, in the order of the suite.
 
         A task that has a row with figures is not run again. Raises UsageError where the folder
-        holds rows of another device, size, budget or limit, MachineError where the card can be
+        holds rows that were made otherwise, MachineError where the card can be
         used no more in this process.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ class Suite:
         done = read(file)
         if any(row.setup.key != setup.key for row in done):
             raise UsageError(
-                f"{file} has rows of another device, size, budget, limit or origin",
+                f"{file} has rows of another device, size, budget, limit, origin or policy",
                 fix="name another folder",
             )
         failed = {row.task: bool(row.error) for row in done}
@@ -77,6 +77,7 @@ class Suite:
         return Setup(
             choice.name, choice.chip.name, self.size, self.settings.budget, self.settings.seconds,
             hardware(choice), versions(), self.command, time.strftime("%Y-%m-%d"), self.origin,
+            self.settings.policy,
         )  # fmt: skip
 
     def _row(self, entry: Entry, setup: Setup, choice: Choice) -> Row:

@@ -70,7 +70,9 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert suite.run() == [row]
     assert (tmp_path / FILE).read_bytes() == before
     other = replace(suite, settings=replace(settings, budget=2))
-    with pytest.raises(UsageError, match="rows of another device, size, budget, limit or origin"):
+    with pytest.raises(
+        UsageError, match="rows of another device, size, budget, limit, origin or policy"
+    ):
         other.run()
 
 
