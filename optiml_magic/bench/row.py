@@ -43,7 +43,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Row:
-    """One task; ``error`` says why there are no figures.
+    """One task; ``error`` says why there are no figures, ``part`` where it was when it was run.
 
     ``seconds`` are medians by name: ``input``, ``best`` and the peers; ``samples`` those that they
     are the medians of, where all were timed beside each other. ``source`` is that of the seconds.

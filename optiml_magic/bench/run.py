@@ -45,9 +45,9 @@ class Suite:
     def run(self, told: Callable[[Row], None] = lambda _: None) -> list[Row]:
         """Every row of the folder, those of earlier runs included, in the order of the suite.
 
-        A task that has a row with figures is not run again. Raises UsageError where the folder
-        holds rows that were made otherwise, MachineError where the card can be
-        used no more in this process.
+        A task that has a row with figures is not run again, unless it was opened since. Raises
+        UsageError where the folder holds rows that were made otherwise, MachineError where the
+        card can be used no more in this process.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / FILE
@@ -58,10 +58,11 @@ class Suite:
                 f"{file} has rows of another device, size, budget, limit, origin or policy",
                 fix="name another folder",
             )
-        failed = {row.task: bool(row.error) for row in done}
-        left = [entry for entry in self.entries if failed.get(entry.name, True)]
+        # What was measured while a task was held out is no figure of an open one.
+        failed = {(row.task, row.part): bool(row.error) for row in done}
+        left = [entry for entry in self.entries if failed.get((entry.name, entry.part), True)]
         # One that fails each time must not keep the others from their turn.
-        for entry in sorted(left, key=lambda e: e.name in failed):
+        for entry in sorted(left, key=lambda e: (e.name, e.part) in failed):
             row = self._row(entry, setup, choice)
             append(file, row)
             told(row)
