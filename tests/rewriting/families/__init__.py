@@ -9,6 +9,7 @@ from . import (
     chains,
     columns,
     counts,
+    gathers,
     maps,
     moments,
     neighbours,
@@ -41,4 +42,5 @@ FAMILIES = {
     "stencils": (*stencils.FAMILY, *pixels.FAMILY),
     "tables": tables.FAMILY,
     "triangles": triangles.FAMILY,
+    "gathers": gathers.FAMILY,
 }
