@@ -72,10 +72,12 @@ def exchange_rows(kernel: Kernel) -> Kernel:
 @primitive
 def as_blocks(kernel: Kernel, axis: str) -> Kernel:
     """What threads have along an axis blocks have along z, and the threads what these had."""
-    count = needed(kernel, axis)
-    if len(kernel.launch.grid) < 3 or kernel.block[2] != 1 or count is None:
+    at, grid = "xyz".index(axis), kernel.launch.grid
+    count = grid[at] if len(grid) > at and kernel.block[at] == 1 else needed(kernel, axis)
+    if len(grid) < 3 or kernel.block[2] != 1 or count is None:
         raise NotLegal("its blocks are not numbered along three axes")
-    made = in_turn(kernel, (partial(cut, extents={axis: 1}), partial(axes, one=axis, other="z")))
+    alone = () if kernel.block[at] == 1 else (partial(cut, extents={axis: 1}),)
+    made = in_turn(kernel, (*alone, partial(axes, one=axis, other="z")))
     if isinstance(made, Refused):
         raise NotLegal(made.reason, made.line)
     swaps: dict[Node, Node] = placed(made, {"z": Place("blockIdx.z", 1, "0", "blockIdx.z")})

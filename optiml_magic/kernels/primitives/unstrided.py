@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.places import own_text_only
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.subscripts import delinearised
 from optiml_magic.kernels.tree import (
     Declare,
     If,
@@ -122,6 +123,9 @@ def check_rounds(kernel: Kernel, effects: Effects, axis: Axis, loop: Loop) -> No
 def _own(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:
     """Whether no two items touch an element that both accesses do."""
     places = [kernel.reading.subscript(a) for a in (one, other)]
+    if one.index is not None and one.index == other.index:
+        both = [condition for condition in one.guard if condition in other.guard]
+        places = [delinearised(one.index, both, kernel.reading.symbols)] * 2
     first, second = places
     if first is None or second is None or one.element != other.element:
         return False

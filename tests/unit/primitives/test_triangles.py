@@ -255,3 +255,37 @@ def test_what_stands_around_a_loop_the_first_blocks_store() -> None:
     none = text.replace("j < m; ++j", "j < d; ++j").replace("j > i)", "j > i && j < m)")
     assert "no round" in refused(spread_rounds(kernel(none), 0))[0]
     assert "meets" in refused(spread_rounds(kernel(text.replace("j > i)", "j >= i)")), 0))[0]
+
+
+WINDOW = """\
+#pragma optiml launch k grid(cdiv(m, 64), c) block(64)
+__global__ void k(const float* a, const float* b, float* out, int m, int n, int w, int c) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, l = blockIdx.y;
+    if (i >= m) return;
+    for (int j = 0; j < n; ++j) {
+        float s = 0.0f;
+        for (int k = max(0, i - w + 1); k <= i; ++k)
+            s += a[(l * m + i) * m + k] * b[(l * m + k) * n + j];
+        out[(l * m + i) * n + j] = s;
+    }
+}
+"""
+BLOCK_ROWS = """\
+#pragma optiml launch k grid(m, c) block(64)
+__global__ void k(const float* a, float* out, int m, int d, int c) {
+    int i = blockIdx.x, l = blockIdx.y;
+    for (int j = threadIdx.x; j < m; j += blockDim.x) {
+        if (j > i) { out[(l * m + i) * m + j] = -1e9f; continue; }
+        float s = 0.0f;
+        for (int k = 0; k < d; k++) s += a[(l * m + i) * d + k] * a[(l * m + j) * d + k];
+        out[(l * m + i) * m + j] = s;
+    }
+}
+"""
+
+
+def test_what_a_row_attends_to_may_be_a_window_or_a_block() -> None:
+    shapes = {"a": ("c", "m", "m"), "b": ("c", "m", "n"), "out": ("c", "m", "n")}
+    same(WINDOW, tiled(WINDOW), shapes, {"m": 37, "n": 20, "w": 9, "c": 3}, TILE)
+    rows = {"a": ("c", "m", "d"), "out": ("c", "m", "m")}
+    same(BLOCK_ROWS, tiled(BLOCK_ROWS), rows, {"m": 37, "d": 9, "c": 3}, TILE)
