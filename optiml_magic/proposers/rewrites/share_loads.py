@@ -132,15 +132,13 @@ def _whole(kernel: Kernel, axis: str, items: tuple[int, ...]) -> tuple[int, ...]
 
 def _vectors(kernel: Kernel) -> tuple[int, ...]:
     """Items along x: whole vectors of the widest elements, fewer where each is much work."""
-    symbols, axes, sizes, work = kernel.reading.symbols, kernel.axes(), {1}, 1
+    symbols, sizes, work = kernel.reading.symbols, {1}, 1
     for access in kernel.reading.accesses:
         if access.space != "global" or access.offset is None:
             continue
         if symbols.inside(access.offset) & {"threadIdx.x", "blockIdx.x"}:
             sizes.add(access.element.size or WIDEST)
-            count = prod(
-                rounds(kernel, axes[loop.node]) or 1 for loop in kernel.reading.loops(access)
-            )
+            count = prod(rounds(kernel, loop) or 1 for loop in kernel.reading.loops(access))
             work = max(work, count if count <= _UNROLLED else 1)
     most = max(_LEAST, 1 << (_WORK // work).bit_length() - 1)
     width = max(2, min(WIDEST // max(sizes), most))
