@@ -142,6 +142,49 @@ __global__ void column(const float* a, const float* x, float* out, int rows, int
             ("pointer", "float* t = &s;", "*t"),
         )
     ),
+    # Not all outputs of a product have the same rounds.
+    Made(
+        "rounds_of_a_triangle",
+        """\
+#pragma optiml launch k grid(cdiv(n, 16), cdiv(m, 16)) block(16, 16)
+__global__ void k(const float* a, const float* b, float* out, int m, int n) {
+    int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= m || j >= n) return;
+    float s = 0.0f;
+    for (int k = 0; k <= i; ++k) s += a[i * m + k] * b[k * n + j];
+    out[i * n + j] = s;
+}
+""",
+        {
+            "a": Array("f4", ("m", "m")),
+            "b": Array("f4", ("m", "n")),
+            "out": Array("f4", ("m", "n"), "zeros"),
+        },
+        {"m": 37, "n": 33},
+        {"m": 5, "n": 8},
+    ),
+    # The loop is one of a function, which the kernel calls.
+    Made(
+        "rounds_of_a_function",
+        """\
+__device__ float along(const float* p, const float* x, int n) {
+    float s = 0.0f;
+    for (int j = 0; j < n; ++j) s += p[j] * x[j];
+    return s;
+}
+#pragma optiml launch k grid(cdiv(rows, 32)) block(32)
+__global__ void k(const float* a, const float* x, float* out, int rows, int cols) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < rows) out[row] = along(a + row * cols, x, cols);
+}
+""",
+        {
+            "a": Array("f4", ("rows", "cols")),
+            "x": Array("f4", ("cols",)),
+            "out": Array("f4", ("rows",), "zeros"),
+        },
+        *_SIZES,
+    ),
 )
 
 _SUM = "    for (int j = 0; j < cols; ++j) s += a[row * cols + j];\n"
