@@ -60,8 +60,8 @@ def spread_rounds(kernel: Kernel, at: int) -> Kernel:
     launch = replace(kernel.launch, grid=tuple(grid[: max(free + 1, len(kernel.launch.grid))]))
     directives = with_limits(kernel, launch, lambda _: [])
     ((_, factor), *more) = axis.stop.terms or (((), 0),)
-    sizes = all(kernel.reading.symbols[name].kind == "scalar" for name in axis.stop.symbols)
-    if more or factor < 1 or not sizes:  # no launch has no blocks
+    plain = all(kernel.reading.symbols[name].kind == "scalar" for name in axis.stop.symbols)
+    if more or factor < 1 or not plain:  # no launch has no blocks
         directives.append(RequireDirective(parse_expression(f"{extent} >= 1")))
     made = kernel.rewritten(body, launch=launch, directives=directives)
     count = rounds(kernel, axis)
