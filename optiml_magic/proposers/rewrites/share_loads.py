@@ -137,9 +137,8 @@ def _vectors(kernel: Kernel) -> tuple[int, ...]:
             continue
         if symbols.inside(access.offset) & {"threadIdx.x", "blockIdx.x"}:
             sizes.add(access.element.size or WIDEST)
-            count = prod(
-                rounds(kernel, axes[loop.node]) or 1 for loop in kernel.reading.loops(access)
-            )
+            own = [axes[loop.node] for loop in kernel.reading.loops(access) if loop.node in axes]
+            count = prod(rounds(kernel, axis) or 1 for axis in own)
             work = max(work, count if count <= _UNROLLED else 1)
     most = max(_LEAST, 1 << (_WORK // work).bit_length() - 1)
     width = max(2, min(WIDEST // max(sizes), most))
