@@ -4,9 +4,11 @@
 
 ``candidates.tsv`` lists public kernels by repository, file, field and what they compute; scans,
 sorts and half products on tensor cores are not in it. The order is a shuffle by the seed; a
-candidate is passed over where its field has been drawn twice already. ``held_out.jsonl`` has what
-was drawn, in order, a line each: ``{"repository", "file", "field", "computes"}``. Nothing else
-chooses, so whoever runs this draws the same.
+candidate is passed over where it was opened, or where its field has been drawn twice already. So
+what is opened is replaced by what comes next, and what else was drawn stays drawn. ``opened.jsonl``
+has what was opened: ``{"repository", "file", "date", "why"}`` a line; ``held_out.jsonl`` what is
+drawn, in order: ``{"repository", "file", "field", "computes"}``. Nothing else chooses, so whoever
+runs this draws the same.
 """
 
 from __future__ import annotations
@@ -34,13 +36,22 @@ def candidates() -> list[dict[str, str]]:
         return [dict(zip(names, row, strict=True)) for row in rows]
 
 
+def opened() -> list[dict[str, str]]:
+    """The kernels that were drawn once and are held out no more."""
+    lines = (HERE / "opened.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
 def drawn() -> list[dict[str, str]]:
     """The held-out kernels in the order in which they were drawn."""
+    known = {(one["repository"], one["file"]) for one in opened()}
     order = candidates()
     random.Random(SEED).shuffle(order)
     fields: Counter[str] = Counter()
     found: list[dict[str, str]] = []
     for one in order:
+        if (one["repository"], one["file"]) in known:
+            continue
         if fields[one["field"]] < MOST_OF_A_FIELD and len(found) < COUNT:
             fields[one["field"]] += 1
             found.append(one)

@@ -34,7 +34,8 @@ class Entry:
         torch: ``torch(torch, **tensors)``, by eager torch and by ``torch.compile``.
         libraries: ``library(cupy, **arrays)`` by the name of the library that does the work.
         outputs: as in ``Task``.
-        source: the public kernel that it was drawn for, where it is held out.
+        source: the public kernel that it was drawn for, where it was drawn to be held out.
+        opened: drawn once, and held out no more.
     """
 
     name: str
@@ -49,11 +50,12 @@ class Entry:
     libraries: Mapping[str, Peer] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
+    opened: bool = False
 
     @property
     def part(self) -> Part:
-        """Held out where it was drawn, else open."""
-        return "held-out" if self.source else "open"
+        """Held out where it was drawn and not opened since, else open."""
+        return "held-out" if self.source and not self.opened else "open"
 
     @property
     def path(self) -> Path:

@@ -20,7 +20,7 @@ Written = Literal["kernel", "reference"]
 
 @dataclass(frozen=True)
 class Setup:
-    """How a row was made; rows of one folder agree in the first five, and in the last."""
+    """How a row was made; rows of one folder agree in the first five and the last two."""
 
     device: str
     chip: str
@@ -32,16 +32,18 @@ class Setup:
     command: str
     date: str
     origin: Written = "kernel"  # what the input kernel is: the naive one, or made of the reference
+    policy: str = "mcts"
 
     @property
-    def key(self) -> tuple[str, str, str, int, float, Written]:
+    def key(self) -> tuple[str, str, str, int, float, Written, str]:
         """What the rows of one table have in common."""
-        return self.device, self.chip, self.size, self.budget, self.limit, self.origin
+        measured = self.device, self.chip, self.size, self.budget, self.limit
+        return *measured, self.origin, self.policy
 
 
 @dataclass(frozen=True)
 class Row:
-    """One task; ``error`` says why there are no figures.
+    """One task; ``error`` says why there are no figures, ``part`` where it was when it was run.
 
     ``seconds`` are medians by name: ``input``, ``best`` and the peers; ``samples`` those that they
     are the medians of, where all were timed beside each other. ``source`` is that of the seconds.

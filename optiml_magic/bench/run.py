@@ -45,9 +45,9 @@ class Suite:
     def run(self, told: Callable[[Row], None] = lambda _: None) -> list[Row]:
         """Every row of the folder, those of earlier runs included, in the order of the suite.
 
-        A task that has a row with figures is not run again. Raises UsageError where the folder
-        holds rows of another device, size, budget or limit, MachineError where the card can be
-        used no more in this process.
+        A task that has a row with figures is not run again, unless it was opened since. Raises
+        UsageError where the folder holds rows that were made otherwise, MachineError where the
+        card can be used no more in this process.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / FILE
@@ -55,13 +55,14 @@ class Suite:
         done = read(file)
         if any(row.setup.key != setup.key for row in done):
             raise UsageError(
-                f"{file} has rows of another device, size, budget, limit or origin",
+                f"{file} has rows of another device, size, budget, limit, origin or policy",
                 fix="name another folder",
             )
-        failed = {row.task: bool(row.error) for row in done}
-        left = [entry for entry in self.entries if failed.get(entry.name, True)]
+        # What was measured while a task was held out is no figure of an open one.
+        failed = {(row.task, row.part): bool(row.error) for row in done}
+        left = [entry for entry in self.entries if failed.get((entry.name, entry.part), True)]
         # One that fails each time must not keep the others from their turn.
-        for entry in sorted(left, key=lambda e: e.name in failed):
+        for entry in sorted(left, key=lambda e: (e.name, e.part) in failed):
             row = self._row(entry, setup, choice)
             append(file, row)
             told(row)
@@ -77,6 +78,7 @@ class Suite:
         return Setup(
             choice.name, choice.chip.name, self.size, self.settings.budget, self.settings.seconds,
             hardware(choice), versions(), self.command, time.strftime("%Y-%m-%d"), self.origin,
+            self.settings.policy,
         )  # fmt: skip
 
     def _row(self, entry: Entry, setup: Setup, choice: Choice) -> Row:

@@ -214,13 +214,17 @@ def _including(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _choosing(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--policy", help="mcts, greedy, beam, random or best-of-n: what is tried next (mcts)"
+    )
+
+
 def _searching(command: argparse.ArgumentParser) -> None:
     command.add_argument("--budget", type=whole_number, help="evaluations, input included (24)")
     command.add_argument("--seconds", type=float, help="limit of the whole search (300)")
     command.add_argument("--seed", type=int, help="of the search (0)")
-    command.add_argument(
-        "--policy", help="mcts, greedy, beam, random or best-of-n: what is tried next (mcts)"
-    )
+    _choosing(command)
     command.add_argument(
         "--objective", help="speed, or energy: the fewest joules among the about fastest (speed)"
     )
@@ -267,6 +271,7 @@ def _benching(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--size", choices=("full", "small"), default="full", help="of real work, or small (full)"
     )
+    _choosing(command)
     command.add_argument("--part", choices=("open", "held-out"), help="one part alone")
     command.add_argument(
         "--peers", action=argparse.BooleanOptionalAction, default=True,

@@ -62,6 +62,10 @@ class Task:
     name: str = ""
     oracle: str = ""
 
+    def __post_init__(self) -> None:
+        if isinstance(self.kernel, str) and re.fullmatch(r"[^\n]*\.cu", self.kernel):
+            object.__setattr__(self, "kernel", Path(self.kernel))
+
     @property
     def constants(self) -> dict[str, int]:
         """The defines that are plain integers."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import runpy
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optiml_magic.bench.entry import Entry
+from optiml_magic.bench.entry import Entry, Part
 from optiml_magic.bench.peers import bound
 from optiml_magic.bench.run import FILE, Suite
 from optiml_magic.bench.suite import SUITE, chosen
@@ -70,8 +72,20 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert suite.run() == [row]
     assert (tmp_path / FILE).read_bytes() == before
     other = replace(suite, settings=replace(settings, budget=2))
-    with pytest.raises(UsageError, match="rows of another device, size, budget, limit or origin"):
+    with pytest.raises(
+        UsageError, match="rows of another device, size, budget, limit, origin or policy"
+    ):
         other.run()
+
+
+def test_a_task_that_was_opened_since_is_run_again(tmp_path: Path) -> None:
+    drawn = replace(GELU, small={"n": 2000}, source="a public kernel")
+    settings = resolve({"device": "emulated:h200", "budget": 1, "seconds": 60})
+    suite = Suite([drawn], "small", settings, tmp_path, peers=True, command="optiml bench gelu")
+    assert [row.part for row in suite.run()] == ["held-out"]
+    since = replace(suite, entries=[replace(drawn, opened=True)])
+    assert [row.part for row in since.run()] == ["open"]
+    assert len((tmp_path / FILE).read_bytes().splitlines()) == 2
 
 
 def test_a_run_may_begin_from_references(tmp_path: Path) -> None:
@@ -96,15 +110,36 @@ def test_the_command_lists_tasks_and_names_those_that_are_near(
         chosen(["vectors"], "held-out")
 
 
-def test_what_is_held_out_was_drawn_and_is_a_third() -> None:
-    drawn = runpy.run_path(str(DRAWING / "draw.py"))["drawn"]()
+def test_what_is_held_out_was_drawn_and_was_not_opened() -> None:
+    draw = runpy.run_path(str(DRAWING / "draw.py"))
+    drawn, opened = draw["drawn"](), draw["opened"]()
     kept = (DRAWING / "held_out.jsonl").read_text().splitlines()
     assert drawn == [json.loads(line) for line in kept]
-    sources = {entry.source for entry in SUITE if entry.source}
-    assert sources == {f"{one['repository']} {one['file']}" for one in drawn}
+    assert max(Counter(one["field"] for one in drawn).values()) == 2
+    assert _sources(part="held-out") == {_source(one) for one in drawn}
+    assert _sources(part="open") == {_source(one) for one in opened}
+    assert all(one["date"] and one["why"] for one in opened)
     assert len(SUITE) >= 36
     assert len({entry.family for entry in SUITE}) >= 14
-    assert 3 * len(sources) >= len(SUITE)
+    assert 4 * len(drawn) >= len(SUITE)
+
+
+def _source(one: dict[str, str]) -> str:
+    return f"{one['repository']} {one['file']}"
+
+
+def _sources(part: Part) -> set[str]:
+    return {entry.source for entry in SUITE if entry.source and entry.part == part}
+
+
+def test_what_was_drawn_stays_drawn_when_something_is_opened() -> None:
+    draw = runpy.run_path(str(DRAWING / "draw.py"))
+    drawn: Callable[[], list[dict[str, str]]] = draw["drawn"]
+    before = drawn()
+    drawn.__globals__["opened"] = lambda: [*draw["opened"](), before[0], before[9]]
+    after = drawn()
+    assert [one for one in after if one in before] == [*before[1:9], *before[10:]]
+    assert len(after) == len(before)
 
 
 def test_every_kernel_has_one_task() -> None:

@@ -178,9 +178,11 @@ def program(
 ) -> str:
     """A kernel whose threads each do ``body`` for one place of all axes, and its launch.
 
-    Two axes may be numbered as one, which the kernel takes apart; the threads of a block of one
-    axis may be numbered by hand along two, and the other way round.
+    Two axes may be numbered as one, which the kernel takes apart, or be a block for each row; the
+    threads of a block of one axis may be numbered by hand along two, and the other way round.
     """
+    if len(over) == 2 and "return" not in body and rng.choice([0] * 9 + [1]):
+        return _block_a_row(rng, name, parameters, over, body, above + directives)
     if len(over) == 2 and rng.choice([0, 0, 0, 0, 1]):
         over, found = _as_one(rng, *rng.choice([over, over[::-1]]))
         body = f"{found}\n{body}"
@@ -208,6 +210,26 @@ def program(
     return (
         f"{above}{directives}{launch}__global__ void {name}({parameters}) {{\n"
         f"{indented(chr(10).join(lines))}\n}}\n"
+    )
+
+
+def _block_a_row(
+    rng: Random, name: str, parameters: str, over: Sequence[Axis], body: str, above: str
+) -> str:
+    """The same with elements of a row a block apart."""
+    along, rows = over
+    width = rng.choice([16, 32, 48])
+    step = rng.choice(["blockDim.x", str(width)])
+    row = rng.choice(["int", "const int", "unsigned"])
+    lines = [
+        f"{row} {rows.name} = blockIdx.x;",
+        f"for (int {along.name} = threadIdx.x; {along.name} < {along.extent}; {along.name} += {step}) {{",
+        body,
+        "}",
+    ]  # fmt: skip
+    return (
+        f"{above}#pragma optiml launch {name} grid({rows.extent}) block({width})\n"
+        f"__global__ void {name}({parameters}) {{\n{indented(chr(10).join(lines))}\n}}\n"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import optiml_magic
 
@@ -18,3 +19,11 @@ def test_optimize_is_the_function_whatever_was_imported_before() -> None:
     module = import_module("optiml_magic.optimize")
     assert module is sys.modules["optiml_magic.optimize"]
     assert optiml_magic.optimize is module.optimize
+
+
+def test_a_kernel_that_is_named_as_a_file_is_read_from_it(tmp_path: Path) -> None:
+    text = "// as in other.cu\n__global__ void f() {}  // and .cu"
+    assert optiml_magic.Task(text).text == text
+    (tmp_path / "f.cu").write_text(text)
+    named = optiml_magic.Task(str(tmp_path / "f.cu"))
+    assert (named.text, named.kernel) == (text, tmp_path / "f.cu")

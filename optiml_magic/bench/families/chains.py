@@ -85,6 +85,6 @@ TASKS = (
         outputs={"symmat": "f4[m, m]"},
         torch=lambda _, data: _covariance_peer(data),
         libraries={"cuBLAS": lambda _, data: _covariance_peer(data)},
-        source=_COVAR,
+        source=_COVAR, opened=True,
     ),
 )  # fmt: skip

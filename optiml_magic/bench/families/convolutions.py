@@ -9,6 +9,8 @@ import numpy as np
 from optiml_magic.bench.entry import Entry, Values, uniform
 from optiml_magic.bench.floors import Floor
 
+_POOL = "ScalingIntelligence/KernelBench KernelBench/level1/42_Max_Pooling_2D.py"
+
 
 def _filter(rng: np.random.Generator, width: int, height: int, radius: int) -> Values:
     side = 2 * radius + 1
@@ -52,6 +54,29 @@ def _layer_floor(images: int, channels: int, filters: int, height: int, width: i
     return Floor(4 * (read + filters * pixels), flops=18 * pixels * filters * channels)
 
 
+_WINDOW = {"size": 4, "stride": 2, "padding": 1, "dilation": 1}
+
+
+def _pooled_size(length: int) -> int:
+    reach = _WINDOW["dilation"] * (_WINDOW["size"] - 1) + 1
+    return (length + 2 * _WINDOW["padding"] - reach) // _WINDOW["stride"] + 1
+
+
+def _planes(rng: np.random.Generator, planes: int, height: int, width: int) -> Values:
+    sizes = {"planes": planes, "height": height, "width": width}
+    pooled = {"high": _pooled_size(height), "wide": _pooled_size(width)}
+    return {"x": uniform(rng, planes, height, width), **sizes, **pooled, **_WINDOW}
+
+
+def max_pool(x: Any) -> Any:
+    size, stride, padding, dilation = _WINDOW.values()
+    sides = ((0, 0), (padding, padding), (padding, padding))
+    padded = np.pad(x, sides, constant_values=-np.inf)
+    reach = dilation * (size - 1) + 1
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (reach, reach), axis=(1, 2))
+    return windows[:, ::stride, ::stride, ::dilation, ::dilation].max(axis=(3, 4))
+
+
 TASKS = (
     Entry(
         "filter_2d", "convolutions", filter_2d, _filter,
@@ -71,5 +96,17 @@ TASKS = (
         # As it is defined; Winograd's form takes fewer.
         floor=_layer_floor,
         torch=lambda t, x, weights: t.nn.functional.conv2d(x, weights),
+    ),
+    Entry(
+        "max_pool", "convolutions", max_pool, _planes,
+        full={"planes": 1024, "height": 256, "width": 256},
+        small={"planes": 4, "height": 64, "width": 64},
+        checked={"planes": 3, "height": 21, "width": 36},
+        floor=lambda planes, height, width: Floor(
+            4 * planes * (height * width + _pooled_size(height) * _pooled_size(width)),
+            flops=16 * planes * _pooled_size(height) * _pooled_size(width),
+        ),
+        outputs={"out": "f4[planes, high, wide]"},
+        torch=lambda t, x: t.nn.functional.max_pool2d(x, *_WINDOW.values()), source=_POOL,
     ),
 )  # fmt: skip

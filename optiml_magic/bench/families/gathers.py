@@ -100,6 +100,6 @@ TASKS = (
         checked={"nodes": 261, "degree": 6},
         # Neighbours are near, so that a list that was read once is in the L2.
         floor=lambda nodes, degree: Floor(12 * nodes * degree + 4 * nodes),
-        source=_JACCARD,
+        source=_JACCARD, opened=True,
     ),
 )  # fmt: skip

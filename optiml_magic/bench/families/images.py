@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from optiml_magic.bench.entry import Entry, Values
+from optiml_magic.bench.entry import Entry, Values, uniform
 from optiml_magic.bench.floors import Floor
 
 _SOBEL = "NVIDIA/cuda-samples Samples/5_Domain_Specific/SobelFilter"
+_LANCZOS = "zjin-lcf/HeCBench lanczos-cuda/main.cu"
+_BILATERAL = "zjin-lcf/HeCBench bilateral-cuda/main.cu"
 _ASMOOTH = "zjin-lcf/HeCBench asmooth-cuda/main.cu"
 
 
@@ -94,6 +96,64 @@ def adaptive_smooth(image: Any, largest: Any, enough: Any) -> Any:
     return {"box": box.astype(np.int32), "out": total / count}
 
 
+def _enlargeable(rng: np.random.Generator, width: int, height: int, factor: int) -> Values:
+    image = uniform(rng, height, width, low=0.0)
+    return {"image": image, "width": width, "height": height, "factor": factor}
+
+
+def _stretched(xp: Any, image: Any, steps: Any, factor: int) -> Any:
+    """Rows between rows by Lanczos weights of six; ``steps`` counts those there will be."""
+    at = steps / factor
+    places = xp.floor(at)[:, None] + steps[:6] - 2
+    weights = xp.sinc(at[:, None] - places) * xp.sinc((at[:, None] - places) / 3)
+    weights = weights / weights.sum(1)[:, None]
+    rows = places.clip(0, image.shape[0] - 1).astype(int)
+    return sum(weights[:, k, None] * image[rows[:, k]] for k in range(6))
+
+
+def lanczos(image: Any, factor: Any) -> Any:
+    for _ in range(2):
+        steps = np.arange(image.shape[0] * int(factor))
+        image = _stretched(np, image, steps, int(factor)).T
+    return image
+
+
+def _lanczos_cupy(cp: Any, image: Any, factor: Any) -> Any:
+    for _ in range(2):
+        steps = cp.arange(image.shape[0] * int(factor)).astype(image.dtype)
+        image = _stretched(cp, image, steps, int(factor)).T
+    return image
+
+
+def _tones(rng: np.random.Generator, width: int, height: int, radius: int) -> Values:
+    sizes = {"width": width, "height": height, "radius": radius}
+    sigmas = {"spatial": np.float32(3.0), "tonal": np.float32(0.2)}
+    return {"image": uniform(rng, height, width, low=0.0), **sizes, **sigmas}
+
+
+def _smoothed(xp: Any, image: Any, padded: Any, radius: int, spatial: Any, tonal: Any) -> Any:
+    height, width = image.shape
+    total, weights = image * 0, image * 0
+    for i in range(2 * radius + 1):
+        for j in range(2 * radius + 1):
+            value = padded[i : i + height, j : j + width]
+            far = ((i - radius) ** 2 + (j - radius) ** 2) / (2 * spatial * spatial)
+            weight = xp.exp(-((value - image) ** 2) / (2 * tonal * tonal) - far)
+            total, weights = total + weight * value, weights + weight
+    return total / weights
+
+
+def bilateral(image: Any, radius: Any, spatial: Any, tonal: Any) -> Any:
+    padded = np.pad(image, int(radius), mode="edge")
+    return _smoothed(np, image, padded, int(radius), spatial, tonal)
+
+
+def _bilateral_torch(t: Any, image: Any, radius: Any, spatial: Any, tonal: Any) -> Any:
+    r = int(radius)
+    padded = t.nn.functional.pad(image[None, None], (r, r, r, r), mode="replicate")[0, 0]
+    return _smoothed(t, image, padded, r, float(spatial), float(tonal))
+
+
 TASKS = (
     Entry(
         "grey", "images", grey, _pixels,
@@ -113,13 +173,37 @@ TASKS = (
         full={"width": 16384, "height": 8192}, small={"width": 256, "height": 256},
         checked={"width": 132, "height": 70},
         floor=lambda width, height: Floor(2 * width * height),
-        torch=_sobel_torch, source=_SOBEL,
+        torch=_sobel_torch, source=_SOBEL, opened=True,
     ),
     Entry(
         "adaptive_smooth", "images", adaptive_smooth, _lights,
         full={"width": 4096, "height": 4096}, small={"width": 64, "height": 64},
         checked={"width": 68, "height": 45},
         floor=lambda width, height: Floor(12 * width * height),
-        source=_ASMOOTH,
+        source=_ASMOOTH, opened=True,
+    ),
+    Entry(
+        "lanczos", "images", lanczos, _enlargeable,
+        full={"width": 4096, "height": 2048, "factor": 2},
+        small={"width": 96, "height": 64, "factor": 2},
+        checked={"width": 36, "height": 22, "factor": 3},
+        # Rows between rows, then columns between columns, by weights from a table.
+        floor=lambda width, height, factor: Floor(
+            4 * width * height * (1 + factor**2), flops=12 * width * height * factor * (1 + factor)
+        ),
+        outputs={"out": "f4[height * factor, width * factor]"},
+        libraries={"CuPy": _lanczos_cupy}, source=_LANCZOS,
+    ),
+    Entry(
+        "bilateral", "images", bilateral, _tones,
+        full={"width": 4096, "height": 4096, "radius": 4},
+        small={"width": 96, "height": 96, "radius": 4},
+        checked={"width": 68, "height": 45, "radius": 3},
+        # What distance says comes from a table, what values say is an exponential each.
+        floor=lambda width, height, radius: Floor(
+            8 * width * height, flops=7 * width * height * (2 * radius + 1) ** 2,
+            special=width * height * ((2 * radius + 1) ** 2 + 1),
+        ),
+        torch=_bilateral_torch, source=_BILATERAL,
     ),
 )  # fmt: skip

@@ -72,6 +72,6 @@ TASKS = (
         floor=lambda d1, d2, d3, d4: Floor(8 * d1 * d2 * d3 * d4),
         torch=lambda _, **v: v["in"].permute(2, 0, 3, 1).contiguous(),
         libraries={"CuPy": lambda cp, **v: cp.ascontiguousarray(v["in"].transpose(2, 0, 3, 1))},
-        source=_PERMUTE,
+        source=_PERMUTE, opened=True,
     ),
 )  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 from optiml_magic.bench.entry import Entry, Values, uniform
 from optiml_magic.bench.floors import Floor
 
+_CROSS = "ScalingIntelligence/KernelBench KernelBench/level1/95_CrossEntropyLoss.py"
 _HINGE = "ScalingIntelligence/KernelBench KernelBench/level1/100_HingeLoss.py"
 
 
@@ -27,6 +28,22 @@ def cross_entropy(logits: Any, targets: Any) -> Any:
 def _predictions(rng: np.random.Generator, n: int) -> Values:
     signs = (2 * rng.integers(0, 2, n, dtype=np.int8) - 1).astype(np.float32)
     return {"predictions": uniform(rng, n), "targets": signs, "n": n}
+
+
+def _batch(rng: np.random.Generator, batch: int, classes: int) -> Values:
+    made = _logits(rng, batch, classes)
+    named = {"predictions": made["logits"], "targets": made["targets"]}
+    return {**named, "batch": batch, "classes": classes}
+
+
+def mean_cross_entropy(predictions: Any, targets: Any) -> Any:
+    return np.array([cross_entropy(predictions, targets).mean()])
+
+
+def _mean_cupy(cp: Any, predictions: Any, targets: Any) -> Any:
+    moved = predictions - predictions.max(axis=1, keepdims=True)
+    chosen = cp.take_along_axis(moved, targets[:, None], axis=1)[:, 0]
+    return (cp.log(cp.exp(moved).sum(axis=1)) - chosen).mean().reshape(1)
 
 
 TASKS = (
@@ -55,5 +72,18 @@ TASKS = (
             .mean().reshape(1)
         },
         source=_HINGE,
+    ),
+    Entry(
+        "mean_cross_entropy", "losses", mean_cross_entropy, _batch,
+        full={"batch": 32768, "classes": 2048}, small={"batch": 256, "classes": 256},
+        checked={"batch": 132, "classes": 260},
+        floor=lambda batch, classes: Floor(
+            4 * batch * (classes + 1) + 4, flops=3 * batch * classes, special=batch * (classes + 1)
+        ),
+        outputs={"loss": "f4[1]"},
+        torch=lambda t, predictions, targets: t.nn.functional.cross_entropy(
+            predictions, targets.long()
+        ).reshape(1),
+        libraries={"CuPy": _mean_cupy}, source=_CROSS,
     ),
 )  # fmt: skip

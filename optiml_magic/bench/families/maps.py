@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from optiml_magic.bench.entry import Entry, Values, uniform
 from optiml_magic.bench.floors import Floor
+
+_AOP = "zjin-lcf/HeCBench aop-cuda/main.cu"
+_HAVERSINE = "zjin-lcf/HeCBench haversine-cuda/main.cu"
 
 
 def _numbers(rng: np.random.Generator, n: int) -> Values:
@@ -55,6 +59,63 @@ def black_scholes(price: Any, strike: Any, years: Any, rate: Any, volatility: An
     return _priced(np, price, strike, years, rate, volatility)
 
 
+def _market(rng: np.random.Generator, steps: int, paths: int) -> Values:
+    """Of a year; ``beta`` is such that below a price that rises to the strike all exercise."""
+    bound = np.linspace(80.0, 100.0, steps)
+    terms = (100 - 0.2 * bound + 0.002 * bound**2, 0.2 - 1 - 0.004 * bound, bound * 0 + 0.002)
+    scalars = {"start": 100, "strike": 100, "rate": 0.06, "volatility": 0.2, "dt": 1 / steps}
+    return {
+        "samples": rng.standard_normal((steps, paths), dtype=np.float32),
+        "beta": np.stack(terms, axis=1).astype(np.float32),
+        **{name: np.float32(value) for name, value in scalars.items()},
+        "steps": steps, "paths": paths,
+    }  # fmt: skip
+
+
+def american_put(
+    samples: Any, beta: Any, start: Any, strike: Any, rate: Any, volatility: Any, dt: Any
+) -> Any:
+    growth = (rate - 0.5 * volatility**2) * dt + volatility * np.sqrt(dt) * samples
+    walk = start * np.exp(np.cumsum(growth, axis=0))
+    payoff = np.maximum(strike - walk, 0)
+    held = beta[:, :1] + beta[:, 1:2] * walk + beta[:, 2:] * walk * walk
+    cash = payoff[-1]
+    for step in range(len(samples) - 2, -1, -1):
+        now = (payoff[step] > 0) & (payoff[step] > held[step])
+        cash = np.where(now, payoff[step], cash * np.exp(-rate * dt))
+    return np.array([cash.mean() * np.exp(-rate * dt)])
+
+
+def _american(xp: Any, samples: Any, beta: Any, **terms: Any) -> Any:
+    """Each path by the first step at which it is exercised."""
+    rate, volatility, dt = (float(terms[name]) for name in ("rate", "volatility", "dt"))
+    growth = (rate - 0.5 * volatility**2) * dt + volatility * dt**0.5 * samples
+    walk = float(terms["start"]) * xp.exp(xp.cumsum(growth, 0))
+    payoff = (float(terms["strike"]) - walk).clip(0)
+    held = beta[:, :1] + beta[:, 1:2] * walk + beta[:, 2:] * walk * walk
+    now = ((payoff > 0) & (payoff > held)) * 1
+    now[-1] = 1
+    first = now.argmax(0)
+    cash = (payoff * (xp.cumsum(now, 0).cumsum(0) == 1)).sum(0)
+    return (cash * xp.exp(-rate * dt * (first + 1))).mean().reshape(1)
+
+
+def _ends(rng: np.random.Generator, n: int) -> Values:
+    """Places of a continent."""
+    corner, extent = np.array([[35, -10] * 2], np.float32), np.array([[25, 40] * 2], np.float32)
+    return {"places": uniform(rng, n, 4, low=0.0) * extent + corner, "n": n}
+
+
+def _great_circle(xp: Any, places: Any) -> Any:
+    lat1, lon1, lat2, lon2 = (places[:, k] * (math.pi / 180) for k in range(4))
+    down, across = xp.sin((lat2 - lat1) / 2), xp.sin((lon2 - lon1) / 2)
+    return 2 * 6371 * xp.arcsin(xp.sqrt(down**2 + xp.cos(lat1) * xp.cos(lat2) * across**2))
+
+
+def haversine(places: Any) -> Any:
+    return _great_circle(np, places)
+
+
 TASKS = (
     Entry(
         "gelu", "maps", gelu, _numbers,
@@ -72,5 +133,24 @@ TASKS = (
         # sqrt, log, exp twice for the tails and once for the discount; four reciprocals.
         floor=lambda n: Floor(20 * n, flops=60 * n, special=9 * n),
         torch=_priced, libraries={"CuPy": _priced},
+    ),
+    Entry(
+        "american_put", "maps", american_put, _market,
+        full={"steps": 64, "paths": 1 << 20}, small={"steps": 16, "paths": 2048},
+        checked={"steps": 8, "paths": 1003},
+        # What a path is worth is known at the first step that exercises it: none need be kept.
+        floor=lambda steps, paths: Floor(
+            4 * steps * paths + 12 * steps + 4, flops=9 * steps * paths, special=steps * paths
+        ),
+        outputs={"price": "f4[1]"},
+        torch=_american, libraries={"CuPy": _american}, source=_AOP,
+    ),
+    Entry(
+        "haversine", "maps", haversine, _ends,
+        full={"n": 1 << 24}, small={"n": 1 << 14}, checked={"n": 10_003},
+        # Two sines, two cosines and a root; the arc sine is a polynomial.
+        floor=lambda n: Floor(20 * n, flops=30 * n, special=5 * n),
+        outputs={"distance": "f4[n]"},
+        torch=_great_circle, libraries={"CuPy": _great_circle}, source=_HAVERSINE,
     ),
 )  # fmt: skip

@@ -144,7 +144,7 @@ TASKS = (
         full={"B": 8, "T": 1024, "NH": 12, "HS": 64}, small={"B": 1, "T": 128, "NH": 2, "HS": 32},
         checked={"B": 2, "T": 36, "NH": 3, "HS": 20},
         floor=_causal_floor,
-        torch=_causal_scores_torch, source=_SCORES,
+        torch=_causal_scores_torch, source=_SCORES, opened=True,
     ),
     Entry(
         "adamw", "networks", adamw, _parameters,

@@ -10,6 +10,7 @@ from optiml_magic.bench.entry import Entry, Values, uniform
 from optiml_magic.bench.floors import Floor
 
 _SOFTMAX = "karpathy/llm.c dev/cuda/softmax_forward.cu"
+_LAYER = "karpathy/llm.c dev/cuda/layernorm_forward.cu"
 _BATCH = "ScalingIntelligence/KernelBench KernelBench/level1/33_BatchNorm.py"
 
 
@@ -63,6 +64,22 @@ def batch_norm(x: Any, weight: Any, bias: Any) -> Any:
     return scaled * weight[:, None] + bias[:, None]
 
 
+def _weighted(rng: np.random.Generator, N: int, C: int) -> Values:  # noqa: N803
+    made = {"inp": uniform(rng, N, C), "weight": uniform(rng, C), "bias": uniform(rng, C)}
+    return {**made, "N": N, "C": C}
+
+
+def layer_norm_kept(inp: Any, weight: Any, bias: Any) -> Any:
+    mean, rstd = inp.mean(axis=1), 1 / np.sqrt(inp.var(axis=1) + 1e-5)
+    out = (inp - mean[:, None]) * rstd[:, None] * weight + bias
+    return {"out": out, "mean": mean, "rstd": rstd}
+
+
+def _kept_torch(t: Any, inp: Any, weight: Any, bias: Any) -> Any:
+    out, mean, rstd = t.native_layer_norm(inp, (inp.shape[1],), weight, bias, 1e-5)
+    return out, mean[:, 0], rstd[:, 0]
+
+
 TASKS = (
     Entry(
         "layer_norm", "normalisations", layer_norm, _rows,
@@ -102,6 +119,13 @@ TASKS = (
         torch=lambda t, x, weight, bias: t.nn.functional.batch_norm(
             x, None, None, weight, bias, training=True
         ),
-        source=_BATCH,
+        source=_BATCH, opened=True,
+    ),
+    Entry(
+        "layer_norm_kept", "normalisations", layer_norm_kept, _weighted,
+        full={"N": 32768, "C": 768}, small={"N": 512, "C": 96}, checked={"N": 132, "C": 260},
+        floor=lambda N, C: Floor(8 * (N * C + N + C), flops=7 * N * C),  # noqa: N803
+        outputs={"out": "f4[N, C]", "mean": "f4[N]", "rstd": "f4[N]"},
+        torch=_kept_torch, source=_LAYER,
     ),
 )  # fmt: skip

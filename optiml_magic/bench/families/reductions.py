@@ -75,7 +75,7 @@ TASKS = (
         "bond_damage", "reductions", bond_damage, _bonds,
         full={"particles": 1 << 18}, small={"particles": 512}, checked={"particles": 65},
         floor=lambda particles: Floor((4 * _BONDS + 16) * particles),
-        torch=_bond_damage_torch, source=_DAMAGE,
+        torch=_bond_damage_torch, source=_DAMAGE, opened=True,
     ),
     Entry(
         "bias_grad", "reductions", lambda dout: dout.sum(axis=0), _gradient,
@@ -83,6 +83,6 @@ TASKS = (
         floor=lambda N, OC: Floor(4 * OC * (N + 1), flops=N * OC),  # noqa: N803
         torch=lambda _, dout: dout.sum(dim=0),
         libraries={"CuPy": lambda _, dout: dout.sum(axis=0)},
-        source=_BIAS,
+        source=_BIAS, opened=True,
     ),
 )  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 from optiml_magic.bench.entry import Entry, Values, uniform
 from optiml_magic.bench.floors import Floor
 
+_HOTSPOT = "yuhc/gpu-rodinia cuda/hotspot/hotspot.cu"
 _RADIUS = 8
 
 
@@ -52,6 +53,36 @@ def _laplace(u: Any) -> Any:
     return out
 
 
+_CHIP = {"cap": 0.1, "rx": 0.4, "ry": 0.6, "rz": 0.02, "ambient": 80.0}
+
+
+def _powered(rng: np.random.Generator, cols: int, rows: int, steps: int) -> Values:
+    power, temp = uniform(rng, rows, cols, low=0.0), uniform(rng, rows, cols, low=70.0, high=90.0)
+    sizes = {"cols": cols, "rows": rows, "steps": steps}
+    scalars = {name: np.float32(value) for name, value in _CHIP.items()}
+    return {"power": power, "temp": temp, **sizes, **scalars}
+
+
+def _warmer(power: Any, temp: Any, padded: Any) -> Any:
+    cap, rx, ry, rz, ambient = _CHIP.values()
+    down = padded[:-2, 1:-1] + padded[2:, 1:-1] - 2 * temp
+    across = padded[1:-1, :-2] + padded[1:-1, 2:] - 2 * temp
+    return temp + cap * (power + down * ry + across * rx + (ambient - temp) * rz)
+
+
+def hotspot(power: Any, temp: Any, steps: Any) -> Any:
+    for _ in range(int(steps)):
+        temp = _warmer(power, temp, np.pad(temp, 1, mode="edge"))
+    return temp
+
+
+def _hotspot_torch(t: Any, power: Any, temp: Any, steps: Any) -> Any:
+    for _ in range(int(steps)):
+        padded = t.nn.functional.pad(temp[None, None], (1, 1, 1, 1), mode="replicate")[0, 0]
+        temp = _warmer(power, temp, padded)
+    return temp
+
+
 TASKS = (
     Entry(
         "moving_average", "stencils", moving_average, _line,
@@ -73,5 +104,13 @@ TASKS = (
         checked={"nx": 36, "ny": 20, "nz": 13},
         floor=lambda nx, ny, nz: Floor(8 * nx * ny * nz, flops=7 * nx * ny * nz),
         torch=lambda _, u: _laplace(u), libraries={"CuPy": lambda _, u: _laplace(u)},
+    ),
+    Entry(
+        "hotspot", "stencils", hotspot, _powered,
+        full={"cols": 8192, "rows": 4096, "steps": 2},
+        small={"cols": 128, "rows": 128, "steps": 2},
+        checked={"cols": 68, "rows": 45, "steps": 2},
+        floor=lambda cols, rows, steps: Floor(12 * cols * rows, flops=12 * cols * rows * steps),
+        torch=_hotspot_torch, source=_HOTSPOT,
     ),
 )  # fmt: skip

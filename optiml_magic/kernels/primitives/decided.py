@@ -28,8 +28,8 @@ from optiml_magic.kernels.primitives.indices import Element, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.items import element, is_plain
 from optiml_magic.kernels.primitives.windows import Window
-from optiml_magic.kernels.reading import Access
-from optiml_magic.kernels.symbols import Condition
+from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -214,7 +214,8 @@ class Decided:
                 continue
             try:
                 found = self.interior.element(accesses[0])
-                self.swaps[node] = text(self._spelled(found, accesses[0], node))
+                if not self.interior.moving.gathered(found.base):
+                    self.swaps[node] = text(self._spelled(found, accesses[0], node))
             except Undecided:
                 continue
             self.found[node] = found, tuple(accesses)
@@ -283,11 +284,15 @@ class Decided:
         if key not in self.bases:
             others = [name for name, _ in self.bases.values()]
             name = self.kernel.fresh(f"{found.array}_at", *others)
-            at = self.address(found.base)
-            const = "const " if found.array not in self.kernel.reading.written else ""
-            place = f"&{found.array}[{at}]" if at != "0" else found.array
-            self.bases[key] = name, f"{const}{access.element.name}* {name} = {place};"
+            self.bases[key] = name, self.declared(name, found, access)
         return self.bases[key][0]
+
+    def declared(self, name: str, found: Element, access: Access) -> str:
+        """The declaration of the address that an element is behind."""
+        at = self.address(found.base)
+        const = "const " if found.array not in self.kernel.reading.written else ""
+        place = f"&{found.array}[{at}]" if at != "0" else found.array
+        return f"{const}{access.element.name}* {name} = {place};"
 
     def _unrolled(self, body: Statement) -> set[Loop]:
         """Short loops that do not say themselves how they are to be unrolled."""
@@ -324,10 +329,22 @@ class Decided:
         return self._kept[loop]
 
     def _is_short(self, loop: Loop) -> bool:
+        if self._gathers(loop):
+            return False
         total = self._rounds(loop) * self.most
         for inner in loops_in(loop.body):
             total *= self._rounds(inner)
         return 0 < total <= _UNROLLED
+
+    def _gathers(self, loop: Loop) -> bool:
+        """Whether memory says in each round where a row is that items walk along."""
+        axis, symbols = self.kernel.axes().get(loop), self.kernel.reading.symbols
+        return axis is not None and any(
+            axis.name in symbols.inside(Polynomial.symbol(name))
+            for access in self.effects.accesses(loop) if access.index is not None
+            for name in self.interior.moving.gathered(access.index)
+            if access.index.coefficient("threadIdx.x") is not None
+        )  # fmt: skip
 
     def _is_same(self, loop: Loop) -> bool:
         axis = self.kernel.axes().get(loop)
@@ -336,6 +353,8 @@ class Decided:
         for statement in self.alive(loop.body):
             if isinstance(statement, Leave):
                 return False
+        if self._bounded_alike(axis):
+            return True
         own = axis.variable
         for expr in (loop.test, *(loop.before.expressions if loop.before else ())):
             for part in every(expr) if expr is not None else ():
@@ -343,6 +362,17 @@ class Decided:
                 if not mine and (self._differs(part) or not self._is_pure(part)):
                     return False
         return True
+
+    def _bounded_alike(self, axis: Axis) -> bool:
+        """Whether memory that nothing writes says for all items alike where a loop ends."""
+        forms = [part.form for part in axis.test.conjuncts() if isinstance(part, Compare)]
+        forms += [axis.start] if axis.start is not None else []
+        inside = {n for form in forms for n in self.kernel.reading.symbols.inside(form)}
+        around = {
+            a.name for a in self.kernel.axes().values()
+            if axis.node in set(loops_in(a.node.body)) and self.keeps(a.node)
+        }  # fmt: skip
+        return self.interior.moving.alike(inside - {axis.name} - around)
 
     def _outer(self, name: Name, loop: Loop) -> bool:
         """Whether a name is the counter of a loop around that all items share."""

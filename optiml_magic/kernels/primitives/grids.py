@@ -20,6 +20,7 @@ from optiml_magic.source.expressions import (
 )
 
 _MOST_THREADS = 1024  # of a block, on every chip
+_WIDEST = 32  # rows that a border leaves out; ours
 
 
 def needed(kernel: Kernel, axis: str, *, loads: bool = False) -> Expression | None:
@@ -94,11 +95,25 @@ def below(
     left = room(axis, width, bound)
     symbols = kernel.reading.symbols
     plain = any(
-        isinstance(part, Compare) and part.op == ">="
-        and left in (part.form, raised(part.form, symbols))
+        isinstance(part, Compare) and part.op == ">=" and _tells(part.form, left, symbols)
         for condition in guard for part in condition.conjuncts()
     )  # fmt: skip
     return plain or Ranges(guard, kernel.reading.symbols).nonnegative(left)
+
+
+def _tells(form: Polynomial, left: Polynomial, symbols: Symbols) -> bool:
+    """Whether what is not negative within a guard says that ``left`` is not negative.
+
+    Of rows, whole ones may be missing: ``h - 2 - i / w`` says so of ``h * w - 1 - i``.
+    """
+    whole = raised(form, symbols)
+    if left in (form, whole):
+        return True
+    sizes = [s.arguments[1] for n in form.symbols if (s := symbols.table.get(n)) and s.op == "/"]
+    return any(
+        left - whole == size * Polynomial.constant(rows)
+        for size in sizes for rows in range(1, _WIDEST + 1)
+    )  # fmt: skip
 
 
 def raised(form: Polynomial, symbols: Symbols) -> Polynomial:

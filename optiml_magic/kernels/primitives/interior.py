@@ -23,6 +23,7 @@ from optiml_magic.kernels.primitives.indices import (
     Undecided,
     put,
 )
+from optiml_magic.kernels.primitives.moving import Moving
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.places import index
 from optiml_magic.kernels.ranges import Ranges
@@ -32,7 +33,6 @@ from optiml_magic.kernels.symbols import Compare, Condition, Symbol
 
 _ZERO, _ONE = Polynomial(), Polynomial.constant(1)
 _EDGE = Polynomial.constant(32)  # indices at most that are a border: ours
-_PLACES = ("threadIdx", "blockIdx")
 
 
 class _Speller(LocalSpeller):
@@ -45,7 +45,7 @@ class _Speller(LocalSpeller):
 
     def local(self, form: Polynomial) -> Polynomial:
         try:
-            return self.inside.placed(form, items=False)
+            return self.inside.by_counters(self.inside.placed(form, items=False))
         except Undecided as reason:
             raise Unspelled("it depends on more than its place") from reason
 
@@ -71,10 +71,9 @@ class Interior:
             Compare(">=", left, frozenset()) for a in along if (left := self._left(a)) is not None
         ]  # fmt: skip
         names = {f"@{a.axis}": a.first for a in along}
-        self.speller = _Speller(self.symbols, names, moved=effects.moved)
+        self.moving = moving = Moving(kernel, effects, self.along)
+        self.speller = _Speller(self.symbols, names, steady=moving.steady, moved=effects.moved)
         self.speller.kernel, self.speller.inside = kernel, self
-        self._builtins = {f"{p}.{a.axis}" for a in along for p in _PLACES}
-        self._coarse = {f"{p}.{a.axis}" for a in along if a.several for p in _PLACES}
         self.needs: dict[Polynomial, str] = {}
         self.whole: dict[tuple[Polynomial, str], str] = {}
 
@@ -139,13 +138,13 @@ class Interior:
             raise Undecided("where it is is not followed")
         with self.attempt():
             form = self._counted(self.placed(self.plain(access.index)), access)
-            self._settled_rest(form)
+            self.moving.check_settled(form, self.moving.gathered(form))
             base, steps = _ZERO, dict[tuple[str, ...], Polynomial]()
             for monomial, factor in form.terms:
                 term = Polynomial.of({monomial: factor})
                 moving = [n for n in monomial if n[:2] in (ITEM, COUNTER)]
                 sizes = tuple(n for n in monomial if n not in moving)
-                fixed = all(self._is_size(n) for n in sizes)
+                fixed = all(self.moving.is_size(n) for n in sizes)
                 if len(moving) > 1 or (moving and not fixed):
                     raise Undecided("its items are not a number of sizes apart")
                 if moving or fixed:
@@ -180,12 +179,12 @@ class Interior:
         """A form without what is only there for the borders."""
         for name in sorted(form.symbols):
             symbol = self.symbols[name]
-            if symbol.kind not in ("operation", "select") or not self._varies(symbol):
+            if symbol.kind not in ("operation", "select") or not self.moving.varies(symbol):
                 continue
             by = form.coefficient(name)
             if by is None:
                 raise Undecided("it is not linear in what a border decides")
-            digit = self._digit(symbol)
+            digit = self.moving.digit(symbol)
             if digit is None:
                 form = form - by * Polynomial.symbol(name) + by * self._inner(symbol)
             elif digit.several:
@@ -198,9 +197,13 @@ class Interior:
         """What an operation gives away from the borders."""
         if symbol.op == "select" and symbol.condition is not None:
             then, other = symbol.arguments
-            prefer = self._moves(then) if self._moves(then) != self._moves(other) else None
+            prefer = (
+                self.moving.moves(then)
+                if self.moving.moves(then) != self.moving.moves(other)
+                else None
+            )
             return self.plain(then if self.decide(symbol.condition, prefer) else other)
-        moving = [a for a in symbol.arguments if self._moves(a)]
+        moving = [a for a in symbol.arguments if self.moving.moves(a)]
         if len(moving) != 1:
             raise Undecided("two things move in it")
         (inner,) = moving
@@ -255,14 +258,14 @@ class Interior:
     def _least(self, form: Polynomial) -> Polynomial:
         """The least that a form can be over a thread's items and the rounds of loops."""
         form = self.plain(form)
-        while counters := [n for n in form.symbols if self._is_counter(n)]:
+        while counters := [n for n in form.symbols if self.moving.is_counter(n)]:
             name = max(counters, key=lambda n: int(n[1:]))
             by = form.coefficient(name)
             if by is None or by.value is None:
                 raise Undecided("how a round changes it is not a number")
             form = put(form, name, _ZERO if by.value > 0 else self.plain(self._last(name)))
         form = self.placed(form)
-        self._settled_rest(form)
+        self.moving.check_settled(form)
         for along in self.along:
             by = form.coefficient(f"{ITEM}{along.item}") if along.several else _ZERO
             if by is None or by.value is None:
@@ -299,6 +302,16 @@ class Interior:
                     return part.form.without([name])
         raise Undecided("how many rounds a loop has is not known")
 
+    def by_counters(self, form: Polynomial) -> Polynomial:
+        """A form over the counters of loops, as they are called in the text, for their rounds."""
+        for name in [n for n in form.symbols if self.moving.is_counter(n)]:
+            by = form.coefficient(name)
+            if by is None:
+                raise Undecided("it is not linear in a round")
+            axis = self.kernel.reading.axis(name)
+            form = form - by * Polynomial.symbol(name) + self._by_counter(axis, by)
+        return form
+
     def _counted(self, form: Polynomial, access: Access) -> Polynomial:
         """A form over the counters of the loops around, as they are called in the text."""
         for axis in self.kernel.reading.loops(access):
@@ -322,53 +335,9 @@ class Interior:
             raise Undecided("a round's step does not divide it")
         apart = apart if size > 0 else -apart
         start = self.placed(self.plain(start), items=False)
-        if {n for n in start.symbols if n[0] == "@"}:
+        if {f"@{along.axis}" for along in self.along if along.several} & start.symbols:
             raise Undecided("a loop begins elsewhere for each item")
         return apart * (Polynomial.symbol(f"{COUNTER}{variable.name}") - start)
-
-    def _settled_rest(self, form: Polynomial) -> None:
-        """Raise where something is left that is not the same for all items and rounds."""
-        for name in form.symbols:
-            if name[0] == "@":
-                continue
-            symbol = self.symbols[name]
-            if symbol.kind == "scalar":
-                continue
-            if symbol.kind != "operation":
-                raise Undecided(f"`{name}` is not a size")
-            inside = self.symbols.inside(Polynomial.symbol(name))
-            kinds = {self.symbols[n].kind for n in inside}
-            if not kinds <= {"scalar", "operation", "builtin"}:
-                raise Undecided(f"`{name}` may be another in each round")
-            if inside & self._coarse and self._digit(symbol) is None:
-                raise Undecided(f"`{name}` may be another for each item")
-
-    def _is_size(self, name: str) -> bool:
-        return name[0] != "@" and self.symbols[name].kind == "scalar"
-
-    def _is_counter(self, name: str) -> bool:
-        return name in self.symbols.table and self.symbols[name].kind == "counter"
-
-    def _moves(self, form: Polynomial) -> bool:
-        inside = self.symbols.inside(form)
-        return bool(inside & self._builtins) or any(self._is_counter(n) for n in inside)
-
-    def _varies(self, symbol: Symbol) -> bool:
-        return self._moves(Polynomial.symbol(symbol.name))
-
-    def _digit(self, symbol: Symbol) -> Along | None:
-        """The axis whose index alone an operation takes apart, by what is the same for all."""
-        if symbol.op not in ("/", "%") or len(symbol.arguments) != 2:
-            return None
-        top, by = symbol.arguments
-        if self._moves(by) or not self.symbols.known(by):
-            return None
-        for along in self.along:
-            thread, block = (Polynomial.symbol(f"{p}.{along.axis}") for p in _PLACES)
-            whole = thread + Polynomial.constant(along.width) * block
-            if top == whole or (along.width == 1 and top == block):
-                return None if along.bound == by else along
-        return None
 
     def _divides(self, along: Along, form: Polynomial) -> None:
         """Items of a thread lie within one row of so many."""
@@ -380,7 +349,7 @@ class Interior:
         parts = [*(condition if value else ~condition).conjuncts()]
         return bool(parts) and all(
             isinstance(part, Compare) and part.op in (">=", "!=")
-            and self.symbols.inside(part.form) & self._builtins
+            and self.symbols.inside(part.form) & self.moving.builtins
             for part in parts
         )  # fmt: skip
 

@@ -120,12 +120,14 @@ class Sharing:
     """What items along each axis alone would save of a thread's loads, as a share of them.
 
     ``rows`` are products of sizes, with numbers that must divide them where vectors are taken;
-    ``deep`` where the loads stand in a loop around all items, so that they are most of the work.
+    ``deep`` where the loads stand in a loop around all items, so that they are most of the work;
+    ``alone`` where memory says where a row is, which is another for items along other axes.
     """
 
     saved: Mapping[str, float]
     rows: tuple[tuple[Polynomial, int], ...] = ()
     deep: bool = False
+    alone: bool = False
 
 
 def shared(kernel: Kernel, several: Several) -> Sharing:
@@ -137,10 +139,11 @@ def shared(kernel: Kernel, several: Several) -> Sharing:
         for along in made.along if along.several
     }  # fmt: skip
     rows = made.vectored.rows if made.vectored is not None else ()
+    alone = any(window.begun for own in made.decided.windows.values() for window in own)
     accesses = [access for _, access in made.decided.elements]
     deep = any(made.decided.keeps(a.node) for one in accesses for a in kernel.reading.loops(one))
     sizes = tuple((Polynomial.of({s: 1}), width) for s, width in sorted(rows))
-    return Sharing(saved, sizes, deep)
+    return Sharing(saved, sizes, deep, alone)
 
 
 def _saved(decided: Decided, along: Along, items: int) -> float:

@@ -159,11 +159,8 @@ class _Parting:
             else:
                 self.inside.append(statement)
                 break
-        if bound is None:
-            line = self.kernel.function.line
-            raise NotLegal("the guard of its items does not stand at its beginning", line)
         self.inside += todo
-        return bound
+        return bound is not False  # without such a guard, what is inside does nothing beyond
 
     def _is_guard(self, statement: If, *, last: bool) -> bool:
         """Whether all that follows is done under a test alone."""

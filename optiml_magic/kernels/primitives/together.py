@@ -258,7 +258,7 @@ class Together:
             for variable in whole.own if _key(variable) in self.expanded
         ]  # fmt: skip
         for window in whole.windows:
-            made += [window.declared(), *window.lines("load")]
+            made += [*filter(None, [window.begun]), window.declared(), *window.lines("load")]
         for part in whole.parts:
             if part.loop is not None and part.inner is not None:
                 head = self.kernel.show(part.tree).removesuffix("}").rstrip().removesuffix("{")

@@ -203,7 +203,16 @@ class _Unravelling:
                     whole = _product(cut.by, found)
                     if self._form(whole) == self.items.bound:
                         return whole
-        return None
+        return self._launched()
+
+    def _launched(self) -> Factors | None:
+        """The sizes whose product is how many items there are, as the launch says."""
+        if len(self.items.bound.terms) != 1:
+            return None
+        ((sizes, times),) = self.items.bound.terms
+        found = (*sizes, *([str(times)] if times > 1 else []))
+        self.atoms |= {name: name for name in found if name not in self.atoms}
+        return tuple(sorted(found)) if times > 0 and self._form(found) == self.items.bound else None
 
     def _form(self, factors: Factors) -> Polynomial | None:
         words = " * ".join(_whole(self.atoms[name]) for name in factors) or "1"

@@ -6,6 +6,7 @@ can be made of the result again (``persistent``, ``coarsened``).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
@@ -53,11 +54,9 @@ def unstrided(kernel: Kernel) -> Kernel:
     if not isinstance(loop, Loop) or axis is None or loop.kind != "for" or loop.test is None:
         raise NotLegal("its last statement is not a loop over its items")
     count = _count(kernel, axis, loop)
-    _check_rounds(kernel, effects, axis, loop)
-    kept = _before(kernel, before, loop)
-    swaps: dict[Node, Node] = {
-        s: replace(s, kind="return", span=None) for s in _going_on(loop.body)
-    }
+    check_rounds(kernel, effects, axis, loop)
+    kept = kept_before(kernel, before, loop, {*found.whole, *found.strides})
+    swaps: dict[Node, Node] = {s: replace(s, kind="return", span=None) for s in going_on(loop.body)}
     body = edited(loop.body, swaps) if swaps else loop.body
     first = () if loop.before is None else (replace(loop.before, lead=None),)
     inside = If(None, loop.line, loop.test, body)
@@ -99,7 +98,7 @@ def _count(kernel: Kernel, axis: Axis, loop: Loop) -> Polynomial:
     return stop
 
 
-def _check_rounds(kernel: Kernel, effects: Effects, axis: Axis, loop: Loop) -> None:
+def check_rounds(kernel: Kernel, effects: Effects, axis: Axis, loop: Loop) -> None:
     """Raise NotLegal where a round may ask for what another one left, or ends the others."""
     for statement in walk(loop.body):
         if isinstance(statement, Leave) and statement.kind == "return":
@@ -140,13 +139,22 @@ def _own(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:
     return False
 
 
-def _before(kernel: Kernel, before: list[Statement], loop: Loop) -> list[Statement]:
-    """What stands before the loop, without what only says how far it steps."""
-    asked: list[Expr] = [e for s in walk(loop.body) for e in s.expressions]
-    asked += [loop.test] if loop.test is not None else []
-    asked += loop.before.expressions if loop.before is not None else []
+def kept_before(
+    kernel: Kernel, before: Sequence[Statement], loop: Loop, places: Collection[Expr]
+) -> list[Statement]:
+    """What stands before a loop over a thread's items, as each item has it for itself.
+
+    It must be the same for all of them: nothing that the items ask for may come from ``places``,
+    where a thread asks for its first item, or from memory that the items change. What only says
+    how far the loop steps is left out.
+    """
+    effects = Effects(kernel)
+    inside: list[Expr] = [e for s in walk(loop.body) for e in s.expressions]
+    inside += [loop.test] if loop.test is not None else []
+    head = loop.before.expressions if loop.before is not None else ()
+    counter = kernel.axes()[loop].variable
+    asked = [*inside, *head]
     found: list[Statement] = []
-    strides = set(uses(kernel, "x").strides)
     for statement in reversed(before):
         own = [part for e in statement.expressions for part in every(e)]
         if any(isinstance(e, Call | Assign | Step) for e in own) or not isinstance(
@@ -157,14 +165,25 @@ def _before(kernel: Kernel, before: list[Statement], loop: Loop) -> list[Stateme
             if variable not in names(asked):
                 continue
             alone = replace(statement, variables=(variable,), span=None)
-            if any(e in strides for top in alone.expressions for e in every(top)):
-                raise NotLegal("it asks for the threads of its grid", statement.line)
+            if variable in names(inside) and variable is not counter:
+                inside += alone.expressions
+                if any(e in places for top in alone.expressions for e in every(top)):
+                    raise NotLegal(f"`{variable.name}` is of a thread's first item", statement.line)
             found.insert(0, alone)
             asked += alone.expressions
+        _check_unchanged(effects, statement, loop)
     return found
 
 
-def _going_on(body: Statement) -> list[Leave]:
+def _check_unchanged(effects: Effects, statement: Statement, loop: Loop) -> None:
+    """Raise NotLegal where a statement loads what a loop stores."""
+    stores = [a for a in effects.accesses(loop) if a.mode != "load"]
+    for load in effects.accesses(statement):
+        if any(effects.same(load.array, store.array) for store in stores):
+            raise NotLegal(f"its items store to `{load.array}`, which is read before", load.line)
+
+
+def going_on(body: Statement) -> list[Leave]:
     """The ``continue`` of this loop, not of those in it."""
     found: list[Leave] = []
     stack = [body]

@@ -132,13 +132,32 @@ class Vectored:
         if key not in self._groups:
             taken = [g.name for g in self._groups.values()]
             wide = self.decided.is_wide(access.node)
+            name = self.kernel.fresh(f"{at.array}_row", *taken)
+            begun, base = "", f"{name}_at"
+            if self._is_gathered(at, access):
+                begun = self.decided.declared(base, at, access)
+            else:
+                base = self.decided.base(at, access)
             self._groups[key] = Window(
-                self.kernel.fresh(f"{at.array}_row", *taken), self.decided.base(at, access),
+                name, base,
                 Items(at.array, at.base, (access,)), apart, widest(access, apart * self.least),
                 self.along, self.others, self.turn, outer, self.decided.interior.speller.form,
-                partial(self.decided.offset, wide),
+                partial(self.decided.offset, wide), begun,
             )  # fmt: skip
         self._groups[key].taken.append(Taken(accesses, at, rounds, scope))
+
+    def _is_gathered(self, at: Element, access: Access) -> bool:
+        """Whether memory says where a row begins, which a round knows before it does anything."""
+        interior, symbols = self.decided.interior, self.kernel.reading.symbols
+        found = interior.moving.gathered(at.base)
+        known = {a.name for a in self.kernel.reading.loops(access) if self.decided.keeps(a.node)}
+        for name in found:
+            inside = symbols.inside(Polynomial.symbol(name))
+            if not {n for n in inside if symbols[n].kind == "counter"} <= known:
+                raise NotLegal(
+                    f"where rows of `{access.array}` begin is told too late", access.line
+                )
+        return bool(found)
 
     def _is_anew(self, one: Taken, group: Window) -> bool:
         """Whether nothing writes what items load, and they load it, or what lies around it."""
@@ -199,11 +218,19 @@ class Vectored:
             )
 
     def _aligned(self, at: Element, access: Access, width: int) -> None:
-        interior = self.decided.interior
-        words = self.decided.address(at.base)
+        interior, rest = self.decided.interior, at.base
+        gathered = interior.moving.gathered(at.base)
+        for monomial, times in at.base.terms:
+            if gathered & {*monomial}:
+                rest = rest - Polynomial.of({monomial: times})
+                sizes = tuple(n for n in monomial if n not in gathered)
+                if times % width and not sizes:
+                    raise NotLegal(f"rows of `{access.array}` begin anywhere", access.line)
+                self.rows |= {(sizes, width)} if times % width else set()
+        words = self.decided.address(rest)
         place = f"&{at.array}[{words}]" if words != "0" else at.array
         size = width * (access.element.size or 1)
-        interior.whole[at.base, place] = f"(size_t){place} % {size} == 0"
+        interior.whole[rest, place] = f"(size_t){place} % {size} == 0"
 
     def _whole(self) -> None:
         """Rows, and what is so many of them, hold whole vectors."""

@@ -72,7 +72,8 @@ class Window:
     """Rows of one array, as far as the items of a thread take their elements.
 
     Attributes:
-        base: the address that steps are from; ``array`` what is there.
+        base: the address that steps are from; ``array`` what is there. ``begun`` declares it where
+            it is another in each round; empty where it is the same in all.
         apart: elements from one item to the next.
         along: the axis whose neighbours lie along a row, and ``others`` those that take rows.
         turn: what the counter of vectors along a row is called.
@@ -91,6 +92,7 @@ class Window:
     outer: Mapping[Sizes, Polynomial]
     form: Callable[[Polynomial], str]
     offset: Callable[[Mapping[Sizes, Polynomial]], str]
+    begun: str = ""
     taken: list[Taken] = field(default_factory=list)
 
     @property

@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.grids import needed_form
 from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.jammed import (
     Several,
@@ -93,7 +94,7 @@ def _along_rows(
             return
     if sharing.saved["x"] < _SAVED:
         return
-    best = sorted(found, key=lambda axis: -found[axis])[:1]
+    best = [] if sharing.alone else sorted(found, key=lambda axis: -found[axis])[:1]
     for axes in ([], best) if best else ([],):
         saved = dict(sharing.saved) | {a: found[a] for a in axes}
         yield _site(kernel, fixed, replace(sharing, saved=saved), items)
@@ -167,6 +168,14 @@ def _enough(kernel: Kernel, items: int) -> bool:
     return count is None or chip is None or count // items >= _ENOUGH * chip.sms
 
 
+def _across(kernel: Kernel, several: Several) -> int | None:
+    """The threads that a row has work for, as a power of two; None where that is not known."""
+    count = needed_form(kernel, "x")
+    known = value(kernel, count) if count is not None else None
+    items = several.counts["x"][0] if "x" in several.counts else 1
+    return 1 << max(0, (known - 1) // items).bit_length() if known is not None else None
+
+
 def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...]:
     """Wide blocks of about 256 threads, with more and with fewer items each.
 
@@ -177,6 +186,7 @@ def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...
     tall = {axis: least(kernel, several, axis) for axis in "yz"}
     found: list[Point] = []
     most = most_threads(kernel, several)
+    wide = _across(kernel, several)
     first = max(several.counts)  # y or z before x, which is in vectors already
     numbers: tuple[tuple[int, int, int, int], ...]
     numbers = ((0, 0, 4, 1), (0, 0, 4, 4), (1, 0, 4, 1), (2, 0, 4, 1))
@@ -188,6 +198,9 @@ def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...
         fit = most // (_WARP * tall["z"])
         own = tall | {"y": max(min(rows, fit) if "y" in extents else 1, tall["y"])}
         own["x"] = max(_WARP, most // (own["y"] * own["z"]))
+        if wide is not None and "y" in extents:  # no thread beyond the end of a short row
+            own["x"] = min(own["x"], max(_BLOCKS["x"][0], wide))
+            own["y"] = max(own["y"], most // (own["x"] * own["z"]))
         items = {}
         for axis, name in names.items():
             counts = several.counts[axis]

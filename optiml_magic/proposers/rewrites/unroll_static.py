@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
+from optiml_magic.kernels.primitives.cutting import cut
+from optiml_magic.kernels.primitives.restricted import held_up, restricted
+from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.kernels.primitives.unrolling import open_loops, unroll_by
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_RESIDENT = 1024  # threads of a multiprocessor, of which some work while others wait
+_BLOCK, _NARROW = 256, 32  # threads below which each multiprocessor gets blocks of one warp
 
 
 class UnrollStatic(KernelRule):
@@ -18,20 +26,32 @@ class UnrollStatic(KernelRule):
     teaches = (
         "A loop asks after each few rounds whether there is another, and its loads wait behind "
         "that question. With more rounds written out, their loads are under way together, and "
-        "counters and tests are shared among them; too many need registers that other warps lack."
+        "counters and tests are shared among them; too many need registers that other warps lack. "
+        "Where a round also stores, loads of later ones may pass only if no pointer leads there."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         found = open_loops(kernel)
         if not found:
             return
+        first, more, few = kernel, "", False
+        if held_up(kernel) and isinstance(alone := restricted(kernel), Kernel):
+            few = _busy(kernel) < _RESIDENT
+            first = where_legal(cut, alone, {"x": _NARROW}) if _busy(kernel) < _BLOCK else alone
+            more = ", and say that pointers lead to arrays of their own"
         name = kernel.fresh("UNROLL")
         where = ", ".join(str(loop.line) for loop in found)
         yield Site(
-            "unroll", f"several rounds at a time of the loop on line {where}",
-            partial(unroll_by, kernel, 8), 0.3,
+            "unroll", f"several rounds at a time of the loop on line {where}{more}",
+            partial(unroll_by, first, 8), 0.6 if few else 0.3,
             Hypothesis(
                 "smsp__inst_executed.sum", "lower", "rounds share counters and tests", (1.02, 1.6)
             ),
-            tuple({name: count} for count in (8, 16, 2)),
+            tuple({name: count} for count in ((16, 8, 4) if few else (8, 16, 2))),
         )  # fmt: skip
+
+
+def _busy(kernel: Kernel) -> float:
+    """The threads that there are for each multiprocessor."""
+    count, chip = threads(kernel), CHIPS.get(kernel.chip)
+    return math.inf if count is None or chip is None else count / chip.sms

@@ -9,6 +9,7 @@ from . import (
     chains,
     columns,
     counts,
+    gathers,
     maps,
     moments,
     neighbours,
@@ -39,4 +40,5 @@ FAMILIES = {
     "moments": moments.FAMILY,
     "stencils": (*stencils.FAMILY, *pixels.FAMILY),
     "tables": tables.FAMILY,
+    "gathers": gathers.FAMILY,
 }

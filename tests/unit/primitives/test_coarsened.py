@@ -134,7 +134,7 @@ def test_refused(body: str, reason: str) -> None:
         ("if (i < n) ", "", "how many items there are"),
         ("cdiv(n, 32)", "cdiv(n, 16)", "how many items there are"),
         ("if (i < n)", "float v = b[0]; if (v > 1.0f || i < n)", "how many items there are"),
-        ("if (i < n)", "float v = 2.0f; v += 1.0f; if (i < n)", "does not stand at its beginning"),
+        ("if (i < n)", "float v = 2.0f; v += 1.0f; if (i < n)", "of `a` its items do not"),
     ],
 )
 def test_a_guard_that_does_not_bound_the_items_is_refused(old: str, new: str, reason: str) -> None:

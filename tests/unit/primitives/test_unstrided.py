@@ -55,6 +55,15 @@ def test_a_thread_an_item(body: str) -> None:
         (HEAD.replace("= blockIdx", "= 5 + blockIdx") + " out[i] = a[i];", "asks for more"),
         (HEAD.replace("n * m", "b[0]") + " out[i] = a[i];", ""),
         (f"{HEAD} out[i] = a[i]; out[0] = 1.0f;", "not a loop"),
+        (
+            f"int t = blockIdx.x * 32 + threadIdx.x; float c = b[t % m]; {HEAD} out[i] = c;",
+            "`t` is of a thread's first item",
+        ),
+        (
+            f"float c = b[blockIdx.x * 32 + threadIdx.x]; {HEAD} out[i] = c;",
+            "`c` is of a thread's first item",
+        ),
+        (f"float c = out[7]; {HEAD} out[i] = a[i] * c;", "store to `out`"),
     ],
 )
 def test_refused(body: str, reason: str) -> None:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from optiml_magic.kernels.primitives.base import kernels
+from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.unroll_static import UnrollStatic
+from optiml_magic.source.program import parse_program
 from tests.ideas import asked
+from tests.rewriting.offers import Offer
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
+from tests.unit.primitives.shapes import applied
 
 TEXT = """
 #pragma optiml launch k grid(cdiv(n, 64)) block(64)
@@ -32,3 +39,29 @@ def test_what_is_said_or_known_already():
     assert not asked(UnrollStatic(), TEXT.replace("a[j * n + i]", "j"))[0]
     waits = TEXT.replace("s +=", "{ __syncthreads(); s +=").replace("+ i];", "+ i]; }")
     assert not asked(UnrollStatic(), waits)[0]
+
+
+RUNNING = """
+#pragma optiml launch ema grid(cdiv(c, 256)) block(256)
+__global__ void ema(const float* x, float* y, int t, int c) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= c) return;
+    float s = 0.0f;
+    for (int k = 0; k < t; k++) {
+        s = 0.9f * s + x[k * c + i];
+        y[k * c + i] = s;
+    }
+}"""
+
+
+def test_loads_of_later_rounds_may_pass_what_a_round_stores():
+    arrays = {"x": Array("f4", ("t", "c")), "y": Array("f4", ("t", "c"), "zeros")}
+    stand = Stand(Made("one", RUNNING, arrays, {"t": 40, "c": 300}, {"t": 3, "c": 9}))
+    (kernel,) = kernels(parse_program(stand.text), stand.facts(stand.text))
+    (site,) = UnrollStatic().sites(kernel)
+    assert isinstance(site, Site)
+    text = applied(site.apply()).program.text
+    assert "const float* __restrict__ x, float* __restrict__ y" in text
+    assert "grid(cdiv(c, 32)) block(32)" in text  # fewer threads than multiprocessors could have
+    assert site.prior > 0.5
+    assert stand.applied(Offer("one", "", text), RUNNING).sound

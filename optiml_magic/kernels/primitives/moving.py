@@ -1,0 +1,97 @@
+"""What of an index moves with a thread's place, with its items, or from round to round."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.indices import Along, Undecided
+from optiml_magic.kernels.symbols import Symbol
+
+_PLACES = ("threadIdx", "blockIdx")
+
+
+class Moving:
+    """For a kernel whose threads have items ``along`` some axes.
+
+    Nothing writes the ``steady`` parameters; ``builtins`` say where a thread stands along the axes.
+    """
+
+    def __init__(self, kernel: Kernel, effects: Effects, along: Sequence[Along]) -> None:
+        reading = kernel.reading
+        self.along = along
+        self.symbols = reading.symbols
+        self.steady = frozenset(
+            p.name for p in kernel.function.parameters
+            if p.type.depth and not any(effects.same(p.name, w) for w in reading.written)
+        )  # fmt: skip
+        self.builtins = {f"{p}.{a.axis}" for a in along for p in _PLACES}
+        self._coarse = {f"{p}.{a.axis}" for a in along if a.several for p in _PLACES}
+
+    def gathered(self, form: Polynomial) -> frozenset[str]:
+        """What is in a form of memory that nothing writes, and is the same for all items."""
+        return frozenset(
+            name for name in form.symbols
+            if name[0] != "@" and self.symbols[name].kind == "load"
+            and self.alike(
+                n for n in self.symbols.inside(Polynomial.symbol(name)) if not self.is_counter(n)
+            )
+        )  # fmt: skip
+
+    def alike(self, names: Iterable[str]) -> bool:
+        """Whether these are the same for all items, sizes or in memory that nothing writes."""
+        found = [self.symbols[name] for name in names]
+        return all(
+            s.array in self.steady if s.kind == "load"
+            else s.kind in ("scalar", "operation", "builtin") and s.name not in self._coarse
+            for s in found
+        )  # fmt: skip
+
+    def check_settled(self, form: Polynomial, gathered: Collection[str] = ()) -> None:
+        """Raise Undecided where something is left that is another for each item, or in a round.
+
+        What is ``gathered`` from memory may be another in each round.
+        """
+        for name in form.symbols:
+            if name[0] == "@" or name in gathered:
+                continue
+            symbol = self.symbols[name]
+            if symbol.kind == "scalar":
+                continue
+            if symbol.kind != "operation":
+                raise Undecided(f"`{name}` is not a size")
+            inside = self.symbols.inside(Polynomial.symbol(name))
+            kinds = {self.symbols[n].kind for n in inside}
+            if not kinds <= {"scalar", "operation", "builtin"}:
+                raise Undecided(f"`{name}` may be another in each round")
+            if inside & self._coarse and self.digit(symbol) is None:
+                raise Undecided(f"`{name}` may be another for each item")
+
+    def is_size(self, name: str) -> bool:
+        return name[0] != "@" and self.symbols[name].kind == "scalar"
+
+    def is_counter(self, name: str) -> bool:
+        return name in self.symbols.table and self.symbols[name].kind == "counter"
+
+    def moves(self, form: Polynomial) -> bool:
+        inside = self.symbols.inside(form)
+        return bool(inside & self.builtins) or any(self.is_counter(n) for n in inside)
+
+    def varies(self, symbol: Symbol) -> bool:
+        return self.moves(Polynomial.symbol(symbol.name))
+
+    def digit(self, symbol: Symbol) -> Along | None:
+        """The axis whose index alone an operation takes apart, by what is the same for all."""
+        if symbol.op not in ("/", "%") or len(symbol.arguments) != 2:
+            return None
+        top, by = symbol.arguments
+        if self.moves(by) or not self.symbols.known(by):
+            return None
+        for along in self.along:
+            thread, block = (Polynomial.symbol(f"{p}.{along.axis}") for p in _PLACES)
+            whole = thread + Polynomial.constant(along.width) * block
+            if top == whole or (along.width == 1 and top == block):
+                return None if along.bound == by else along
+        return None

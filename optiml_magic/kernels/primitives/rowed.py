@@ -1,0 +1,210 @@
+"""P4, rows: a block for each row and a thread for each of its elements, as a plane of threads.
+
+Where the threads of a block do nothing together, that a row is one block, as wide as the row or
+with elements a block apart, is of no consequence: rows and columns become axes of the launch with
+a guard, and steps that look for one item a thread see them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import Binary, Expr, Literal, Member, Name, builtin, every
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.cutting import TOLD
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.grids import form_of, most_threads, said_alike
+from optiml_magic.kernels.primitives.limits import with_limits
+from optiml_magic.kernels.primitives.places import axis_of, bare, own_text_only, tops
+from optiml_magic.kernels.primitives.sizes import value
+from optiml_magic.kernels.primitives.unstrided import check_rounds, going_on, kept_before
+from optiml_magic.kernels.tree import Block, If, Loop, expressions
+from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.source.expressions import Expression, parse_expression
+
+_THREAD = "threadIdx.x"
+_UNSIGNED = "unsigned int"
+_WARP, _THREADS, _NARROWEST = 32, 256, 8
+
+
+def _index(axis: str) -> Expr:
+    block, width, thread = (_place(name, axis) for name in ("blockIdx", "blockDim", "threadIdx"))
+    return Binary(None, "+", Binary(None, "*", block, width), thread)
+
+
+def _place(name: str, axis: str) -> Expr:
+    return Member(None, Name(None, name), axis)
+
+
+_COLUMN, _ROW = (_index(axis) for axis in "xy")
+_WORDS = tuple(f"blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis}" for axis in "xy")
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """``count`` is how many elements a row has, and ``body`` what is done for each of them."""
+
+    count: Polynomial
+    body: Block
+
+
+@primitive
+def rowed(kernel: Kernel) -> Kernel:
+    """A block a row, whose threads work alone, as threads along x and y below their bounds."""
+    launch, effects = kernel.launch, Effects(kernel)
+    if len(launch.grid) > 2 or len(launch.block) > 1 or launch.shared is not None:
+        raise NotLegal("its launch does not have a block of one axis for each row")
+    effects.straightforward()
+    without_warps(kernel)
+    own_text_only(kernel)
+    every_place_read(kernel)
+    asked = {builtin(e) for e in expressions(kernel.function.body)}
+    if not {_THREAD, "blockIdx.x"} <= asked or "gridDim.x" in asked:
+        raise NotLegal("its threads do not ask for their block and for their place in it")
+    if kernel.reading.calls & set(TOLD):
+        raise NotLegal("it prints, which tells how many threads there are")
+    if all(axis_of(kernel, e) == "x" for e in _places(kernel)):
+        raise NotLegal("a thread asks for its index alone")
+    if most_threads(kernel) < _THREADS:
+        raise NotLegal("its launch bounds say how many threads a block has")
+    last = kernel.function.body.body[-1] if kernel.function.body.body else None
+    rows = _stepped(kernel, effects, last) if isinstance(last, Loop) else None
+    return _plane(kernel, effects, rows or _Rows(_width(kernel, effects), kernel.function.body))
+
+
+def _places(kernel: Kernel) -> list[Expr]:
+    """Where a kernel asks for its thread along x, by the widest expressions that do."""
+    found: list[Expr] = []
+    stack = [*tops(kernel.function.body)]
+    while stack:
+        expr = stack.pop()
+        if axis_of(kernel, expr) == "x" or builtin(expr).endswith(".x"):
+            found.append(expr)
+        else:
+            stack += expr.parts
+    return found
+
+
+def _stepped(kernel: Kernel, effects: Effects, loop: Loop) -> _Rows | None:
+    """The elements of a loop that goes from a thread's place in its block in steps of it."""
+    axis, width = kernel.axes().get(loop), kernel.block[0]
+    if axis is None or axis.start != Polynomial.symbol(_THREAD):
+        return None
+    step = Polynomial.constant(width) if width else Polynomial.symbol("blockDim.x")
+    if axis.step != step or loop.kind != "for" or loop.test is None:
+        return None
+    if not axis.exact or axis.scaled or axis.stop is None:
+        raise NotLegal("how many rounds its loop makes is not known", loop.line)
+    inside = {*expressions(loop.body), *every(loop.test)}
+    first = {e for e in _places(kernel) if builtin(e) != "blockIdx.x"}
+    if first & inside:
+        raise NotLegal("a round asks for its thread", loop.line)
+    check_rounds(kernel, effects, axis, loop)
+    kept = kept_before(kernel, kernel.function.body.body[:-1], loop, first)
+    swaps: dict[Node, Node] = {s: replace(s, kind="return", span=None) for s in going_on(loop.body)}
+    body = edited(loop.body, swaps) if swaps else loop.body
+    head = () if loop.before is None else (replace(loop.before, lead=None),)
+    own = (*kept, *head, If(None, loop.line, loop.test, body))
+    _check_said(kernel, effects, axis.stop)
+    return _Rows(axis.stop, replace(kernel.function.body, body=own))
+
+
+def _width(kernel: Kernel, effects: Effects) -> Polynomial:
+    """How many threads a block has, in words that mean the same in the kernel."""
+    count = form_of(kernel.launch.block[0].tree, kernel.reading.symbols)
+    if kernel.block[0] is not None:
+        count = Polynomial.constant(kernel.block[0])
+    if count is None:
+        raise NotLegal("how many threads its blocks have is not read")
+    _check_said(kernel, effects, count)
+    return count
+
+
+def _check_said(kernel: Kernel, effects: Effects, count: Polynomial) -> None:
+    given = {p.name for p in kernel.function.parameters if not p.type.depth}
+    alike = count.symbols <= given | kernel.program.values.keys()
+    if not alike or not said_alike(kernel, count.symbols) or count.symbols & effects.moved:
+        raise NotLegal("how long a row is its launch and the kernel do not say alike")
+
+
+def _plane(kernel: Kernel, effects: Effects, rows: _Rows) -> Kernel:
+    wide = value(kernel, rows.count) or _WARP
+    across = _WARP
+    while across > _NARROWEST and across >= 2 * wide:
+        across //= 2
+    grid = kernel.launch.grid
+    height = _height(kernel, effects, grid[0])
+    shape = (across, _THREADS // across if height is not None else 1)
+    row = _ROW if height is not None else _place("blockIdx", "y")
+    width = text(f"({_UNSIGNED}){_operand(rows.count)}")
+    others: dict[str, Node] = {
+        "blockDim.x": width,
+        _THREAD: _COLUMN,
+        "blockIdx.x": row,
+        "blockIdx.y": _place("blockIdx", "z"),
+        "gridDim.y": _place("gridDim", "z"),
+        "threadIdx.y": Literal(None, "0u", 0),
+        "blockDim.y": Literal(None, "1u", 1),
+    }
+    swaps: dict[Node, Node] = {}
+    for expr in expressions(rows.body):
+        if _starts(expr):
+            above = f"({_WORDS[1]})" if height is not None else "blockIdx.y"
+            swaps[expr] = text(f"{above} * {_operand(rows.count)}")
+        elif builtin(expr) in others:
+            swaps[expr] = others[builtin(expr)]
+    bounds = [f"{_WORDS[0]} >= {_operand(rows.count)}"]
+    bounds += [f"{_WORDS[1]} >= {height}"] if height is not None else []
+    body = edited(rows.body, swaps)
+    assert isinstance(body, Block)
+    guard = lines(f"if ({' || '.join(bounds)}) return;")
+    kept = tuple(replace(s, lead=None) for s in body.body)
+    blocks = (
+        f"cdiv({rows.count}, {shape[0]})",
+        f"cdiv({height}, {shape[1]})" if height is not None else str(grid[0]),
+        *map(str, grid[1:]),
+    )
+    launch = replace(
+        kernel.launch,
+        grid=tuple(parse_expression(b) for b in blocks),
+        block=tuple(parse_expression(str(s)) for s in shape if s > 1),
+    )
+    made = kernel.rewritten(
+        replace(body, body=(guard, *kept)),
+        launch=launch,
+        directives=with_limits(kernel, launch, lambda _: []),
+    )
+    return replace(made, facts=_facts(kernel, wide, shape))
+
+
+def _starts(expr: Expr) -> bool:
+    """Whether this is ``blockIdx.x * blockDim.x``, the index of a block's first thread."""
+    if not isinstance(expr, Binary) or expr.op != "*":
+        return False
+    return {builtin(bare(expr.left)), builtin(bare(expr.right))} == {"blockIdx.x", "blockDim.x"}
+
+
+def _operand(count: Polynomial) -> str:
+    words = str(count)
+    return words if words.isidentifier() or words.isdigit() else f"({words})"
+
+
+def _height(kernel: Kernel, effects: Effects, blocks: Expression) -> str | None:
+    """How many rows there are, where the kernel has words for it."""
+    form = form_of(blocks.tree, kernel.reading.symbols)
+    try:
+        _check_said(kernel, effects, form or Polynomial.symbol(""))
+    except NotLegal:
+        return None
+    return str(blocks) if blocks.name is not None else f"({blocks})"
+
+
+def _facts(kernel: Kernel, wide: int, shape: tuple[int, int]) -> LaunchFacts | None:
+    facts = kernel.facts
+    if facts is None:
+        return None
+    grid = (-(-wide // shape[0]), -(-facts.grid[0] // shape[1]), facts.grid[1])
+    return replace(facts, grid=grid, block=(*shape, 1))
