@@ -353,8 +353,11 @@ def _engine(members: Session, evaluator: Evaluator) -> Engine:
 
 
 def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
-    """Input and finalists timed once more, in turn: the fastest of many is lucky as well."""
-    leading = trajectory.leading(_FINALISTS)
+    """Input and finalists timed once more, in turn: the fastest of many is lucky as well.
+
+    What is surely slower than the input cannot win, and is none of them.
+    """
+    leading = [step for step in trajectory.leading(_FINALISTS) if trajectory.may_win(step)]
     if not leading:
         return trajectory
     return trajectory.settled(evaluator.settle([step.candidate for step in leading]))

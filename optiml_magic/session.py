@@ -146,7 +146,7 @@ def session(
             choice, device, settings, plugins, first, counted=counted, machine=machine
         )
         children.callback(levels.close)
-        levels.warm(first=True)
+        levels.warm(closely=True)
         early.end()
         tools = Tools(
             compiler=compiler,

@@ -165,7 +165,9 @@ class Sampling:
 
     At least ``least`` and at most ``most``, for about ``seconds``; between these until the interval
     of every ratio to the baseline is narrower than ``width``. Sooner than ``least``, where every
-    other run is surely more than ``hopeless`` times slower than the baseline (0: never).
+    other run is surely more than ``hopeless`` times slower than the baseline, or every one more
+    than ``ample`` times faster (0: never). A baseline whose batches take longer than ``alone``
+    seconds (0: none) is timed without the others, for one round.
     """
 
     least: int
@@ -173,6 +175,8 @@ class Sampling:
     seconds: float
     width: float = 0.01
     hopeless: float = 0.0
+    ample: float = 0.0
+    alone: float = 0.0
 
 
 @dataclass(frozen=True)

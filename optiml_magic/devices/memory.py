@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.devices.answers import Hidden
-from optiml_magic.devices.base import Array, Buffer
+from optiml_magic.devices.base import Array, Buffer, Case
 from optiml_magic.devices.maps import digest, mapped
 from optiml_magic.devices.module import Place
 from optiml_magic.devices.sending import sent
 from optiml_magic.errors import MachineError
 from optiml_magic.model.dtypes import BFLOAT16, DType
+from optiml_magic.model.launch import LaunchPlan
 
 _GUARD = 512  # bytes of canary on each side of a buffer; keeps CuPy's alignment
 
@@ -49,6 +50,19 @@ def guarded(cupy: Any, nbytes: int, dtype: DType, shape: tuple[int, ...]) -> Mem
     like = stored(np.empty(1, dtype))
     array = whole[_GUARD : _GUARD + nbytes].view(like.dtype).reshape(shape + like.shape[1:])
     return Memory(whole, canary, array, dtype)
+
+
+def starts(
+    cupy: Any, case: Case, memories: Mapping[str, Memory], plan: LaunchPlan
+) -> dict[str, Any]:
+    """What in-out buffers and filled outputs hold before each launch, by name."""
+    fills = dict(plan.fills)
+    found = {b.name: memories[b.name].initial for b in case.buffers if b.role == "inout"}
+    for b in case.buffers:
+        if b.role == "output" and b.name in fills:
+            filled = np.full_like(b.array, float(fills[b.name]))
+            found[b.name] = cupy.asarray(stored(filled))
+    return found
 
 
 def exact(cupy: Any, shape: tuple[int, ...], dtype: DType) -> Memory:

@@ -45,6 +45,8 @@ class CudaModule:
             self._loaded.compile()
         self._variables = {v.name: self._variable(v.name, v.nbytes) for v in build.variables}
         self.changing: set[str] = set()
+        self.launched: set[str] = set()  # kernels that are loaded for sure
+        self.digest = build.digest
 
     def fill(self, contents: Mapping[str, Any]) -> None:
         """Every variable as it is before the first launch: its own bytes, or those given."""
@@ -80,6 +82,7 @@ class CudaModule:
                 runtime.memsetAsync(places[name].address, 0, places[name].nbytes, stream.ptr)
             for launch in plan.launches:
                 function = self._loaded.get_function(launch.kernel)
+                self.launched.add(launch.kernel)
                 if launch.shared > _STATIC_SHARED:
                     function.max_dynamic_shared_size_bytes = launch.shared
                 arguments = tuple(_argument(a, places) for a in launch.arguments)

@@ -5,7 +5,8 @@ that drifts steadily falls on both alike. Its samples stand together: samples ``
 1`` of every program are those of round ``r``. The interval is a percentile bootstrap over whole
 rounds, the same ones for both programs: what moved both at once moves the ratio little, and is not
 held against it. Source: Efron and Tibshirani, "An Introduction to the Bootstrap", chapters 8 and
-13. The constants are ours.
+13. Of fewer than five rounds, where resampling says little, it is between the extremes, and beyond
+them where these are not wide enough. The constants are ours.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ PER_ROUND = 2  # samples of one program in a round
 _LEVEL = 0.99  # many candidates are compared with one baseline: 95 % would be wrong too often
 _RESAMPLES = 1000
 _SEED = 0x0B5E55ED  # any one: the same samples give the same interval
-_FEWEST = 5  # rounds; below, resampling says little, and the extremes stand for the interval
+# Of one to four rounds: as many times as far as the extremes, in logarithms. So it holds the ratio
+# 99 times of 100 where the noise is normal; the extremes alone hold it 67, 97, 99.8 and 100 times.
+_WIDER = (8.0, 1.4, 1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,10 @@ def ratio(baseline: Sequence[float], other: Sequence[float]) -> Ratio:
     rounds = pairs.shape[1]
     below, above = np.median(pairs, axis=(1, 2))
     value = float(above / below)
-    if rounds < _FEWEST:
+    if rounds <= len(_WIDER):
+        wider = _WIDER[rounds - 1]
         low, high = pairs[1].min() / pairs[0].max(), pairs[1].max() / pairs[0].min()
-        return Ratio(value, float(low), float(high))
+        return Ratio(value, *(value * float(end / value) ** wider for end in (low, high)))
     chosen = np.random.default_rng(_SEED).integers(0, rounds, (_RESAMPLES, rounds))
     drawn = np.median(pairs[:, chosen].reshape(2, _RESAMPLES, -1), axis=2)
     tail = 50 * (1 - _LEVEL)

@@ -16,6 +16,7 @@ from optiml_magic.devices.base import Execution, Fault, Job
 from optiml_magic.diagnosis import Diagnosis
 from optiml_magic.errors import KernelFailed
 from optiml_magic.evaluation import stages
+from optiml_magic.evaluation.asking import Asking
 from optiml_magic.evaluation.beside import beside
 from optiml_magic.evaluation.elsewhere import elsewhere
 from optiml_magic.evaluation.finalists import hazards, scrutinised
@@ -29,17 +30,12 @@ from optiml_magic.model.facts import Facts
 from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.objective import Objective
-from optiml_magic.model.space import TUNER
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.preparation import Prepared
 from optiml_magic.problem import Problem
 from optiml_magic.source.program import parse_program
 from optiml_magic.verifiers.hazards import Inspection, inspected
 from optiml_magic.verifiers.verify import judge
-
-# Times slower than the best so far, beyond which nobody builds on a candidate: ncu is not asked of
-# it. Ours.
-_REACH = 1.25
 
 
 class Evaluator:
@@ -66,9 +62,8 @@ class Evaluator:
         self._runs: dict[int, tuple[Build, Job]] = {}  # what was measured, until it is understood
         self._best = float("inf")  # seconds of the fastest that may win
         self._best_general = float("inf")  # of those that take all sizes of the input kernel
-        self._seconds: dict[int, float] = {}  # by number
         self._inspections: dict[str, Inspection] = {}  # by identity
-        self._promised: dict[str, None] = {}  # metrics that edits are to move
+        self._asking = Asking(tools.levels, whole=thorough)
         self._notes: dict[str, None] = {}  # each once, in order
 
     @property
@@ -90,9 +85,9 @@ class Evaluator:
         Others may begin before it is asked for; what was begun first is to be asked for first.
         """
         for candidate in candidates:
-            self._expect(candidate)
+            self._asking.expect(candidate)
         first = any(candidate.number == 0 for candidate in candidates)
-        self._tools.levels.warm(first=first, also=tuple(self._promised))
+        self._warm()
         evaluations = [self._timed(candidate) for candidate in candidates]
         counted = self._counted(candidates, evaluations)
 
@@ -160,7 +155,8 @@ class Evaluator:
     def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
         """Take in an evaluation made earlier, in a run that is resumed."""
         root = evaluation.measurement
-        self._expect(candidate)
+        self._asking.expect(candidate)
+        self._asking.remember(evaluation)
         self._diagnosis.remember(candidate, evaluation)
         if candidate.number == 0:
             if root is None:
@@ -287,19 +283,26 @@ class Evaluator:
     ) -> Callable[[], list[Evaluation]]:
         """The counters of those that somebody may build on, or whose promise is to be tested."""
         pairs = zip(candidates, evaluations, strict=True)
-        promises = {c.number: c.proposal.hypothesis for c in candidates}
-        promising = {n for n, promise in promises.items() if promise and promise.is_counted}
-        near = {c.number for c, e in pairs if self._in_reach(c, e)}
-        asked = (promising | near) & self._runs.keys()
+        asked = self._asking.of(pairs, self._runs.keys(), self._best)
+        if 0 in self._runs.keys() - asked:
+            self._note("the input kernel is too slow for ncu: the first faster program is counted")
         if asked and 0 not in asked and not self._limit.affords_counters:
             asked = set()
             self._note("ncu was not asked of the last candidates: the seconds were nearly spent")
-        also, began = tuple(self._promised), self._limit.elapsed
-        begin = partial(self._tools.levels.begin, evaluations, self._runs, counted=asked, also=also)
+        closely, began = bool(asked) and not self._asking.looked, self._limit.elapsed
+        begin = partial(
+            self._tools.levels.begin,
+            evaluations,
+            self._runs,
+            counted=asked,
+            closely=closely,
+            also=self._asking.promised,
+        )
+        self._asking.looked |= closely
         with self._tools.timings.stage("count"):
             counted = beside(begin, self._ahead) if 0 in asked else begin()
         if not self._thorough:  # then others will follow
-            self._tools.levels.warm(first=False, also=also)
+            self._warm()
 
         def completed() -> list[Evaluation]:
             found = counted()
@@ -309,24 +312,13 @@ class Evaluator:
 
         return completed
 
+    def _warm(self) -> None:
+        closely = not self._asking.looked
+        self._tools.levels.warm(closely=closely, also=self._asking.promised)
+
     def _ahead(self) -> bool:
         """One more set of inputs is drawn that winners will meet, if any."""
         return not self._thorough and self._context.scrutiny.trials.ahead()
-
-    def _in_reach(self, candidate: Candidate, evaluation: Evaluation) -> bool:
-        """Whether it is near the best so far; of other numbers alone, what is better with them.
-
-        The input kernel always, since everything is compared with it.
-        """
-        measured, before = evaluation.measurement, float("inf")
-        if measured is None:
-            return False
-        self._seconds[candidate.number] = measured.seconds
-        if candidate.number == 0:
-            return True
-        if candidate.proposal.proposer == TUNER and candidate.parent is not None:
-            before = self._seconds.get(candidate.parent, before)
-        return measured.seconds <= min(_REACH * self._best, before)
 
     def _understood(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
         """Diagnosed; a duplicate has all evidence of the earlier one, of this batch or not."""
@@ -389,12 +381,6 @@ class Evaluator:
         self._best = min(self._best, measured.seconds)
         if not evaluation.only_where:
             self._best_general = min(self._best_general, measured.seconds)
-
-    def _expect(self, candidate: Candidate) -> None:
-        """A promise can be tested only where its metric is counted, of later ones too."""
-        promise = candidate.proposal.hypothesis
-        if promise is not None and promise.is_counted:
-            self._promised[promise.metric] = None
 
     def _note(self, text: str) -> None:
         self._notes[text] = None

@@ -19,15 +19,15 @@ class Polynomial:
 
     @staticmethod
     def of(terms: Mapping[Monomial, int]) -> Polynomial:
-        return Polynomial(tuple(sorted((m, c) for m, c in terms.items() if c)))
+        return Polynomial(tuple(sorted([one for one in terms.items() if one[1]])))
 
     @staticmethod
     def constant(value: int) -> Polynomial:
-        return Polynomial.of({(): value})
+        return Polynomial((((), value),) if value else ())
 
     @staticmethod
     def symbol(name: str) -> Polynomial:
-        return Polynomial.of({(name,): 1})
+        return Polynomial((((name,), 1),))
 
     def __add__(self, other: Polynomial) -> Polynomial:
         terms = dict(self.terms)
@@ -36,7 +36,7 @@ class Polynomial:
         return Polynomial.of(terms)
 
     def __neg__(self) -> Polynomial:
-        return Polynomial.of({m: -c for m, c in self.terms})
+        return Polynomial(tuple([(m, -c) for m, c in self.terms]))
 
     def __sub__(self, other: Polynomial) -> Polynomial:
         return self + -other
@@ -93,4 +93,4 @@ class Polynomial:
     def without(self, symbols: Iterable[str]) -> Polynomial:
         """The terms that hold none of ``symbols``."""
         dropped = frozenset(symbols)
-        return Polynomial.of({m: c for m, c in self.terms if not dropped.intersection(m)})
+        return Polynomial(tuple([one for one in self.terms if not dropped.intersection(one[0])]))

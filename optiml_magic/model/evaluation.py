@@ -9,7 +9,7 @@ from optiml_magic.model.build import Resources
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.finding import Finding, RooflineClass
 from optiml_magic.model.hypothesis import HypothesisTest, untested
-from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.measurement import Measurement, speedup_interval
 from optiml_magic.model.objective import SLOWER, Objective, better, joules_of
 from optiml_magic.model.refusal import Refusal, Refused
 from optiml_magic.model.roofline import Standing
@@ -101,6 +101,13 @@ class Trajectory:
         """Whether a step is significantly better than another, by the objective."""
         old, new = before.evaluation.measurement, after.evaluation.measurement
         return old is not None and new is not None and better(self.objective, old, new)
+
+    def may_win(self, step: Step) -> bool:
+        """Whether a step is not surely too slow to win over the input kernel."""
+        old, new = self.root.evaluation.measurement, step.evaluation.measurement
+        if old is None or new is None:
+            return False
+        return SLOWER * speedup_interval(old, new)[2] >= 1.0
 
     def leading(self, count: int) -> list[Step]:
         """The best verified steps beside the input kernel, each program once.

@@ -2,17 +2,19 @@
 
 The seconds of a candidate are those of the baseline times the ratio of the two medians, so that a
 clock that drifts in the course of a search falls on both alike. The baseline is timed against
-itself first, as two runs: by what that ratio misses 1, every later interval is wider.
+itself first, as two runs: by what that ratio misses 1, every later interval is wider. One so slow
+that this would take seconds is timed as one run, against its own other samples.
 
 Most samples of a slow baseline would be spent on itself. Once there is a far faster program that
 may win, candidates are timed beside that one, and its own ratio stands between: both errors count.
+So are the finalists, and that program and the baseline once more in turn.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from optiml_magic.chips import Chip
 from optiml_magic.devices.base import Execution, Fault, Job, Sampling, TimedDevice, Timing
@@ -25,6 +27,7 @@ from optiml_magic.profilers.emulated import fitted, static
 # All of these are ours.
 _USUAL = Sampling(least=10, most=100, seconds=1.0)
 _FINAL = Sampling(least=30, most=200, seconds=2.0)
+_LONG = 0.02  # seconds of a baseline that is not timed against itself as two runs
 _SLOW = 2e-3  # seconds of a baseline that is no longer timed in each round
 _FAR = 2.0  # times faster than what others are timed beside
 _HOPELESS = 1.25  # times slower than the fastest so far: it is not timed any better
@@ -66,6 +69,11 @@ class EventsProfiler:
             return tuple(self._remarks)
         return (f"timed against itself, the input kernel gives {self.itself}", *self._remarks)
 
+    @property
+    def _ample(self) -> float:
+        """Times faster than a slow baseline, beyond which one round in turn with it is enough."""
+        return _FAR if self._seconds > _LONG else 0.0
+
     def begin(self) -> None:
         """Forget the baseline: the next one measured is the input kernel of a problem."""
         self._baseline, self._seconds, self.itself = None, 0.0, None
@@ -79,7 +87,7 @@ class EventsProfiler:
             return self._first(build, job)
         beside = self._beside or _Beside(*self._baseline, 1.0, 1.0)
         limit = _HOPELESS * min(best, self._seconds) / (self._seconds * beside.times)
-        sampling = Sampling(_USUAL.least, _USUAL.most, _USUAL.seconds, hopeless=limit)
+        sampling = replace(_USUAL, hopeless=limit, ample=0.0 if self._beside else self._ample)
         timed = self._device.time([(beside.build, beside.job), (build, job)], sampling)
         if isinstance(timed, Fault):
             return timed
@@ -99,28 +107,44 @@ class EventsProfiler:
     def settle(
         self, finalists: Sequence[tuple[Build, Job]]
     ) -> list[Measurement | Execution] | Fault:
-        """The baseline and the finalists timed once more, all in turn, with more samples."""
+        """The baseline and the finalists timed once more, all in turn, with more samples.
+
+        Beside a baseline that is slow, and far slower, the finalists alone are timed so; it and
+        what stands between in turn with each other, not for longer than one candidate.
+        """
         assert self._baseline is not None
-        runs = [self._baseline, *finalists]
+        first, beside = self._baseline, self._beside
+        runs = [(beside.build, beside.job) if beside else first, *finalists]
         timed = self._device.time(runs, _FINAL)
-        if isinstance(timed, Fault):
-            return timed
-        self._seconds = statistics.median(timed[0].samples)
+        once = replace(_USUAL, ample=self._ample)
+        between = self._device.time([first, runs[0]], once) if beside else timed
+        for one in (timed, between):
+            if isinstance(one, Fault):
+                return one
+        assert not isinstance(timed, Fault)
+        assert not isinstance(between, Fault)
+        self._seconds = statistics.median(between[0].samples)
+        if beside:
+            stands = ratio(between[0].samples, between[1].samples)
+            beside = replace(beside, times=stands.value, error=stands.error)
         return [
-            _unlike(found) or self._against(build, job, timed[0], found)
-            for (build, job), found in zip(runs, timed, strict=True)
+            _unlike(between[0]) or self._against(*first, between[0], between[0]),
+            *(
+                _unlike(found) or self._against(build, job, timed[0], found, beside)
+                for (build, job), found in zip(finalists, timed[1:], strict=True)
+            ),
         ]
 
     def _first(self, build: Build, job: Job) -> Measurement | Fault | Execution:
-        """The baseline as two runs, each with buffers of its own."""
-        timed = self._device.time([(build, job)] * 2, _USUAL)
+        """The baseline as two runs, each with buffers of its own; a slow one as one."""
+        timed = self._device.time([(build, job)] * 2, replace(_USUAL, alone=_LONG))
         if isinstance(timed, Fault):
             return timed
         for one in timed:
             if (after := _unlike(one)) is not None:
                 return after
         self._baseline = (build, job)
-        self.itself = ratio(timed[0].samples, timed[1].samples)
+        self.itself = ratio(timed[0].samples, timed[-1].samples)
         self._seconds = statistics.median([s for one in timed for s in one.samples])
         return self._measurement(build, job, 1.0, self.itself.error, timed[0].conditions)
 

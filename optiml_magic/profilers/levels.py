@@ -29,6 +29,7 @@ _OUT_OF_REACH = Missing("counters", "nobody will build on it, so ncu was not ask
 _UNREAD = Missing("code__instructions", "nobody will build on it, so its code was not read")
 _NOT_ASKED = Missing("energy", "nobody asked for it: --energy")
 
+_PATCHED = 200.0  # times slower, taken for what a run takes where ncu counts by line; ours
 _SLOW = 2e-3  # seconds of a kernel that may do so much that ncu is not done with it in time; ours
 _READERS = 4  # of machine code, beside ncu; ours
 _WARM = 2  # processes of ncu that start for what comes next; ours
@@ -46,8 +47,8 @@ class Measured:
 class Levels:
     """Completes measurements. ``notes`` says of a level that refused why, once.
 
-    ``depth`` is that of the input kernel, which is looked at closely; candidates are counted
-    briefly, since a batch of them should not take longer than all the rest of their evaluation.
+    ``depth`` is that of the one program which is looked at closely, the input kernel mostly; others
+    are counted briefly, since a batch should not take longer than all the rest of its evaluation.
     """
 
     def __init__(
@@ -78,10 +79,15 @@ class Levels:
         if self._counters is not None:
             self._counters.put(cases)
 
-    def warm(self, *, first: bool, also: Sequence[str] = ()) -> None:
-        """What comes next will be completed: the input kernel, if it is the ``first``."""
+    def affords(self, seconds: float) -> bool:
+        """Whether ncu would be done in time with a close look at a run of so many seconds."""
+        counters = self._counters
+        return counters is None or _PATCHED * seconds <= counters.by_line_seconds
+
+    def warm(self, *, closely: bool, also: Sequence[str] = ()) -> None:
+        """What comes next will be completed, and looked at ``closely``."""
         if self._counters is not None:
-            depth, count = (self._depth, 1) if first else ("brief", _WARM)
+            depth, count = (self._depth, 1) if closely else ("brief", _WARM)
             self._counters.warm(depth=depth, also=also, count=count)
 
     def close(self) -> None:
@@ -96,17 +102,19 @@ class Levels:
         runs: Mapping[int, tuple[Build, Job]],
         *,
         counted: Collection[int],
+        closely: bool = False,
         also: Sequence[str] = (),
     ) -> Callable[[], list[Evaluation]]:
         """Count now; the result has the evaluations, the measurements of ``runs`` completed.
 
-        ``runs`` are by number. ncu is asked of those that are to be ``counted``; ``also`` are
-        metrics that every one of them is counted by, however briefly. What it takes to measure
-        energy, which is most of an evaluation, is in their ``seconds_spent``.
+        ``runs`` are by number. ncu is asked of those that are to be ``counted``, and looks
+        ``closely`` or briefly; ``also`` are metrics that every one of them is counted by, however
+        briefly. What it takes to measure energy, which is most of an evaluation, is in their
+        ``seconds_spent``.
         """
         measured = {e.candidate: e.measurement for e in evaluations}
         known = {n: Measured(*runs[n], m) for n, m in measured.items() if n in runs and m}
-        depth: Depth = self._depth if 0 in known else "brief"
+        depth: Depth = self._depth if closely else "brief"
         these = [number in counted for number in known]
         pending = self._begun(list(known.values()), depth, also, these)
 
@@ -147,7 +155,7 @@ class Levels:
         counted: Sequence[bool],
     ) -> Callable[[], list[Measurement]]:
         reading = [
-            self._reading.submit(self._with_code, run, wanted=one or self._emulated)
+            self._reading.submit(self._with_code, run, wanted=one or self._reads(run.measurement))
             for run, one in zip(runs, counted, strict=True)
         ]
         near = [(run.build, run.job) for run, one in zip(runs, counted, strict=True) if one]
@@ -170,6 +178,10 @@ class Levels:
             ]
 
         return completed
+
+    def _reads(self, measured: Measurement) -> bool:
+        """Whether the code of one that ncu is not asked of is read: there is nothing else."""
+        return self._emulated or not self.affords(measured.seconds)
 
     def _with_code(self, run: Measured, *, wanted: bool) -> Measurement:
         measured = run.measurement
@@ -206,9 +218,15 @@ class Levels:
             self._refused.update(dict.fromkeys(lost))
         those = iter(answer)
         return [
-            _with(m, next(those)) if one else replace(m, missing=(*m.missing, _OUT_OF_REACH))
+            _with(m, next(those)) if one else replace(m, missing=(*m.missing, self._unasked(m)))
             for m, one in zip(found, counted, strict=True)
         ]
+
+    def _unasked(self, measured: Measurement) -> Missing:
+        if self.affords(measured.seconds):
+            return _OUT_OF_REACH
+        takes = f"a run takes {measured.seconds:.2g} s, and ncu repeats it"
+        return Missing("counters", f"{takes}: that would take most of the seconds")
 
 
 def _with(measured: Measurement, counted: Counted) -> Measurement:

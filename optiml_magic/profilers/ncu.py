@@ -95,7 +95,7 @@ class NcuCounters:
         by_line_seconds: float = SECONDS,
     ) -> None:
         self._device = device
-        self._by_line_seconds = by_line_seconds
+        self.by_line_seconds = by_line_seconds
         self._cases: dict[str, Case] = {}
         self.put(cases)
         self._metrics = tuple(metrics)
@@ -185,7 +185,7 @@ class NcuCounters:
             return lambda: Refused("ncu is not on the PATH; install Nsight Compute")
         asked = self._asked(depth, also)
         if slow and asked.by_line:
-            self._waiting.append(self._ahead(tool, asked.without_lines(self._by_line_seconds)))
+            self._waiting.append(self._ahead(tool, asked.without_lines(self.by_line_seconds)))
         counted = self._begun(tool, runs, asked, slow)
         if depth != "rules":
             return counted
@@ -243,11 +243,11 @@ class NcuCounters:
         """All of them in one process, without figures by line where these take too long."""
         process, began = self._process(tool, asked), time.monotonic()
         cases = [self._cases[key] for key in dict.fromkeys(job.case for _, job in runs)]
-        limit = self._by_line_seconds if slow and asked.patches else SECONDS
+        limit = self.by_line_seconds if slow and asked.patches else SECONDS
         failure = process.run(cases, runs, limit)
         if process.late and asked.by_line:
             process.close(seconds=0.0)
-            return self._run(tool, runs, asked.without_lines(self._by_line_seconds))
+            return self._run(tool, runs, asked.without_lines(self.by_line_seconds))
         if not failure and time.monotonic() - began < _SOON:
             build, job = runs[-1]
             self._known = partial(_run_of, self._cases[job.case], build, job)

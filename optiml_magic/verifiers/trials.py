@@ -66,7 +66,8 @@ class Trials:
         self._learner = Learner(problem, device, instructions)
         self._sides = Sides(problem, self._conditions, self._learner.learned, seconds)
         self._large: list[Condition] = []
-        self._finals: dict[str, Instance | None] = {}
+        self._finals: dict[str, Drawn | None] = {}
+        self._right: dict[str, bool] = {}  # whether the input kernel is, where that matters
         self._drawn: dict[str, Drawn | None] = {}  # those to come
         self._ahead = 0  # bytes of what was drawn before it was needed
         self._room = room
@@ -117,8 +118,13 @@ class Trials:
             self._left_out = f"trials: {made}, {self._why(seconds)}"
 
     def _affordable(self, seconds: float) -> int:
-        """How many of the large conditions fit, by what is known of their cost before."""
-        each = self._reference_seconds + 2 * seconds
+        """How many of the large conditions fit, by what is known of their cost before.
+
+        A candidate that would win is no slower than the input kernel, which runs twice where its
+        are the answers.
+        """
+        runs = 1 if self._problem.references else 3
+        each = self._reference_seconds + runs * seconds
         fit = self._seconds / each if each else math.inf
         return sys.maxsize if fit == math.inf else max(FLOOR_LARGE, int(fit))
 
@@ -215,10 +221,21 @@ class Trials:
         return verdict
 
     def _trial(self, program: Compiled, condition: Condition) -> Verdict | None:
-        """The verdict on one large condition; None where it is not asked of the program."""
-        instance = self._final(condition)
-        if instance is None:
+        """The verdict on one large condition; None where it is not asked of the program.
+
+        Whether the input kernel is right there matters only where the program is not.
+        """
+        drawn = self._final(condition)
+        if drawn is None:
             return None
+        found = self._tried_on(program, condition, drawn.instance)
+        if found is None or found.passed or self._is_right(condition, drawn):
+            return found
+        return None
+
+    def _tried_on(
+        self, program: Compiled, condition: Condition, instance: Instance
+    ) -> Verdict | None:
         try:
             plan = program.plan(instance)
         except RequirementError:
@@ -235,8 +252,8 @@ class Trials:
             inspector=self._inspector,
         )
 
-    def _final(self, condition: Condition) -> Instance | None:
-        """The set of inputs of a large condition, where the input kernel is right there."""
+    def _final(self, condition: Condition) -> Drawn | None:
+        """The set of inputs of a large condition, with its answer; None where there is none."""
         name = condition.name
         if name not in self._finals:
             known = name in self._drawn
@@ -245,8 +262,21 @@ class Trials:
                 self._room -= size
                 case = replace(drawn.instance.case, key=f"{FINAL}-{len(self._finals)}")
                 drawn = replace(drawn, instance=replace(drawn.instance, case=case))
-            self._finals[name] = self._learner.tried(condition, drawn) if drawn else None
+            if drawn is not None and self._problem.references is None:  # then it has the answers
+                answered = self._learner.tried(condition, drawn)
+                drawn = replace(drawn, instance=answered) if answered else None
+                self._right[name] = True
+            self._finals[name] = drawn
         return self._finals[name]
+
+    def _is_right(self, condition: Condition, drawn: Drawn) -> bool:
+        """Whether the input kernel is right on a set of inputs; it is asked once."""
+        if condition.name not in self._right:
+            right = self._learner.tried(condition, drawn) is not None
+            self._right[condition.name] = right
+            if not right:
+                self._finals[condition.name] = None
+        return self._right[condition.name]
 
     def ahead(self) -> bool:
         """Draw the inputs of one more large condition, while the device has other things to do.

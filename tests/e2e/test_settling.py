@@ -233,9 +233,9 @@ def test_where_the_end_is_near_ncu_is_not_asked(evaluator, timed, monkeypatch):
     tools, asked = evaluator._tools, list[int]()
     begin = tools.levels.begin
 
-    def counting(evaluations, runs, *, counted, also):
+    def counting(evaluations, runs, *, counted, **others):
         asked.append(len(counted))
-        return begin(evaluations, runs, counted=counted, also=also)
+        return begin(evaluations, runs, counted=counted, **others)
 
     monkeypatch.setattr(tools.levels, "begin", counting)
 

@@ -13,7 +13,7 @@ FILES = [
     *sorted((PACKAGE / "search").rglob("*.py")),
     *sorted((PACKAGE / "tuning").glob("*.py")),
     *sorted((PACKAGE / "engines").glob("*.py")),
-    *(PACKAGE / "evaluation" / name for name in ("limit.py", "referee.py")),
+    *(PACKAGE / "evaluation" / name for name in ("limit.py", "asking.py")),
     PACKAGE / "rewards.py",
     PACKAGE / "model" / "objective.py",
 ]

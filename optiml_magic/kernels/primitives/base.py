@@ -7,10 +7,11 @@ it makes, and the result is read anew, so that the next step sees what the compi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from optiml_magic.kernels.editing import Node, Swaps, edited
 from optiml_magic.kernels.expressions import Call, Name
@@ -38,6 +39,7 @@ from optiml_magic.source.program import Program, parse_program
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,20 @@ class Kernel:
         return found[0], found[1], found[2]
 
     @cached_property
+    def known(self) -> dict[object, Any]:
+        """What was found of it, by who found it: a dozen rules ask alike."""
+        return {}
+
+    def shaped(self, steps: Sequence[Callable[[Kernel], Kernel | Refused]]) -> Kernel:
+        """The kernel after those of the steps that apply; each is taken once, whoever asks."""
+        kernel = self
+        for step in steps:
+            if step not in kernel.known:
+                kernel.known[step] = where_legal(step, kernel)
+            kernel = kernel.known[step]
+        return kernel
+
+    @cached_property
     def words(self) -> frozenset[str]:
         return frozenset(_WORD.findall(self.program.text))
 
@@ -128,6 +144,10 @@ class Kernel:
 
     def axes(self) -> dict[Loop, Axis]:
         """The loops of the kernel's own body that are read once."""
+        return {**self._axes}
+
+    @cached_property
+    def _axes(self) -> dict[Loop, Axis]:
         own = {s for s in walk(self.function.body) if isinstance(s, Loop)}
         counts: dict[Loop, list[Axis]] = {}
         for axis in self.reading.axes:
@@ -196,8 +216,22 @@ class Kernel:
         return replace(self, program=program, launch=_same(program, self))
 
 
+_LATEST: deque[tuple[Program, Facts | None, list[Kernel]]] = deque(maxlen=4)  # ours
+
+
 def kernels(program: Program, facts: Facts | None) -> list[Kernel]:
-    """The kernels that one directive each launches, of a dispatch those that run."""
+    """The kernels that one directive each launches, of a dispatch those that run.
+
+    Whoever asks again of the same objects gets the same kernels, with all that was found of them.
+    """
+    for known, given, found in _LATEST:
+        if known is program and given is facts:
+            return [*found]
+    _LATEST.appendleft((program, facts, _kernels(program, facts)))
+    return [*_LATEST[0][2]]
+
+
+def _kernels(program: Program, facts: Facts | None) -> list[Kernel]:
     found = []
     known = {launch.kernel: launch for launch in facts.launches} if facts is not None else {}
     behind: Kernel | None = None
@@ -261,6 +295,27 @@ def primitive(
             return Refused(f"an index cannot be written anew: {reason}")
 
     return step
+
+
+def once(
+    find: Callable[Concatenate[Kernel, _P], _R],
+) -> Callable[Concatenate[Kernel, _P], _R]:
+    """A function that is called once for a kernel and other arguments; it may raise NotLegal."""
+
+    @wraps(find)
+    def found(kernel: Kernel, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        key = find, args, *kwargs.items()
+        if key not in kernel.known:
+            try:
+                kernel.known[key] = find(kernel, *args, **kwargs)
+            except NotLegal as reason:
+                kernel.known[key] = reason
+        answer: _R | NotLegal = kernel.known[key]
+        if isinstance(answer, NotLegal):
+            raise NotLegal(answer.reason, answer.line)
+        return answer
+
+    return found
 
 
 def in_turn(

@@ -25,7 +25,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.primitives.axes import GROUPS, LOOSE
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, once, primitive
 from optiml_magic.kernels.primitives.cooperating import cooperation
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import needed, said_alike
@@ -130,6 +130,7 @@ def block_names(kernel: Kernel, axes: Iterable[str]) -> dict[str, str]:
     return {axis: kernel.fresh("BLOCK" if single else f"BLOCK_{axis.upper()}") for axis in axes}
 
 
+@once
 def freedom(kernel: Kernel, axis: str) -> Freedom:
     """Which extents a block may have along an axis. Raises NotLegal where it can have no other."""
     at, launch = "xyz".index(axis), kernel.launch
@@ -169,6 +170,7 @@ def _single(kernel: Kernel, axis: str) -> Expression | None:
     return size if known and size.names and not {"(", "?"} & {*str(size)} else None
 
 
+@once
 def uses(kernel: Kernel, axis: str) -> Uses:
     """Where the kernel's own text asks for its thread along one axis."""
     found = Uses()

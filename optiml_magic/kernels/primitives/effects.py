@@ -26,13 +26,23 @@ from optiml_magic.kernels.tree import (
 
 
 class Effects:
-    """The accesses of each statement of one kernel; arrays that are one buffer are one."""
+    """The accesses of each statement of one kernel; arrays that are one buffer are one.
+
+    What is found is found once a kernel, however many of these it has.
+    """
 
     def __init__(self, kernel: Kernel) -> None:
+        self.__dict__ = kernel.known.setdefault(Effects, {})
         self.kernel = kernel
         self.reading = kernel.reading
-        self._inside: dict[Statement, frozenset[Expr]] = {}
-        self._own = frozenset(expressions(kernel.function.body))
+
+    @cached_property
+    def _inside(self) -> dict[Statement, frozenset[Expr]]:
+        return {}
+
+    @cached_property
+    def _own(self) -> frozenset[Expr]:
+        return frozenset(expressions(self.kernel.function.body))
 
     def straightforward(self, *, lanes: bool = False, alone: bool = True) -> None:
         """Raise NotLegal where a kernel does what nothing may be moved across.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from optiml_magic.errors import SourceError
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels, where_legal
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
 from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
 from optiml_magic.kernels.primitives.rowed import rowed
 from optiml_magic.kernels.spelling import Unspelled
@@ -69,9 +69,7 @@ class KernelRule(ABC):
 
     def shaped(self, kernel: Kernel) -> Kernel:
         """A kernel after the steps that come before, of which ``rowed`` is always the first."""
-        for step in (rowed, *self.before) if self.before else ():
-            kernel = where_legal(step, kernel)
-        return kernel
+        return kernel.shaped((rowed, *self.before) if self.before else ())
 
     def _idea(self, kernel: Kernel, site: Site, view: View, place: int) -> Idea:
         first = site.points[0]

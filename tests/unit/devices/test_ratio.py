@@ -91,9 +91,19 @@ def test_one_hiccup_in_ten_does_not_move_it():
     assert found.width < 0.03
 
 
-def test_few_rounds_give_their_extremes():
-    found = ratio([1.0, 2.0], [4.0, 6.0])
-    assert (found.low, found.high) == (2.0, 6.0)
+def test_a_few_rounds_give_their_extremes_and_fewer_more():
+    found = ratio([1.0, 2.0] * 3, [4.0, 6.0] * 3)
+    assert (found.low, found.high) == pytest.approx((2.0, 6.0))
+    found = ratio([1.0, 1.001], [2.0, 2.002])
+    assert found.high / found.value == pytest.approx((2.002 / 1.0 / found.value) ** 8)
+    assert 1.003 < found.error < 1.01
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_few_rounds_cover_the_truth_as_often(count):
+    rng = np.random.default_rng(5)
+    found = [ratio(*drawn(rng, 1.05, count=count, noise=0.005)) for _ in range(2000)]
+    assert sum(one.low <= 1.05 <= one.high for one in found) >= 0.985 * len(found)
 
 
 def test_what_the_interval_misses_one_by():

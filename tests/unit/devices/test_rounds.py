@@ -54,7 +54,9 @@ def test_the_end_is_due_to_the_width_alone():
 def test_time_is_up():
     card = Card(1.0, 1.0, noise=0.2, cost=0.1)
     found = sample(2, card.batch, Sampling(10, 100, 1.0), card.now)
-    assert len(found[0]) == 6  # the round in which the second ran out is finished
+    assert len(found[0]) == 4  # a third round would end after the second ran out
+    found = sample(2, card.batch, Sampling(10, 100, 0.1), card.now)
+    assert len(found[0]) == 2  # one is always taken
 
 
 def test_only_a_hopeless_candidate_is_cut_after_one_round():

@@ -139,16 +139,16 @@ def test_where_lines_are_refused_by_name_they_come_as_a_section(
         assert "dram__bytes.sum" in later
 
 
-@pytest.mark.parametrize(("number", "close"), [(0, True), (1, False)])
-def test_the_input_kernel_is_looked_at_closely_and_candidates_briefly(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, close: bool
+@pytest.mark.parametrize("close", [True, False])
+def test_one_program_is_looked_at_closely_and_others_briefly(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, close: bool
 ) -> None:
     fake(tmp_path, "==ERROR== nothing works here")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     verdict = Verdict(Outcome.PASSED, "")
-    evaluation = Evaluation(number, "", verdict, measurement=TIMED)
+    evaluation = Evaluation(1, "", verdict, measurement=TIMED)
     levels = Levels(emulated=False, counters=NcuCounters("emulated:a100", CASES))
-    (found,) = levels.begin([evaluation], {number: (BUILD, JOB)}, counted={number})()
+    (found,) = levels.begin([evaluation], {1: (BUILD, JOB)}, counted={1}, closely=close)()
     assert found.measurement is not None
     assert "nothing works here" in found.measurement.why("dram__bytes.sum")
     asked = (tmp_path / "asked").read_text().splitlines()[0]

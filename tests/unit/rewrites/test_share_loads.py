@@ -70,3 +70,19 @@ __global__ void k(const float* a, const float* f, float* o, int w, int h, int c,
 )
 def test_nothing_is_offered_where_nothing_is_shared_or_items_are_not_counted(text, propose):
     assert propose("share_loads", text) == []
+
+
+def test_a_loop_of_a_function_that_is_called_says_nothing_of_the_work(propose):
+    """It is no loop of the kernel's own text, and its rounds are not counted."""
+    text = """
+__device__ float sum(const float* a, int n) {
+    float s = 0.0f;
+    for (int k = 0; k < n; ++k) s += a[k];
+    return s;
+}
+#pragma optiml launch k grid(cdiv(w, 16), h) block(16)
+__global__ void k(const float* a, const float* f, float* o, int w, int h, int m) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y;
+    if (x < w) o[y * w + x] = sum(a + x * m, m) + sum(f + y * m, m);
+}"""
+    propose("share_loads", text)
