@@ -27,6 +27,11 @@ from optiml_magic.model.build import Build, CompileFailure
 _SHIMS = Path(__file__).parent / "shims"
 # _GLOBAL__N__00000000_7_cell_cu_ef30682a_31231, with the length of it all before it.
 _ACCIDENT = re.compile(r"(?:\d+)?((?:_GLOBAL__N_|_INTERNAL)_\w*?_cell_cu_)[0-9a-f]{8}_\d+")
+#: What -lineinfo adds: where each instruction is from, and the names of inlined functions.
+_LINES = re.compile(
+    r"^(?:\t\.(?:loc|file)\t.*|\t\.section\t\.debug_str\n\t\{\n(?:.*\n)*?\t\})\n?",
+    re.MULTILINE,
+)
 _LAST_OF_SEPARATE_WHEELS = 12
 _UNUSED_PRAGMA = 161  # our directives are pragmas unknown to the compiler
 
@@ -60,17 +65,10 @@ class NvrtcCompiler:
         own = declared([text, *(content for _, content in options.headers)])
         flags = [*_flags(chip, options, self._major), *(f"-DOPTIML_OWN_{name}" for name in own)]
         reporting = ["-lineinfo", "--ptxas-options=-v", *self._uncached]
-        first = self._run(text, kernels, [*flags, *reporting], options.headers)
-        if isinstance(first, CompileFailure):
-            return first
-        # Line information moves with every comment, so the identity comes from PTX without it. The
-        # machine code follows from that, and is not made a second time: it takes as long again.
-        real, virtual = (f"--gpu-architecture={kind}_" for kind in ("sm", "compute"))
-        bare = [flag.replace(real, virtual) for flag in flags]
-        plain = self._run(text, kernels, bare, options.headers)
-        if isinstance(plain, CompileFailure):
-            raise InternalError("the text compiles with -lineinfo and not without it")
-        ptx, cubin, names, log = first
+        found = self._run(text, kernels, [*flags, *reporting], options.headers)
+        if isinstance(found, CompileFailure):
+            return found
+        ptx, cubin, names, log = found
         launched = {low for name, low in names.items() if not name.startswith("&")}
         if launched - resources(log).keys():
             raise InternalError(f"ptxas reported no resources of a kernel:\n{log}")
@@ -81,7 +79,7 @@ class NvrtcCompiler:
             resources=resources(log),
             variables=module_variables(ptx),
             warnings=tuple(d for d in parse_log(log) if d.severity == "warning"),
-            digest=_digest(plain[0]),
+            digest=_digest(ptx),
         )
 
     def _run(
@@ -133,8 +131,12 @@ class NvrtcCompiler:
 
 
 def _digest(ptx: str) -> str:
-    """Of the PTX, less the accident: names of internal linkage hold the second and the process."""
-    return hashlib.sha256(_ACCIDENT.sub(r"\g<1>", ptx).encode()).hexdigest()[:16]
+    """Of the PTX as it is without -lineinfo, whose line numbers move with every comment.
+
+    Less the accident as well: names of internal linkage hold the second and the process.
+    """
+    plain = _LINES.sub("", ptx).rstrip("\n") + "\n\n"
+    return hashlib.sha256(_ACCIDENT.sub(r"\g<1>", plain).encode()).hexdigest()[:16]
 
 
 def include_folders(major: int) -> tuple[Path, ...]:

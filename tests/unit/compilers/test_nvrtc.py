@@ -11,7 +11,7 @@ import pytest
 from optiml_magic.chips import CHIPS, chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.cached import CachedCompiler
-from optiml_magic.compilers.nvrtc import NvrtcCompiler
+from optiml_magic.compilers.nvrtc import NvrtcCompiler, _digest
 from optiml_magic.model.build import Build, CompileFailure
 from tests.present import sampled
 
@@ -122,6 +122,21 @@ def test_the_digest_ignores_comments_and_sees_code(nvrtc: NvrtcCompiler) -> None
     first = build(nvrtc, kernel, "k").digest
     assert build(nvrtc, "// a comment\n\n" + kernel + "\n", "k").digest == first
     assert build(nvrtc, kernel.replace("1", "2"), "k").digest != first
+
+
+def test_the_digest_is_that_of_ptx_without_line_information(nvrtc: NvrtcCompiler) -> None:
+    text = (
+        "__constant__ float c[4];\n__device__ float half(float x) {\n  return x / 2 + c[1];\n}\n"
+        "__global__ void k(float* p) {\n  __shared__ float s[32];\n  s[threadIdx.x] = half(p[0]);\n"
+        "  __syncthreads();\n  if (p[1] > 0) p[threadIdx.x] = s[31 - threadIdx.x];\n}\n"
+    )
+    real, virtual = ["--gpu-architecture=sm_90", "-lineinfo"], ["--gpu-architecture=compute_90"]
+    noted, plain = (nvrtc._run(text, ("k",), flags) for flags in (real, virtual))
+    assert not isinstance(noted, CompileFailure)
+    assert not isinstance(plain, CompileFailure)
+    assert ".debug_str" in noted[0]
+    assert ".loc" not in plain[0]
+    assert _digest(noted[0]) == _digest(plain[0])
 
 
 def test_the_cache_gives_back_what_was_made(nvrtc: NvrtcCompiler, tmp_path: Path) -> None:
