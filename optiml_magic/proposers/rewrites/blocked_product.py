@@ -18,6 +18,7 @@ from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.exchanged import exchange_rows
 from optiml_magic.kernels.primitives.operands import Contraction, combining
+from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import rounds, value
 from optiml_magic.kernels.primitives.spread import spread_rounds
@@ -61,7 +62,7 @@ class BlockedProduct(KernelRule):
     """Products of matrices and their kin: distances, correlations, Gram matrices."""
 
     name = "blocked_product"
-    before = (planar, in_full, unravelled, in_register)
+    before = (raised, planar, in_full, unravelled, in_register)
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
         "caches once for each of its uses. A block that brings tiles of both into shared memory, "
