@@ -30,6 +30,7 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.exchanged import as_blocks, exchange_rows, folded
 from optiml_magic.kernels.primitives.inward import all_inward
 from optiml_magic.kernels.primitives.operands import Contraction, combining
+from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.rectangular import all_rectangular
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import rounds, value
@@ -78,7 +79,7 @@ class BlockedProduct(KernelRule):
     """Products of matrices and their kin: distances, correlations, Gram matrices."""
 
     name = "blocked_product"
-    before = (planar, in_full, unravelled, all_rectangular, all_inward, in_register)
+    before = (raised, planar, in_full, unravelled, all_rectangular, all_inward, in_register)
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
         "caches once for each of its uses. A block that brings tiles of both into shared memory, "

@@ -11,6 +11,7 @@ from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.opened import opened
+from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unscaled import unscaled
@@ -29,7 +30,7 @@ class GreatestFirst(KernelRule):
     """Online softmax: the greatest value so far, and sums of exponentials around it."""
 
     name = "greatest_first"
-    before = (linear, planar, in_full, direct, in_register, opened, unnested)
+    before = (raised, linear, planar, in_full, direct, in_register, opened, unnested)
     teaches = (
         "Each round scaled the sum anew by how far the greatest value had grown, so that a row was "
         "read once; but then every round waits for the one before, with two exponentials in "

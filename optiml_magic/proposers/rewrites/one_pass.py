@@ -14,6 +14,7 @@ from optiml_magic.kernels.primitives.fused import fused
 from optiml_magic.kernels.primitives.moments import one_pass
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.paired import rounds
+from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.model.hypothesis import TIME, Hypothesis
@@ -62,7 +63,7 @@ class OnePass(KernelRule):
 
 
 def _shaped(kernel: Kernel) -> Kernel:
-    for step in (linear, planar, in_full, direct, branched, in_register, opened, unnested):
+    for step in (raised, linear, planar, in_full, direct, branched, in_register, opened, unnested):
         kernel = where_legal(step, kernel)
     return kernel
 

@@ -19,6 +19,7 @@ from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.kept import keep
 from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.opened import opened
+from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.reciprocals import by_reciprocals, divisions
 from optiml_magic.kernels.primitives.rows import along, rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
@@ -46,7 +47,7 @@ class ReadOnce(KernelRule):
     """Softmax, norms, losses: loops of a thread, or of lanes, over the same elements."""
 
     name = "read_once"
-    before = (linear, planar, in_full, direct, branched, in_register, opened, unnested)
+    before = (raised, linear, planar, in_full, direct, branched, in_register, opened, unnested)
     teaches = (
         "The same elements were brought from memory by several loops, one after the other. The "
         "first rounds of all of them take their elements from registers, which are loaded once, "

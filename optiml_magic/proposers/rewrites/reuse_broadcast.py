@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.fast import Kind, fast, kinds_in, repeated
 from optiml_magic.kernels.primitives.foreseen import foreseen
 from optiml_magic.kernels.primitives.held import holding
 from optiml_magic.kernels.primitives.precision import in_float
+from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.staged import stage
@@ -48,7 +49,7 @@ class ReuseBroadcast(KernelRule):
     """Bodies, charges, centres, samples: a round loads one of them, and each item meets it."""
 
     name = "reuse_broadcast"
-    before = (unstrided, linear, in_full, direct, branched, in_register, foreseen)
+    before = (raised, unstrided, linear, in_full, direct, branched, in_register, foreseen)
     teaches = (
         "All threads of a warp loaded the same element in each round, and used it for one item. A "
         "load takes as long as several additions, so the rounds waited for what all of them read. "

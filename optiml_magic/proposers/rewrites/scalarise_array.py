@@ -11,6 +11,7 @@ from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.endings import ended
 from optiml_magic.kernels.primitives.owned import hold, owned, region_of, unroll
+from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.records import Owned
 from optiml_magic.kernels.primitives.regions import written_out
 from optiml_magic.kernels.primitives.room import SHARED
@@ -32,7 +33,7 @@ class ScalariseArray(KernelRule):
     """
 
     name = "scalarise_array"
-    before = (linear, in_full, direct)
+    before = (raised, linear, in_full, direct)
     teaches = (
         "Each thread worked on a few elements of its own in memory, one access for each use. In "
         "a local array whose indices are constants, since the loops around them are unrolled, a "

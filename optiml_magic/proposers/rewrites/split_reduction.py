@@ -16,6 +16,7 @@ from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.parts import Sharing, spare_axis, split
+from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import rounds, threads
@@ -41,7 +42,7 @@ class SplitReduction(KernelRule):
     """A thread a column, or an output, walks along an axis that is long, and there are few."""
 
     name = "split_reduction"
-    before = (linear, planar, in_full, direct, branched, in_register, unnested)
+    before = (raised, linear, planar, in_full, direct, branched, in_register, unnested)
     teaches = (
         "Neighbouring threads read neighbouring elements already, but there are far fewer threads "
         "than the chip holds, each with a long loop, so too few loads are on their way. Rows of "

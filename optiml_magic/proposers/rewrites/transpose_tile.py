@@ -8,6 +8,7 @@ from functools import partial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.digits import Digit, over
 from optiml_magic.kernels.primitives.direct import in_full
+from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import value
@@ -26,7 +27,7 @@ class TransposeTile(KernelRule):
     """Transposes, permuted copies and maps between such layouts."""
 
     name = "transpose_tile"
-    before = (linear, planar, in_full, unravelled)
+    before = (raised, linear, planar, in_full, unravelled)
     teaches = (
         "Neighbouring elements of what is loaded were not neighbours in what is stored, so one of "
         "the two sides touched a sector for each lane. A block that loads a tile along one side "

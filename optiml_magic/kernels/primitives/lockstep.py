@@ -1,0 +1,400 @@
+"""What expressions are for all threads of a block at once, and for one thread that does it all.
+
+The threads of a block take each step together, which is one of the orders that they may take. What
+of them is known as a number is computed for each thread, so that no spelling of a tree, of lanes or
+of a first thread has to be recognised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from optiml_magic.kernels.editing import Node, edited, text
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Choice,
+    Expr,
+    Index,
+    Lambda,
+    Literal,
+    Name,
+    Step,
+    Unary,
+    Unread,
+    builtin,
+)
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.places import bare
+from optiml_magic.kernels.primitives.roles import key_of
+from optiml_magic.kernels.primitives.shares import (
+    Each,
+    Known,
+    Made,
+    Mask,
+    Numbers,
+    Same,
+    Share,
+    Shared,
+    Source,
+    Value,
+    chosen,
+    computed,
+    everywhere,
+    joined,
+    mentions,
+    number,
+    whole,
+)
+from optiml_magic.kernels.signature import split_name
+from optiml_magic.kernels.tree import Evaluate, Statement, Variable
+from optiml_magic.kernels.types import CType, named
+from optiml_magic.source.values import constants
+
+_WARP = 32
+
+
+#: How a thread says which it is in a grid of blocks of one, and how many there are.
+_COUNTED = {
+    "gridDim.x": "blockDim.x * gridDim.x",
+    "blockIdx.x": "blockIdx.x * blockDim.x + threadIdx.x",
+}
+
+
+class Lockstep:
+    """Values of expressions, under a mask of the threads that are there."""
+
+    def __init__(self, kernel: Kernel, kept: Iterable[Variable], *, apart: bool) -> None:
+        self.kernel = kernel
+        #: Whether threads keep what they do, and leave out what they combine alone.
+        self.apart = apart
+        self.extents = [extent or 0 for extent in kernel.block]
+        self.count = self.extents[0] * self.extents[1] * self.extents[2]
+        self.all: Mask = np.ones(self.count, bool)
+        self.mask: Mask = self.all
+        self.thread = kernel.fresh("thread")
+        self.env: dict[Variable, Value] = {}
+        self.cells: dict[Variable, Value] = {}
+        self.kinds: dict[Variable, CType] = {}
+        self.sources: dict[object, Source] = {}
+        self.taken: list[str] = []
+        self.pending: list[Statement] = []
+        self.rounds = False
+        self.adding = False  # whether a block adds up what its threads would each add
+        self.combines = False  # whether threads combined anything
+        known = constants(kernel.unit.syntax)
+        _, given = split_name(kernel.launch.kernel or "")
+        self.constants: dict[str, int] = dict(known)
+        self.types = dict(kernel.unit.aliases)
+        for parameter, argument in zip(kernel.function.template, given, strict=False):
+            self.constants.pop(parameter.name, None)
+            if not parameter.is_type and argument.lstrip("-").isdigit():
+                self.constants[parameter.name] = int(argument)
+            elif parameter.is_type:
+                self.types[parameter.name] = argument
+        self.arrays = {a.node: a.array for a in kernel.reading.accesses}
+        self.effects = Effects(kernel)
+        self.axes = kernel.axes()
+        self.kept = frozenset(kept)  # locals that the program has, whatever is known of them
+        self.generic: set[str] = set()  # types that a function does not name
+        self.casts: dict[object, Each] = {}
+        self.added: list[Statement] = []  # the atomic operations of whole blocks
+        self.left: Mask | None = None  # the threads that are gone
+        self.stores = False
+        self.quiet = 0  # statements that leave nothing in the program
+        self.tests: list[Expr] = []  # what the threads under the mask have in common
+        self.conditions: list[Value] = []  # what each thread asks for itself
+        #: Elements of shared memory that are the same for all threads.
+        self.single: dict[tuple[Variable, int], Value] = {}
+        self.names: dict[object, str] = {}
+        self.scalars: dict[Statement, list[str]] = {}  # locals in the place of these declarations
+        self.homes: dict[Variable, Statement] = {}
+
+    def plain(self, expr: Expr) -> Value:
+        """What an expression is for the threads that are there; a whole one is the same for all."""
+        return self.entire(self.value(expr))
+
+    def entire(self, found: Value) -> Value:
+        """What all the threads that are there have all of, as what is the same for them."""
+        if isinstance(found, Share) and (self.adding or not self.apart) and whole(found, self.mask):
+            return Same(Name(None, found.source.name, found.source.variable), found.where)
+        return found
+
+    def same(self, expr: Expr) -> Expr:
+        """How one thread spells what is the same for all threads that are there."""
+        found = self.plain(expr)
+        if isinstance(found, Known) and found.only(self.mask) is not None:
+            return self._literal(found, expr)
+        if self.apart and isinstance(found, Known | Each):
+            return found.form
+        if not isinstance(found, Same):
+            raise NotLegal("a thread tells where in its block it stands")
+        return found.form
+
+    def _literal(self, found: Known, expr: Expr) -> Expr:
+        return expr if self.apart else number(found.only(self.mask) or 0)
+
+    def value(self, expr: Expr) -> Value:
+        match expr:
+            case Literal(value=int() as value):
+                return self._known(expr, np.full(self.count, value))
+            case Literal():
+                return Same(expr, self.all, key=key_of(expr))
+            case Name():
+                return self._named(expr)
+            case Index() if (place := self.place(expr)) is not None:
+                return self._loaded(place)
+            case Unary(op="*") if (place := self.place(expr)) is not None:
+                return self._loaded(place)
+            case Unary(op="-" | "+") if key_of(expr) and not isinstance(
+                bare(expr.operand), Literal
+            ):
+                return Same(expr, self.all, key=key_of(expr))
+            case Binary(op="&&" | "||" | "," as op) if op == ",":
+                raise NotLegal("an expression is not read")
+            case Binary():
+                return self._binary(expr)
+            case Choice():
+                return self._choice(expr)
+            case Call() if expr.callee is None and expr.receiver is None:
+                return self._call(expr)
+            case Lambda() | Unread() | Assign() | Step() | Call():
+                raise NotLegal("an expression is not read")
+        if builtin(expr):
+            return self._builtin(expr)
+        return self._made(expr)
+
+    # what the members that follow add
+
+    def _list(self, statements: Iterable[Statement]) -> Made:
+        raise NotImplementedError
+
+    def _step(self, statement: Statement) -> Made:
+        raise NotImplementedError
+
+    def _scope(self, made: Made, body: Iterable[Statement]) -> Made:
+        raise NotImplementedError
+
+    def _left(self, body: Iterable[Statement]) -> None:
+        raise NotImplementedError
+
+    def _local(
+        self, statement: Statement, variable: Variable, op: str, given: Expr, value: Value
+    ) -> Made:
+        raise NotImplementedError
+
+    def _binary(self, expr: Binary) -> Value:
+        raise NotImplementedError
+
+    def _choice(self, expr: Choice) -> Value:
+        raise NotImplementedError
+
+    def _call(self, call: Call) -> Value:
+        raise NotImplementedError
+
+    def _builtin(self, expr: Expr) -> Value:
+        name, _, axis = builtin(expr).partition(".")
+        at = "xyz".index(axis) if axis in "xyz" and axis else 0
+        if name == "blockDim":
+            return self._known(expr, np.full(self.count, self.extents[at]))
+        if name == "threadIdx":
+            stride = int(np.prod(self.extents[:at], dtype=np.int64))
+            return self._known(expr, np.arange(self.count) // stride % self.extents[at])
+        counted = "gridDim" in self.kernel.words and not self.apart  # blocks of one thread
+        words = _COUNTED.get(builtin(expr)) if counted else None
+        return Same(text(words) if words else expr, self.all)
+
+    def _known(self, expr: Expr, numbers: Numbers, where: Mask | None = None) -> Known:
+        """A number of each thread, as short as it may be spelled."""
+        numbers = numbers.astype(np.int64)
+        kind = self.kernel.reading.types.get(expr)
+        if kind is None and expr.span is not None and bool((numbers < 0).any()):
+            raise NotLegal("a number is beyond what is followed")
+        if kind is not None and kind.integral and not kind.signed and kind.size in (4, 8):
+            if kind.size == 4:
+                numbers = numbers & 0xFFFFFFFF
+            elif bool((numbers < 0).any()):
+                raise NotLegal("a number is beyond what is followed")
+        form: Expr = expr
+        if not self.apart:
+            first, thread = int(numbers[0]), Name(None, self.thread)
+            if bool((numbers == first).all()):
+                form = expr if isinstance(expr, Literal) else number(first)
+            elif bool((numbers - first == np.arange(self.count)).all()):
+                form = thread if not first else Binary(None, "+", thread, number(first))
+        return Known(form, self.all if where is None else where, numbers=numbers)
+
+    def _named(self, expr: Name) -> Value:
+        variable = expr.variable
+        if variable is None:
+            if expr.name == "warpSize" or expr.name in self.constants:
+                told = self.constants.get(expr.name, _WARP)
+                return self._known(expr, np.full(self.count, told))
+            return Same(expr, self.all, key=expr.name)
+        if variable.storage in ("shared", "dynamic") and variable.array:
+            zero = np.zeros(self.count, np.int64)
+            return Shared(expr, self.all, array=variable, kind=self.kind(variable), offset=zero)
+        if variable.storage == "parameter" and variable not in self.env:
+            return Same(expr, self.all)
+        found = (self.cells if variable.storage == "shared" else self.env).get(variable)
+        if found is None:
+            raise NotLegal(f"what `{variable.name}` holds is not followed")
+        if variable.storage == "shared":
+            found = chosen(found, np.zeros(self.count, np.int64), self.mask)
+        self.check(found, variable.name)
+        return found
+
+    def words(self, expr: Expr) -> str:
+        """The text of an expression."""
+        return self.kernel.show(Evaluate(None, 0, expr)).removesuffix(";")
+
+    def check(self, found: Value, name: str) -> None:
+        if not bool(found.where[self.mask].all()):
+            raise NotLegal(f"what `{name}` holds is not certain for all threads")
+
+    def kind(self, variable: Variable) -> CType:
+        """The type that a local is declared with, or the elements of an array."""
+        found = named(variable.type.base, self.types)
+        return replace(found, depth=found.depth + variable.type.depth)
+
+    def place(self, expr: Expr) -> Shared | None:
+        """Which element of a shared array an expression is, of each thread."""
+        match expr:
+            case Index(base=base, index=index):
+                inner = self._address(base)
+            case Unary(op="*", operand=operand):
+                return self._address(operand)
+            case Name(variable=Variable(storage="shared", extents=()) as variable):
+                zero = np.zeros(self.count, np.int64)
+                return Shared(expr, self.all, array=variable, kind=self.kind(variable), offset=zero)
+            case _:
+                return None
+        if inner is None:
+            return None
+        at = self.value(index)
+        if not isinstance(at, Known):
+            raise NotLegal(f"which element of `{inner.array.name}` it takes is not followed")
+        stride = self._stride(base, inner.array)
+        return replace(inner, offset=inner.offset + at.numbers * stride)
+
+    def _stride(self, base: Expr, array: Variable) -> int:
+        """Elements from one to the next of what an index steps through."""
+        depth = 0
+        while isinstance(base, Index):
+            base, depth = base.base, depth + 1
+        if not isinstance(base, Name) or base.variable is not array or len(array.extents) < 2:
+            return 1
+        stride = 1
+        for extent in array.extents[depth + 1 :]:
+            found = self.value(extent) if extent is not None else None
+            only = found.only(self.all) if isinstance(found, Known) else None
+            if only is None:
+                raise NotLegal(f"the extents of `{array.name}` are not numbers")
+            stride *= only
+        return stride
+
+    def _address(self, expr: Expr) -> Shared | None:
+        """Where in shared memory a pointer leads; None where it leads elsewhere."""
+        match expr:
+            case Name(variable=Variable() as variable):
+                shared = variable.storage in ("shared", "dynamic") and variable.array
+                found = self._named(expr) if shared else self.env.get(variable)
+                return found if isinstance(found, Shared) else None
+            case Index():
+                return self.place(expr)
+            case Unary(op="&", operand=operand):
+                return self.place(operand)
+            case Cast(operand=operand, type=type_):
+                inner = self._address(operand)
+                if inner is None:
+                    return None
+                return replace(inner, kind=named(type_, self.types).pointee)
+            case Binary(op="+", left=left, right=right):
+                inner = self._address(left)
+                more = self.value(right) if inner is not None else None
+                if inner is not None and not isinstance(more, Known):
+                    raise NotLegal(f"where in `{inner.array.name}` it leads is not followed")
+                if inner is not None and isinstance(more, Known):
+                    return replace(inner, offset=inner.offset + more.numbers)
+        return None
+
+    def of_kind(self, place: Shared) -> CType:
+        """The type of an array's elements, which is the same wherever it is touched."""
+        kind = place.kind or self.kind(place.array)
+        if self.kinds.setdefault(place.array, kind) != kind:
+            raise NotLegal(f"`{place.array.name}` has elements of several types")
+        return kind
+
+    def _loaded(self, place: Shared) -> Value:
+        self.of_kind(place)
+        held = self.cells.get(place.array)
+        if held is None:
+            raise NotLegal(f"what `{place.array.name}` holds is not followed")
+        found = chosen(held, place.offset, self.mask)
+        self.check(found, place.array.name)
+        return found
+
+    def _made(self, expr: Expr) -> Value:
+        """What is computed of several values in any way."""
+        parts = {part: self.plain(part) for part in expr.parts}
+        found = [*parts.values()]
+        if any(isinstance(v, Share | Shared) for v in found):
+            raise NotLegal("it computes with a part of what its threads combine")
+        if found and all(isinstance(v, Known) for v in found):
+            numbers = computed(expr, [v.numbers for v in found if isinstance(v, Known)])
+            if numbers is not None:
+                form = edited(expr, {p: v.form for p, v in parts.items() if v.form is not p})
+                known = self._known(expr, numbers, everywhere(found, self.all))
+                return replace(known, form=form) if known.form is expr else known
+        return self._formed(expr, parts)
+
+    def _formed(self, expr: Expr, parts: Mapping[Expr, Value]) -> Value:
+        found = [*parts.values()]
+        swaps: dict[Node, Node] = {p: v.form for p, v in parts.items() if v.form is not p}
+        form = edited(expr, swaps) if swaps else expr
+        where = everywhere(found, self.all)
+        loads = frozenset(a for v in found for a in v.loads)
+        if isinstance(expr, Index) or (isinstance(expr, Unary) and expr.op == "*"):
+            loads |= {self.arrays.get(expr, "?")}
+        differs = any(
+            isinstance(v, Each) or (isinstance(v, Known) and v.only(self.all) is None)
+            for v in found
+        )
+        if not differs:
+            return Same(form, where, joined(found), loads)
+        kind = self.kernel.reading.types.get(expr)
+        return Each(form, where, joined(found), loads, kind=kind)
+
+    def same_array(self, one: str, other: str) -> bool:
+        """Whether two arrays may be one."""
+        return "?" in (one, other) or self.effects.same(one, other)
+
+    def changed(self, variable: Variable) -> None:
+        """A local gets another value: what is spelled with it is no longer so."""
+        for held in (self.env, self.cells):
+            for key, value in [*held.items()]:
+                if key is not variable and self._asks(value, variable):
+                    held[key] = replace(value, where=np.zeros_like(value.where))
+
+    def _asks(self, value: Value, variable: Variable) -> bool:
+        if isinstance(value, Share):
+            return value.source.variable is variable
+        own = {one.name for one in value.locals}
+        forms = [*(one.form for one in value.locals), value.form]
+        return variable.name not in own and any(mentions(form, variable.name) for form in forms)
+
+    def stored(self, array: str) -> None:
+        """An array gets other elements: what each thread loaded of it is not there any more."""
+        for held in (self.env, self.cells):
+            for key, value in [*held.items()]:
+                each = value.source.each if isinstance(value, Share) else value
+                if isinstance(value, Share) and value.source.op:
+                    continue
+                if each is not None and any(self.same_array(array, a) for a in each.loads):
+                    held[key] = replace(value, where=np.zeros_like(value.where))

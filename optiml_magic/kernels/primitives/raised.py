@@ -1,0 +1,199 @@
+"""``lanes`` and ``combine`` undone: a block whose threads work together becomes one thread.
+
+Rules then see one item a thread, whatever tree, warps or single threads a block has put its parts
+together by. The threads of a block take each step together (``lockstep``), and what is left of that
+for one thread is plain loops (``raising``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.expressions import Assign, Call, Choice, Expr, Name, every
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
+from optiml_magic.kernels.primitives.cutting import TOLD, cut
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.opened import opened
+from optiml_magic.kernels.primitives.places import bare
+from optiml_magic.kernels.primitives.raising import Raising
+from optiml_magic.kernels.primitives.roles import key_of
+from optiml_magic.kernels.primitives.shares import Kept
+from optiml_magic.kernels.primitives.unstrided import unstrided
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Evaluate,
+    If,
+    Statement,
+    Variable,
+    expressions,
+    walk,
+)
+from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.source.expressions import Number, parse_expression
+
+_WIDTH = 256
+_MOST_FOUND = 64
+#: What became of kernels, since every rule asks anew at each node of a search.
+_FOUND: dict[tuple[str, ...], Kernel | Refused] = {}
+
+
+@primitive
+def raised(kernel: Kernel) -> Kernel:
+    """A kernel whose blocks work on an item each, as one of an item a thread."""
+    key = (kernel.program.text, str(kernel.launch), str(kernel.facts), kernel.chip)
+    found = _FOUND.get(key)
+    if found is None:
+        if len(_FOUND) >= _MOST_FOUND:
+            _FOUND.clear()
+        found = _FOUND[key] = _raised(kernel)
+    if isinstance(found, Refused):
+        raise NotLegal(found.reason, found.line)
+    return replace(found, behind=kernel.behind)
+
+
+@primitive
+def _raised(kernel: Kernel) -> Kernel:
+    if not any(a.space == "shared" for a in kernel.reading.accesses) and not any(
+        name.startswith(("__shfl", "__reduce")) for name in kernel.reading.calls
+    ):
+        raise NotLegal("its threads do not work together")
+    if not all(isinstance(size.tree, Number) for size in kernel.launch.block):
+        raise NotLegal("how many threads its blocks have is not a number")
+    Effects(kernel).straightforward(lanes=True, alone=False)
+    for name in sorted(kernel.reading.calls):
+        if name in TOLD or name.startswith("__threadfence"):
+            raise NotLegal(f"`{name}` is not followed")
+    apart = _adds_up(kernel)
+    found = _tidy(kernel, _followed(kernel, apart=apart))
+    if apart:
+        made = kernel.rewritten(found, launch=replace(kernel.launch, shared=None))
+        return made.rewritten(_tidy(made, _within(made)))
+    one = parse_expression("1")
+    launch = replace(kernel.launch, block=(one,), shared=None)
+    bounds = str(_WIDTH) if kernel.function.launch_bounds else ""
+    made = where_legal(opened, kernel.rewritten(found, launch=launch, bounds=bounds))
+    late = _begun(made.function.body)
+    made = made.rewritten(late) if late is not made.function.body else made
+    made = where_legal(unstrided, _with_facts(made, kernel.facts, 1))
+    wide = cut(made, {"x": _WIDTH})
+    return _with_facts(wide, made.facts, _WIDTH) if isinstance(wide, Kernel) else made
+
+
+def _adds_up(kernel: Kernel) -> bool:
+    """Whether all that blocks do is to add to places that are the same for all of them."""
+    stores = [a for a in kernel.reading.accesses if a.space == "global" and a.mode != "load"]
+    inside = kernel.reading.symbols.inside
+    return bool(stores) and all(
+        a.mode == "atomic" and a.index is not None
+        and not any(name.startswith("blockIdx") for name in inside(a.index)) for a in stores
+    )  # fmt: skip
+
+
+def _within(kernel: Kernel) -> Block:
+    """What a thread finds in a loop or in a branch and adds at last, added where it finds it.
+
+    So the rounds can be dealt out anew, and threads without work have nothing to add.
+    """
+    body = kernel.function.body
+    *before, last = body.body or (None,)
+    match last:
+        case Evaluate(expression=Call(arguments=(place, value)) as call):
+            named = [e for e in every(call) if isinstance(e, Name) and e.variable is not None]
+        case _:
+            return body
+    held = [n for n in named if n.variable not in kernel.function.parameters]
+    if len(held) != 1 or held[0] not in {*every(value)}:
+        return body
+    (name,), found = held, list[Statement]()
+    declared = next((v for s in before if isinstance(s, Declare) for v in s.variables
+                     if v is name.variable), None)  # fmt: skip
+
+    def added(part: Expr) -> Statement:
+        return Evaluate(None, 0, replace(call, span=None, arguments=(
+            place, edited(value, {name: part}))))  # fmt: skip
+
+    for statement in walk(body):
+        heads = [e for top in statement.expressions for e in every(top)]
+        if any(isinstance(e, Name) and e.variable is name.variable for e in heads):
+            found.append(statement)
+    if declared is None or declared.value is None:
+        return body
+    match declared.value, found:
+        case Choice(test=test, then=then, other=other), [_] if key_of(bare(other)) == "0":
+            branch = If(None, 0, test, Block(None, 0, (added(then),)))
+            return edited(body, {last: branch})
+        case zero, [
+            Evaluate(expression=Assign(op="+=" | "=", target=Name(), value=part)) as one,
+            _,
+        ] if key_of(zero) == "0":
+            return edited(body, {one: added(part), last: None})
+    return body
+
+
+def _with_facts(made: Kernel, facts: LaunchFacts | None, width: int) -> Kernel:
+    """With what is known of its launch, whose blocks were of one thread, or were whole items."""
+    if facts is None:
+        return made
+    grid = (-(-facts.grid[0] // width), *facts.grid[1:])
+    return replace(made, facts=replace(facts, grid=grid, block=(width, 1, 1)))
+
+
+def _followed(kernel: Kernel, *, apart: bool) -> Block:
+    kept: set[Variable] = set()
+    while True:
+        raising = Raising(kernel, kept, apart=apart)
+        try:
+            body = raising.body()
+        except Kept as more:
+            if more.variable in kept:
+                raise NotLegal(f"`{more.variable.name}` is not followed") from None
+            kept.add(more.variable)
+            continue
+        if not raising.combines:
+            raise NotLegal("its threads combine nothing")
+        if not raising.stores:
+            raise NotLegal("its blocks store nothing that is followed")
+        return body
+
+
+def _tidy(kernel: Kernel, body: Block) -> Block:
+    """Without the locals that nothing asks for any more."""
+    while True:
+        words = re.findall(r"\w+", kernel.show(body))
+        swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
+        for statement in walk(body):
+            if isinstance(statement, Declare):
+                left = tuple(v for v in statement.variables if words.count(v.name) > 1 or _does(v))
+                if len(left) < len(statement.variables):
+                    swaps[statement] = replace(statement, variables=left, span=None) if left else ()
+        if not swaps:
+            return body
+        body = edited(body, swaps)
+
+
+def _begun(body: Block) -> Block:
+    """Locals declared where they get their first value, if that is among the same statements."""
+    swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
+    for at, declared in enumerate(body.body):
+        if not isinstance(declared, Declare) or len(declared.variables) != 1:
+            continue
+        (variable,) = declared.variables
+        asking = [s for s in body.body[at + 1 :] if any(
+            isinstance(e, Name) and e.variable is variable for e in expressions(s))]  # fmt: skip
+        match asking[:1]:
+            case [Evaluate(expression=Assign(op="=", target=Name(), value=value)) as first] if (
+                variable.value is None and not variable.extents and not variable.initial
+                and not any(isinstance(e, Name) and e.variable is variable for e in every(value))
+            ):  # fmt: skip
+                given = replace(variable, value=value, span=None)
+                swaps |= {declared: None, first: replace(declared, variables=(given,), span=None)}
+    return edited(body, swaps) if swaps else body
+
+
+def _does(variable: Variable) -> bool:
+    return variable.value is not None and any(
+        isinstance(e, Assign | Call) for e in every(variable.value)
+    )

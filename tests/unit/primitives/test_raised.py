@@ -1,0 +1,215 @@
+"""Blocks that work together as one thread an item: the same results, and what is refused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from optiml_magic.kernels.primitives.raised import raised
+from tests.present import drawn
+from tests.rewriting.writing import Array
+
+from .alike import end_of, kernel_of, refused, written
+
+HEAD = """\
+#pragma optiml launch k grid(h) block(64)
+__global__ void k(const float* a, float* o, int h, int w) {
+    __shared__ float part[64];
+    __shared__ float other[64];
+    int t = threadIdx.x, row = blockIdx.x;
+"""
+SUM = HEAD + "    float sum = 0.0f;\n    for (int i = t; i < w; i += 64) sum += a[row * w + i];\n"
+STORED = SUM + "    part[t] = sum;\n    __syncthreads();\n"
+END = "    if (t == 0) o[row] = part[0];\n}\n"
+#: How a block combines ``part``, by what it is called.
+TREES = {
+    "halves": "for (int d = 32; d > 0; d >>= 1) { if (t < d) part[t] += part[t + d]; __syncthreads(); }",
+    "while": "int d = blockDim.x / 2; while (d) { if (t < d) part[t] = part[t] + part[t + d]; __syncthreads(); d /= 2; }",
+    "modulo": "for (int d = 1; d < 64; d *= 2) { if (t % (2 * d) == 0) part[t] += part[t + d]; __syncthreads(); }",
+    "index": "for (unsigned d = 1; d < blockDim.x; d <<= 1) { int i = 2 * d * t; if (i < 64) part[i] += part[i + d]; __syncthreads(); }",
+    "warp": "if (t < 32) { volatile float* p = part; p[t] += p[t + 32]; } __syncthreads();"
+    " for (int d = 16; d; d /= 2) { if (t < d) part[t] += part[t + d]; __syncthreads(); }",
+    "serial": "if (t == 0) { float all = 0.0f; for (int i = 0; i < 64; ++i) all += part[i]; part[0] = all; }",
+    "quarters": "if (t < 16) part[t] += part[t + 16] + part[t + 32] + part[t + 48]; __syncthreads();"
+    " if (t == 0) for (int i = 1; i < 16; i++) part[0] += part[i];",
+    "lanes": "float v = part[t]; for (int d = 16; d > 0; d /= 2) v += __shfl_down_sync(~0u, v, d);"
+    " if (t % 32 == 0) other[t / 32] = v; __syncthreads(); if (t == 0) part[0] = other[0] + other[1];",
+    "butterfly": "float v = part[t] + part[t ^ 32]; for (int d = 1; d < 32; d *= 2) v += __shfl_xor_sync(~0u, v, d);"
+    " __syncthreads(); part[t] = v;",
+}  # fmt: skip
+ARRAYS = {"a": Array("f4", ("h", "w")), "o": Array("f4", ("h",), "zeros")}
+PLANE = {"a": Array("f4", ("h", "w")), "o": Array("f4", ("h", "w"), "zeros")}
+SIZES, OTHERS = {"h": 5, "w": 150}, {"h": 2, "w": 7}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_every_tree_is_one_sum(name: str) -> None:
+    text = f"{STORED}    {TREES[name]}\n    __syncthreads();\n{END}"
+    after = written(raised(kernel_of(text)))
+    assert "grid(cdiv(h, 256)) block(256)" in after
+    body = after.partition("{")[2]
+    assert "__shared__" not in body
+    assert "__syncthreads" not in body
+    assert body.count("for (") == 1
+    if drawn(name):
+        assert end_of(text, after, ARRAYS, SIZES, OTHERS, rounds=True) == "same"
+
+
+#: Trees that leave something out, or take it twice, and threads that meet.
+WRONG = {
+    "stops early": "for (int d = 32; d > 1; d >>= 1) { if (t < d) part[t] += part[t + d]; __syncthreads(); }",
+    "begins late": "for (int d = 16; d > 0; d >>= 1) { if (t < d) part[t] += part[t + d]; __syncthreads(); }",
+    "takes one twice": "for (int d = 32; d > 0; d >>= 1) { if (t < d) part[t] += part[t + d]; __syncthreads(); }"
+    " if (t == 0) part[0] += part[1];",
+    "another operation": "for (int d = 32; d > 1; d >>= 1) { if (t < d) part[t] += part[t + d]; __syncthreads(); }"
+    " if (t == 0) part[0] = fmaxf(part[0], part[1]);",
+    "half of a warp": "float v = part[t]; for (int d = 8; d > 0; d /= 2) v += __shfl_down_sync(~0u, v, d); part[t] = v;",
+    "one warp's": "float v = part[t]; for (int d = 16; d > 0; d /= 2) v += __shfl_down_sync(~0u, v, d); part[t] = v;",
+    "not the first": "for (int d = 32; d > 0; d >>= 1) { if (t < d) part[t] += part[t + d]; __syncthreads(); } part[0] = part[1];",
+    "scaled on the way": "for (int d = 32; d > 0; d >>= 1) { if (t < d) part[t] += 0.5f * part[t + d]; __syncthreads(); }",
+    "a difference": "for (int d = 32; d > 0; d >>= 1) { if (t < d) part[t] -= part[t + d]; __syncthreads(); }",
+    "by the data": "for (int d = 32; d > 0; d >>= 1) { if (t < d && a[t] > 0.0f) part[t] += part[t + d]; __syncthreads(); }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_whole_is_refused(name: str) -> None:
+    refused(raised(kernel_of(f"{STORED}    {WRONG[name]}\n    __syncthreads();\n{END}")))
+
+
+TREE = TREES["halves"]
+#: Kernels that are raised, with the arrays they have.
+KERNELS = {
+    "stored between": SUM.replace("float sum", "float v = a[row * w + t % w];\n    float sum") + """\
+    if (t == 0) o[row] = v;
+    float s = sum; sum = 0.0f;
+    part[t] = s; __syncthreads();
+    """ + TREE + """
+    float mean = part[0] / w; __syncthreads();
+    for (int i = t; i < w; i += 64) { float d = a[row * w + i] - mean; sum += d * d; }
+    part[t] = sum; sum = 0.0f; __syncthreads();
+    """ + TREE + """
+    if (!t) { o[row] += part[0]; }
+}
+""",
+    "softmax": HEAD + """\
+    float m = -INFINITY;
+    for (int i = t; i < w; i += blockDim.x) m = fmaxf(m, a[row * w + i]);
+    part[t] = m; __syncthreads();
+    for (int d = 32; d > 0; d >>= 1) { if (t < d) part[t] = fmaxf(part[t], part[t + d]); __syncthreads(); }
+    m = part[0]; __syncthreads();
+    float sum = 0.0f;
+    for (int i = t; i < w; i += blockDim.x) { float e = expf(a[row * w + i] - m); o[row * w + i] = e; sum += e; }
+    part[t] = sum; __syncthreads();
+    """ + TREE + """
+    for (int i = t; i < w; i += blockDim.x) o[row * w + i] /= part[0];
+}
+""",
+    "one element a thread": HEAD.replace("row = blockIdx.x", "row = blockIdx.x, n = h * w, at = row * 64 + t") + """\
+    float v = at < n ? a[at] : 0.0f;
+    part[t] = v * v; __syncthreads();
+    """ + TREE + """
+    float norm = sqrtf(part[0]) + 1.0f;
+    if (at < n) o[at] = v / norm;
+}
+""",
+    "rows that blocks go through": HEAD.replace("row = blockIdx.x", "n = w").replace("grid(h)", "grid(2)") + """\
+    for (int row = blockIdx.x; row < h; row += gridDim.x) {
+        float sum = 0.0f;
+        for (int i = t; i < n; i += 64) sum += a[row * n + i];
+        part[t] = sum; __syncthreads();
+        """ + TREE + """
+        if (t == 0) o[row] = part[0] / n;
+        __syncthreads();
+    }
+}
+""",
+    "two at once": SUM.replace("sum = 0.0f", "sum = 0.0f, most = a[row * w]").replace(
+        "sum += a[row * w + i];", "{ float v = a[row * w + i]; sum += v; if (v > most) most = v; }") + """\
+    part[t] = sum; other[t] = most; __syncthreads();
+    for (int d = 32; d > 0; d >>= 1) {
+        if (t < d) { part[t] += part[t + d]; if (other[t] < other[t + d]) other[t] = other[t + d]; }
+        __syncthreads();
+    }
+    if (t == 0) o[row] = part[0] - other[0];
+}
+""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels(name: str) -> None:
+    text = KERNELS[name]
+    after = written(raised(kernel_of(text)))
+    assert "__syncthreads" not in after
+    arrays = ARRAYS if re.search(r"o\[row\]", text) else PLANE
+    sizes = {"h": 5, "w": 64} if "one" in name else SIZES
+    assert end_of(text, after, arrays, sizes, {"h": 3, "w": 64}, rounds=True) == "same"
+
+
+TOTAL = """\
+#pragma optiml init(o) = 0
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* a, float* o, int n) {
+    __shared__ float part[64];
+    int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+    part[t] = i < n ? a[i] : 0.0f;
+    __syncthreads();
+    %s
+    if (t == 0) atomicAdd(o, part[0]%s);
+}
+"""
+
+
+def test_blocks_that_add_to_one_place_add_each_for_themselves() -> None:
+    text = TOTAL % (TREE, " / n")
+    after = written(raised(kernel_of(text)))
+    assert re.search(r"if \(i < n\) \{\s+atomicAdd\(o, a\[i\] / n\);", after)
+    line = {"a": Array("f4", ("n",)), "o": Array("f4", ("1",), "zeros")}
+    assert end_of(text, after, line, {"n": 512}, {"n": 4}, rounds=True) == "same"
+    for more in (" * part[0]", " + 1.0f", " - n"):
+        assert "not followed" in refused(raised(kernel_of(TOTAL % (TREE, more))))
+    whole = (TOTAL % (TREE, " / n")).replace("float", "int").replace("0.0f", "0")
+    assert "not followed" in refused(raised(kernel_of(whole)))
+
+
+def _refusal(text: str, old: str, new: str) -> str:
+    assert old in text
+    return refused(raised(kernel_of(text.replace(old, new))))
+
+
+def test_what_is_refused() -> None:
+    text = f"{STORED}    {TREE}\n{END}"
+    written(raised(kernel_of(text)))
+    assert "does not begin with nothing" in _refusal(text, "sum = 0.0f", "sum = 1.0f")
+    assert "rounded on the way" in _refusal(text, "float part[64]", "double part[64]")
+    assert "where in its block" in _refusal(text, "a[row * w + i]", "a[row * w + i + t]")
+    assert "goes from round to round" in _refusal(text, "sum += a[row", "sum = 0.5f * sum + a[row")
+    assert "a part" in _refusal(text, "if (t == 0) o[row] = part[0]", "o[row * 64 + t] = part[t]")
+    assert "a part" in _refusal(text, "o[row] = part[0]", "o[row] = part[1]")
+    assert refused(raised(kernel_of(text.replace("t; i < w; i += 64", "t; i < w; i += 32"))))
+    assert refused(raised(kernel_of(text.replace("t; i < w", "2 * t; i < w"))))
+    assert refused(raised(kernel_of(text.replace("int i = t;", "int i = 63 - t;"))))
+    assert "wait" in _refusal(
+        text, "sum += a[row * w + i];", "{ sum += a[row * w + i]; __syncthreads(); }"
+    )
+    assert refused(
+        raised(kernel_of(text.replace("if (t == 0) o", "if (t < 2) o[row + t] = part[t]; o")))
+    )
+    assert "number" in _refusal(text, "block(64)", "block(w)")
+    alone = (
+        HEAD + "    part[t] = 0.0f; __syncthreads();\n    if (t < w) o[row * w + t] = 1.0f;\n}\n"
+    )
+    assert "combine nothing" in refused(raised(kernel_of(alone)))
+    body = "sum += a[row * w + i];"
+    assert "not read" in _refusal(text, body, "{ if (a[row * w + i] > 9.0f) break; sum += 1.0f; }")
+    assert "not read" in _refusal(text, body, "{ if (a[row * w + i] > 9.0f) return; sum += 1.0f; }")
+    assert "shared memory" in _refusal(text, body, "{ sum += a[row * w + i]; other[0] = 1.0f; }")
+    assert refused(raised(kernel_of(text.replace("i < w;", "i < w - t;"))))
+    assert "begin" in _refusal(text, "sum = 0.0f", "sum = t ? 0.0f : a[row]")
+    assert "a part" in _refusal(text, "part[t] = sum;", "part[t] = sum / w;")
+    gone = (
+        "if (t > 60) return;\n    o[row * 64 + t] = a[row * 64 + t] - part[0];\n    if (t == 0) o"
+    )
+    assert "gone" in _refusal(text, "if (t == 0) o", gone)
