@@ -120,6 +120,7 @@ class OptimlMagics(Magics):
             settings.seconds if settings.seconds < float("inf") else 0.0,
             background=options.background,
             objective=settings.objective,
+            author=task.wanted.author if isinstance(task, Synthesis) else None,
         )
         view = live_view(subject, self.shell, display, mode=options.view)
         search = watched(
@@ -151,6 +152,7 @@ class OptimlMagics(Magics):
             summary.device_reason,
             len(summary.trajectory.steps),
             objective=summary.trajectory.objective,
+            author=summary.author,
         )
         with live_view(subject, self.shell, display, mode=options.view, keep=True) as view:
             for step, refused in past.steps:

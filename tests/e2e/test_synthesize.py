@@ -13,12 +13,17 @@ from optiml_magic.errors import BindingError, UsageError
 from optiml_magic.from_reference import with_kernel
 from optiml_magic.model.task import Task
 from optiml_magic.optimize import evaluate_once
+from optiml_magic.problem import problem
+from optiml_magic.problem.card import Card
+from optiml_magic.replay.recording import Recording
 from optiml_magic.settings import resolve
+from optiml_magic.synthesize import synthesize
 from tests.e2e.test_cli import optiml
 from tests.e2e.test_magics import cell, shell  # noqa: F401  # the fixture
 from tests.present import sampled
 from tests.references import REFERENCES
 from tests.references.entry import Entry
+from tests.unit.devices import card as stand_in
 
 TASK = """\
 import numpy as np
@@ -95,6 +100,40 @@ def test_a_task_of_neither_kernel_nor_reference(tmp_path: Path) -> None:
         done = optiml(verb, "task.py", cwd=tmp_path)
         assert done.returncode == 2
         assert "fix:" in done.stderr
+
+
+@pytest.mark.parametrize("on_card", [True, False])
+def test_on_a_card_cupy_running_the_reference_is_the_baseline(
+    on_card: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = stand_in.Card({"double": (lambda: None, 1e-3)})
+    module = card.module()
+    monkeypatch.setattr(problem, "cupy_on", lambda _: Card("cuda:0", lambda: module))
+
+    def double(x: Any) -> Any:
+        if hasattr(x, "get"):  # an array of CuPy's
+            if not on_card:
+                raise TypeError("not for CuPy")
+            card.launch("double", ())
+        return 2 * x
+
+    task = Task(reference=double, inputs={"x": np.ones((64, 32), np.float32)})
+    settings = resolve({"device": "emulated:h200", "llm": "none", "budget": 1})
+    found = synthesize(task, settings)
+    told = repr(found)
+    assert found.summary.journal is not None
+    again = Recording.read(found.summary.journal).summary
+    assert again.peer == found.summary.peer
+    assert again.speedup == found.speedup
+    if on_card:
+        seconds = found.trajectory.root.evaluation.measurement.seconds  # type: ignore[union-attr]
+        assert found.speedup == pytest.approx(1e-3 / seconds)
+        assert "baseline     1 ms estimated: CuPy running the reference, a graph" in told
+        assert "faster than CuPy running the reference" in told.splitlines()[0]
+    else:
+        assert found.summary.peer is None
+        assert "CuPy does not run the reference here: TypeError: not for CuPy" in told
+        assert ": the lowered reference" in told
 
 
 def test_a_cell_of_words(shell: Any) -> None:  # noqa: F811
