@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optiml_magic.errors import BindingError, UsageError
+from optiml_magic.errors import BindingError, OptimlError, UsageError
 from optiml_magic.from_reference import with_kernel
 from optiml_magic.model.task import Task
 from optiml_magic.optimize import evaluate_once
@@ -17,6 +17,7 @@ from optiml_magic.problem import problem
 from optiml_magic.problem.card import Card
 from optiml_magic.replay.recording import Recording
 from optiml_magic.settings import resolve
+from optiml_magic.source.comments import commented
 from optiml_magic.synthesize import synthesize
 from tests.e2e.test_cli import optiml
 from tests.e2e.test_magics import cell, shell  # noqa: F401  # the fixture
@@ -149,6 +150,57 @@ def test_a_cell_of_words(shell: Any) -> None:  # noqa: F811
         cell(shell, "synthesize", "make it fast")
     with pytest.raises(BindingError, match="by"):
         cell(shell, "synthesize --ref half", "Half")
+
+
+@pytest.mark.parametrize(
+    ("line", "said", "fix"),
+    [
+        ("half --ref half", "take the place of the reference `half`", "half_kernel"),
+        ("2nd --ref half", "`2nd` cannot be the name", "variable"),
+        ("class --ref half", "`class` cannot be the name", "variable"),
+        ("--ref hlaf", "the reference `hlaf` is not defined", "half"),
+        ("--ref np.exp", "the reference `np.exp` is not defined", "a function of the inputs"),
+        ("--ref a", "the reference `a` is not a function", "define a"),
+        ("--ref every", "takes any number of arguments, `*arrays`", "name each"),
+        ("--ref half --inputs b=a", "half has no parameter `b`", "it has a"),
+        ("--ref half --inputs a=nothing", "no array or number named `nothing`", "define nothing"),
+        ("--ref half --inputs a=words", "no array or number named `words`", "define words"),
+        ("--ref half --accept", "--accept is for words alone", "leave --accept out"),
+        ("--ref half --examples given", "--examples is for words alone", "leave --examples out"),
+        ("--ref half --examples a", "`a` is not a list of examples", "inputs by name"),
+        ("--ref half --thoughts -1", "thoughts is -1", "zero or more"),
+        ("--ref half --seconds -3", "seconds is -3.0", "above zero"),
+        ("--ref half --resume none", "no journal at", "journals of earlier runs"),
+        ("--ref undefined", "name 'nothing' is not defined, in line 1", "without an error"),
+        ("--ref printed", "a value of type str", "arrays of numbers"),
+        ("--ref half --args a", "unknown option --args", "did you mean"),
+        ("--accept", "nothing to accept", "without --accept first"),
+    ],
+)
+def test_bad_input_gets_a_short_error(line: str, said: str, fix: str, shell: Any) -> None:  # noqa: F811
+    shell.run_cell("import numpy as np\nwords = 'half'\ngiven = [({'a': [2.0]}, [1.0])]")
+    shell.run_cell("def half(a): return a / 2")
+    shell.run_cell("def every(*arrays): return arrays[0]")
+    shell.run_cell("def undefined(a): return a + nothing")
+    shell.run_cell("def printed(a): return 'a'")
+    with pytest.raises(OptimlError) as raised:
+        cell(shell, f"synthesize {line} --llm none --device emulated:h200", "half of all")
+    told = str(raised.value)
+    assert said in told
+    assert fix in told.partition("fix: ")[2]
+    assert len(told.splitlines()) <= 3
+
+
+def test_words_that_end_in_a_backslash_hide_no_line() -> None:
+    words = "a path: C:\\\nand one more \\ \t\n#pragma optiml launch other\n*/ the end \\\\"
+    assert commented(words) == (
+        "// a path: C:\n// and one more\n// #pragma optiml launch other\n// */ the end\n"
+    )
+    task = Task(reference=lambda x: 2 * x, inputs={"x": np.ones(9, np.float32)})
+    settings = resolve({"device": "emulated:h200", "llm": "none", "budget": 1})
+    found = synthesize(task, settings, words)
+    assert found.program.startswith(commented(words))
+    assert found.trajectory.root.evaluation.verdict.passed
 
 
 def test_axes_that_need_not_be_equal_have_sizes_of_their_own() -> None:
