@@ -112,9 +112,6 @@ def test_a_reference_that_nobody_can_lower_needs_a_program_that_is_right(
     words = ["synthesize", str(tmp_path / "task.py"), "--words", "nothing that is recorded"]
     with answering("lookup", monkeypatch, tmp_path):
         monkeypatch.setattr(Recording, "_thought", lambda *_: "I would rather not.")
-        task = tmp_path / "task.py"
-        one_by_one = "np.array([np.interp(v, xs, ys) for v in x])"
-        task.write_text(task.read_text().replace("np.interp(x, xs, ys)", one_by_one))
         assert main(words) == 1
     said = capsys.readouterr().err
     assert "the model wrote no program that is right: there is no JSON object" in said
