@@ -54,6 +54,7 @@ from optiml_magic.session import (
     compiler_of,
     header_of,
     session,
+    written_for,
 )
 from optiml_magic.settings import Settings
 from optiml_magic.source.program import parse_program
@@ -145,7 +146,8 @@ def optimize(
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
         learned = HitRates(experience.tallies(setting))
         about = about_of(problem, members, chosen.reason, header.run)
-        about = replace(about, author=wanted.author if wanted else None)
+        if wanted is not None:
+            about = written_for(about, wanted, problem, timings)
         known = about.notes
         journal = (
             Journal.resume(path, header) if resume else Journal.create(path, header, learned, about)
@@ -388,6 +390,7 @@ def result_of(
         model=about.model,
         exact=settings.exact,
         author=about.author,
+        peer=about.peer,
         thoughts=thoughts,
     )
     return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))

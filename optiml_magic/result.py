@@ -62,9 +62,9 @@ class Kernel:
         return values[0] if len(values) == 1 else values
 
     def export(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write it as a file that stands alone; the suffix, .cu or .py, names the format.
+        """Write it as a file that stands alone; .cu, .py and _torch.py name the formats.
 
-        Raises UsageError for another suffix, a missing folder, or a file that is there already.
+        Raises UsageError for another ending, a missing folder, or a file that is there already.
         """
         return exports.write(self._exportable, path, overwrite=overwrite)
 

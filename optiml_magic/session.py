@@ -33,9 +33,11 @@ from optiml_magic.model.experience import Origin
 from optiml_magic.model.measurement import Measurement, Missing
 from optiml_magic.model.roofline import Roofs
 from optiml_magic.model.task import Task
+from optiml_magic.model.thought import Wanted
 from optiml_magic.model.vocabulary import default_counters
 from optiml_magic.plugins import Plugins, load
 from optiml_magic.problem import Problem
+from optiml_magic.problem.card import Refusal
 from optiml_magic.profilers.base import AddedProfiler, Profiler
 from optiml_magic.profilers.emulated import EmulatedProfiler
 from optiml_magic.profilers.energy import EnergyProfiler
@@ -270,6 +272,19 @@ def about_of(problem: Problem, members: Session, model: str, run: str) -> About:
     compiler = members.tools.compiler.version
     origin = Origin(run, time.strftime("%Y-%m-%d"), driver, compiler, package_version())
     return About(members.choice.reason, problem.oracle, problem.launch, notes, model, origin)
+
+
+def written_for(about: About, wanted: Wanted, problem: Problem, timings: Timings) -> About:
+    """With who wrote the input kernel, and what runs in its place until there is one."""
+    about = replace(about, author=wanted.author)
+    if problem.references is None:
+        return about
+    with timings.stage("measure"):
+        peer = problem.references.timed(problem.instances[0].values)
+    if isinstance(peer, Refusal):
+        note = f"CuPy does not run the reference here: {peer.reason}"
+        return replace(about, notes=(*about.notes, note))
+    return replace(about, peer=peer)
 
 
 def header_of(

@@ -132,6 +132,7 @@ def _optimize_all(
             settings.budget,
             seconds,
             objective=settings.objective,
+            author=wanted.wanted.author if isinstance(wanted, Synthesis) else None,
         )
         with _quoting(task), PlainView(subject, TerminalLine(), "in a terminal") as view:
             result = verbs.optimize(

@@ -1,14 +1,12 @@
 """Ours and the peers on one card, in turn: each sample from memory, behind an overwritten L2.
 
-The method is that of ``devices/clock.py``: launches captured as one graph, each on arrays of its
-own, between two events, and samples in rounds A B B A. Whatever cannot be captured is launched from
-Python, and says so.
+The method is that of ``devices/functions.py``, and samples are taken in rounds A B B A.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,15 +16,11 @@ from optiml_magic.bench.entry import Entry
 from optiml_magic.bench.peers import OurKernel, Party, copied, peers, running_on_cupy, wanted
 from optiml_magic.bench.row import BEST, INPUT
 from optiml_magic.devices.base import Sampling
-from optiml_magic.devices.rounds import sample, warm
+from optiml_magic.devices.functions import Ready, readied, sampled, told
 from optiml_magic.result import Result
 
 _SAMPLING = Sampling(least=8, most=40, seconds=3.0)
-_BATCH_SECONDS = 1e-3
-_MOST_SETS = 8
-_MOST_COPIED = 2 << 30  # bytes
 _OFF = {"f2": 1e-2, "f4": 1e-3, "f8": 1e-6}  # of the largest wanted value; ours
-_GRAPH, _PYTHON = "a graph", "launched from Python"
 
 
 @dataclass
@@ -41,14 +35,6 @@ class Beside:
     errors: dict[str, float] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     against: str = ""
-
-
-@dataclass(frozen=True)
-class _Ready:
-    name: str
-    stream: Any
-    launch: Callable[[], None]
-    sets: int
 
 
 def beside(
@@ -79,9 +65,11 @@ def beside(
         values = {n: _on_card(cp, value) for n, value in drawn.items()}
         right = _checked(cp, entry, parties, values, found)
         cp.get_default_memory_pool().free_all_blocks()
-        ready = [one for party in right if (one := _readied(cp, party, values, found))]
+        made = {party.name: _readied(cp, party, values, found) for party in right}
+        ready = {name: one for name, one in made.items() if one}
         if ready:
-            _time(cp, ready, found)
+            samples = sampled(cp, list(ready.values()), _SAMPLING)
+            found.samples.update(zip(ready, samples, strict=True))
         cp.cuda.Device().synchronize()  # a fault of anybody's is told here at the latest
         cp.get_default_memory_pool().free_all_blocks()
     if "torch" in sys.modules:
@@ -102,7 +90,7 @@ def _checked(
     try:
         expected, found.against = wanted(entry, copied(values))
     except Exception as problem:  # noqa: BLE001  # whatever a library raises, ours is still timed
-        found.failed["double precision"] = _told(problem)
+        found.failed["double precision"] = told(problem)
     for party in parties:
         try:
             outputs = party.arrays(party.ready(copied(values))())
@@ -111,7 +99,7 @@ def _checked(
                 expected, found.against = outputs, "the input kernel"
             found.errors[party.name] = _error(cp, outputs, expected)
         except Exception as problem:  # noqa: BLE001
-            found.failed[party.name] = _told(problem)
+            found.failed[party.name] = told(problem)
             continue
         limit = max((_OFF.get(f"f{o.dtype.itemsize}", 0.0) if o.dtype.kind == "f" else 0.0)
                     for o in outputs)  # fmt: skip
@@ -138,85 +126,21 @@ def _error(cp: Any, outputs: Sequence[Any], expected: Sequence[Any]) -> float:
     return worst
 
 
-def _readied(cp: Any, party: Party, values: Mapping[str, Any], found: Beside) -> _Ready | None:
+def _readied(cp: Any, party: Party, values: Mapping[str, Any], found: Beside) -> Ready | None:
     """The party on sets of arrays of its own, as a graph where it can be captured."""
-    stream = cp.cuda.Stream(non_blocking=True)
+    footprint = 2 * sum(v.nbytes for v in values.values() if getattr(v, "ndim", 0))
     try:
-        with party.on(stream):
-            runs = [party.ready(_fresh(cp, values))]
-            once = _once(cp, stream, runs[0])
-            for _ in range(_sets(values, once) - 1):
-                runs.append(party.ready(_fresh(cp, values)))
-                runs[-1]()
-        stream.synchronize()
+        ready = readied(
+            cp, lambda: party.ready(_fresh(cp, values)), party.on, party.capture, footprint
+        )
     except Exception as problem:  # noqa: BLE001
-        found.failed[party.name] = _told(problem)
+        found.failed[party.name] = told(problem)
         return None
-
-    def all_runs() -> None:
-        for run in runs:
-            run()
-
-    try:
-        launch = party.capture(stream, all_runs)
-        launch()
-        stream.synchronize()
-        found.how[party.name] = _GRAPH
-    except Exception as problem:  # noqa: BLE001  # what synchronises cannot be captured
-        found.how[party.name] = f"{_PYTHON}: {_told(problem)}"
-        own = stream = cp.cuda.Stream(non_blocking=True)  # the capture has spoilt the other
-
-        def launch() -> None:
-            with party.on(own):
-                all_runs()
-
-    return _Ready(party.name, stream, launch, len(runs))
+    found.how[party.name] = ready.how
+    return ready
 
 
 def _fresh(cp: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     made = copied(values)
     cp.cuda.Device().synchronize()
     return made
-
-
-def _once(cp: Any, stream: Any, run: Callable[[], Any]) -> float:
-    """Seconds of one run that was run before."""
-    run()
-    begin, end = cp.cuda.Event(), cp.cuda.Event()
-    begin.record(stream)
-    run()
-    end.record(stream)
-    end.synchronize()
-    return float(cp.cuda.get_elapsed_time(begin, end)) / 1e3
-
-
-def _sets(values: Mapping[str, Any], once: float) -> int:
-    """How many sets of arrays a batch has, so that it lasts about a millisecond."""
-    footprint = 2 * sum(v.nbytes for v in values.values() if getattr(v, "ndim", 0))
-    room = _MOST_COPIED // max(1, footprint)
-    return int(max(1, min(_MOST_SETS, room, _BATCH_SECONDS / max(once, 1e-6))))
-
-
-def _time(cp: Any, ready: Sequence[_Ready], found: Beside) -> None:
-    flushing = 2 * int(cp.cuda.Device().attributes["L2CacheSize"])
-    overwrite = cp.empty(flushing, cp.uint8)
-    begin, end = cp.cuda.Event(), cp.cuda.Event()
-
-    def batch(at: int) -> float:
-        one = ready[at]
-        for byte in (0, 255):
-            cp.cuda.runtime.memsetAsync(overwrite.data.ptr, byte, flushing, one.stream.ptr)
-        begin.record(one.stream)
-        one.launch()
-        end.record(one.stream)
-        end.synchronize()
-        return float(cp.cuda.get_elapsed_time(begin, end)) / 1e3 / one.sets
-
-    warm(lambda: batch(len(ready) - 1))
-    for one, seconds in zip(ready, sample(len(ready), batch, _SAMPLING), strict=True):
-        found.samples[one.name] = tuple(seconds)
-
-
-def _told(problem: Exception) -> str:
-    lines = str(problem).strip().splitlines() or [""]
-    return f"{type(problem).__name__}: {lines[0][:200]}"

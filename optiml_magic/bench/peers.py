@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from optiml_magic.bench.entry import Entry, Peer
+from optiml_magic.devices.functions import captured
 from optiml_magic.rebound import rebound
 from optiml_magic.result import Kernel
 
@@ -48,7 +49,9 @@ class _OnCupy:
         return _several(outputs)
 
     def capture(self, stream: Any, runs: Callable[[], None]) -> Callable[[], None]:
-        return _captured_by_cupy(stream, runs)
+        import cupy
+
+        return captured(cupy, stream, runs)
 
     def on(self, stream: Any) -> AbstractContextManager[Any]:
         found: AbstractContextManager[Any] = stream
@@ -223,24 +226,3 @@ def _tensor(torch: Any, value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     return torch.from_dlpack(value) if hasattr(value, "__dlpack__") else value
-
-
-def _captured_by_cupy(stream: Any, runs: Callable[[], None]) -> Callable[[], None]:
-    """With memory of its own: what is freed inside belongs to the graph, and to nobody else."""
-    import cupy
-
-    pool = cupy.cuda.MemoryPool()
-    with stream, cupy.cuda.using_allocator(pool.malloc):
-        runs()  # what it allocates lies in the pool before the capture
-        stream.synchronize()
-        stream.begin_capture()
-        try:
-            runs()
-        finally:
-            graph = stream.end_capture()
-
-    def launch() -> None:
-        assert pool is not None  # lives as long as the graph
-        graph.launch(stream)
-
-    return launch

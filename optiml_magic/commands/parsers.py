@@ -20,7 +20,7 @@ HELP = """\
 %%optiml run        run it once and return its outputs
 %%optiml header     keep shared device code for #include; %optiml header lists it
 %optiml  best       the best program of the last optimize
-%optiml  export     write it to FILE.cu or FILE.py, which stand alone
+%optiml  export     write it to FILE.cu, FILE.py or FILE_torch.py, which stand alone
 %optiml  replay     a past search from its journal, without a device or a key
 %optiml  experience what earlier runs learned: which findings and rules paid off
 %optiml  doctor     what this machine can do, and what is missing
@@ -98,7 +98,7 @@ def cell_parser() -> argparse.ArgumentParser:
     summary = "write the best program to a file that stands alone"
     export = verbs.add_parser("export", help=summary, description=summary)
     export.add_argument("name", nargs="?", help="of the result of this name, else of the last")
-    export.add_argument("file", help=f"its suffix names the format: {_SUFFIXES}")
+    export.add_argument("file", help=f"its end names the format: {_SUFFIXES}")
     export.add_argument("--force", action="store_true", help="replace the file if it is there")
     again = verbs.add_parser("replay", help=_REPLAY, description=_REPLAY)
     _replaying(again)

@@ -106,16 +106,34 @@ def from_words(options: argparse.Namespace, namespace: Mapping[str, Any]) -> Tas
     if options.ref is None:
         return _of_words(options, namespace)
     reference, renamed = _reference(options.ref, namespace), _renamed(options.inputs)
+    if options.name == options.ref:
+        raise UsageError(
+            f"the result would take the place of the reference `{options.ref}`",
+            fix=f"give it another name, or none: it is {options.ref}_kernel then",
+        )
+    parameters = inspect.signature(reference).parameters
+    for name in renamed:
+        if name not in parameters:
+            raise BindingError(
+                f"{options.ref} has no parameter `{name}`",
+                fix=nearest(name, parameters) or f"it has {', '.join(parameters) or 'none'}",
+            )
+    known = {name: value for name, value in namespace.items() if _is_value(value)}
     inputs: dict[str, Any] = {}
-    for parameter in inspect.signature(reference).parameters.values():
+    for parameter in parameters.values():
         name = parameter.name
         source = renamed.get(name, name)
-        if source in namespace and _is_value(namespace[source]):
-            inputs[name] = namespace[source]
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise BindingError(
+                f"{options.ref} takes any number of arguments, `{parameter}`",
+                fix="name each of them: they are the inputs of the kernel",
+            )
+        if source in known:
+            inputs[name] = known[source]
         elif name in renamed or parameter.default is parameter.empty:
             raise BindingError(
                 f"no array or number named `{source}`, which {options.ref} asks for",
-                fix=nearest(source, namespace) or f"define {source}, or say --inputs {name}=...",
+                fix=nearest(source, known) or f"define {source}, or say --inputs {name}=...",
             )
     task = Task(
         reference=reference,
@@ -205,9 +223,10 @@ def _reference(name: str | None, namespace: Mapping[str, Any]) -> Any:
     if not callable(function):
         what = "is not defined" if name not in namespace else "is not a function"
         known = [key for key, value in namespace.items() if callable(value)]
-        raise UsageError(
-            f"the reference `{name}` {what}", fix=nearest(name, known) or f"define {name} first"
-        )
+        fix = nearest(name, known) or f"define {name} first"
+        if not name.isidentifier():
+            fix = f"define a function of the inputs that calls {name}, and name that one"
+        raise UsageError(f"the reference `{name}` {what}", fix=fix)
     return function
 
 

@@ -156,6 +156,11 @@ def synthesized(
         if shown.task is None:
             return None
         task = shown.task
+    elif examples or options.accept:
+        flag = "--examples" if examples else "--accept"
+        raise UsageError(
+            f"{flag} is for words alone, and there is a reference", fix=f"leave {flag} out"
+        )
     return begin(task, settings, words, resume=_resumed(options, settings))
 
 

@@ -1,4 +1,4 @@
-"""A program as a file that stands alone; the suffix of the path names the format."""
+"""A program as a file that stands alone; the end of its name says in which format."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from optiml_magic.errors import UsageError
 from optiml_magic.exports.base import Export, Exportable
 from optiml_magic.exports.cuda_file import CudaFileExport
 from optiml_magic.exports.cupy_module import CupyModuleExport
+from optiml_magic.exports.torch_op import TorchOpExport
 
 __all__ = ["FORMATS", "Export", "Exportable", "target", "write"]
 
-FORMATS: tuple[Export, ...] = (CudaFileExport(), CupyModuleExport())
+FORMATS: tuple[Export, ...] = (CudaFileExport(), CupyModuleExport(), TorchOpExport())
 
 
 def target(path: str | Path, *, overwrite: bool = False) -> tuple[Path, Export]:
     """Where an export goes and in which format; UsageError where it cannot go there."""
     place = Path(path).expanduser()
-    found = next((form for form in FORMATS if form.suffix == place.suffix), None)
+    fitting = [form for form in FORMATS if place.name.endswith(form.suffix)]
+    found = max(fitting, key=lambda form: len(form.suffix), default=None)
     if found is None:
         what = f"`{place.suffix}` is not a format" if place.suffix else f"{path} has no suffix"
         forms = ", or ".join(f"{form.suffix} ({form.form})" for form in FORMATS)

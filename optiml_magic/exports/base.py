@@ -33,7 +33,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class Export(Protocol):
-    """One format. ``suffix`` is that of its files; ``form`` says in a few words what they are."""
+    """One format: its files end in ``suffix``; ``form`` says in a few words what they are."""
 
     suffix: str
     form: str

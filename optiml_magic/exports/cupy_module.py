@@ -6,7 +6,7 @@ import builtins
 import keyword
 import math
 import shlex
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -47,14 +47,20 @@ class CupyModuleExport:
     form = "a CuPy module"
 
     def render(self, what: Exportable) -> str:
-        return _Module(what).text()
+        return Module(what).text()
 
 
-class _Module:
+class Module:
+    """Writes one module."""
+
+    imports: tuple[str, ...] = ()  # beside CuPy's and NumPy's
+    standard: tuple[str, ...] = ()  # of Python's own library, beside what functions need
+    # What no parameter may be called:
+    taken = frozenset({"cp", "np", "math", "ml_dtypes", "operator", "MODULE", "SOURCE"})
+
     def __init__(self, what: Exportable) -> None:
         self._what = what
-        modules = {"cp", "np", "math", "ml_dtypes", "operator"}
-        taken = {*dir(builtins), *keyword.kwlist, *FUNCTIONS, *modules, "MODULE", "SOURCE"}
+        taken = {*dir(builtins), *keyword.kwlist, *FUNCTIONS, *self.taken}
         names = Names(taken - {what.identifier})
         self._name = names.fresh(what.identifier)
         self._fresh = names.fresh
@@ -80,6 +86,7 @@ class _Module:
         """The whole module."""
         what = self._what
         body = [f"    {line}" if line else "" for line in self._body()]
+        front = list(self._front())
         self._used |= {need for name in self._used for need in NEEDS.get(name, ())}
         options = [f"-std={what.options.std}", "-diag-suppress=161"]
         options += ["--use_fast_math"] if what.options.fast_math else []
@@ -87,6 +94,7 @@ class _Module:
         kernels = dict.fromkeys([*names, *([self._begin] if self._begin else [])])
         imports = {"math": "_table", "operator": "_integer"}
         standard = [f"import {name}" for name, use in imports.items() if use in self._used]
+        standard += self.standard
         constants = list(self._constants())
         narrow = any("ml_dtypes." in line for line in [*body, *self._parameters()])
         return "\n".join(
@@ -97,6 +105,7 @@ class _Module:
                 "import cupy as cp",
                 *(["import ml_dtypes"] if narrow else []),
                 "import numpy as np",
+                *self.imports,
                 "",
                 *(_NEEDS_BFLOAT16 if narrow else []),
                 *raw_string("SOURCE", self._source),
@@ -110,12 +119,17 @@ class _Module:
                 *constants,
                 "",
                 "",
+                *front,
                 f"def {self._name}({', '.join(self._parameters())}):",
                 *body,
                 *(f"\n\n{FUNCTIONS[name].rstrip()}" for name in FUNCTIONS if name in self._used),
                 "",
             ]
         )
+
+    def _front(self) -> Iterator[str]:
+        """What stands before the function."""
+        yield from ()
 
     def _docstring(self) -> Iterator[str]:
         what = self._what
@@ -130,12 +144,16 @@ class _Module:
         yield ""
         yield from about
         yield ""
-        yield f"    {', '.join(results)} = {self._name}({', '.join(arrays)})"
+        yield from self._usage(", ".join(results), ", ".join(arrays))
+        yield '"""'
+
+    def _usage(self, results: str, arguments: str) -> Iterator[str]:
+        """How it is called."""
+        yield f"    {results} = {self._name}({arguments})"
         yield ""
         yield "Arrays are CuPy arrays or torch tensors on the GPU, contiguous; inputs stay as they"
         yield "are. Results are CuPy arrays, made on CuPy's current stream; torch.from_dlpack"
         yield "takes them."
-        yield '"""'
 
     def _constants(self) -> Iterator[str]:
         read = frozenset().union(*(e.names for e in self._what.expressions))
@@ -230,6 +248,15 @@ class _Module:
         return f"{variable} = _table({quoted(bound.name)}, {variable}, {dtype}, {shape!r})"
 
     def _scalar(self, name: str) -> Iterator[str]:
+        yield from self._follows(name)
+        parameter, variable = self._what.parameter(name), self._names[name]
+        kind = np.dtype(parameter.dtype).kind if parameter and parameter.dtype else ""
+        if kind in ("i", "u") or (name in self._what.sized and kind == ""):
+            self._used.add("_integer")
+            yield f"{variable} = _integer({quoted(name)}, {variable})"
+
+    def _follows(self, name: str) -> Iterator[str]:
+        """A scalar that was left out, from the shapes of the inputs."""
         what, variable = self._what, self._names[name]
         directive = next((d for d in what.program.sizes if d.name == name), None)
         value = what.values.get(name)
@@ -252,11 +279,6 @@ class _Module:
                 fix = f"pass {name}: it does not follow from the shapes of the inputs"
                 yield from (f"    {line}" for line in self._only_same_shapes(fix))
                 yield f"    {variable} = {int(value)}"
-        parameter = what.parameter(name)
-        kind = np.dtype(parameter.dtype).kind if parameter and parameter.dtype else ""
-        if kind in ("i", "u") or (name in what.sized and kind == ""):
-            self._used.add("_integer")
-            yield f"{variable} = _integer({quoted(name)}, {variable})"
 
     def _places(self, extent: int) -> Iterator[str]:
         for buffer in self._inputs:
@@ -284,21 +306,22 @@ class _Module:
         if start is not None:
             made = f"cp.empty_like({self._names[start]})"
         else:
-            shape = yield from self._shape(buffer)
+            before, shape = self._shape(buffer)
+            yield from (f"    {line}" for line in before)
             made = f"cp.empty({shape}, {dtype_text(buffer.dtype)})"
         yield f"    {variable} = {made}"
         yield "else:"
         lines = self._checked(buffer, buffer.name, copied=False)
         yield from (f"    {line}" for line in lines)
 
-    def _shape(self, buffer: BoundBuffer) -> Generator[str, None, str]:
-        """The lines that find an output's shape; returns it as an expression."""
+    def _shape(self, buffer: BoundBuffer) -> tuple[list[str], str]:
+        """An output's shape as an expression, and the lines that have to stand before it."""
         what, before = self._what, self._what.shapes[buffer.name]
         given = specified(what.outputs.get(buffer.name, ""))
         if given and all(e.names | e.arrays <= self._names.keys() for e in given):
             axes = [self._spell.text(expression) for expression in given]
-            return tupled(axes)
-        axes = []
+            return [], tupled(axes)
+        axes, lines = [], list[str]()
         for axis, extent in enumerate(before):
             followed = [n for n in what.scalars if is_integer(what.values.get(n, "")) and
                         int(what.values[n]) == extent]  # fmt: skip
@@ -306,8 +329,8 @@ class _Module:
             axes.append(self._agreed(f"axis {axis} of {buffer.name}", places) if places else "")
         if not all(axes):
             fix = f"pass {buffer.name}=...: its shape does not follow from these inputs"
-            yield from (f"    {line}" for line in self._only_same_shapes(fix))
-        return tupled(a or str(e) for a, e in zip(axes, before, strict=True))
+            lines += self._only_same_shapes(fix)
+        return lines, tupled(a or str(e) for a, e in zip(axes, before, strict=True))
 
     def _set_before(self) -> Iterator[str]:
         what = self._what

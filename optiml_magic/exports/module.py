@@ -56,7 +56,7 @@ def _integer(name, value):
 """,
     "_agreed": """\
 def _agreed(name, *values):
-    if len(set(values)) > 1:
+    if any(value != values[0] for value in values):
         raise ValueError(f"{name} could be any of {values}: the shapes of the inputs disagree")
     return values[0]
 """,

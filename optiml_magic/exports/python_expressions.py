@@ -42,12 +42,14 @@ class _Text:
 class PythonExpressions:
     """Spells expressions; ``names`` are the variables of scalars and arrays.
 
-    ``used`` collects the module's own functions that were needed.
+    ``used`` collects the module's own functions that were needed, and ``elements`` is how an array
+    is asked for the number of its elements.
     """
 
     names: Mapping[str, str]
     tuned: Mapping[str, int]
     used: set[str] = field(default_factory=set)
+    elements: str = "size"
 
     def text(self, expression: Expression) -> str:
         """The expression as Python, a number."""
@@ -86,7 +88,7 @@ class PythonExpressions:
             case Call("sizeof", (Name(spelled),)):
                 return _Text(str(SIZES[spelled]))
             case Call("size", (Name(array),)):
-                return _Text(f"{self.names[array]}.size")
+                return _Text(f"{self.names[array]}.{self.elements}")
             case Call("shape", (Name(array), axis)):
                 place = constant_axis(array, axis, self.tuned)
                 return _Text(f"{self.names[array]}.shape[{place}]")

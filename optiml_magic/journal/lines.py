@@ -15,6 +15,7 @@ from optiml_magic.model.experience import Known, Origin
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.objective import Objective
+from optiml_magic.model.peer import Peer
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.thought import Author, Wave
 from optiml_magic.model.verdict import Verdict
@@ -64,6 +65,7 @@ class About:
     model: str = ""
     origin: Origin | None = None
     author: Author | None = None  # of the input kernel, where the user did not write it
+    peer: Peer | None = None  # in whose place such a kernel is to stand
 
 
 @dataclass(frozen=True)

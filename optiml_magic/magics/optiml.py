@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,11 @@ class OptimlMagics(Magics):
 
     def _on_kernel(self, options: Any, cell: str | None) -> Any:
         text = cell or "" if options.verb == "synthesize" else _text(options, cell)
+        if options.name and (not options.name.isidentifier() or iskeyword(options.name)):
+            raise UsageError(
+                f"`{options.name}` cannot be the name of a result",
+                fix="give a name that Python takes for a variable, or none",
+            )
         try:
             if options.verb == "synthesize":
                 options.comment = text
@@ -120,6 +126,7 @@ class OptimlMagics(Magics):
             settings.seconds if settings.seconds < float("inf") else 0.0,
             background=options.background,
             objective=settings.objective,
+            author=task.wanted.author if isinstance(task, Synthesis) else None,
         )
         view = live_view(subject, self.shell, display, mode=options.view)
         search = watched(
@@ -151,6 +158,7 @@ class OptimlMagics(Magics):
             summary.device_reason,
             len(summary.trajectory.steps),
             objective=summary.trajectory.objective,
+            author=summary.author,
         )
         with live_view(subject, self.shell, display, mode=options.view, keep=True) as view:
             for step, refused in past.steps:

@@ -6,28 +6,34 @@ nobody times on it, and nothing of an answer stays there.
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from optiml_magic.devices.base import Array, Buffer
+from optiml_magic.devices.base import Array, Buffer, Sampling
 from optiml_magic.devices.compare import compare
+from optiml_magic.devices.functions import captured, readied, sampled, told
 from optiml_magic.devices.maps import digest, has_subnormals, mapped, widened
 from optiml_magic.devices.memory import stored
+from optiml_magic.devices.ratio import ratio
 from optiml_magic.devices.reductions import quickly_compiled
 from optiml_magic.devices.sending import sent
 from optiml_magic.devices.turns import turn
-from optiml_magic.model.dtypes import kind
+from optiml_magic.model.dtypes import BFLOAT16, kind
+from optiml_magic.model.peer import Peer
 from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.problem.reference import Answer, arguments, named
 from optiml_magic.problem.scales import Maps
 from optiml_magic.problem.tolerance import scale_of
 from optiml_magic.rebound import rebound
+
+_SAMPLING = Sampling(least=10, most=100, seconds=1.0)  # as candidates are
 
 
 @dataclass(frozen=True)
@@ -74,9 +80,22 @@ class Card:
             with self._working():
                 found = self._asked(reference, values, maps, outputs)
         except Exception as cause:  # noqa: BLE001  # whatever it is, the reference does not run on a card
-            told = str(cause).partition("\n")[0][:200]
-            return Refusal(f"{type(cause).__name__}: {told}")
+            return Refusal(told(cause))
         return found
+
+    def timed(
+        self, reference: Callable[..., Any], values: Mapping[str, Any], outputs: Sequence[str]
+    ) -> Peer | Refusal:
+        """CuPy running the reference, warmed up, on ``values`` in the dtypes that they have."""
+        cp, index = self._cp, int(self._device.partition(":")[2] or 0)
+        try:
+            with turn(self._device), cp.cuda.Device(index):
+                try:
+                    return self._timed(reference, values, outputs)
+                finally:
+                    cp.get_default_memory_pool().free_all_blocks()
+        except Exception as cause:  # noqa: BLE001  # whatever it is, CuPy does not run it
+            return Refusal(told(cause))
 
     def compared(self, buffer: Buffer, got: Array) -> OutputCheck | Refusal:
         """How far ``got`` is from what a buffer with an answer should hold."""
@@ -94,8 +113,33 @@ class Card:
                     dtypes=(buffer.array.dtype, buffer.expected.dtype),
                 )
         except Exception as cause:  # noqa: BLE001  # there may be no room for it on the card
-            return Refusal(f"{type(cause).__name__}: {cause}")
+            return Refusal(told(cause))
         return found
+
+    def _timed(
+        self, reference: Callable[..., Any], values: Mapping[str, Any], outputs: Sequence[str]
+    ) -> Peer | Refusal:
+        cp, call = self._cp, rebound(reference, self._cp)
+        asked = arguments(reference, values)
+        arrays = {n: v for n, v in asked.items() if isinstance(v, np.ndarray)}
+        for name, array in arrays.items():
+            if kind(array.dtype) == "V" or array.dtype == BFLOAT16:
+                return Refusal(f"`{name}` holds {array.dtype}")
+
+        def make() -> Callable[[], Any]:
+            given = {**asked, **{n: sent(cp, stored(array)) for n, array in arrays.items()}}
+            return partial(call, **given)
+
+        found = named(make()(), outputs, lambda value: value)
+        for name, array in found.items():
+            if not isinstance(array, cp.ndarray):
+                return Refusal(f"it gives `{name}` as a {type(array).__name__}")
+        footprint = sum(array.nbytes for array in (*arrays.values(), *found.values()))
+        ready = readied(cp, make, lambda stream: stream, partial(captured, cp), footprint)
+        (samples,) = sampled(cp, [ready], _SAMPLING)
+        seconds = statistics.median(samples)
+        error = ratio([seconds] * len(samples), samples).error
+        return Peer("CuPy running the reference", seconds, error, ready.how)
 
     def _asked(
         self,

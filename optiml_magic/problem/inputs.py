@@ -144,9 +144,10 @@ def _called(task: Task, seed: int) -> dict[str, Any]:
     try:
         values = task.inputs(np.random.default_rng(seed), **task.sizes)
     except Exception as cause:
+        call = f"inputs({', '.join(['rng', *task.sizes])})"
         raise UsageError(
-            f"inputs(rng, {', '.join(task.sizes)}) raised {type(cause).__name__}: {cause}",
-            fix="make it return a dict of arrays and scalars by parameter name",
+            f"{call} raised {type(cause).__name__}: {cause}",
+            fix="name its sizes in `sizes`, and make it return a dict of arrays and scalars",
         ) from cause
     if not isinstance(values, Mapping):
         raise UsageError(

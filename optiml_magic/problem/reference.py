@@ -118,9 +118,12 @@ def arguments(reference: Callable[..., Any], values: Mapping[str, Any]) -> dict[
         elif (
             parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
         ):
+            known = ", ".join(map(_spelled, values))
             raise OracleError(
                 f"the reference asks for `{parameter.name}`, which is not an input",
-                fix=f"name its parameters after the inputs: {', '.join(map(_spelled, values))}",
+                fix=f"name its parameters after the inputs: {known}"
+                if known
+                else f'give an array for it: inputs={{"{parameter.name}": ...}}',
             )
     return wanted
 

@@ -15,6 +15,7 @@ from optiml_magic.devices.base import Array, Buffer
 from optiml_magic.devices.compare import compare
 from optiml_magic.devices.maps import digest
 from optiml_magic.model.dtypes import kind
+from optiml_magic.model.peer import Peer
 from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.problem import reference
 from optiml_magic.problem.card import Card, Refusal
@@ -43,6 +44,7 @@ class References:
         self._outputs = outputs
         self._homes = homes
         self._offered = None if homes else card  # arrays of a library go back to that library
+        self._timing = self._offered
         self._card: Card | None = None
         self.seconds = 0.0  # of a call at the sizes where it is asked
         self.by_numpy = 0.0  # the same, were NumPy to answer
@@ -57,6 +59,11 @@ class References:
     def is_on_card(self) -> bool:
         """Whether the card answers."""
         return self._card is not None
+
+    def timed(self, values: Mapping[str, Any]) -> Peer | Refusal | None:
+        """CuPy running the reference on ``values``, timed on the card; None where there is none."""
+        card = self._timing
+        return None if card is None else card.timed(self._call, values, self._outputs)
 
     def answer(
         self,

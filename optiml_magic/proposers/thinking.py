@@ -21,6 +21,7 @@ from optiml_magic.proposers import prompt
 from optiml_magic.proposers.drafts import Unusable, arithmetic_of, check, one_line, unfenced
 from optiml_magic.proposers.llm import Usage
 from optiml_magic.proposers.replies import described, json_object, strict_schema
+from optiml_magic.source.comments import commented
 from optiml_magic.source.program import Program, parse_program
 from optiml_magic.synthesis.thoughts import strategies, weighed
 
@@ -148,7 +149,7 @@ class Thinker:
         written = _read(outcome.text)
         if isinstance(written, str):
             return Attempt(*empty, written, outcome.text)
-        program = _commented(unfenced(written.program), self._wanted.words)
+        program = _with_words(unfenced(written.program), self._wanted.words)
         try:
             check(program, known, known)
         except Unusable as why:
@@ -219,9 +220,9 @@ def _read(reply: str) -> _Written | str:
         return described(unfit)
 
 
-def _commented(program: str, words: str) -> str:
+def _with_words(program: str, words: str) -> str:
     """A program with the user's words as its comment."""
-    comment = "".join(f"// {line}".rstrip() + "\n" for line in words.strip().splitlines())
+    comment = commented(words)
     return program if program.startswith(comment) else comment + program
 
 

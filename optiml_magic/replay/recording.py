@@ -79,6 +79,7 @@ class Recording:
             model=self.about.model,
             exact=self.header.exact,
             author=self.about.author,
+            peer=self.about.peer,
             thoughts=fates([x.wave for x in self.lines if x.wave], trajectory.steps),
         )
 

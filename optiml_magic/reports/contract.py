@@ -40,7 +40,8 @@ def optimized(summary: Summary) -> Json:
         "objective": summary.trajectory.objective,
         "launch": summary.launch,
         "baseline": {
-            "seconds": _seconds(root),
+            "what": summary.peer.name if summary.peer else summary.baseline,
+            "seconds": summary.peer.seconds if summary.peer else _seconds(root),
             "joules": joules_of(root.evaluation.measurement),
             "verdict": str(root.evaluation.verdict.outcome),
         },

@@ -98,7 +98,7 @@ def _facts(summary: Summary) -> Markup:
     rows = [
         ("device", f"{summary.device}: {summary.device_reason}"),
         *([("model", summary.model)] if summary.model else []),
-        ("baseline", _time(summary.root) + (f": {summary.baseline}" if summary.author else "")),
+        *text.baselines(summary),
         ("best", f"{_time(summary.winner)}: {summary.recipe}"),
         *([("energy", joules)] if (joules := drawn(summary)) else []),
         *([("floor", place)] if (place := floor(summary.root, summary.winner)) else []),

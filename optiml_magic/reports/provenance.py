@@ -16,7 +16,7 @@ def provenance(summary: Summary) -> tuple[str, ...]:
     if before and after:
         lines.append(
             f"{seconds(after.seconds)} {after.source} on {after.chip}; "
-            f"the input kernel {seconds(before.seconds)}."
+            f"{summary.baseline} {seconds(before.seconds)}."
         )
     if summary.winner is not summary.root:
         lines.append(f"Edits: {summary.recipe}.")

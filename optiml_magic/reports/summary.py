@@ -10,6 +10,7 @@ from pathlib import Path
 from optiml_magic.model.evaluation import Step, Trajectory
 from optiml_magic.model.measurement import speedup_interval
 from optiml_magic.model.objective import joules_of, saving_interval
+from optiml_magic.model.peer import Peer
 from optiml_magic.model.refusal import Refusal, foremost
 from optiml_magic.model.thought import BASELINES, Author, Fate
 from optiml_magic.model.verdict import OutputCheck
@@ -33,6 +34,7 @@ class Summary:
     exact: bool = False  # whether every bit of the outputs had to stay
     timings: Mapping[str, float] = field(default_factory=dict)  # seconds by stage
     author: Author | None = None  # who wrote the input kernel, where the user did not
+    peer: Peer | None = None  # the baseline of a kernel that there was none of before
     thoughts: tuple[Fate, ...] = ()  # that the search began from, the fastest first
 
     @property
@@ -59,14 +61,24 @@ class Summary:
 
     @property
     def speedup(self) -> float:
-        """Of the winner over the input kernel; 1.0 where nothing significant was found."""
-        return _gain(self.root, self.winner)[0]
+        """Of the winner over the peer, else over the input kernel.
+
+        Over this 1.0 where nothing significant was found.
+        """
+        return self._gain[0]
 
     @property
     def interval(self) -> tuple[float, float]:
         """Within which the speed-up is claimed to lie."""
-        _, low, high = _gain(self.root, self.winner)
-        return low, high
+        return self._gain[1:]
+
+    @property
+    def _gain(self) -> tuple[float, float, float]:
+        after = self.winner.evaluation.measurement
+        if self.peer is None or after is None:
+            return _gain(self.root, self.winner)
+        found, error = self.peer.seconds / after.seconds, self.peer.ratio_error * after.ratio_error
+        return found, found / error, found * error
 
     @property
     def saving(self) -> tuple[float, float, float] | None:

@@ -26,23 +26,48 @@ def headline(summary: Summary) -> str:
     verdict = summary.root.evaluation.verdict
     if not verdict.passed:
         return f"{summary.task}: {summary.baseline} failed: {describe(verdict)}"
+    if summary.peer is not None and summary.saving is None:
+        return f"{summary.task}: {_beside(summary)}, {summary.source}, verified{_only(summary)}"
     if summary.winner is summary.root:
         tried = len(summary.trajectory.steps) - 1
         return f"{summary.task}: no significant change found in {tried} candidates"
     low, high = summary.interval
-    where = " and ".join(summary.only_where)
     saved, least, most = summary.saving or (1.0, 1.0, 1.0)
     if least > 1.0:
         return (
             f"{summary.task}: {ratio(saved)} fewer joules (between {ratio(least)} and "
             f"{ratio(most)}) at {ratio(summary.speedup)} the speed, {summary.source}, verified"
-            + (f"; only where {where}" if where else "")
+            + _only(summary)
         )
     return (
         f"{summary.task}: {ratio(summary.speedup)} faster, {summary.source} "
-        f"(between {ratio(low)} and {ratio(high)}), verified"
-        + (f"; only where {where}" if where else "")
+        f"(between {ratio(low)} and {ratio(high)}), verified{_only(summary)}"
     )
+
+
+def _only(summary: Summary) -> str:
+    where = " and ".join(summary.only_where)
+    return f"; only where {where}" if where else ""
+
+
+def _beside(summary: Summary) -> str:
+    """How the winner compares with the peer."""
+    assert summary.peer is not None
+    (low, high), found = summary.interval, summary.speedup
+    between = f"(between {ratio(low)} and {ratio(high)})"
+    if low > 1:
+        return f"{ratio(found)} faster than {summary.peer.name} {between}"
+    if high < 1:
+        return f"slower than {summary.peer.name}, {ratio(found)} its speed {between}"
+    return f"about as fast as {summary.peer.name}, {ratio(found)} its speed {between}"
+
+
+def baselines(summary: Summary) -> Iterator[tuple[str, str]]:
+    """What speed-ups are over, and where that is a peer, what the search began from."""
+    if (peer := summary.peer) is not None:
+        yield "baseline", f"{seconds(peer.seconds)} {summary.source}: {peer.name}, {peer.how}"
+    of = f": {summary.baseline}" if summary.author else ""
+    yield "begun from" if peer else "baseline", f"{_time(summary.root)}{of}"
 
 
 def describe(verdict: Verdict) -> str:
@@ -74,8 +99,8 @@ def _lines(summary: Summary) -> Iterator[str]:
         yield f"  model        {summary.model}"
     yield f"  checked by   {summary.oracle}"
     yield f"  launch       {summary.launch}"
-    of = f": {summary.baseline}" if summary.author else ""
-    yield f"  baseline     {_time(summary.root)}{of}"
+    for name, told in baselines(summary):
+        yield f"  {name:<12} {told}"
     yield f"  best         {_time(summary.winner)}: {summary.recipe}"
     if told := drawn(summary):
         yield f"  energy       {told}"

@@ -87,7 +87,8 @@ class Board:
         found = Trajectory(tuple(self._steps), "", objective=subject.objective)
         trajectory = found.told(self._refused)
         return Summary(
-            subject.task, subject.device, subject.reason, "", "", (), trajectory, 0.0, None
+            *(subject.task, subject.device, subject.reason, "", "", (), trajectory, 0.0, None),
+            author=subject.author,
         )
 
 

@@ -39,7 +39,7 @@ class PlainView:
         self._line = line
         self._board = Board(subject)
         self._began = time.monotonic()
-        self._text = "the input kernel"
+        self._text = subject.baseline
         self._stage: Stage = "prepare"
         self._lock = threading.Lock()  # of the line and of what it is made from
         self._pace = Pace(self._draw)

@@ -2,8 +2,8 @@
 // message, {kind: "stop"}. Data reaches the page through textContent alone.
 
 const TRAITS = [
-  "task", "device", "reason", "budget", "seconds", "hint", "state", "stopping", "ended", "elapsed",
-  "doing", "evaluations", "best", "program", "diff", "findings", "refused", "verdicts", "steps",
+  "task", "device", "reason", "baseline", "budget", "seconds", "hint", "state", "stopping", "ended",
+  "elapsed", "doing", "evaluations", "best", "program", "diff", "findings", "refused", "verdicts", "steps",
 ];
 const TABS = { tree: "Tree", program: "Best kernel", diff: "Diff", findings: "Findings" };
 const STATES = { running: "running", stopped: "stopped", done: "done", failed: "failed" };
@@ -108,9 +108,9 @@ function drawBar(head, get) {
 function drawBest(target, get) {
   const best = get("best");
   if (best.title === undefined) {
-    write(target, get("state") === "running" ? "Evaluating the input kernel." : "");
+    write(target, get("state") === "running" ? `Evaluating ${get("baseline")}.` : "");
   } else if (best.speedup === 1 && !best.significant) {
-    write(target, "Nothing beats the input kernel yet.");
+    write(target, `Nothing beats ${get("baseline")} yet.`);
   } else {
     const gain = `${ratio(best.speedup)} ${best.source}`;
     const between = `(between ${ratio(best.low)} and ${ratio(best.high)})`;
@@ -203,8 +203,8 @@ function drawTree(target, steps, best) {
     { width, height, role: "list", "aria-label": "steps of the search" }, ...branches, ...nodes));
 }
 
-function drawDiff(target, diff) {
-  if (!diff) return target.replaceChildren(faint("The input kernel is the best so far."));
+function drawDiff(target, diff, baseline) {
+  if (!diff) return target.replaceChildren(faint(`Still ${baseline}: nothing beats it.`));
   const names = { "+": "optiml-added", "-": "optiml-removed", "@": "optiml-faint" };
   const lines = diff.split("\n").map((line) => element("span", names[line[0]] ?? "", `${line}\n`));
   return target.replaceChildren(element("pre", "optiml-code", ...lines));
@@ -295,7 +295,7 @@ function render({ model, el }) {
   const painters = {
     steps: () => drawTree(panels.tree, get("steps"), get("best")),
     program: () => drawProgram(panels.program, get("program")),
-    diff: () => drawDiff(panels.diff, get("diff")),
+    diff: () => drawDiff(panels.diff, get("diff"), get("baseline")),
     findings: () => drawFindings(panels.findings, get("findings"), get("refused")),
   };
   const tell = () => write(head.notice, notice(get, Date.now(), clock.heard, clock.pressed));

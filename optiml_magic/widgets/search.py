@@ -37,6 +37,7 @@ class SearchView(anywidget.AnyWidget):
     task = t.Unicode().tag(sync=True)
     device = t.Unicode().tag(sync=True)
     reason = t.Unicode().tag(sync=True)
+    baseline = t.Unicode().tag(sync=True)  # what the input kernel is called
     budget = t.Int().tag(sync=True)
     seconds = t.Float(0.0).tag(sync=True)
     hint = t.Unicode().tag(sync=True)  # how to stop where the button cannot be heard
@@ -66,6 +67,7 @@ class SearchView(anywidget.AnyWidget):
             task=subject.task,
             device=subject.device,
             reason=subject.reason,
+            baseline=subject.baseline,
             budget=subject.budget,
             seconds=subject.seconds,
             hint=hint,

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
 QUICKSTART = ROOT / "notebooks" / "00_quickstart.ipynb"
 CELLS = json.loads(QUICKSTART.read_text())["cells"]
 SOURCES = {cell["id"]: "".join(cell["source"]) for cell in CELLS}
-TASKS = ("transpose", "matmul", "row_sum")
+TASKS = ("transpose", "matmul", "row_sum")  # kernels
 NUMBERS = {cell["id"]: number for number, cell in enumerate(CELLS)}
 
 
@@ -58,7 +58,8 @@ def test_run_all_then_save_and_open_it_again(quickstart: Notebook, lab: Lab, pic
     assert "Traceback" not in quickstart.text(NUMBERS["error-line"])
     before = headlines(quickstart)
     faster = [line.split(":")[0] for line in before if "x faster, estimated" in line]
-    assert faster == [*TASKS, "row_sum"]
+    assert faster == [*TASKS, "row_sum", "rms_norm"]
+    assert "the lowered reference" in quickstart.text(NUMBERS["rms-norm-synthesize"])
     quickstart.save()
     assert "widget-view" not in quickstart.path.read_text()
 
@@ -71,7 +72,12 @@ def test_run_all_then_save_and_open_it_again(quickstart: Notebook, lab: Lab, pic
         assert f"+++ {name} (best)" in shown
     for theme in ("light", "dark"):
         again.dark(theme == "dark")
-        for name in ("transpose-profile", "transpose-optimize", "wrong-check"):
+        for name in (
+            "transpose-profile",
+            "transpose-optimize",
+            "rms-norm-synthesize",
+            "wrong-check",
+        ):
             again.look_at(NUMBERS[name])
             picture(page, f"reloaded-{name}-{theme}")
 

@@ -59,6 +59,7 @@ def traits(steps: Sequence[Step], **others: Any) -> dict[str, Any]:
         "task": SUBJECT.task,
         "device": SUBJECT.device,
         "reason": SUBJECT.reason,
+        "baseline": SUBJECT.baseline,
         "budget": SUBJECT.budget,
         "seconds": 0.0,
         "hint": "",
@@ -99,12 +100,12 @@ def test_it_tells_how_far_the_search_is(start: Start, picture: Any) -> None:
         "transpose",
         "emulated:h200: auto chose it",
         "running",
-        "5 of 24 evaluations in 3.3 s",
+        "4 of 24 evaluations in 3.3 s",
         "3 passed, 1 wrong, 1 duplicate",
         "5x estimated (between 3.85x and 6.5x): #3 pad the tile",
     ):
         assert part in text
-    assert page.locator(".optiml-fill").evaluate("e => e.style.width") == "21%"
+    assert page.locator(".optiml-fill").evaluate("e => e.style.width") == "17%"
     picture(page.locator(".optiml-search"), "light")
 
 
@@ -189,7 +190,7 @@ def test_stop_sends_one_message_however_often_it_is_clicked(start: Start) -> Non
     assert not stop.is_visible()
     assert shown(page, ".optiml-state") == "stopped"
     assert not page.locator(".optiml-notice").is_visible()
-    assert page.locator(".optiml-fill").evaluate("e => e.style.width") == "21%"
+    assert page.locator(".optiml-fill").evaluate("e => e.style.width") == "17%"
 
 
 def test_a_stop_that_nobody_hears_says_what_else_to_do(page: Any, start: Start) -> None:

@@ -9,16 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optiml_magic.errors import BindingError, UsageError
+from optiml_magic.errors import BindingError, OptimlError, UsageError
 from optiml_magic.from_reference import with_kernel
 from optiml_magic.model.task import Task
 from optiml_magic.optimize import evaluate_once
+from optiml_magic.problem import problem
+from optiml_magic.problem.card import Card
+from optiml_magic.replay.recording import Recording
 from optiml_magic.settings import resolve
+from optiml_magic.source.comments import commented
+from optiml_magic.synthesize import synthesize
 from tests.e2e.test_cli import optiml
 from tests.e2e.test_magics import cell, shell  # noqa: F401  # the fixture
 from tests.present import sampled
 from tests.references import REFERENCES
 from tests.references.entry import Entry
+from tests.unit.devices import card as stand_in
 
 TASK = """\
 import numpy as np
@@ -97,6 +103,40 @@ def test_a_task_of_neither_kernel_nor_reference(tmp_path: Path) -> None:
         assert "fix:" in done.stderr
 
 
+@pytest.mark.parametrize("on_card", [True, False])
+def test_on_a_card_cupy_running_the_reference_is_the_baseline(
+    on_card: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = stand_in.Card({"double": (lambda: None, 1e-3)})
+    module = card.module()
+    monkeypatch.setattr(problem, "cupy_on", lambda _: Card("cuda:0", lambda: module))
+
+    def double(x: Any) -> Any:
+        if hasattr(x, "get"):  # an array of CuPy's
+            if not on_card:
+                raise TypeError("not for CuPy")
+            card.launch("double", ())
+        return 2 * x
+
+    task = Task(reference=double, inputs={"x": np.ones((64, 32), np.float32)})
+    settings = resolve({"device": "emulated:h200", "llm": "none", "budget": 1})
+    found = synthesize(task, settings)
+    told = repr(found)
+    assert found.summary.journal is not None
+    again = Recording.read(found.summary.journal).summary
+    assert again.peer == found.summary.peer
+    assert again.speedup == found.speedup
+    if on_card:
+        seconds = found.trajectory.root.evaluation.measurement.seconds  # type: ignore[union-attr]
+        assert found.speedup == pytest.approx(1e-3 / seconds)
+        assert "baseline     1 ms estimated: CuPy running the reference, a graph" in told
+        assert "faster than CuPy running the reference" in told.splitlines()[0]
+    else:
+        assert found.summary.peer is None
+        assert "CuPy does not run the reference here: TypeError: not for CuPy" in told
+        assert ": the lowered reference" in told
+
+
 def test_a_cell_of_words(shell: Any) -> None:  # noqa: F811
     shell.run_cell("def half(a, by):\n    return a / by")
     shell.run_cell("divisor = 2.0")
@@ -110,6 +150,57 @@ def test_a_cell_of_words(shell: Any) -> None:  # noqa: F811
         cell(shell, "synthesize", "make it fast")
     with pytest.raises(BindingError, match="by"):
         cell(shell, "synthesize --ref half", "Half")
+
+
+@pytest.mark.parametrize(
+    ("line", "said", "fix"),
+    [
+        ("half --ref half", "take the place of the reference `half`", "half_kernel"),
+        ("2nd --ref half", "`2nd` cannot be the name", "variable"),
+        ("class --ref half", "`class` cannot be the name", "variable"),
+        ("--ref hlaf", "the reference `hlaf` is not defined", "half"),
+        ("--ref np.exp", "the reference `np.exp` is not defined", "a function of the inputs"),
+        ("--ref a", "the reference `a` is not a function", "define a"),
+        ("--ref every", "takes any number of arguments, `*arrays`", "name each"),
+        ("--ref half --inputs b=a", "half has no parameter `b`", "it has a"),
+        ("--ref half --inputs a=nothing", "no array or number named `nothing`", "define nothing"),
+        ("--ref half --inputs a=words", "no array or number named `words`", "define words"),
+        ("--ref half --accept", "--accept is for words alone", "leave --accept out"),
+        ("--ref half --examples given", "--examples is for words alone", "leave --examples out"),
+        ("--ref half --examples a", "`a` is not a list of examples", "inputs by name"),
+        ("--ref half --thoughts -1", "thoughts is -1", "zero or more"),
+        ("--ref half --seconds -3", "seconds is -3.0", "above zero"),
+        ("--ref half --resume none", "no journal at", "journals of earlier runs"),
+        ("--ref undefined", "name 'nothing' is not defined, in line 1", "without an error"),
+        ("--ref printed", "a value of type str", "arrays of numbers"),
+        ("--ref half --args a", "unknown option --args", "did you mean"),
+        ("--accept", "nothing to accept", "without --accept first"),
+    ],
+)
+def test_bad_input_gets_a_short_error(line: str, said: str, fix: str, shell: Any) -> None:  # noqa: F811
+    shell.run_cell("import numpy as np\nwords = 'half'\ngiven = [({'a': [2.0]}, [1.0])]")
+    shell.run_cell("def half(a): return a / 2")
+    shell.run_cell("def every(*arrays): return arrays[0]")
+    shell.run_cell("def undefined(a): return a + nothing")
+    shell.run_cell("def printed(a): return 'a'")
+    with pytest.raises(OptimlError) as raised:
+        cell(shell, f"synthesize {line} --llm none --device emulated:h200", "half of all")
+    told = str(raised.value)
+    assert said in told
+    assert fix in told.partition("fix: ")[2]
+    assert len(told.splitlines()) <= 3
+
+
+def test_words_that_end_in_a_backslash_hide_no_line() -> None:
+    words = "a path: C:\\\nand one more \\ \t\n#pragma optiml launch other\n*/ the end \\\\"
+    assert commented(words) == (
+        "// a path: C:\n// and one more\n// #pragma optiml launch other\n// */ the end\n"
+    )
+    task = Task(reference=lambda x: 2 * x, inputs={"x": np.ones(9, np.float32)})
+    settings = resolve({"device": "emulated:h200", "llm": "none", "budget": 1})
+    found = synthesize(task, settings, words)
+    assert found.program.startswith(commented(words))
+    assert found.trajectory.root.evaluation.verdict.passed
 
 
 def test_axes_that_need_not_be_equal_have_sizes_of_their_own() -> None:

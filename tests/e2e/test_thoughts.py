@@ -17,46 +17,9 @@ from optiml_magic.cli import main
 from optiml_magic.errors import KernelFailed
 from tests.e2e.test_magics import cell, shell  # noqa: F401
 from tests.present import sampled
-from tests.recorded import Recording
+from tests.recorded import TASKS, WORDS, Recording
 from tests.unit.llms.endpoint import serving
 
-HEAD = """\
-import numpy as np
-from optiml_magic import Task
-"""
-TASKS = {
-    "softmax": """\
-def softmax(x):
-    e = np.exp(x - x.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
-def inputs(rng, rows, cols):
-    return {"x": (4 * rng.standard_normal((rows, cols))).astype(np.float32)}
-task = Task(reference=softmax, inputs=inputs, sizes={"rows": 8, "cols": 100})
-""",
-    "histogram": """\
-def histogram(x):
-    return np.bincount(x, minlength=64).astype(np.int32)
-def inputs(rng, n):
-    return {"x": rng.integers(0, 64, n).astype(np.int32)}
-task = Task(reference=histogram, inputs=inputs, sizes={"n": 3000})
-""",
-    "lookup": """\
-def lookup(x, xs, ys):
-    return np.interp(x, xs, ys)
-def inputs(rng, n):
-    xs = np.sort(rng.uniform(-2, 2, 17)).astype(np.float32)
-    ys = rng.standard_normal(17).astype(np.float32)
-    return {"x": (2 * rng.standard_normal(n)).astype(np.float32), "xs": xs, "ys": ys}
-task = Task(reference=lookup, inputs=inputs, sizes={"n": 500}, rtol=1e-3)
-""",
-    "normalise": 'task = Task(name="normalise")\n',
-}
-WORDS = {
-    "softmax": "the softmax of each row",
-    "histogram": "how often each of 64 values is there",
-    "lookup": "linear interpolation of each x in a table of 17 points",
-    "normalise": "each row divided by its length; rows of length zero stay zero",
-}
 FATES = {
     "softmax": {
         "block_per_row": ["compile_error", "no program", "passed", "no program"],
@@ -89,7 +52,7 @@ def answering(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ite
         }
         for variable, value in settings.items():
             monkeypatch.setenv(variable, value)
-        (tmp_path / "task.py").write_text(HEAD + TASKS[name])
+        (tmp_path / "task.py").write_text(TASKS[name])
         yield recording
 
 
@@ -149,9 +112,6 @@ def test_a_reference_that_nobody_can_lower_needs_a_program_that_is_right(
     words = ["synthesize", str(tmp_path / "task.py"), "--words", "nothing that is recorded"]
     with answering("lookup", monkeypatch, tmp_path):
         monkeypatch.setattr(Recording, "_thought", lambda *_: "I would rather not.")
-        task = tmp_path / "task.py"
-        one_by_one = "np.array([np.interp(v, xs, ys) for v in x])"
-        task.write_text(task.read_text().replace("np.interp(x, xs, ys)", one_by_one))
         assert main(words) == 1
     said = capsys.readouterr().err
     assert "the model wrote no program that is right: there is no JSON object" in said

@@ -94,8 +94,8 @@ def _close(got: Any, wanted: Any) -> None:
         assert np.allclose(got, wanted, rtol=1e-4, atol=1e-4)
 
 
-def imported(name: str, folder: Path) -> Any:
-    path = write(exportable(name), folder / "exported.py")
+def imported(name: str, folder: Path, file: str = "exported.py") -> Any:
+    path = write(exportable(name), folder / file)
     spec = importlib.util.spec_from_file_location("exported", path)
     assert spec is not None
     assert spec.loader is not None
@@ -156,6 +156,47 @@ def test_the_module_takes_tensors_on_a_stream_of_their_own(tmp_path: Path) -> No
         a = torch.randn(2000, 3000, device="cuda")
         out = torch.from_dlpack(function(a + 1))
         assert torch.equal(out, (a + 1).T)
+
+
+@pytest.mark.parametrize(("name", "sizes"), [place for place in PLACES if place[0] != "headers"])
+def test_the_torch_op_computes_what_numpy_does(
+    name: str, sizes: dict[str, int], tmp_path: Path
+) -> None:
+    torch = pytest.importorskip("torch")
+    imported(name, tmp_path, "exported_torch.py")
+    op = getattr(torch.ops.optiml, exportable(name).identifier)
+    found = drawn(name, sizes)
+    arrays, more = arguments(name, found.values)
+    more = {n: v.item() if isinstance(v, np.generic) else v for n, v in more.items()}
+    torch.compiler.reset()
+    whole = torch.compile(lambda *tensors: op(*tensors, **more), fullgraph=True)
+    for call in (op, whole):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            tensors = [torch.from_numpy(array).cuda().clone() for array in arrays]
+            results = call(*tensors, **(more if call is op else {}))
+            torch.cuda.current_stream().synchronize()
+        results = results if isinstance(results, tuple) else (results,)
+        for got, wanted in zip(results, found.wanted, strict=bool(found.wanted)):
+            _close(got.cpu().numpy(), wanted)
+        for tensor, array in zip(tensors, arrays, strict=True):
+            assert np.array_equal(tensor.cpu().numpy(), array)
+
+
+def test_the_torch_op_lives_in_a_graph_and_takes_what_is_not_contiguous(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    imported("two passes", tmp_path, "exported_torch.py")  # it has scratch
+    op = torch.ops.optiml.two_passes
+    x = torch.randn(8000, device="cuda")[::2].requires_grad_()
+    assert torch.allclose(op(x), x.sum(), rtol=1e-3, atol=1e-2)
+    graph, given = torch.cuda.CUDAGraph(), torch.zeros(4000, device="cuda")
+    with torch.cuda.graph(graph):
+        out = op(given)
+    for _ in range(3):
+        given.normal_()
+        graph.replay()
+        assert torch.allclose(out, given.sum(), rtol=1e-3, atol=1e-2)
+    with pytest.raises(NotImplementedError, match="CPU"):
+        op(torch.zeros(4000))
 
 
 @dataclass(frozen=True)

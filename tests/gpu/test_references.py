@@ -15,6 +15,7 @@ from optiml_magic.optimize import evaluate_once, prepared
 from optiml_magic.problem.card import cupy_on
 from optiml_magic.problem.reference import Answer, ask
 from optiml_magic.settings import resolve
+from optiml_magic.synthesize import synthesize
 from tests.unit.devices.test_maps import FLOATS, KINDS
 
 pytestmark = pytest.mark.gpu
@@ -49,6 +50,24 @@ def test_a_map_makes_the_same_bits_on_the_card(kind: Kind, dtype: Any) -> None:
     there = mapped(change, cupy.asarray(stored(array)), xp=cupy, dtype=array.dtype)
     assert np.array_equal(stored(here).view(np.uint8), there.get().view(np.uint8))
     assert digest(there, cupy) == digest(here)
+
+
+def test_cupy_running_the_reference_is_the_baseline_of_a_kernel_made_from_it() -> None:
+    def softmax(x: Any) -> Any:
+        e = np.exp(x - x.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    x = np.random.default_rng(0).standard_normal((4096, 4096), dtype=np.float32)
+    settings = resolve({"llm": "none", "budget": 4})
+    found = synthesize(Task(reference=softmax, inputs={"x": x}), settings).summary
+    assert found.peer is not None
+    assert found.peer.how == "a graph"
+    least = 2 * x.nbytes / 4.8e12  # to read and write it once, on an H200
+    assert least < found.peer.seconds < 1e-2
+    assert found.peer.ratio_error < 1.1
+    after = found.winner.evaluation.measurement
+    assert after is not None
+    assert found.speedup == pytest.approx(found.peer.seconds / after.seconds)
 
 
 def test_the_users_cupy_reduces_afterwards_as_before() -> None:

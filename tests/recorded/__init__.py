@@ -12,6 +12,46 @@ from tests.unit.llms.endpoint import Answer, completed
 
 _NAMES = {one.title: one.name for one in strategies()}
 _NOTHING = "I have no program for this."
+_HEAD = """\
+import numpy as np
+from optiml_magic import Task
+"""
+TASKS = {
+    "softmax": _HEAD
+    + """\
+def softmax(x):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+def inputs(rng, rows, cols):
+    return {"x": (4 * rng.standard_normal((rows, cols))).astype(np.float32)}
+task = Task(reference=softmax, inputs=inputs, sizes={"rows": 8, "cols": 100})
+""",
+    "histogram": _HEAD
+    + """\
+def histogram(x):
+    return np.bincount(x, minlength=64).astype(np.int32)
+def inputs(rng, n):
+    return {"x": rng.integers(0, 64, n).astype(np.int32)}
+task = Task(reference=histogram, inputs=inputs, sizes={"n": 3000})
+""",
+    "lookup": _HEAD
+    + """\
+def lookup(x, xs, ys):
+    return np.array([np.interp(v, xs, ys) for v in x])  # beyond what is traced
+def inputs(rng, n):
+    xs = np.sort(rng.uniform(-2, 2, 17)).astype(np.float32)
+    ys = rng.standard_normal(17).astype(np.float32)
+    return {"x": (2 * rng.standard_normal(n)).astype(np.float32), "xs": xs, "ys": ys}
+task = Task(reference=lookup, inputs=inputs, sizes={"n": 500}, rtol=1e-3)
+""",
+    "normalise": _HEAD + 'task = Task(name="normalise")\n',
+}
+WORDS = {
+    "softmax": "the softmax of each row",
+    "histogram": "how often each of 64 values is there",
+    "lookup": "linear interpolation of each x in a table of 17 points",
+    "normalise": "each row divided by its length; rows of length zero stay zero",
+}
 
 
 class Recording:

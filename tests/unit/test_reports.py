@@ -167,7 +167,9 @@ def test_the_contract_has_the_promised_keys() -> None:
         "task", "device", "source", "launch", "baseline", "best", "evaluations", "verdicts",
         "wall_seconds", "steps",
     }  # fmt: skip
-    assert outcome["baseline"] == {"seconds": 4.0, "joules": None, "verdict": "passed"}
+    assert outcome["baseline"] == {
+        "what": "the input kernel", "seconds": 4.0, "joules": None, "verdict": "passed",
+    }  # fmt: skip
     assert outcome["best"].keys() == {
         "seconds", "joules", "speedup", "interval", "title", "only_where", "program",
         "arithmetic", "largest_error",

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Step, Trajectory
+from optiml_magic.model.peer import Peer
 from optiml_magic.model.thought import Attempt, Thought, Wave, fates
 from optiml_magic.reports import contract, html, text, tree
 from optiml_magic.reports.summary import Summary
@@ -62,6 +63,29 @@ def test_the_winner_is_told_from_its_own_root_and_the_baseline_by_who_wrote_it()
     lines = tree.lines(found)
     assert [line.startswith("#") for line in lines] == [True, True, True, False]
     assert text.render(replace(found, author=None)).count("the lowered reference") == 0
+
+
+def test_a_peer_on_the_card_is_the_baseline_and_the_lowered_reference_where_it_began() -> None:
+    def beside(seconds: float) -> Summary:
+        return replace(
+            thoughtful(), peer=Peer("CuPy running the reference", seconds, 1.01, "a graph")
+        )
+
+    found = beside(8e-6)
+    assert found.speedup == 8.0
+    assert found.interval[0] < 8.0 < found.interval[1]
+    told = text.render(found)
+    assert told.startswith(f"{EVIL}: 8x faster than CuPy running the reference (between ")
+    assert "baseline     8 us estimated: CuPy running the reference, a graph\n" in told
+    assert "begun from   4 us estimated: the lowered reference\n" in told
+    assert "#0       1x estimated" not in told.split("how it got there")[0]
+    assert "begun from" in html.page([found], "page")
+    plain = contract.optimized(found)
+    assert plain["baseline"]["what"] == "CuPy running the reference"
+    assert plain["baseline"]["seconds"] / plain["best"]["seconds"] == plain["best"]["speedup"]
+    assert f"{EVIL}: slower than CuPy" in text.render(beside(0.1e-6))
+    assert f"{EVIL}: about as fast as CuPy" in text.render(beside(1e-6))
+    assert contract.optimized(thoughtful())["baseline"]["what"] == "the lowered reference"
 
 
 def test_json_has_the_roots_as_candidates_and_the_thoughts() -> None:

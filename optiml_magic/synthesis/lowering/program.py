@@ -15,6 +15,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.printing import Printer
 from optiml_magic.kernels.unit import lift
 from optiml_magic.model.dtypes import BFLOAT16
+from optiml_magic.source.comments import commented
 from optiml_magic.synthesis.graph import (
     Best,
     Constant,
@@ -237,13 +238,12 @@ def _follows(room: Polynomial | None, stronger: Polynomial | None) -> bool:
 def _text(
     words: str, head: list[str], kernels: list[Kernel], tables: Mapping[Constant, str]
 ) -> str:
-    comment = [f"// {line}".rstrip(" \\") for line in words.strip().splitlines()]
     text = "\n\n".join(kernel.text for kernel in kernels)
     includes = [f"#include <{file}>" for kind, file in _INCLUDES.items() if kind in text]
     names = dict.fromkeys(name for kernel in kernels for name in kernel.functions)
     functions = [FUNCTIONS[name] + "\n" for name in names]
     written = [_table(name, node) for node, name in tables.items()]
-    return "\n".join([*comment, *includes, *head, *functions, *written, text, ""])
+    return commented(words) + "\n".join([*includes, *head, *functions, *written, text, ""])
 
 
 def _table(name: str, node: Constant) -> str:

@@ -80,5 +80,5 @@ def module(launches: Launches) -> types.ModuleType:
     cupy.cuda = types.SimpleNamespace(Device=Device)  # type: ignore[attr-defined]
     cupy.empty = lambda shape, dtype: made(np.full(shape, 77, dtype))  # type: ignore[attr-defined]
     cupy.empty_like = lambda a: made(np.full_like(np.asarray(a), 77))  # type: ignore[attr-defined]
-    cupy.from_dlpack = lambda a: made(np.from_dlpack(a.inner))  # type: ignore[attr-defined]
+    cupy.from_dlpack = lambda a: made(np.from_dlpack(getattr(a, "on_host", a)))  # type: ignore[attr-defined]
     return cupy

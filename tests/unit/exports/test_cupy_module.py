@@ -194,12 +194,12 @@ def test_standard_headers_are_written_out(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_tensor_comes_in_by_dlpack(monkeypatch: pytest.MonkeyPatch) -> None:
     class Tensor:
-        inner = np.ones((40, 70), np.float32)
+        on_host = np.ones((40, 70), np.float32)
         __dlpack__ = __dlpack_device__ = None
 
     module = exported("transpose_naive", monkeypatch)
     assert module(Tensor()).shape == (70, 40)
-    assert np.shares_memory(module.launches.calls[0][3][0], Tensor.inner)
+    assert np.shares_memory(module.launches.calls[0][3][0], Tensor.on_host)
 
 
 X = np.ones((40, 70), np.float32)

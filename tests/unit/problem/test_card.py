@@ -12,6 +12,7 @@ import pytest
 from optiml_magic.devices.base import Buffer, Tolerance
 from optiml_magic.devices.compare import compare
 from optiml_magic.devices.maps import Map, digest, mapped
+from optiml_magic.model.peer import Peer
 from optiml_magic.problem.card import Card, Refusal, cupy_on
 from optiml_magic.problem.reference import Answer
 from optiml_magic.problem.references import References
@@ -90,6 +91,56 @@ def test_what_a_card_cannot_hold_as_numpy_does_is_refused() -> None:
         assert isinstance(refused, Refusal)
         assert told in refused.reason
     assert isinstance(card.ask(lambda x: x, {"x": X}, {}, ["out"]), Answer)
+
+
+def test_cupy_runs_the_reference_as_long_as_its_launches_take() -> None:
+    card = stand_in.Card({"double": (lambda: None, 2e-4)})
+    seen = []
+
+    def call(x: Any) -> Any:
+        seen.append((x.dtype, hasattr(x, "get")))
+        card.launch("double", ())
+        card.launch("double", ())
+        return 2 * x
+
+    module = card.module()
+    found = References(call, ["out"], {}, Card("cuda:0", lambda: module)).timed({"x": X})
+    assert isinstance(found, Peer)
+    assert found.name == "CuPy running the reference"
+    assert found.how == "a graph"
+    assert found.seconds == pytest.approx(4e-4)
+    assert 1 <= found.ratio_error < 1.01
+    assert set(seen) == {(np.dtype(np.float32), True)}  # not widened, as answers are
+
+
+@pytest.mark.parametrize(
+    ("call", "values", "told"),
+    [
+        (lambda x: x.get(), {"x": X}, "it gives `out` as a ndarray"),
+        (lambda x: x @ 1, {"x": X}, "Error"),
+        (lambda x: x, {"x": np.zeros(3, [("a", "f4")])}, "`x` holds"),
+    ],
+)
+def test_what_cupy_does_not_run_is_no_baseline(call: Any, values: Any, told: str) -> None:
+    found = references(call).timed(values)
+    assert isinstance(found, Refusal)
+    assert told in found.reason
+    assert References(call, ["out"], {}, None).timed(values) is None
+
+
+def test_a_reference_that_waits_is_launched_from_python() -> None:
+    card = stand_in.Card({"double": (lambda: None, 2e-4)})
+    module = card.module()
+
+    def call(x: Any) -> Any:
+        card.launch("double", ())
+        module.cuda.Stream(non_blocking=True).synchronize()
+        return 2 * x
+
+    found = Card("cuda:0", lambda: module).timed(call, {"x": X}, ["out"])
+    assert isinstance(found, Peer)
+    assert found.how.startswith("launched from Python: AssertionError")
+    assert found.seconds == pytest.approx(2e-4)
 
 
 def test_it_compares_what_is_large_as_numpy_does() -> None:

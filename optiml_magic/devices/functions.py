@@ -1,0 +1,129 @@
+"""Functions that launch on a card by themselves, timed as programs are (``clock.py``).
+
+Launches are captured as one graph, each on arrays of its own, and timed between two events behind
+an overwritten L2. Whatever cannot be captured is launched from Python, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from optiml_magic.devices.base import Sampling
+from optiml_magic.devices.rounds import sample, warm
+
+_BATCH_SECONDS = 1e-3
+_MOST_SETS = 8
+_MOST_COPIED = 2 << 30  # bytes
+GRAPH, PYTHON = "a graph", "launched from Python"
+
+Run = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A function on so many ``sets`` of arrays, and ``how`` these are launched."""
+
+    stream: Any
+    launch: Run
+    sets: int
+    how: str
+
+
+def readied(
+    cp: Any,
+    make: Callable[[], Run],
+    on: Callable[[Any], AbstractContextManager[Any]],
+    capture: Callable[[Any, Run], Run],
+    footprint: int,
+) -> Ready:
+    """What ``make`` binds to arrays of its own, ``footprint`` bytes with its outputs.
+
+    ``on`` a stream it launches there, and ``capture`` makes what launches it as a graph, or raises
+    anything. Raises what the function raises.
+    """
+    stream = cp.cuda.Stream(non_blocking=True)
+    with on(stream):
+        runs = [make()]
+        once = _once(cp, stream, runs[0])
+        room = _MOST_COPIED // max(1, footprint)
+        for _ in range(int(max(1, min(_MOST_SETS, room, _BATCH_SECONDS / max(once, 1e-6)))) - 1):
+            runs.append(make())
+            runs[-1]()
+    stream.synchronize()
+
+    def all_runs() -> None:
+        for run in runs:
+            run()
+
+    try:
+        launch = capture(stream, all_runs)
+        launch()
+        stream.synchronize()
+    except Exception as problem:  # noqa: BLE001  # what synchronises cannot be captured
+        own = cp.cuda.Stream(non_blocking=True)  # the capture has spoilt the other
+
+        def launched() -> None:
+            with on(own):
+                all_runs()
+
+        return Ready(own, launched, len(runs), f"{PYTHON}: {told(problem)}")
+    return Ready(stream, launch, len(runs), GRAPH)
+
+
+def captured(cp: Any, stream: Any, runs: Run) -> Run:
+    """CuPy's launches as a graph with memory of its own: what is freed inside belongs to it."""
+    pool = cp.cuda.MemoryPool()
+    with stream, cp.cuda.using_allocator(pool.malloc):
+        runs()  # what it allocates lies in the pool before the capture
+        stream.synchronize()
+        stream.begin_capture()
+        try:
+            runs()
+        finally:
+            graph = stream.end_capture()
+
+    def launch() -> None:
+        assert pool is not None  # lives as long as the graph
+        graph.launch(stream)
+
+    return launch
+
+
+def sampled(cp: Any, ready: Sequence[Ready], sampling: Sampling) -> list[tuple[float, ...]]:
+    """Samples of each, in turn, in seconds of one run."""
+    flushing = 2 * int(cp.cuda.Device().attributes["L2CacheSize"])
+    overwrite = cp.empty(flushing, cp.uint8)
+    begin, end = cp.cuda.Event(), cp.cuda.Event()
+
+    def batch(at: int) -> float:
+        one = ready[at]
+        for byte in (0, 255):
+            cp.cuda.runtime.memsetAsync(overwrite.data.ptr, byte, flushing, one.stream.ptr)
+        begin.record(one.stream)
+        one.launch()
+        end.record(one.stream)
+        end.synchronize()
+        return float(cp.cuda.get_elapsed_time(begin, end)) / 1e3 / one.sets
+
+    warm(lambda: batch(len(ready) - 1))
+    return [tuple(found) for found in sample(len(ready), batch, sampling)]
+
+
+def told(problem: Exception) -> str:
+    """An exception in a line."""
+    lines = str(problem).strip().splitlines() or [""]
+    return f"{type(problem).__name__}: {lines[0][:200]}"
+
+
+def _once(cp: Any, stream: Any, run: Run) -> float:
+    """Seconds of one run that was run before."""
+    run()
+    begin, end = cp.cuda.Event(), cp.cuda.Event()
+    begin.record(stream)
+    run()
+    end.record(stream)
+    end.synchronize()
+    return float(cp.cuda.get_elapsed_time(begin, end)) / 1e3
