@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -26,6 +26,9 @@ _KINDS = {"f": float, "i": int, "b": bool}
 
 class Trace(Owner, Protocol):
     """One run of a reference, as the families of functions see it."""
+
+    library: Any
+    plain: Mapping[str, Any]
 
     def size(self, expression: Polynomial) -> int:
         """The extent as a number that knows its expression."""
@@ -176,11 +179,31 @@ class Traced:
     def fill(self, value: Any) -> None:
         self[...] = value
 
-    def item(self, *at: Any) -> NoReturn:
-        del at
-        _decides("a number of Python's from an array")
+    def item(self, *at: Any) -> Any:
+        here: Any = self[at] if at else self
+        return here.__float__() if here.dtype.kind == "f" else here.__int__()
 
-    tolist = __complex__ = item
+    def tolist(self) -> Any:
+        if (numbers := known(self.node)) is None:
+            _decides("a list of Python's from an array")
+        return numbers.tolist()
+
+    def __complex__(self) -> complex:
+        return complex(self._whole("a number of Python's from an array"))
+
+    @property
+    def real(self) -> Traced:
+        if self.dtype.kind == "c":
+            raise RefusalError("`.real` of complex numbers", "Compute both parts by themselves.")
+        return self
+
+    @property
+    def imag(self) -> Any:
+        return self.trace.function(np.zeros_like, (self,), {})
+
+    @property
+    def flat(self) -> Any:
+        return self.reshape(-1)
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise RefusalError(

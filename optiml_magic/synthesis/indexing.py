@@ -11,6 +11,7 @@ import numpy as np
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.synthesis.array import Trace, Traced, scattered
+from optiml_magic.synthesis.evaluate import known
 from optiml_magic.synthesis.graph import Map, Node, Place, Position, indexed
 from optiml_magic.synthesis.maps import cast, fitted, full, mapped, operand, together, where
 from optiml_magic.synthesis.refusals import RefusalError
@@ -29,21 +30,22 @@ class Selection:
 
 @function(operator.getitem)
 def taken(trace: Trace, x: Traced, key: Any) -> Any:
-    keys = key if isinstance(key, tuple) else (key,)
+    keys = _counted(trace, key)
     if any(_is_mask(trace, part) for part in keys):
         raise RefusalError(
             "a mask selects as many elements as the data say",
             "Keep all and choose with `np.where`, or reduce with `where=`.",
         )
     chosen = selected(trace, x.extents, keys)
-    if chosen.copies or not x.ndim:
+    number = not chosen.shape and not any(part is Ellipsis for part in keys)
+    if chosen.copies or number:
         return Traced(trace, indexed(x.node, chosen.at, chosen.shape))
     return x.viewed(chosen.at, chosen.shape)
 
 
 @function(operator.setitem)
 def assigned(trace: Trace, x: Traced, key: Any, value: Any) -> None:
-    keys = key if isinstance(key, tuple) else (key,)
+    keys = _counted(trace, key)
     given = operand(trace, value)
     if any(_is_mask(trace, part) for part in keys):
         mask = operand(trace, keys[0])
@@ -72,7 +74,7 @@ def _apart(chosen: Selection) -> bool:
     """Whether no two indices have the same places: each axis has a place of its own."""
     own = [axes_of(place) for place in chosen.at if isinstance(place, Polynomial)]
     moving = {k for k, extent in enumerate(chosen.shape) if extent != constant(1)}
-    return len(own) == len(chosen.at) and all(frozenset({k}) in own for k in moving)
+    return all(frozenset({k}) in own for k in moving)
 
 
 def added(trace: Trace, ufunc: Any, x: Any, key: Any, values: Any = None) -> None:
@@ -174,6 +176,15 @@ def _is_number(part: Any) -> bool:
 
 def _is_array(part: Any) -> bool:
     return isinstance(part, (Traced, np.ndarray, list))
+
+
+def _counted(trace: Trace, key: Any) -> tuple[Any, ...]:
+    """The parts of a subscript, with masks that are known as the places where they hold."""
+    parts: list[Any] = []
+    for part in key if isinstance(key, tuple) else (key,):
+        held = known(operand(trace, part).node) if _is_mask(trace, part) else None
+        parts += [part] if held is None or not held.ndim else np.nonzero(held)
+    return tuple(parts)
 
 
 def _is_mask(trace: Trace, part: Any) -> bool:
