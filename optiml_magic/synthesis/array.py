@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.synthesis.evaluate import known
+from optiml_magic.synthesis.evaluate import known, sizes_of
 from optiml_magic.synthesis.graph import DType, Node, Place, Position, Scatter, identity, indexed
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents, Owner, Size, axes_of
@@ -27,6 +27,7 @@ _KINDS = {"f": float, "i": int, "b": bool}
 class Trace(Owner, Protocol):
     """One run of a reference, as the families of functions see it."""
 
+    sizes: Mapping[str, int]
     library: Any
     plain: Mapping[str, Any]
 
@@ -223,13 +224,20 @@ class Traced:
         return float(self._whole("a number of Python's from an array"))
 
     def _whole(self, what: str) -> Any:
-        """The number, where it is a size or made of constants alone."""
+        """The number, where it is made of sizes, which it pins, and of constants alone."""
         node = self.node
         if isinstance(node, Position) and not self.ndim and not axes_of(node.expression):
             return self.trace.size(node.expression)
-        if (number := known(node)) is None or number.size != 1:
+        if (number := known(node, self.trace.sizes)) is None or number.size != 1:
             _decides(what)
+        for name in sorted(sizes_of(node)):
+            int(self.trace.size(Polynomial.symbol(name)))
         return number.item()
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if digits is not None:
+            return self.trace.function(np.round, (self, digits), {})
+        return round(float(self))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         return self.trace.ufunc(ufunc, method, inputs, options)

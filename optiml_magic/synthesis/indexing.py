@@ -15,7 +15,15 @@ from optiml_magic.synthesis.evaluate import known
 from optiml_magic.synthesis.graph import Map, Node, Place, Position, indexed
 from optiml_magic.synthesis.maps import cast, fitted, full, mapped, operand, together, where
 from optiml_magic.synthesis.refusals import RefusalError
-from optiml_magic.synthesis.sizes import Extents, axes_of, axis, constant, polynomial, substituted
+from optiml_magic.synthesis.sizes import (
+    WHOLE,
+    Extents,
+    axes_of,
+    axis,
+    constant,
+    polynomial,
+    substituted,
+)  # fmt: skip
 from optiml_magic.synthesis.table import function
 
 
@@ -171,7 +179,7 @@ def _complete(keys: Sequence[Any], rank: int) -> tuple[Any, ...]:
 
 
 def _is_number(part: Any) -> bool:
-    return isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_))
+    return isinstance(part, (*WHOLE, np.integer)) and not isinstance(part, (bool, np.bool_))
 
 
 def _is_array(part: Any) -> bool:
@@ -197,7 +205,7 @@ def _wrapped(extent: int, at: Any) -> int:
     """A subscript that may count from the end; IndexError beyond the axis."""
     if not _is_number(at):
         raise RefusalError(f"a subscript of type {type(at).__name__}", "Use numbers and slices.")
-    number = at if isinstance(at, int) else int(at)
+    number = at if isinstance(at, WHOLE) else int(at)
     if number < 0:
         number = number + extent
     if not number >= 0 or not number < extent:
@@ -226,7 +234,7 @@ def _end(at: Any, extent: int, step: int) -> int:
     """An end of a slice, clipped to the axis."""
     if not _is_number(at):
         at = operator.index(at)
-    number: int = at if isinstance(at, int) else int(at)
+    number: int = at if isinstance(at, WHOLE) else int(at)
     low, high = (0, extent) if step > 0 else (-1, extent - 1)
     if number < 0:
         number = number + extent

@@ -24,7 +24,7 @@ from optiml_magic.synthesis.maps import (
 )  # fmt: skip
 from optiml_magic.synthesis.reductions import axes, without
 from optiml_magic.synthesis.refusals import RefusalError
-from optiml_magic.synthesis.sizes import Extents, constant, polynomial, quotient, remainder
+from optiml_magic.synthesis.sizes import WHOLE, Extents, constant, polynomial, quotient, remainder
 from optiml_magic.synthesis.sizes import axis as here
 from optiml_magic.synthesis.table import function
 
@@ -150,9 +150,9 @@ def _widths(given: Any, rank: int) -> list[tuple[int, int]]:
         return [_widths(pairs.get(k, 0), 1)[0] for k in range(rank)]
     if isinstance(given, np.ndarray):
         given = given.tolist()
-    if isinstance(given, int):
+    if isinstance(given, WHOLE):
         return [(given, given)] * rank
-    if isinstance(given[0], int):
+    if isinstance(given[0], WHOLE):
         pair = (given[0], given[-1])
         return [pair] * rank
     rows = [(row[0], row[-1]) for row in given]
@@ -196,7 +196,7 @@ def take_along_axis(trace: Trace, arr: Any, indices: Any, axis: Any = -1) -> Tra
 @function(np.bincount)
 def bincount(trace: Trace, x: Any, weights: Any = None, minlength: Any = 0) -> Traced:
     places = operand(trace, x)
-    if not isinstance(minlength, int) or minlength == 0:
+    if not isinstance(minlength, WHOLE) or minlength == 0:
         raise RefusalError(
             "`np.bincount` without `minlength` has as many results as the data say",
             "Give `minlength`, above all that is counted.",
@@ -291,8 +291,8 @@ def unpackbits(
     if axis is None:
         x, axis = trace.function(np.ravel, (Traced(trace, x.node),), {}), 0
     (along,) = axes(axis, x.ndim)
-    shifts = np.arange(8)[::-1] if bitorder == "big" else np.arange(8)
-    shifts = shifts.astype(np.uint8).reshape(8, *([1] * (x.ndim - along - 1)))
+    order = range(8)[::-1] if bitorder == "big" else range(8)
+    shifts = np.array(order, np.uint8).reshape(8, *([1] * (x.ndim - along - 1)))
     bits = mapped(trace, np.right_shift, trace.function(np.expand_dims, (x, along + 1), {}), shifts)
     bits = mapped(trace, np.bitwise_and, bits, np.uint8(1))
     flat = bits.reshape((*x.shape[:along], x.shape[along] * 8, *x.shape[along + 1 :]))

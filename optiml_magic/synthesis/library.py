@@ -17,7 +17,7 @@ from optiml_magic.synthesis.lifting import vectorized
 from optiml_magic.synthesis.making import Grid
 from optiml_magic.synthesis.maps import any_traced, astype, mapped, operand
 from optiml_magic.synthesis.refusals import RefusalError
-from optiml_magic.synthesis.sizes import Size
+from optiml_magic.synthesis.sizes import WHOLE, Size
 from optiml_magic.synthesis.table import FUNCTIONS
 
 #: What of NumPy's Python reads and writes files and text.
@@ -41,9 +41,9 @@ class _Typed(type):
         return issubclass(subclass, cls.of)
 
 
-def _typed(of: Any, convert: Callable[..., Any]) -> Any:
-    members = {"of": of, "convert": staticmethod(convert)}
-    if isinstance(of, type):
+def _typed(of: Any, convert: Callable[..., Any], instances: Any = None) -> Any:
+    members = {"of": instances or of, "convert": staticmethod(convert)}
+    if of is not np.ndarray:
         members["dtype"] = np.dtype(of)
     return _Typed("typed", (), members)
 
@@ -105,7 +105,7 @@ class Library:
             return Library(trace, value) if value.__name__.startswith("numpy.") else value
         if isinstance(value, type):
             if value is np.ndarray:
-                return _typed((np.ndarray, Traced), value)
+                return _typed(value, value, (np.ndarray, Traced))
             if value is np.broadcast:
                 return lambda *args: SimpleNamespace(
                     shape=trace.function(np.broadcast_shapes, [np.shape(x) for x in args], {})
@@ -172,7 +172,7 @@ def plain(trace: Trace) -> Mapping[str, Any]:
         view.tracing = trace
         return view
 
-    named = {"int": _typed(int, whole), "float": _typed(float, floating)}
+    named = {"int": _typed(int, whole, WHOLE), "float": _typed(float, floating)}
     return {"len": length, "range": _steps, "math": _math(trace), "ndarray": kept, **named}
 
 
@@ -180,7 +180,7 @@ def _steps(first: Any, last: Any = None, by: Any = 1) -> Sequence[int]:
     """``range``, whose count alone is assumed."""
     start, stop = (0, first) if last is None else (first, last)
     given = (start, stop, by)
-    start, stop, by = (n if isinstance(n, int) else operator.index(n) for n in given)
+    start, stop, by = (n if isinstance(n, WHOLE) else operator.index(n) for n in given)
     if not any(isinstance(bound, Size) for bound in (start, stop, by)):
         unrolled(len(range(start, stop, by)))
         return range(start, stop, by)

@@ -11,7 +11,7 @@ from optiml_magic.synthesis.evaluate import known
 from optiml_magic.synthesis.maps import cast, full, mapped, operand, where
 from optiml_magic.synthesis.reductions import axes, kept, mean, reduced
 from optiml_magic.synthesis.refusals import RefusalError
-from optiml_magic.synthesis.sizes import constant
+from optiml_magic.synthesis.sizes import WHOLE, constant
 from optiml_magic.synthesis.table import function
 
 
@@ -112,12 +112,12 @@ def histogram(
     weights: Any = None,
 ) -> Any:
     """Counts between edges; the last bin has its upper edge as well."""
-    if isinstance(bins, int):
+    if isinstance(bins, WHOLE):
         if range is None:
             raise RefusalError(
                 "`np.histogram` whose edges the data decide", "Give a number of bins and a `range`."
             )
-        edges = operand(trace, np.linspace(float(range[0]), float(range[1]), bins + 1))
+        edges = operand(trace, np.linspace(float(range[0]), float(range[1]), int(bins) + 1))
     elif not isinstance(bins, str):
         edges = operand(trace, bins)
     else:

@@ -10,7 +10,7 @@ from optiml_magic.synthesis.array import Trace, Traced
 from optiml_magic.synthesis.graph import Position, indexed
 from optiml_magic.synthesis.maps import cast, entering, fitted, full, mapped, operand, where
 from optiml_magic.synthesis.refusals import RefusalError
-from optiml_magic.synthesis.sizes import Size, axis, constant, polynomial
+from optiml_magic.synthesis.sizes import WHOLE, Size, axis, constant, polynomial
 from optiml_magic.synthesis.table import function
 from optiml_magic.synthesis.views import extents
 
@@ -85,12 +85,12 @@ def arange(
     first, last = (0, start) if stop is None else (start, stop)
     by = 1 if step is None else step
     numbers = (first, last, by)
-    if not all(isinstance(n, (int, np.integer)) for n in numbers):
+    if not all(isinstance(n, (*WHOLE, np.integer)) for n in numbers):
         if any(isinstance(n, (Size, Traced)) for n in numbers):
             raise RefusalError("`np.arange` in fractions", "Scale an `np.arange` of whole numbers.")
         places: Any = numbers
         return operand(trace, np.arange(*places, dtype=dtype))
-    first, last, by = (n if isinstance(n, int) else int(n) for n in numbers)
+    first, last, by = (n if isinstance(n, WHOLE) else int(n) for n in numbers)
     span = last - first if by > 0 else first - last
     size = by if by > 0 else -by
     count = 0 if span <= 0 else span if size == 1 else (span + size - 1) // size

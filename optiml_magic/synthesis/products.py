@@ -24,7 +24,7 @@ from optiml_magic.synthesis.maps import (
 )  # fmt: skip
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import axis as here
-from optiml_magic.synthesis.sizes import constant
+from optiml_magic.synthesis.sizes import bare, constant
 from optiml_magic.synthesis.table import function
 
 _ONE = constant(1)
@@ -136,7 +136,7 @@ def einsum(
     trace: Trace, subscripts: Any, *operands: Any, out: Any = None, dtype: Any = None, **more: Any
 ) -> Any:
     if not isinstance(subscripts, str):
-        subscripts, *operands = _as_string((subscripts, *operands))
+        subscripts, operands = _as_string((subscripts, *operands))
     if set(more) - {"optimize", "order"}:
         raise RefusalError(f"`einsum` with {', '.join(more)}", "Cast its operands instead.")
     values = [operand(trace, x) for x in operands]
@@ -171,14 +171,14 @@ def einsum(
     return delivered(trace, result, out)
 
 
-def _as_string(mixed: Sequence[Any]) -> tuple[Any, ...]:
+def _as_string(mixed: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
     """Operands and lists of letters in turn, the last one of the result, as a string first."""
     names = ["".join("..." if k is Ellipsis else chr(97 + k) for k in x) for x in mixed[1::2]]
     values, kept = list(mixed[::2]), ""
     if len(mixed) % 2:
         *values, last = values
         kept = "->" + "".join("..." if k is Ellipsis else chr(97 + k) for k in last)
-    return (",".join(names) + kept, *values)
+    return ",".join(names) + kept, tuple(values)
 
 
 def _by_string(subscripts: str) -> Any:
@@ -203,7 +203,7 @@ def multi_dot(trace: Trace, arrays: Sequence[Any], *, out: Any = None) -> Any:
     values: list[Any] = [operand(trace, x) for x in arrays]
     while len(values) > 1:
         costs = [
-            math.prod(int.__add__(n, 0) for n in (*one.shape, *two.shape[1:]))
+            math.prod(bare(n) for n in (*one.shape, *two.shape[1:]))
             for one, two in itertools.pairwise(values)
         ]
         k = costs.index(min(costs))

@@ -17,7 +17,9 @@ from optiml_magic.synthesis.maps import fitted, operand, together
 from optiml_magic.synthesis.reductions import axes
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import (
+    WHOLE,
     Extents,
+    bare,
     constant,
     polynomial,
     quotient,
@@ -109,7 +111,7 @@ def broadcast_to(trace: Trace, array: Any, shape: Any, subok: bool = False) -> T
 def extents(shape: Any) -> Extents:
     """The shape that a number, a size or a row of them means."""
     several = shape if isinstance(shape, (tuple, list)) else (shape,)
-    return tuple(polynomial(operator.index(n) if not isinstance(n, int) else n) for n in several)
+    return tuple(polynomial(operator.index(n) if not isinstance(n, WHOLE) else n) for n in several)
 
 
 @function(np.reshape)
@@ -155,10 +157,10 @@ def _regrouped(trace: Trace, old: Extents, new: Extents) -> tuple[Polynomial, ..
         one, two = old[mine[0]], new[theirs[0]]
         while one != two:
             left, right = trace.size(one), trace.size(two)
-            if _plain(left) < _plain(right) and sources:
+            if bare(left) < bare(right) and sources:
                 mine.append(sources.pop(0))
                 one = one * old[mine[-1]]
-            elif _plain(right) < _plain(left) and targets:
+            elif bare(right) < bare(left) and targets:
                 theirs.append(targets.pop(0))
                 two = two * new[theirs[-1]]
             elif left == right:
@@ -170,10 +172,6 @@ def _regrouped(trace: Trace, old: Extents, new: Extents) -> tuple[Polynomial, ..
         if trace.size(shape[k]) != 1:
             raise ValueError(f"cannot reshape {_spelled(old)} into {_spelled(new)}")
     return tuple(at)
-
-
-def _plain(size: int) -> int:
-    return int.__add__(size, 0)
 
 
 def _flat(shape: Sequence[Polynomial], along: Sequence[int]) -> Polynomial:
@@ -232,7 +230,7 @@ def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
     if axis is None:
         return repeat(trace, reshape(trace, Traced(trace, x.node), -1), repeats, 0)
     (along,) = axes(axis, x.ndim)
-    if not isinstance(repeats, int):
+    if not isinstance(repeats, WHOLE):
         counts = known(operand(trace, repeats).node)
         if counts is None:
             raise RefusalError("`np.repeat` as often as the data say", "Repeat all equally often.")
@@ -305,7 +303,7 @@ def _parts(
     (along,) = axes(axis, x.ndim)
     extent = x.shape[along]
     before = (slice(None),) * along
-    if isinstance(sections, int):
+    if isinstance(sections, WHOLE):
         width = extent // sections
         rest = extent - width * sections
         if rest == 0:
