@@ -63,7 +63,9 @@ class _Rebinding:
                 return tuple(map(self.value, value))
             case functools.partial():
                 return functools.partial(self.value(value.func), *value.args, **value.keywords)
-            case np.ufunc() | BuiltinFunctionType() | _Dispatched() | type():
+            case np.ufunc() | BuiltinFunctionType() | _Dispatched():
+                return self._owned(value) or value
+            case type() if value.__module__ == "numpy":
                 return self._owned(value) or value
         return value
 

@@ -185,7 +185,7 @@ class Traced:
         return here.__float__() if here.dtype.kind == "f" else here.__int__()
 
     def tolist(self) -> Any:
-        if (numbers := known(self.node)) is None:
+        if (numbers := self.numbers()) is None:
             _decides("a list of Python's from an array")
         return numbers.tolist()
 
@@ -228,11 +228,16 @@ class Traced:
         node = self.node
         if isinstance(node, Position) and not self.ndim and not axes_of(node.expression):
             return self.trace.size(node.expression)
-        if (number := known(node, self.trace.sizes)) is None or number.size != 1:
+        if (number := self.numbers()) is None or number.size != 1:
             _decides(what)
-        for name in sorted(sizes_of(node)):
-            int(self.trace.size(Polynomial.symbol(name)))
         return number.item()
+
+    def numbers(self) -> Any:
+        """What it holds, where sizes and constants alone decide that; the sizes are pinned."""
+        found = known(self.node, self.trace.sizes)
+        for name in sorted(sizes_of(self.node)) if found is not None else ():
+            int(self.trace.size(Polynomial.symbol(name)))
+        return found
 
     def __round__(self, digits: int | None = None) -> Any:
         if digits is not None:
@@ -298,7 +303,7 @@ def _binary(ufunc: Any, *, swapped: bool = False) -> Callable[[Traced, Any], Any
 
 def _inner(ufunc: Any) -> Callable[[Traced, Any], Any]:
     def operated(self: Traced, other: Any) -> Any:
-        if not self.ndim:  # a number is another afterwards
+        if not self.ndim and self.owns:  # a number is another afterwards
             return _weakly(self.trace.ufunc(ufunc, "__call__", (self, other), {}), self, other)
         self.trace.ufunc(ufunc, "__call__", (self, other), {"out": (self,)})
         return self

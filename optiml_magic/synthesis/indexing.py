@@ -11,8 +11,18 @@ import numpy as np
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.synthesis.array import Trace, Traced, scattered
-from optiml_magic.synthesis.evaluate import known
-from optiml_magic.synthesis.graph import Map, Node, Place, Position, indexed
+from optiml_magic.synthesis.graph import (
+    Best,
+    Constant,
+    Index,
+    Map,
+    Node,
+    Place,
+    Position,
+    Reduce,
+    Sort,
+    indexed,
+)  # fmt: skip
 from optiml_magic.synthesis.maps import cast, fitted, full, mapped, operand, together, where
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import (
@@ -159,11 +169,44 @@ def _gathered(
 
 
 def wrapped(trace: Trace, places: Node, extent: Polynomial) -> Node:
-    """Negative places count from the end."""
+    """Negative places count from the end, where there may be any."""
+    if never_negative(places):
+        return places
     within = Traced(trace, places)
     end = Traced(trace, Position((), places.dtype, extent))
     below = Map(places.shape, np.dtype(bool), "less", (places, full(0, np.int64, places.shape)))
     return where(trace, Traced(trace, below), mapped(trace, np.add, within, end), within).node
+
+
+def never_negative(node: Node) -> bool:
+    """Whether a node is below zero nowhere, whatever the data are."""
+    match node:
+        case Constant():
+            return bool(np.all(node.value >= 0))
+        case Best() | Sort(places=True):
+            return True
+        case Index():
+            return never_negative(node.source)
+        case Reduce(operation="add" | "maximum" | "minimum") if node.dtype == np.int64:
+            return never_negative(node.source)
+        case Map(operation="cast", arguments=(inner,)):
+            fits = inner.dtype.kind == "i" and inner.dtype.itemsize <= node.dtype.itemsize
+            return inner.dtype.kind in "bu" or (fits and never_negative(inner))
+        case Map(operation="maximum" | "bitwise_and"):
+            return any(map(never_negative, node.arguments))
+        case Map(operation="minimum" | "floor_divide" | "right_shift"):
+            return all(map(never_negative, node.arguments))
+        case Map(operation="add") if node.dtype == np.int64:
+            return all(map(never_negative, node.arguments))
+        case Map(operation="absolute"):
+            return node.dtype.itemsize >= 4  # the least number is outside of any array
+        case Map(operation="remainder"):
+            return never_negative(node.arguments[1])
+        case Map(operation="where"):
+            return all(map(never_negative, node.arguments[1:]))
+        case Position():
+            return not axes_of(node.expression) and all(f > 0 for _, f in node.expression.terms)
+    return False
 
 
 def _complete(keys: Sequence[Any], rank: int) -> tuple[Any, ...]:
@@ -190,7 +233,7 @@ def _counted(trace: Trace, key: Any) -> tuple[Any, ...]:
     """The parts of a subscript, with masks that are known as the places where they hold."""
     parts: list[Any] = []
     for part in key if isinstance(key, tuple) else (key,):
-        held = known(operand(trace, part).node) if _is_mask(trace, part) else None
+        held = operand(trace, part).numbers() if _is_mask(trace, part) else None
         parts += [part] if held is None or not held.ndim else np.nonzero(held)
     return tuple(parts)
 

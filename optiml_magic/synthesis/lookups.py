@@ -48,7 +48,7 @@ def interp(
     )
     last = places.shape[0] - 1
     below = mapped(trace, np.subtract, searchsorted(trace, places, at, "right"), 1)
-    below = mapped(trace, np.minimum, mapped(trace, np.maximum, below, 0), last - 1)
+    below = mapped(trace, np.maximum, mapped(trace, np.minimum, below, last - 1), 0)
     above = mapped(trace, np.add, below, 1)
     run = mapped(trace, np.subtract, places[above], places[below])
     rise = mapped(trace, np.subtract, values[above], values[below])

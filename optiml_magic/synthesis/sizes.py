@@ -101,7 +101,8 @@ def quotient(dividend: Polynomial, divisor: Polynomial) -> Polynomial:
     over = Polynomial.of(rest)
     if over.value is not None and divisor.value is not None:
         return Polynomial.of(taken) + constant(over.value // divisor.value)
-    if over.value is None and all(count < 0 for monomial, count in over.terms if monomial):
+    falls = all(count < 0 for monomial, count in over.terms if monomial)
+    if over.value is None and falls and factor > 0:
         # `-(-n // 8)` rounds up: divisions of kernels are of what is not negative.
         return Polynomial.of(taken) - quotient(divisor - over - constant(1), divisor)
     return Polynomial.of(taken) + (_symbol(Quotient(over, divisor)) if rest else _NOTHING)
