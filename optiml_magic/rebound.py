@@ -71,7 +71,7 @@ class _Rebinding:
 
     def _module(self, module: ModuleType) -> Any:
         first, _, rest = module.__name__.partition(".")
-        if first == "numpy":
+        if first in ("numpy", "cupy"):
             try:
                 return functools.reduce(getattr, filter(None, rest.split(".")), self._library)
             except AttributeError:

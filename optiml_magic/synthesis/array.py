@@ -251,6 +251,16 @@ class Traced:
         del types
         return self.trace.function(func, args, kwargs)
 
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        from optiml_magic.synthesis.torch_names import called
+
+        del types
+        options = kwargs or {}
+        every = [*args, *options.values(), *(args[0] if args and type(args[0]) is list else ())]
+        (first, *_) = (x for x in every if isinstance(x, cls))
+        return called(first.trace, func, args, options)
+
     __hash__ = object.__hash__
 
     def __pow__(self, exponent: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -119,3 +120,51 @@ def test_places_that_are_never_negative_are_not_wrapped() -> None:
     graph = graph_of(lambda x, at: (x.argmax(axis=1), at % 3, np.maximum(at, 0), (x > 0).sum(axis=1),
                                     at, np.minimum(at, 2), -at))  # fmt: skip
     assert sides(*(n for _, n in graph.outputs)) == [True] * 4 + [False] * 3
+
+
+def _of_cupy() -> Any:
+    """A stand-in for CuPy, whose functions have NumPy's names."""
+    module = ModuleType("cupy")
+    module.__dict__.update(exp=np.exp, max=np.max, zeros=np.zeros, asarray=np.asarray)
+    return module
+
+
+cp = _of_cupy()
+
+
+def of_cupy(x: Any) -> Any:
+    return cp.exp(x - cp.max(x, axis=1, keepdims=True)) + cp.zeros(x.shape[1])
+
+
+def test_cupy_is_another_name_of_numpy() -> None:
+    agree(of_cupy)
+
+
+def _of_torch(name: str, plain: Any) -> Any:
+    """A stand-in for a function of torch, which asks its arguments by the same protocol."""
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        first = args[0][0] if isinstance(args[0], list) else args[0]
+        if hasattr(first, "__torch_function__"):
+            return type(first).__torch_function__(called, (type(first),), args, kwargs)
+        return plain(*args, **kwargs)
+
+    called.__name__ = name
+    return called
+
+
+def _soft(x: Any, dim: int) -> Any:
+    powers = np.exp(x - x.max(axis=dim, keepdims=True))
+    return powers / powers.sum(axis=dim, keepdims=True)
+
+
+def test_functions_of_torch_are_those_of_numpy() -> None:
+    softmax, mul = _of_torch("softmax", _soft), _of_torch("mul", np.multiply)
+    amax = _of_torch("amax", lambda x, dim, keepdim: np.max(x, axis=dim, keepdims=keepdim))
+    cat = _of_torch("cat", lambda x, dim: np.concatenate(x, axis=dim))
+    deviation = _of_torch("var", lambda x, dim: np.var(x, axis=dim, ddof=1))
+    agree(lambda x: cat([softmax(x, dim=1), mul(amax(x, dim=1, keepdim=True), x)], dim=0))
+    agree(lambda x: deviation(x, dim=0))
+    refused = graph_of(lambda x: _of_torch("fft_rfft", np.fft.rfft)(x))
+    assert isinstance(refused, Refused)
+    assert refused.reason == "`torch.fft_rfft` is not traced"
