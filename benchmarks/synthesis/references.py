@@ -1,6 +1,6 @@
 """References made into kernels: verified or refused with a line, and seconds to the first that is.
 
-    nice -n 19 python benchmarks/synthesis/references.py [--write] [NAME ...]
+    python benchmarks/synthesis/references.py [--write] [NAME ...]
 
 What `optiml synthesize --llm none` does before its search, in one process: a reference is traced,
 lowered and compiled, the kernel verified on the emulated device, at its own sizes and at others.
@@ -86,7 +86,7 @@ def main() -> None:
     if options.write:
         head = {
             "date": time.strftime("%Y-%m-%d"),
-            "command": "nice -n 19 python benchmarks/synthesis/references.py --write",
+            "command": "python benchmarks/synthesis/references.py --write",
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, busy with other work",
             "versions": {name: version(name) for name in ("optiml-magic", "numpy", "llvmlite")},
         }

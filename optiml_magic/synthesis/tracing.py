@@ -125,12 +125,14 @@ class _Tracing:
         try:
             return self._written[func](*args, **kwargs)
         except RefusalError as error:
-            if "`np." not in error.reason:
+            if error.reason.endswith("is not traced"):
+                error.reason = f"`{name}` is not traced"
+            elif "`np." not in error.reason:
                 error.reason = f"`{name}`: {error.reason}"
             raise
         except (TypeError, AttributeError) as error:
             raise RefusalError(
-                f"`{name}` is not traced ({error})", "Write it in functions that are."
+                f"`{name}` is not traced", "Write it in functions that are."
             ) from error
 
 

@@ -100,7 +100,7 @@ def test_what_takes_a_number_pins_the_size_that_it_is() -> None:
     ("reference", "said"),
     [
         (lambda x: np.unique(x), "`np.unique` has as many results as the data say"),
-        (lambda x: np.linalg.det(x.T @ x), "`np.det` is not traced"),
+        (lambda x: np.linalg.det(x.T @ x), "`np.linalg.det` is not traced"),
         (lambda x: np.array_equal(x, x), "`np.array_equal`: a branch on the values"),
         (lambda x: np.apply_along_axis(lambda r: r[r > 0], 1, x), "a mask selects"),
         (lambda x: np.vectorize(lambda v: max(0, v))(x), "a branch on the values"),
