@@ -66,9 +66,9 @@ def made(task: Task, words: str = "") -> Made:
             "there is neither a kernel nor a reference",
             fix="give a reference: a NumPy function of the inputs by name",
         )
-    task, _ = at_border(task)
+    inputs, _ = at_border(task)
     name = task.name or getattr(reference, "__name__", "").strip("<>") or "kernel"
-    given = _sized(task, reference) if _has_sizes(task) else _measured(task, reference)
+    given = _sized(inputs, reference) if _has_sizes(inputs) else _measured(inputs, reference)
     graph = _traced(reference, given)
     program = lowered(graph, name, derived=_used(given, graph), words=words)
     if isinstance(program, Refused):

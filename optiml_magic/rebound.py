@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+_Dispatched = type(np.sum)
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -36,7 +37,8 @@ def rebound(
     has no counterpart stays as it is. ``plain`` has counterparts of built-in functions, such as
     ``len``, and of modules by their names, such as ``math``; ``ndarray`` makes one of each array.
     """
-    return _Rebinding(library, plain, _package(call)).value(call)  # type: ignore[no-any-return]
+    made = _Rebinding(library, plain, _package(call))
+    return made.function(call) if isinstance(call, FunctionType) else made.value(call)
 
 
 class _Rebinding:
@@ -52,7 +54,7 @@ class _Rebinding:
             case ModuleType():
                 return self._module(value)
             case FunctionType():
-                return self._owned(value) or self._function(value)
+                return self._owned(value) or self.function(value)
             case MethodType():
                 return MethodType(self.value(value.__func__), value.__self__)
             case np.ndarray() if "ndarray" in self._plain:
@@ -61,13 +63,15 @@ class _Rebinding:
                 return tuple(map(self.value, value))
             case functools.partial():
                 return functools.partial(self.value(value.func), *value.args, **value.keywords)
-            case np.ufunc() | BuiltinFunctionType():
+            case np.ufunc() | BuiltinFunctionType() | _Dispatched():
+                return self._owned(value) or value
+            case type() if value.__module__ == "numpy":
                 return self._owned(value) or value
         return value
 
     def _module(self, module: ModuleType) -> Any:
         first, _, rest = module.__name__.partition(".")
-        if first == "numpy":
+        if first in ("numpy", "cupy"):
             try:
                 return functools.reduce(getattr, filter(None, rest.split(".")), self._library)
             except AttributeError:
@@ -86,7 +90,7 @@ class _Rebinding:
             return getattr(_imported("cupyx.scipy.special"), name, function)
         return None
 
-    def _function(self, function: FunctionType) -> FunctionType:
+    def function(self, function: FunctionType) -> FunctionType:
         if id(function) in self._made:
             return self._made[id(function)]  # type: ignore[no-any-return]
         if _package(function) != self._package:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from optiml_magic.kernels.polynomial import Monomial, Polynomial
 from optiml_magic.kernels.symbols import (
@@ -120,7 +121,23 @@ class Speller:
             finally:
                 self.wide = wide
             return f"{symbol.op}({', '.join(parts)})"
+        if symbol.kind == "select" and symbol.condition is not None and len(symbol.arguments) == 2:
+            wide, self.wide = self.wide, False  # a number below zero is none of more bits
+            try:
+                test = self.condition(self._here(symbol.condition))
+                one, two = (self._side(argument, depth) for argument in symbol.arguments)
+            finally:
+                self.wide = wide
+            return f"({test} ? {one} : {two})"
         raise Unspelled(f"`{symbol.name}` is not known there")
+
+    def _here(self, condition: Condition) -> Condition:
+        """A test whose forms are those that are spelled here."""
+        if isinstance(condition, Compare):
+            return replace(condition, form=self.local(condition.form))
+        if isinstance(condition, (Every, Some)):
+            return replace(condition, parts=tuple(map(self._here, condition.parts)))
+        return condition
 
     def _side(self, form: Polynomial, depth: int) -> str:
         form = self.local(form)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.synthesis.evaluate import known
+from optiml_magic.synthesis.evaluate import known, sizes_of
 from optiml_magic.synthesis.graph import DType, Node, Place, Position, Scatter, identity, indexed
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents, Owner, Size, axes_of
@@ -26,6 +26,10 @@ _KINDS = {"f": float, "i": int, "b": bool}
 
 class Trace(Owner, Protocol):
     """One run of a reference, as the families of functions see it."""
+
+    sizes: Mapping[str, int]
+    library: Any
+    plain: Mapping[str, Any]
 
     def size(self, expression: Polynomial) -> int:
         """The extent as a number that knows its expression."""
@@ -176,11 +180,31 @@ class Traced:
     def fill(self, value: Any) -> None:
         self[...] = value
 
-    def item(self, *at: Any) -> NoReturn:
-        del at
-        _decides("a number of Python's from an array")
+    def item(self, *at: Any) -> Any:
+        here: Any = self[at] if at else self
+        return here.__float__() if here.dtype.kind == "f" else here.__int__()
 
-    tolist = __complex__ = item
+    def tolist(self) -> Any:
+        if (numbers := self.numbers()) is None:
+            _decides("a list of Python's from an array")
+        return numbers.tolist()
+
+    def __complex__(self) -> complex:
+        return complex(self._whole("a number of Python's from an array"))
+
+    @property
+    def real(self) -> Traced:
+        if self.dtype.kind == "c":
+            raise RefusalError("`.real` of complex numbers", "Compute both parts by themselves.")
+        return self
+
+    @property
+    def imag(self) -> Any:
+        return self.trace.function(np.zeros_like, (self,), {})
+
+    @property
+    def flat(self) -> Any:
+        return self.reshape(-1)
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise RefusalError(
@@ -200,13 +224,25 @@ class Traced:
         return float(self._whole("a number of Python's from an array"))
 
     def _whole(self, what: str) -> Any:
-        """The number, where it is a size or made of constants alone."""
+        """The number, where it is made of sizes, which it pins, and of constants alone."""
         node = self.node
         if isinstance(node, Position) and not self.ndim and not axes_of(node.expression):
             return self.trace.size(node.expression)
-        if (number := known(node)) is None or number.size != 1:
+        if (number := self.numbers()) is None or number.size != 1:
             _decides(what)
         return number.item()
+
+    def numbers(self) -> Any:
+        """What it holds, where sizes and constants alone decide that; the sizes are pinned."""
+        found = known(self.node, self.trace.sizes)
+        for name in sorted(sizes_of(self.node)) if found is not None else ():
+            int(self.trace.size(Polynomial.symbol(name)))
+        return found
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if digits is not None:
+            return self.trace.function(np.round, (self, digits), {})
+        return round(float(self))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         return self.trace.ufunc(ufunc, method, inputs, options)
@@ -214,6 +250,16 @@ class Traced:
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         del types
         return self.trace.function(func, args, kwargs)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        from optiml_magic.synthesis.torch_names import called
+
+        del types
+        options = kwargs or {}
+        every = [*args, *options.values(), *(args[0] if args and type(args[0]) is list else ())]
+        (first, *_) = (x for x in every if isinstance(x, cls))
+        return called(first.trace, func, args, options)
 
     __hash__ = object.__hash__
 
@@ -267,7 +313,7 @@ def _binary(ufunc: Any, *, swapped: bool = False) -> Callable[[Traced, Any], Any
 
 def _inner(ufunc: Any) -> Callable[[Traced, Any], Any]:
     def operated(self: Traced, other: Any) -> Any:
-        if not self.ndim:  # a number is another afterwards
+        if not self.ndim and self.owns:  # a number is another afterwards
             return _weakly(self.trace.ufunc(ufunc, "__call__", (self, other), {}), self, other)
         self.trace.ufunc(ufunc, "__call__", (self, other), {"out": (self,)})
         return self

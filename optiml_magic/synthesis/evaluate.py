@@ -7,10 +7,12 @@ the reference took.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.model.dtypes import kind
 from optiml_magic.synthesis.graph import (
     Best,
@@ -29,7 +31,7 @@ from optiml_magic.synthesis.graph import (
     Sort,
     ordered,
 )  # fmt: skip
-from optiml_magic.synthesis.sizes import Assumption, Extents, valued
+from optiml_magic.synthesis.sizes import Assumption, Extents, symbols_of, valued
 
 Array = np.ndarray[Any, Any]
 
@@ -55,18 +57,28 @@ def evaluated(
     return {name: found[node] for name, node in graph.outputs}
 
 
-def known(node: Node) -> Array | None:
-    """The numbers of a node that is made of constants alone; None for any other."""
+def known(node: Node, sizes: Mapping[str, int] = MappingProxyType({})) -> Array | None:
+    """The numbers of a node that is made of constants, and sizes at hand; None for any other."""
     needed = tuple(ordered(iter((node,))))
     if any(isinstance(part, Input) for part in needed):
         return None
     found: dict[Node, Array] = {}
     try:
         for part in needed:
-            found[part] = _computed(part, found, {}, {})
+            found[part] = _computed(part, found, {}, sizes)
     except KeyError:  # a size
         return None
     return found[node]
+
+
+def sizes_of(node: Node) -> frozenset[str]:
+    """The names of the sizes that its numbers depend on."""
+    found: frozenset[str] = frozenset()
+    for part in ordered(iter((node,))):
+        own = [*part.shape, *(p for p in getattr(part, "at", ()) if isinstance(p, Polynomial))]
+        own += [part.expression] if isinstance(part, Position) else []
+        found = found.union(*map(symbols_of, own))
+    return frozenset(name for name in found if not name.startswith("$"))
 
 
 def _shape(extents: Extents, sizes: Mapping[str, int]) -> tuple[int, ...]:

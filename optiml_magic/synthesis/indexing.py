@@ -11,10 +11,29 @@ import numpy as np
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.synthesis.array import Trace, Traced, scattered
-from optiml_magic.synthesis.graph import Map, Node, Place, Position, indexed
+from optiml_magic.synthesis.graph import (
+    Best,
+    Constant,
+    Index,
+    Map,
+    Node,
+    Place,
+    Position,
+    Reduce,
+    Sort,
+    indexed,
+)  # fmt: skip
 from optiml_magic.synthesis.maps import cast, fitted, full, mapped, operand, together, where
 from optiml_magic.synthesis.refusals import RefusalError
-from optiml_magic.synthesis.sizes import Extents, axes_of, axis, constant, polynomial, substituted
+from optiml_magic.synthesis.sizes import (
+    WHOLE,
+    Extents,
+    axes_of,
+    axis,
+    constant,
+    polynomial,
+    substituted,
+)  # fmt: skip
 from optiml_magic.synthesis.table import function
 
 
@@ -29,21 +48,22 @@ class Selection:
 
 @function(operator.getitem)
 def taken(trace: Trace, x: Traced, key: Any) -> Any:
-    keys = key if isinstance(key, tuple) else (key,)
+    keys = _counted(trace, key)
     if any(_is_mask(trace, part) for part in keys):
         raise RefusalError(
             "a mask selects as many elements as the data say",
             "Keep all and choose with `np.where`, or reduce with `where=`.",
         )
     chosen = selected(trace, x.extents, keys)
-    if chosen.copies or not x.ndim:
+    number = not chosen.shape and not any(part is Ellipsis for part in keys)
+    if chosen.copies or number:
         return Traced(trace, indexed(x.node, chosen.at, chosen.shape))
     return x.viewed(chosen.at, chosen.shape)
 
 
 @function(operator.setitem)
 def assigned(trace: Trace, x: Traced, key: Any, value: Any) -> None:
-    keys = key if isinstance(key, tuple) else (key,)
+    keys = _counted(trace, key)
     given = operand(trace, value)
     if any(_is_mask(trace, part) for part in keys):
         mask = operand(trace, keys[0])
@@ -72,7 +92,7 @@ def _apart(chosen: Selection) -> bool:
     """Whether no two indices have the same places: each axis has a place of its own."""
     own = [axes_of(place) for place in chosen.at if isinstance(place, Polynomial)]
     moving = {k for k, extent in enumerate(chosen.shape) if extent != constant(1)}
-    return len(own) == len(chosen.at) and all(frozenset({k}) in own for k in moving)
+    return all(frozenset({k}) in own for k in moving)
 
 
 def added(trace: Trace, ufunc: Any, x: Any, key: Any, values: Any = None) -> None:
@@ -149,11 +169,44 @@ def _gathered(
 
 
 def wrapped(trace: Trace, places: Node, extent: Polynomial) -> Node:
-    """Negative places count from the end."""
+    """Negative places count from the end, where there may be any."""
+    if never_negative(places):
+        return places
     within = Traced(trace, places)
     end = Traced(trace, Position((), places.dtype, extent))
     below = Map(places.shape, np.dtype(bool), "less", (places, full(0, np.int64, places.shape)))
     return where(trace, Traced(trace, below), mapped(trace, np.add, within, end), within).node
+
+
+def never_negative(node: Node) -> bool:
+    """Whether a node is below zero nowhere, whatever the data are."""
+    match node:
+        case Constant():
+            return bool(np.all(node.value >= 0))
+        case Best() | Sort(places=True):
+            return True
+        case Index():
+            return never_negative(node.source)
+        case Reduce(operation="add" | "maximum" | "minimum") if node.dtype == np.int64:
+            return never_negative(node.source)
+        case Map(operation="cast", arguments=(inner,)):
+            fits = inner.dtype.kind == "i" and inner.dtype.itemsize <= node.dtype.itemsize
+            return inner.dtype.kind in "bu" or (fits and never_negative(inner))
+        case Map(operation="maximum" | "bitwise_and"):
+            return any(map(never_negative, node.arguments))
+        case Map(operation="minimum" | "floor_divide" | "right_shift"):
+            return all(map(never_negative, node.arguments))
+        case Map(operation="add") if node.dtype == np.int64:
+            return all(map(never_negative, node.arguments))
+        case Map(operation="absolute"):
+            return node.dtype.itemsize >= 4  # the least number is outside of any array
+        case Map(operation="remainder"):
+            return never_negative(node.arguments[1])
+        case Map(operation="where"):
+            return all(map(never_negative, node.arguments[1:]))
+        case Position():
+            return not axes_of(node.expression) and all(f > 0 for _, f in node.expression.terms)
+    return False
 
 
 def _complete(keys: Sequence[Any], rank: int) -> tuple[Any, ...]:
@@ -169,11 +222,20 @@ def _complete(keys: Sequence[Any], rank: int) -> tuple[Any, ...]:
 
 
 def _is_number(part: Any) -> bool:
-    return isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_))
+    return isinstance(part, (*WHOLE, np.integer)) and not isinstance(part, (bool, np.bool_))
 
 
 def _is_array(part: Any) -> bool:
     return isinstance(part, (Traced, np.ndarray, list))
+
+
+def _counted(trace: Trace, key: Any) -> tuple[Any, ...]:
+    """The parts of a subscript, with masks that are known as the places where they hold."""
+    parts: list[Any] = []
+    for part in key if isinstance(key, tuple) else (key,):
+        held = operand(trace, part).numbers() if _is_mask(trace, part) else None
+        parts += [part] if held is None or not held.ndim else np.nonzero(held)
+    return tuple(parts)
 
 
 def _is_mask(trace: Trace, part: Any) -> bool:
@@ -186,7 +248,7 @@ def _wrapped(extent: int, at: Any) -> int:
     """A subscript that may count from the end; IndexError beyond the axis."""
     if not _is_number(at):
         raise RefusalError(f"a subscript of type {type(at).__name__}", "Use numbers and slices.")
-    number = at if isinstance(at, int) else int(at)
+    number = at if isinstance(at, WHOLE) else int(at)
     if number < 0:
         number = number + extent
     if not number >= 0 or not number < extent:
@@ -215,7 +277,7 @@ def _end(at: Any, extent: int, step: int) -> int:
     """An end of a slice, clipped to the axis."""
     if not _is_number(at):
         at = operator.index(at)
-    number: int = at if isinstance(at, int) else int(at)
+    number: int = at if isinstance(at, WHOLE) else int(at)
     low, high = (0, extent) if step > 0 else (-1, extent - 1)
     if number < 0:
         number = number + extent

@@ -24,7 +24,7 @@ from optiml_magic.synthesis.maps import (
 )  # fmt: skip
 from optiml_magic.synthesis.reductions import axes, without
 from optiml_magic.synthesis.refusals import RefusalError
-from optiml_magic.synthesis.sizes import Extents, constant, polynomial, quotient, remainder
+from optiml_magic.synthesis.sizes import WHOLE, Extents, constant, polynomial, quotient, remainder
 from optiml_magic.synthesis.sizes import axis as here
 from optiml_magic.synthesis.table import function
 
@@ -86,10 +86,15 @@ def hstack(trace: Trace, tup: Sequence[Any]) -> Traced:
 
 @function(np.pad)
 def pad(
-    trace: Trace, array: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
-) -> Traced:
+    trace: Trace,
+    array: Any,
+    pad_width: Any,
+    mode: str = "constant",
+    constant_values: Any = 0,
+    **options: Any,
+) -> Any:
     x = operand(trace, array)
-    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
+    if options or mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
         raise RefusalError(f"`np.pad` in mode {mode!r}", "Pad by constants, edges or mirrors.")
     if not isinstance(constant_values, (int, float, np.generic)):
         raise RefusalError("`np.pad` with several constants", "Pad one side after the other.")
@@ -145,9 +150,9 @@ def _widths(given: Any, rank: int) -> list[tuple[int, int]]:
         return [_widths(pairs.get(k, 0), 1)[0] for k in range(rank)]
     if isinstance(given, np.ndarray):
         given = given.tolist()
-    if isinstance(given, int):
+    if isinstance(given, WHOLE):
         return [(given, given)] * rank
-    if isinstance(given[0], int):
+    if isinstance(given[0], WHOLE):
         pair = (given[0], given[-1])
         return [pair] * rank
     rows = [(row[0], row[-1]) for row in given]
@@ -158,13 +163,19 @@ def _widths(given: Any, rank: int) -> list[tuple[int, int]]:
 def take(
     trace: Trace, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
 ) -> Any:
-    if out is not None or mode != "raise":
-        raise RefusalError("`np.take` with `out` or `mode`", "Write it as a subscript.")
+    if out is not None:
+        raise RefusalError("`np.take` with `out`", "Write it as a subscript.")
     x = operand(trace, a)
     if axis is None:
-        return trace.function(np.ravel, (Traced(trace, x.node),), {})[indices]
+        x, axis = trace.function(np.ravel, (Traced(trace, x.node),), {}), 0
     (along,) = axes(axis, x.ndim)
-    chosen = np.asarray(indices) if isinstance(indices, (list, tuple)) else indices
+    chosen: Any = operand(trace, indices) if mode != "raise" else indices
+    if mode == "wrap":
+        chosen = mapped(trace, np.remainder, chosen, x.shape[along])
+    elif mode == "clip":
+        chosen = trace.function(np.clip, (chosen, 0, x.shape[along] - 1), {})
+    elif isinstance(indices, (list, tuple)):
+        chosen = operand(trace, indices)
     return x[(*((slice(None),) * along), chosen)]
 
 
@@ -185,7 +196,7 @@ def take_along_axis(trace: Trace, arr: Any, indices: Any, axis: Any = -1) -> Tra
 @function(np.bincount)
 def bincount(trace: Trace, x: Any, weights: Any = None, minlength: Any = 0) -> Traced:
     places = operand(trace, x)
-    if not isinstance(minlength, int) or minlength == 0:
+    if not isinstance(minlength, WHOLE) or minlength == 0:
         raise RefusalError(
             "`np.bincount` without `minlength` has as many results as the data say",
             "Give `minlength`, above all that is counted.",
@@ -212,23 +223,77 @@ def unravel_index(trace: Trace, indices: Any, shape: Any) -> Any:
 
 @function(np.meshgrid)
 def meshgrid(trace: Trace, *xi: Any, indexing: str = "xy", **options: Any) -> list[Traced]:
-    if options.get("sparse"):
-        raise RefusalError("`np.meshgrid(sparse=)`", "Add axes by `None`.")
     values = [operand(trace, x) for x in xi]
     order = list(range(len(values)))
     if indexing == "xy" and len(order) > 1:
         order[0], order[1] = 1, 0
     shape = tuple(values[order.index(k)].extents[0] for k in range(len(order)))
+    if options.get("sparse"):
+        alone = [tuple(slice(None) if k == j else None for j in range(len(order))) for k in order]
+        return [x[key] for x, key in zip(values, alone, strict=True)]
     return [Traced(trace, indexed(x.node, (here(order[k]),), shape)) for k, x in enumerate(values)]
 
 
 @function(np.kron)
 def kron(trace: Trace, a: Any, b: Any) -> Traced:
-    one, two = operand(trace, a), operand(trace, b)
-    if one.ndim != two.ndim:
-        raise RefusalError("`np.kron` of different ranks", "Give both as many axes.")
+    sides = operand(trace, a), operand(trace, b)
+    rank = max(x.ndim for x in sides)
+    one, two = (x[(*([None] * (rank - x.ndim)), ...)] for x in sides)
     shape = tuple(p * q for p, q in zip(one.extents, two.extents, strict=True))
     outer = tuple(quotient(here(k), extent) for k, extent in enumerate(two.extents))
     inner = tuple(remainder(here(k), extent) for k, extent in enumerate(two.extents))
-    sides = (indexed(one.node, outer, shape), indexed(two.node, inner, shape))
-    return mapped(trace, np.multiply, *(Traced(trace, side) for side in sides))
+    pair = (indexed(one.node, outer, shape), indexed(two.node, inner, shape))
+    return mapped(trace, np.multiply, *(Traced(trace, side) for side in pair))
+
+
+@function(np.block)
+def block(trace: Trace, arrays: Any) -> Any:
+    def depth(part: Any) -> int:
+        return 1 + depth(part[0]) if isinstance(part, list) else 0
+
+    def rank(part: Any) -> int:
+        return max(map(rank, part)) if isinstance(part, list) else operand(trace, part).ndim
+
+    most = max(depth(arrays), rank(arrays))
+
+    def joined(part: Any, level: int) -> Any:
+        if isinstance(part, list):
+            return concatenate(trace, [joined(x, level - 1) for x in part], -level)
+        value = operand(trace, part)
+        return value[(*([None] * (most - value.ndim)), ...)]
+
+    return joined(arrays, depth(arrays))
+
+
+@function(np.packbits)
+def packbits(trace: Trace, a: Any, axis: Any = None, bitorder: str = "big") -> Any:
+    x = operand(trace, a)
+    if axis is None:
+        x, axis = trace.function(np.ravel, (Traced(trace, x.node),), {}), 0
+    (along,) = axes(axis, x.ndim)
+    x = Traced(trace, cast(cast(x.node, bool), np.uint8))
+    wide = [(0, 0)] * x.ndim
+    wide[along] = (0, -x.shape[along] % 8)
+    x = trace.function(np.pad, (x, wide), {})
+    count = x.shape[along] // 8
+    bits = x.reshape((*x.shape[:along], count, 8, *x.shape[along + 1 :]))
+    order = range(8)[::-1] if bitorder == "big" else range(8)
+    heavy = np.array([1 << k for k in order], np.uint8).reshape(8, *([1] * (x.ndim - along - 1)))
+    return trace.function(np.sum, (mapped(trace, np.multiply, bits, heavy),),
+                          {"axis": along + 1, "dtype": np.uint8})  # fmt: skip
+
+
+@function(np.unpackbits)
+def unpackbits(
+    trace: Trace, a: Any, axis: Any = None, count: Any = None, bitorder: str = "big"
+) -> Any:
+    x = operand(trace, a)
+    if axis is None:
+        x, axis = trace.function(np.ravel, (Traced(trace, x.node),), {}), 0
+    (along,) = axes(axis, x.ndim)
+    order = range(8)[::-1] if bitorder == "big" else range(8)
+    shifts = np.array(order, np.uint8).reshape(8, *([1] * (x.ndim - along - 1)))
+    bits = mapped(trace, np.right_shift, trace.function(np.expand_dims, (x, along + 1), {}), shifts)
+    bits = mapped(trace, np.bitwise_and, bits, np.uint8(1))
+    flat = bits.reshape((*x.shape[:along], x.shape[along] * 8, *x.shape[along + 1 :]))
+    return flat[(*([slice(None)] * along), slice(0, count))] if count is not None else flat

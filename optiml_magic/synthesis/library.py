@@ -5,24 +5,30 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType, SimpleNamespace
+from functools import partial
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from optiml_magic.rebound import rebound
 from optiml_magic.synthesis.array import Trace, Traced, unrolled
-from optiml_magic.synthesis.maps import astype, mapped, operand
+from optiml_magic.synthesis.lifting import vectorized
+from optiml_magic.synthesis.making import Grid
+from optiml_magic.synthesis.maps import any_traced, astype, mapped, operand
 from optiml_magic.synthesis.refusals import RefusalError
-from optiml_magic.synthesis.sizes import Size
+from optiml_magic.synthesis.sizes import WHOLE, Size
 from optiml_magic.synthesis.table import FUNCTIONS
 
+#: What of NumPy's Python reads and writes files and text.
+_OUTSIDE = frozenset({"numpy.lib._npyio_impl", "numpy._core.arrayprint"})
 _MATH = ("sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "tanh")
 
 
 class _Typed(type):
     """A type of numbers that is called by a function; NumPy reads its ``dtype``."""
 
-    of: type
+    of: Any
     convert: Callable[..., Any]
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -31,10 +37,15 @@ class _Typed(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, cls.of)
 
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls.of)
 
-def _typed(of: Any, convert: Callable[..., Any]) -> Any:
-    members = {"of": of, "dtype": np.dtype(of), "convert": staticmethod(convert)}
-    return _Typed(of.__name__, (), members)
+
+def _typed(of: Any, convert: Callable[..., Any], instances: Any = None) -> Any:
+    members = {"of": instances or of, "convert": staticmethod(convert)}
+    if of is not np.ndarray:
+        members["dtype"] = np.dtype(of)
+    return _Typed("typed", (), members)
 
 
 class Kept(np.ndarray[Any, Any]):
@@ -59,31 +70,77 @@ class _Random:
         )
 
 
-def library(trace: Trace, module: ModuleType = np) -> Any:
-    """NumPy with entries of the table in the place of its functions."""
-    names: dict[str, Any] = {}
-    for name in dir(module):
-        value = None if name.startswith("_") else getattr(module, name, None)
-        if name == "random":
-            names[name] = _Random()
-        elif isinstance(value, ModuleType):
-            inside = value.__name__.startswith(("numpy.lib", "numpy.linalg"))
-            deeper = value.__name__.count(".") > module.__name__.count(".")
-            names[name] = library(trace, value) if inside and deeper else value
-        elif isinstance(value, type) and issubclass(value, (np.number, np.bool_)):
-            concrete = value in np.sctypeDict.values()
-            names[name] = _typed(value, _scalar(trace, value)) if concrete else value
-        elif not name.startswith("_"):
-            entered = getattr(type(value), "__hash__", None) is not None and value in FUNCTIONS
-            names[name] = _entry(trace, value) if entered else value
-    return SimpleNamespace(**names)
+class _Joining:
+    """``r_`` and ``c_``, by NumPy's own code."""
+
+    def __init__(self, trace: Trace, joining: Any) -> None:
+        self._getitem = rebound(type(joining).__getitem__, trace.library, trace.plain)
+        self._joining = joining
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._getitem(self._joining, key)
 
 
-def _entry(trace: Trace, function: Any) -> Any:
-    def called(*args: Any, **kwargs: Any) -> Any:
+class Library:
+    """A module of NumPy as a reference finds it while it is traced.
+
+    What is asked for is made then: entries of the table in the place of its functions, and of
+    those that NumPy writes in Python their own code, traced as well.
+    """
+
+    def __init__(self, trace: Trace, module: ModuleType = np) -> None:
+        self._trace = trace
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = self._stand_in(getattr(self._module, name))
+        setattr(self, name, found)
+        return found
+
+    def _stand_in(self, value: Any) -> Any:
+        trace = self._trace
+        if isinstance(value, ModuleType):
+            if value is np.random:
+                return _Random()
+            return Library(trace, value) if value.__name__.startswith("numpy.") else value
+        if isinstance(value, type):
+            if value is np.ndarray:
+                return _typed(value, value, (np.ndarray, Traced))
+            if value is np.broadcast:
+                return lambda *args: SimpleNamespace(
+                    shape=trace.function(np.broadcast_shapes, [np.shape(x) for x in args], {})
+                )
+            if value is np.vectorize:
+                return partial(vectorized, trace)
+            concrete = issubclass(value, (np.number, np.bool_)) and value in np.sctypeDict.values()
+            return _typed(value, _scalar(trace, value)) if concrete else value
+        if value is np.mgrid or value is np.ogrid:
+            return Grid(trace, dense=value is np.mgrid)
+        if value is np.r_ or value is np.c_:
+            return _Joining(trace, value)
+        if getattr(type(value), "__hash__", None) is None:
+            return value
+        if value in FUNCTIONS:
+            return partial(_called, trace, value)
+        return value if own(value) is None else partial(_called_where_traced, trace, value)
+
+
+def own(function: Any) -> FunctionType | None:
+    """The code of a function that NumPy writes in Python."""
+    code = getattr(function, "_implementation", function)
+    home = getattr(code, "__globals__", {}).get("__name__", "")
+    plain = isinstance(code, FunctionType) and home.startswith("numpy.") and home not in _OUTSIDE
+    return code if plain else None
+
+
+def _called(trace: Trace, function: Any, *args: Any, **kwargs: Any) -> Any:
+    return trace.function(function, args, kwargs)
+
+
+def _called_where_traced(trace: Trace, function: Any, *args: Any, **kwargs: Any) -> Any:
+    if any_traced((*args, *kwargs.values())):
         return trace.function(function, args, kwargs)
-
-    return called
+    return function(*args, **kwargs)
 
 
 def _scalar(trace: Trace, of: Any) -> Any:
@@ -115,7 +172,7 @@ def plain(trace: Trace) -> Mapping[str, Any]:
         view.tracing = trace
         return view
 
-    named = {"int": _typed(int, whole), "float": _typed(float, floating)}
+    named = {"int": _typed(int, whole, WHOLE), "float": _typed(float, floating)}
     return {"len": length, "range": _steps, "math": _math(trace), "ndarray": kept, **named}
 
 
@@ -123,7 +180,7 @@ def _steps(first: Any, last: Any = None, by: Any = 1) -> Sequence[int]:
     """``range``, whose count alone is assumed."""
     start, stop = (0, first) if last is None else (first, last)
     given = (start, stop, by)
-    start, stop, by = (n if isinstance(n, int) else operator.index(n) for n in given)
+    start, stop, by = (n if isinstance(n, WHOLE) else operator.index(n) for n in given)
     if not any(isinstance(bound, Size) for bound in (start, stop, by)):
         unrolled(len(range(start, stop, by)))
         return range(start, stop, by)

@@ -10,7 +10,7 @@ from optiml_magic.synthesis.array import Trace, Traced
 from optiml_magic.synthesis.graph import Position, indexed
 from optiml_magic.synthesis.maps import cast, entering, fitted, full, mapped, operand, where
 from optiml_magic.synthesis.refusals import RefusalError
-from optiml_magic.synthesis.sizes import Size, axis, constant, polynomial
+from optiml_magic.synthesis.sizes import WHOLE, Size, axis, constant, polynomial
 from optiml_magic.synthesis.table import function
 from optiml_magic.synthesis.views import extents
 
@@ -58,11 +58,14 @@ def filled_like(trace: Trace, a: Any, fill_value: Any, dtype: Any = None, **_: A
 
 
 @function(np.array, np.asarray, np.ascontiguousarray, np.asanyarray, np.copy)
-def array(trace: Trace, value: Any, dtype: Any = None, *, copy: Any = True, **_: Any) -> Traced:
+def array(
+    trace: Trace, value: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, **_: Any
+) -> Traced:
     del copy
     given = operand(trace, value)
     wanted = given.dtype if dtype is None else np.dtype(dtype)
-    return Traced(trace, entering(given, wanted))
+    made: Traced = Traced(trace, entering(given, wanted))[(*([None] * (ndmin - given.ndim)), ...)]
+    return made
 
 
 def unchanged(trace: Trace, value: Any, dtype: Any = None, **_: Any) -> Traced:
@@ -82,12 +85,12 @@ def arange(
     first, last = (0, start) if stop is None else (start, stop)
     by = 1 if step is None else step
     numbers = (first, last, by)
-    if not all(isinstance(n, (int, np.integer)) for n in numbers):
+    if not all(isinstance(n, (*WHOLE, np.integer)) for n in numbers):
         if any(isinstance(n, (Size, Traced)) for n in numbers):
             raise RefusalError("`np.arange` in fractions", "Scale an `np.arange` of whole numbers.")
         places: Any = numbers
         return operand(trace, np.arange(*places, dtype=dtype))
-    first, last, by = (n if isinstance(n, int) else int(n) for n in numbers)
+    first, last, by = (n if isinstance(n, WHOLE) else int(n) for n in numbers)
     span = last - first if by > 0 else first - last
     size = by if by > 0 else -by
     count = 0 if span <= 0 else span if size == 1 else (span + size - 1) // size
@@ -98,8 +101,17 @@ def arange(
 
 @function(np.linspace)
 def linspace(
-    trace: Trace, start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None
+    trace: Trace,
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: Any = True,
+    *more: Any,
+    dtype: Any = None,
+    **others: Any,
 ) -> Any:
+    if any((*more, *others.values())) or operand(trace, start).ndim or operand(trace, stop).ndim:
+        return NotImplemented
     places = arange(trace, num)
     step = mapped(trace, np.true_divide, mapped(trace, np.subtract, stop, start),
                   num - 1 if endpoint else num)  # fmt: skip
@@ -142,6 +154,55 @@ def _triangle(relation: Any) -> Any:
 
 function(np.tril)(_triangle(np.less_equal))
 function(np.triu)(_triangle(np.greater_equal))
+
+
+def _window(*terms: float) -> Any:
+    """A sum of cosines over a window, which are 1 in its middle."""
+
+    def made(trace: Trace, M: Any) -> Any:  # noqa: N803  # NumPy's name
+        if not isinstance(M, Size) or not M > 1:
+            return NotImplemented
+        angle = mapped(trace, np.true_divide, arange(trace, 1 - M, M, 2), M - 1)
+        result: Any = terms[0]
+        for k, factor in enumerate(terms[1:], start=1):
+            wave = mapped(trace, np.cos, mapped(trace, np.multiply, angle, np.pi * k))
+            result = mapped(trace, np.add, result, mapped(trace, np.multiply, wave, factor))
+        return result
+
+    return made
+
+
+function(np.hanning)(_window(0.5, 0.5))
+function(np.hamming)(_window(0.54, 0.46))
+function(np.blackman)(_window(0.42, 0.5, 0.08))
+
+
+class Grid:
+    """``mgrid``, or ``ogrid`` where it is not dense."""
+
+    def __init__(self, trace: Trace, *, dense: bool) -> None:
+        self._trace = trace
+        self._dense = dense
+
+    def __getitem__(self, key: Any) -> Any:
+        several = isinstance(key, tuple)
+        rows = [self._row(part) for part in (key if several else (key,))]
+        if not several:
+            return rows[0]
+        options = {"indexing": "ij", "sparse": not self._dense}
+        made = self._trace.function(np.meshgrid, rows, options)
+        return self._trace.function(np.stack, (made,), {}) if self._dense else tuple(made)
+
+    def _row(self, part: slice) -> Any:
+        start = 0 if part.start is None else part.start
+        if isinstance(part.step, complex):
+            return linspace(self._trace, start, part.stop, int(abs(part.step)))
+        return arange(self._trace, start, part.stop, part.step)
+
+
+@function(np.diagflat)
+def diagflat(trace: Trace, v: Any, k: int = 0) -> Any:
+    return diag(trace, trace.function(np.ravel, (v,), {}), k)
 
 
 @function(np.diag)

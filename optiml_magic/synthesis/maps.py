@@ -25,7 +25,7 @@ def operand(trace: Trace, value: Any) -> Traced:
         return value
     if isinstance(value, Size):
         return Traced(trace, Position((), _INT64, value.expression), int)
-    if isinstance(value, (list, tuple)) and any(_traced(x) for x in value):
+    if isinstance(value, (list, tuple)) and any_traced(value):
         from optiml_magic.synthesis.joining import stack
 
         return stack(trace, value)
@@ -39,10 +39,12 @@ def operand(trace: Trace, value: Any) -> Traced:
     return Traced(trace, Constant(tuple(map(constant, array.shape)), array.dtype, array), weak)
 
 
-def _traced(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return any(_traced(x) for x in value)
-    return isinstance(value, (Traced, Size))
+def any_traced(values: Sequence[Any]) -> bool:
+    """Whether there is a traced array or a size among the values, at any depth of lists."""
+    return any(
+        any_traced(x) if isinstance(x, (list, tuple)) else isinstance(x, (Traced, Size))
+        for x in values
+    )
 
 
 def cast(node: Node, dtype: Any) -> Node:
@@ -161,6 +163,10 @@ def called(trace: Trace, ufunc: Any, inputs: Sequence[Any], options: dict[str, A
     out, chosen = options.get("out"), options.get("where", True)
     if ufunc is np.divmod:
         return tuple(mapped(trace, each, *inputs) for each in (np.floor_divide, np.remainder))
+    if ufunc is np.modf:
+        trunk = mapped(trace, np.trunc, *inputs)
+        rest = mapped(trace, np.subtract, operand(trace, inputs[0]), trunk)
+        return mapped(trace, np.copysign, rest, *inputs), trunk
     result = mapped(trace, ufunc, *inputs, dtype=options.get("dtype"))
     if chosen is not True:
         target = out[0] if isinstance(out, tuple) else out
@@ -185,6 +191,58 @@ def where(trace: Trace, condition: Any, one: Any = None, two: Any = None) -> Tra
     arguments = [fitted(trace, cast(chosen.node, bool), shape)]
     arguments += [fitted(trace, entering(x, dtype), shape) for x in sides]
     return Traced(trace, Map(shape, dtype, "where", tuple(arguments)))
+
+
+@function(np.copyto)
+def copyto(trace: Trace, dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    del casting
+    values = fitted(trace, entering(operand(trace, src), dst.dtype), dst.extents)
+    if where is not True:
+        values = trace.function(np.where, (where, Traced(trace, values), dst), {}).node
+    dst.put(values)
+
+
+@function(np.putmask)
+def putmask(trace: Trace, a: Any, mask: Any, values: Any) -> None:
+    copyto(trace, a, values, where=mask)
+
+
+@function(np.choose)
+def choose(trace: Trace, a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    which = operand(trace, a)
+    last = len(choices) - 1
+    if mode == "wrap":
+        which = mapped(trace, np.remainder, which, last + 1)
+    result = operand(trace, choices[last])
+    for k in reversed(range(last)):
+        compare = np.less_equal if mode == "clip" and k == 0 else np.equal
+        result = where(trace, mapped(trace, compare, which, k), choices[k], result)
+    return delivered(trace, result, out)
+
+
+@function(np.piecewise)
+def piecewise(
+    trace: Trace, x: Any, condlist: Any, funclist: Any, *args: Any, **kwargs: Any
+) -> Traced:
+    given = operand(trace, x)
+    tests = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
+    values = [f(given, *args, **kwargs) if callable(f) else f for f in funclist]
+    result: Any = values.pop() if len(values) > len(tests) else 0
+    for test, value in zip(tests, values, strict=True):
+        result = where(trace, test, value, result)
+    return Traced(
+        trace, cast(fitted(trace, operand(trace, result).node, given.extents), given.dtype)
+    )
+
+
+@function(np.result_type)
+def result_type(trace: Trace, *arrays_and_dtypes: Any) -> DType:
+    return np.result_type(
+        *(
+            _representative(operand(trace, x)) if isinstance(x, (Traced, Size)) else x
+            for x in arrays_and_dtypes
+        )
+    )
 
 
 @function(np.select)

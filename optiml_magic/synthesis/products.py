@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from optiml_magic.synthesis.maps import (
 )  # fmt: skip
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import axis as here
-from optiml_magic.synthesis.sizes import constant
+from optiml_magic.synthesis.sizes import bare, constant
 from optiml_magic.synthesis.table import function
 
 _ONE = constant(1)
@@ -135,7 +136,7 @@ def einsum(
     trace: Trace, subscripts: Any, *operands: Any, out: Any = None, dtype: Any = None, **more: Any
 ) -> Any:
     if not isinstance(subscripts, str):
-        raise RefusalError("`einsum` by lists", "Write its subscripts as a string.")
+        subscripts, operands = _as_string((subscripts, *operands))
     if set(more) - {"optimize", "order"}:
         raise RefusalError(f"`einsum` with {', '.join(more)}", "Cast its operands instead.")
     values = [operand(trace, x) for x in operands]
@@ -168,6 +169,46 @@ def einsum(
         [numbered[n] for n in kept],
     )  # fmt: skip
     return delivered(trace, result, out)
+
+
+def _as_string(mixed: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+    """Operands and lists of letters in turn, the last one of the result, as a string first."""
+    names = ["".join("..." if k is Ellipsis else chr(97 + k) for k in x) for x in mixed[1::2]]
+    values, kept = list(mixed[::2]), ""
+    if len(mixed) % 2:
+        *values, last = values
+        kept = "->" + "".join("..." if k is Ellipsis else chr(97 + k) for k in last)
+    return ",".join(names) + kept, tuple(values)
+
+
+def _by_string(subscripts: str) -> Any:
+    def called(trace: Trace, x1: Any, x2: Any, axis: int = -1, **options: Any) -> Any:
+        sides = [operand(trace, x) for x in (x1, x2)]
+        if axis != -1:
+            sides = [trace.function(np.moveaxis, (x, axis, -1), {}) for x in sides]
+        return einsum(trace, subscripts, *sides, **options)
+
+    return called
+
+
+for _name, _subscripts in {
+    "vecdot": "...i,...i->...", "matvec": "...ij,...j->...i", "vecmat": "...i,...ij->...j",
+}.items():  # fmt: skip
+    function(getattr(np, _name, None))(_by_string(_subscripts))
+
+
+@function(np.linalg.multi_dot)
+def multi_dot(trace: Trace, arrays: Sequence[Any], *, out: Any = None) -> Any:
+    """Always the two of the fewest products first, at the sizes at hand: any order is right."""
+    values: list[Any] = [operand(trace, x) for x in arrays]
+    while len(values) > 1:
+        costs = [
+            math.prod(bare(n) for n in (*one.shape, *two.shape[1:]))
+            for one, two in itertools.pairwise(values)
+        ]
+        k = costs.index(min(costs))
+        values[k : k + 2] = [matmul(trace, values[k], values[k + 1])]
+    return delivered(trace, values[0], out)
 
 
 @function(np.trace)
@@ -206,13 +247,3 @@ def _slid(trace: Trace, long: Traced, short: Traced, mode: str) -> Traced:
     shape = (padded.extents[0] - short.extents[0] + _ONE, short.extents[0])
     windows = Traced(trace, indexed(padded.node, (here(0) + here(1),), shape))
     return contracted(trace, (windows, short), ((0, 1), (1,)), (0,))
-
-
-@function(np.cross)
-def cross(trace: Trace, a: Any, b: Any, **options: Any) -> Any:
-    one, two = operand(trace, a), operand(trace, b)
-    if options or one.extents[-1].value != 3 or two.extents[-1].value != 3:
-        raise RefusalError("`cross` of anything but 3 numbers a row", "Write its terms out.")
-    (a0, a1, a2), (b0, b1, b2) = ([x[..., k] for k in range(3)] for x in (one, two))
-    rows = [a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0]
-    return trace.function(np.stack, (rows,), {"axis": -1})

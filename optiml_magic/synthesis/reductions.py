@@ -120,12 +120,14 @@ def mean(
     *,
     where: Any = True,
 ) -> Any:
-    if where is not True:
-        raise RefusalError("`mean(where=)`", "Divide the sum by the count of the mask.")
     value = operand(trace, a)
     inner, result = _precision(value, dtype)
-    total = reduced(trace, np.add, value, axis, inner, keepdims=keepdims)
-    quotient = mapped(trace, np.true_divide, total, _count(trace, value, axes(axis, value.ndim)))
+    total = reduced(trace, np.add, value, axis, inner, keepdims=keepdims, where=where)
+    count: Any = _count(trace, value, axes(axis, value.ndim))
+    if where is not True:
+        chosen = Traced(trace, fitted(trace, operand(trace, where).node, value.extents))
+        count = reduced(trace, np.add, chosen, axis, np.int64, keepdims=keepdims)
+    quotient = mapped(trace, np.true_divide, total, count)
     return delivered(trace, Traced(trace, cast(quotient.node, result)), out)
 
 
@@ -242,18 +244,30 @@ function(np.sort)(_sorted(places=False))
 function(np.argsort)(_sorted(places=True))
 
 
-def _ignoring(ufunc: Any, instead: Any) -> Any:
-    def called(trace: Trace, a: Any, axis: Any = None, **options: Any) -> Any:
-        value = operand(trace, a)
-        if value.dtype.kind == "f":
-            value = where(trace, mapped(trace, np.isnan, value), instead, value)
-        return reduced(trace, ufunc, value, axis, **options)
+def _parted(done: Any) -> Any:
+    """Sorted wholly, which is one of the orders that a partition may have."""
+
+    def called(trace: Trace, a: Any, kth: Any, axis: Any = -1, *_: Any, **__: Any) -> Any:
+        del kth
+        return trace.function(done, (a, axis), {})
 
     return called
 
 
-function(np.nansum)(_ignoring(np.add, 0.0))
-function(np.nanprod)(_ignoring(np.multiply, 1.0))
+function(np.partition)(_parted(np.sort))
+function(np.argpartition)(_parted(np.argsort))
+
+
+@function(np.lexsort)
+def lexsort(trace: Trace, keys: Any, axis: Any = -1) -> Any:
+    """By the last key, equal ones by the one before: one stable order after the other."""
+    first, *rest = (operand(trace, key) for key in keys)
+    order = trace.function(np.argsort, (first, axis), {})
+    for key in rest:
+        by = trace.function(np.take_along_axis, (key, order, axis), {})
+        finer = trace.function(np.argsort, (by, axis), {})
+        order = trace.function(np.take_along_axis, (order, finer, axis), {})
+    return order
 
 
 @function(np.median)
@@ -264,10 +278,10 @@ def median(trace: Trace, a: Any, axis: Any = None, *, keepdims: Any = False) -> 
         value = trace.function(np.reshape, (Traced(trace, value.node), -1), {})
     (along,) = axes(0 if flat else axis, value.ndim)
     ordered: Any = trace.function(np.sort, (value, along), {})
-    count = value.shape[along]
-    half, before = count // 2, (slice(None),) * along
-    middle = slice(half, half + 1) if count % 2 == 1 else slice(half - 1, half + 1)
-    result = mean(trace, ordered[(*before, middle)], along)
+    count, before = value.shape[along], (slice(None),) * along
+    # Of an odd number both are the one in the middle.
+    pair = [ordered[(*before, place)] for place in ((count - 1) // 2, count // 2)]
+    result = mean(trace, trace.function(np.stack, (pair,), {}), 0)
     if keepdims is True:
         dropped = tuple(range(rank)) if flat else (along,)
         return Traced(trace, kept(result.node, dropped, rank))
@@ -299,17 +313,9 @@ def norm(
     keepdims: Any = False,
 ) -> Any:
     value = operand(trace, x)
+    if isinstance(axis, tuple) or ord not in (None, 2) or (ord and axis is None and value.ndim > 1):
+        return NotImplemented
     if value.dtype.kind != "f":
         value = Traced(trace, cast(value.node, np.float64))
-    if isinstance(axis, tuple) or (axis is None and ord is not None and value.ndim > 1):
-        raise RefusalError("a norm of matrices", "Write it in sums and roots.")
-    sizes = mapped(trace, np.absolute, value)
-    if ord in (None, 2):
-        total = reduced(trace, np.add, mapped(trace, np.square, value), axis, keepdims=keepdims)
-        return mapped(trace, np.sqrt, total)
-    if ord == 1:
-        return reduced(trace, np.add, sizes, axis, keepdims=keepdims)
-    if ord in (np.inf, -np.inf):
-        chosen = np.maximum if ord > 0 else np.minimum
-        return reduced(trace, chosen, sizes, axis, keepdims=keepdims)
-    raise RefusalError(f"a norm of order {ord}", "Write it in sums and powers.")
+    total = reduced(trace, np.add, mapped(trace, np.square, value), axis, keepdims=keepdims)
+    return mapped(trace, np.sqrt, total)

@@ -9,11 +9,16 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from types import MappingProxyType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from optiml_magic.kernels.polynomial import Polynomial
 
+if TYPE_CHECKING:
+    _Int = int
+else:
+    _Int = object
 Extents = tuple[Polynomial, ...]
 _NOTHING = Polynomial()
 _RELATIONS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType({
@@ -62,16 +67,20 @@ def axis(at: int) -> Polynomial:
     return Polynomial.symbol(f"${at}")
 
 
+def symbols_of(expression: Polynomial) -> frozenset[str]:
+    """All names in it, those within quotients included."""
+    found: set[str] = set()
+    for symbol in expression.symbols:
+        if isinstance(symbol, Quotient):
+            found |= symbols_of(symbol.dividend) | symbols_of(symbol.divisor)
+        else:
+            found.add(symbol)
+    return frozenset(found)
+
+
 def axes_of(expression: Polynomial) -> frozenset[int]:
     """The axes whose index an expression reads."""
-    found: set[int] = set()
-    for monomial, _ in expression.terms:
-        for symbol in monomial:
-            if isinstance(symbol, Quotient):
-                found |= axes_of(symbol.dividend) | axes_of(symbol.divisor)
-            elif symbol.startswith("$"):
-                found.add(int(symbol[1:]))
-    return frozenset(found)
+    return frozenset(int(s[1:]) for s in symbols_of(expression) if s.startswith("$"))
 
 
 def quotient(dividend: Polynomial, divisor: Polynomial) -> Polynomial:
@@ -92,6 +101,10 @@ def quotient(dividend: Polynomial, divisor: Polynomial) -> Polynomial:
     over = Polynomial.of(rest)
     if over.value is not None and divisor.value is not None:
         return Polynomial.of(taken) + constant(over.value // divisor.value)
+    falls = all(count < 0 for monomial, count in over.terms if monomial)
+    if over.value is None and falls and factor > 0:
+        # `-(-n // 8)` rounds up: divisions of kernels are of what is not negative.
+        return Polynomial.of(taken) - quotient(divisor - over - constant(1), divisor)
     return Polynomial.of(taken) + (_symbol(Quotient(over, divisor)) if rest else _NOTHING)
 
 
@@ -180,23 +193,35 @@ class Owner(Protocol):
     def ufunc(self, ufunc: Any, method: str, inputs: Sequence[Any], options: Any) -> Any: ...
 
 
-class Size(int):
-    """A whole number that Python computes with as with any other."""
+class Size(_Int):
+    """A whole number that Python computes with as with any other.
 
+    It is no ``int`` to Python: ``0.5 * n`` and what is written in C would take its value, and leave
+    no trace of where that came from.
+    """
+
+    plain: int
     expression: Polynomial
     owner: Owner
 
     def __new__(cls, value: int, expression: Polynomial, owner: Owner) -> Self:
-        made = super().__new__(cls, value)
-        made.expression, made.owner = expression, owner
+        made = super().__new__(cls)
+        made.plain, made.expression, made.owner = bare(value), expression, owner
         return made
 
-    __hash__ = int.__hash__
+    def __hash__(self) -> int:
+        return hash(self.plain)
 
-    @property
-    def plain(self) -> int:
-        """The number alone."""
-        return int.__add__(self, 0)
+    def __format__(self, spec: str) -> str:
+        return format(self.plain, spec)
+
+    def __repr__(self) -> str:
+        return repr(self.plain)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.pinned(), name)
 
     def pinned(self) -> int:
         """The number alone, which from here on the graph is made for."""
@@ -208,9 +233,9 @@ class Size(int):
         """The comparison with another size, decided by the expressions or else assumed."""
         if isinstance(other, float):
             return _RELATIONS[relation](self.pinned(), other)
-        if not isinstance(other, int):
+        if not isinstance(other, WHOLE):
             return NotImplemented
-        decided = bool(_RELATIONS[relation](self.plain, int.__add__(other, 0)))
+        decided = bool(_RELATIONS[relation](self.plain, bare(other)))
         theirs = polynomial(other)
         if (self.expression - theirs).value is None:
             self.owner.assume(Assumption(self.expression, _true(relation, decided), theirs))
@@ -266,6 +291,16 @@ class Size(int):
         return self.owner.ufunc(ufunc, method, inputs, options)
 
 
+Integral.register(Size)
+#: What a whole number of a reference may be.
+WHOLE = (int, Size)
+
+
+def bare(number: int) -> int:
+    """The number alone, of a size as well."""
+    return number.plain if isinstance(number, Size) else number
+
+
 def polynomial(size: int) -> Polynomial:
     """The expression of a size, or a plain number as one."""
     return size.expression if isinstance(size, Size) else constant(size)
@@ -306,16 +341,16 @@ def _operator(op: str, *, swapped: bool) -> Callable[[Size, Any], Any]:
     plain = getattr(operator, {"and": "and_", "or": "or_"}.get(op, op))
 
     def operated(self: Size, other: Any) -> Any:
-        if isinstance(other, float) or (isinstance(other, int) and op == "truediv"):
+        if isinstance(other, float) or (isinstance(other, WHOLE) and op == "truediv"):
             mine = self.owner.number(self)
             return plain(other, mine) if swapped else plain(mine, other)
-        if not isinstance(other, int):
+        if not isinstance(other, WHOLE):
             if isinstance(other, (list, tuple, str, bytes)):
                 self.pinned()  # sequences are repeated as often as the number says
             return NotImplemented
         left, right = (other, self) if swapped else (self, other)
         expression = _exact(left, right, op)
-        values = [int.__add__(side, 0) for side in (left, right)]
+        values = [bare(side) for side in (left, right)]
         value = plain(*values)
         if expression is None and isinstance(value, float):
             mine = self.owner.number(self)
@@ -331,13 +366,13 @@ def _operator(op: str, *, swapped: bool) -> Callable[[Size, Any], Any]:
 
 
 def _divmod(self: Size, other: Any) -> Any:
-    if not isinstance(other, int):
+    if not isinstance(other, WHOLE):
         return NotImplemented
     return self // other, self % other
 
 
 def _rdivmod(self: Size, other: Any) -> Any:
-    if not isinstance(other, int):
+    if not isinstance(other, WHOLE):
         return NotImplemented
     return other // self, other % self
 

@@ -14,7 +14,7 @@ FUNCTIONS: dict[Any, Entry] = {}
 METHODS = frozenset((
     "sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmin", "argmax", "ptp",
     "cumsum", "cumprod", "argsort", "round", "clip", "dot", "ravel", "swapaxes", "squeeze",
-    "diagonal", "trace", "take", "repeat",
+    "diagonal", "trace", "take", "repeat", "searchsorted", "choose", "conj", "conjugate", "nonzero",
 ))  # fmt: skip
 
 

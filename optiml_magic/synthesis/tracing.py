@@ -16,15 +16,17 @@ from optiml_magic.model.dtypes import kind
 from optiml_magic.rebound import rebound
 from optiml_magic.synthesis import (  # noqa: F401  # fill the table
     joining,
+    lifting,
     lookups,
     making,
+    missing,
     products,
     views,
 )
 from optiml_magic.synthesis.array import Traced
 from optiml_magic.synthesis.graph import Graph, Input, Node
 from optiml_magic.synthesis.indexing import added
-from optiml_magic.synthesis.library import library, plain
+from optiml_magic.synthesis.library import Library, own, plain
 from optiml_magic.synthesis.maps import called, mapped, operand
 from optiml_magic.synthesis.reductions import accumulated, reduced
 from optiml_magic.synthesis.refusals import RefusalError, Refused
@@ -45,6 +47,9 @@ class _Tracing:
         self.assumptions: dict[Assumption, None] = {}
         self._arrays = 0
         self._pinned: dict[str, int] = {}
+        self._written: dict[Any, Any] = {}
+        self.library = Library(self)
+        self.plain = plain(self)
 
     def assume(self, assumption: Assumption) -> None:
         known = {name: constant(value) for name, value in self._pinned.items()}
@@ -103,10 +108,32 @@ class _Tracing:
 
     def function(self, func: Any, args: Any, kwargs: Any) -> Any:
         entry = FUNCTIONS.get(func)
-        if entry is not None:
-            return entry(self, *args, **kwargs)
-        name = f"{func.__module__}.{func.__name__}".replace("numpy", "np", 1)
-        raise RefusalError(f"`{name}` is not traced", "Write it in functions that are.")
+        if entry is None and isinstance(func, np.ufunc) and func.signature is None:
+            return called(self, func, args, kwargs)
+        done = NotImplemented if entry is None else entry(self, *args, **kwargs)
+        return self._as_written(func, args, kwargs) if done is NotImplemented else done
+
+    def _as_written(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """What NumPy's own code of a function computes, where that is Python."""
+        home = str(getattr(func, "__module__", "numpy"))
+        name = f"{home}.{func.__name__}".replace("numpy", "np", 1)
+        code = own(func)
+        if code is None:
+            raise RefusalError(f"`{name}` is not traced", "Write it in functions that are.")
+        if func not in self._written:
+            self._written[func] = rebound(code, self.library, self.plain)
+        try:
+            return self._written[func](*args, **kwargs)
+        except RefusalError as error:
+            if error.reason.endswith("is not traced"):
+                error.reason = f"`{name}` is not traced"
+            elif "`np." not in error.reason:
+                error.reason = f"`{name}`: {error.reason}"
+            raise
+        except (TypeError, AttributeError) as error:
+            raise RefusalError(
+                f"`{name}` is not traced", "Write it in functions that are."
+            ) from error
 
 
 def traced(
@@ -137,7 +164,7 @@ def traced(
         for name in values
         if name not in inputs
     }
-    stand_in = rebound(reference, library(trace), plain(trace))
+    stand_in = rebound(reference, trace.library, trace.plain)
     try:
         outputs = _outputs(trace, stand_in(**arguments))
     except RefusalError as error:

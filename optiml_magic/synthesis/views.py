@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.synthesis.array import Trace, Traced
+from optiml_magic.synthesis.evaluate import known
 from optiml_magic.synthesis.graph import Node, Place, indexed
-from optiml_magic.synthesis.maps import fitted, operand
+from optiml_magic.synthesis.maps import fitted, operand, together
 from optiml_magic.synthesis.reductions import axes
 from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import (
+    WHOLE,
     Extents,
+    bare,
     constant,
     polynomial,
     quotient,
@@ -82,6 +86,21 @@ def squeeze(trace: Trace, a: Any, axis: Any = None) -> Any:
     return x[tuple(0 if k in dropped else slice(None) for k in range(x.ndim))]
 
 
+@function(np.broadcast_arrays)
+def broadcast_arrays(trace: Trace, *args: Any, subok: bool = False) -> Any:
+    del subok
+    values = [operand(trace, x) for x in args]
+    shape = together(trace, [x.extents for x in values])
+    return tuple(
+        Traced(trace, fitted(trace, x.node, shape)).fixed("a broadcast array") for x in values
+    )
+
+
+@function(np.broadcast_shapes)
+def broadcast_shapes(trace: Trace, *args: Any) -> tuple[int, ...]:
+    return tuple(trace.size(extent) for extent in together(trace, [extents(x) for x in args]))
+
+
 @function(np.broadcast_to)
 def broadcast_to(trace: Trace, array: Any, shape: Any, subok: bool = False) -> Traced:
     del subok
@@ -92,7 +111,7 @@ def broadcast_to(trace: Trace, array: Any, shape: Any, subok: bool = False) -> T
 def extents(shape: Any) -> Extents:
     """The shape that a number, a size or a row of them means."""
     several = shape if isinstance(shape, (tuple, list)) else (shape,)
-    return tuple(polynomial(operator.index(n) if not isinstance(n, int) else n) for n in several)
+    return tuple(polynomial(operator.index(n) if not isinstance(n, WHOLE) else n) for n in several)
 
 
 @function(np.reshape)
@@ -138,10 +157,10 @@ def _regrouped(trace: Trace, old: Extents, new: Extents) -> tuple[Polynomial, ..
         one, two = old[mine[0]], new[theirs[0]]
         while one != two:
             left, right = trace.size(one), trace.size(two)
-            if _plain(left) < _plain(right) and sources:
+            if bare(left) < bare(right) and sources:
                 mine.append(sources.pop(0))
                 one = one * old[mine[-1]]
-            elif _plain(right) < _plain(left) and targets:
+            elif bare(right) < bare(left) and targets:
                 theirs.append(targets.pop(0))
                 two = two * new[theirs[-1]]
             elif left == right:
@@ -153,10 +172,6 @@ def _regrouped(trace: Trace, old: Extents, new: Extents) -> tuple[Polynomial, ..
         if trace.size(shape[k]) != 1:
             raise ValueError(f"cannot reshape {_spelled(old)} into {_spelled(new)}")
     return tuple(at)
-
-
-def _plain(size: int) -> int:
-    return int.__add__(size, 0)
 
 
 def _flat(shape: Sequence[Polynomial], along: Sequence[int]) -> Polynomial:
@@ -212,11 +227,17 @@ def _identity(rank: int) -> tuple[Polynomial, ...]:
 @function(np.repeat)
 def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
     x = operand(trace, a)
-    if not isinstance(repeats, int):
-        raise RefusalError("`np.repeat` as often as an array says", "Repeat all equally often.")
     if axis is None:
         return repeat(trace, reshape(trace, Traced(trace, x.node), -1), repeats, 0)
     (along,) = axes(axis, x.ndim)
+    if not isinstance(repeats, WHOLE):
+        counts = known(operand(trace, repeats).node)
+        if counts is None:
+            raise RefusalError("`np.repeat` as often as the data say", "Repeat all equally often.")
+        if counts.size > 1:
+            places = np.repeat(np.arange(int(x.shape[along])), counts)
+            return trace.function(np.take, (x, places, along), {})
+        repeats = int(counts.item())
     at, shape = list(_identity(x.ndim)), list(x.extents)
     at[along] = quotient(at[along], polynomial(repeats))
     shape[along] = shape[along] * polynomial(repeats)
@@ -275,26 +296,21 @@ def diagonal(trace: Trace, a: Any, offset: int = 0, axis1: int = 0, axis2: int =
     return Traced(trace, node).fixed("a diagonal")
 
 
-@function(np.diff)
-def diff(trace: Trace, a: Any, n: int = 1, axis: int = -1) -> Any:
-    x = operand(trace, a)
-    (along,) = axes(axis, x.ndim)
-    before = (slice(None),) * along
-    for _ in range(n):
-        x = x[(*before, slice(1, None))] - x[(*before, slice(None, -1))]
-    return x
-
-
-def _parts(trace: Trace, ary: Any, sections: Any, axis: int = 0) -> list[Any]:
+def _parts(
+    trace: Trace, ary: Any, sections: Any, axis: int = 0, *, equal: bool = True
+) -> list[Any]:
     x = operand(trace, ary)
     (along,) = axes(axis, x.ndim)
     extent = x.shape[along]
     before = (slice(None),) * along
-    if isinstance(sections, int):
+    if isinstance(sections, WHOLE):
         width = extent // sections
-        if width * sections != extent:
+        rest = extent - width * sections
+        if rest == 0:
+            rest = 0
+        elif equal:
             raise ValueError("array split does not result in an equal division")
-        cuts = [width * k for k in range(1, int(sections))]
+        cuts = [width * k + min(k, int(rest)) for k in range(1, int(sections))]
     else:
         cuts = list(sections)
     ends = zip([0, *cuts], [*cuts, extent], strict=True)
@@ -302,3 +318,4 @@ def _parts(trace: Trace, ary: Any, sections: Any, axis: int = 0) -> list[Any]:
 
 
 function(np.split)(_parts)
+function(np.array_split)(partial(_parts, equal=False))

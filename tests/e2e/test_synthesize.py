@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from optiml_magic.errors import BindingError, OptimlError, UsageError
-from optiml_magic.from_reference import with_kernel
+from optiml_magic.from_reference import NotLoweredError, with_kernel
 from optiml_magic.model.task import Task
 from optiml_magic.optimize import evaluate_once
 from optiml_magic.problem import problem
@@ -24,6 +24,7 @@ from tests.e2e.test_magics import cell, shell  # noqa: F401  # the fixture
 from tests.present import sampled
 from tests.references import REFERENCES
 from tests.references.entry import Entry
+from tests.references.refused import REFUSED
 from tests.unit.devices import card as stand_in
 
 TASK = """\
@@ -54,6 +55,14 @@ def test_references_become_verified_kernels(entry: Entry) -> None:
     assert verdict.passed, (verdict, made.kernel)
     (sizes,) = (note for note in checked.notes if note.startswith("other sizes"))
     assert int(sizes.split()[2]) >= 3, sizes
+
+
+@pytest.mark.parametrize(("entry", "said"), REFUSED, ids=lambda part: getattr(part, "name", ""))
+def test_what_no_kernel_is_made_of_is_refused_with_its_line(entry: Entry, said: str) -> None:
+    with pytest.raises(NotLoweredError, match=r"in line \d+ of the reference") as refused:
+        with_kernel(entry.task)
+    assert said in str(refused.value)
+    assert "fix:" in str(refused.value)
 
 
 def test_the_command_searches_from_the_reference(tmp_path: Path) -> None:

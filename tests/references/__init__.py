@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tests.references import grids, lists, neural, tables
+from tests.references import grids, idioms, lists, neural, operators, tables
 from tests.references.entry import Entry
 
 REFERENCES: tuple[Entry, ...] = (
     *tables.REFERENCES, *neural.REFERENCES, *grids.REFERENCES, *lists.REFERENCES,
+    *idioms.REFERENCES, *operators.REFERENCES,
 )  # fmt: skip

@@ -30,7 +30,7 @@ from optiml_magic.synthesis.lowering import spelling as c
 from optiml_magic.synthesis.lowering.choices import Choices
 from optiml_magic.synthesis.lowering.spelling import Value
 from optiml_magic.synthesis.refusals import RefusalError
-from optiml_magic.synthesis.sizes import Extents, Quotient, substituted, valued
+from optiml_magic.synthesis.sizes import Extents, Quotient, substituted, symbols_of, valued
 
 At = tuple[Polynomial, ...]
 _MOST_VISITS = 4000  # of nodes at places, in one kernel
@@ -263,7 +263,7 @@ class Body:
         return value
 
     def _depth(self, at: At) -> int:
-        wanted = frozenset().union(*(indices.symbols_of(place) for place in at))
+        wanted = frozenset().union(*(symbols_of(place) for place in at))
         depth = 0
         for k, scope in enumerate(self._scopes):
             if scope.fenced or scope.names & wanted:
@@ -354,7 +354,7 @@ class Body:
                 found = c.binary("/", above, below)
             else:
                 found = self.function("floor_divided", above, below)
-            if isinstance(below, Literal) and not indices.symbols_of(quotient.dividend):
+            if isinstance(below, Literal) and not symbols_of(quotient.dividend):
                 return Value(found, "int")
             return Value(self.local("whole", "int", found), "int")
 

@@ -96,10 +96,18 @@ __device__ double heaviside(double x, double middle) {
 }""",
     "logaddexpf": """\
 __device__ float logaddexpf(float a, float b) {
-    return fmaxf(a, b) + log1pf(expf(-fabsf(a - b)));
+    return a == b ? a + 0.6931472f : fmaxf(a, b) + log1pf(expf(-fabsf(a - b)));
+}""",
+    "logaddexp2f": """\
+__device__ float logaddexp2f(float a, float b) {
+    return a == b ? a + 1.0f : fmaxf(a, b) + log2f(1.0f + exp2f(-fabsf(a - b)));
 }""",
     "logaddexp": """\
 __device__ double logaddexp(double a, double b) {
-    return fmax(a, b) + log1p(exp(-fabs(a - b)));
+    return a == b ? a + 0.6931471805599453 : fmax(a, b) + log1p(exp(-fabs(a - b)));
+}""",
+    "logaddexp2": """\
+__device__ double logaddexp2(double a, double b) {
+    return a == b ? a + 1.0 : fmax(a, b) + log2(1.0 + exp2(-fabs(a - b)));
 }""",
 })  # fmt: skip

@@ -7,21 +7,10 @@ from collections.abc import Callable, Mapping
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.synthesis.lowering import spelling as c
-from optiml_magic.synthesis.sizes import Extents, Quotient, constant, substituted
+from optiml_magic.synthesis.sizes import Extents, Quotient, constant, substituted, symbols_of
 
 Ranges = Mapping[str, Polynomial]  # the extents of indices, by their names
 Divided = Callable[[Quotient], Expr]
-
-
-def symbols_of(expression: Polynomial) -> frozenset[str]:
-    """All names in it, those within quotients included."""
-    found: set[str] = set()
-    for symbol in expression.symbols:
-        if isinstance(symbol, Quotient):
-            found |= symbols_of(symbol.dividend) | symbols_of(symbol.divisor)
-        else:
-            found.add(symbol)
-    return frozenset(found)
 
 
 def spelled(expression: Polynomial, divided: Divided) -> Expr:

@@ -11,14 +11,14 @@ from optiml_magic.kernels.printing import Printer
 from optiml_magic.kernels.tree import Statement, expressions
 from optiml_magic.kernels.unit import lift
 from optiml_magic.synthesis.graph import Constant, Node
-from optiml_magic.synthesis.lowering import indices, threads
 from optiml_magic.synthesis.lowering import spelling as c
+from optiml_magic.synthesis.lowering import threads
 from optiml_magic.synthesis.lowering.body import Body
 from optiml_magic.synthesis.lowering.choices import Choices
 from optiml_magic.synthesis.lowering.plan import Stored
 from optiml_magic.synthesis.lowering.threads import Threads
 from optiml_magic.synthesis.lowering.writing import Write
-from optiml_magic.synthesis.sizes import Extents
+from optiml_magic.synthesis.sizes import Extents, symbols_of
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _printed(
         if array.name in mentioned
     ]
     parameters += [f"{kind} {n}" for n, kind in body.choices.scalars.items() if n in mentioned]
-    launched = {s for extent, _ in threads.grid(shape) for s in indices.symbols_of(extent)}
+    launched = {s for extent, _ in threads.grid(shape) for s in symbols_of(extent)}
     sizes = [size for size in body.choices.sizes if size in mentioned | launched]
     parameters += [f"int {size}" for size in sizes]
     head = f"__global__ void {name}({', '.join(parameters)})"

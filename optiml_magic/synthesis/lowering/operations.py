@@ -174,7 +174,7 @@ def _of_floats(
             return Value(body.function(f"floor_quotient{suffix}", *ones), kind)
         case "remainder":
             return Value(body.function(f"floor_modulo{suffix}", *ones), kind)
-        case "heaviside" | "logaddexp":
+        case "heaviside" | "logaddexp" | "logaddexp2":
             return Value(body.function(f"{operation}{suffix}", *ones), kind)
         case "ldexp":
             return Value(c.call("ldexp" + suffix, one, c.converted(values[1], "int")), kind)
@@ -245,6 +245,22 @@ def _of_integers(
         case "power":
             raised = body.function("power_wide", *(c.cast("long long", x) for x in ones))
             return Value(c.cast(own, raised), kind)
+        case "lcm":
+            one, two = (_twice(body, x, own) for x in ones)
+            shared = c.cast(own, body.function("gcd_wide", one, two))
+            whole = c.binary(
+                "*",
+                c.binary(
+                    "/",
+                    one,
+                    c.choice(c.binary("==", shared, c.number(0, own)), c.number(1, own), shared),
+                ),
+                two,
+            )
+            return wrapped(c.call("llabs", whole))
+        case "bitwise_count":
+            signed = not own.startswith("unsigned")
+            return Value(c.call("__popcll", c.call("llabs", one) if signed else one), "int")
         case "gcd":
             return Value(c.cast(own, body.function("gcd_wide", *ones)), kind)
     return None
@@ -261,7 +277,7 @@ def neutral(operation: str, kind: str) -> Expr:
             return c.number(highest, kind)
         bounds = np.iinfo(_NUMPY[kind])
         return c.number(bounds.max if highest else bounds.min, kind)
-    if operation == "logaddexp":
+    if operation in ("logaddexp", "logaddexp2"):
         return c.number(-np.inf, kind)
     if ufunc.identity is None:
         raise RefusalError(f"`np.{operation}.reduce`", "Reduce by a sum, a product or an extreme.")

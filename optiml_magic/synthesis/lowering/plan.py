@@ -28,12 +28,12 @@ from optiml_magic.synthesis.graph import (
     ordered,
 )
 from optiml_magic.synthesis.graph import Constant as Numbers
-from optiml_magic.synthesis.lowering import indices, parts, sorting
+from optiml_magic.synthesis.lowering import parts, sorting
 from optiml_magic.synthesis.lowering.body import At, Body, TooMuchError, Visit
 from optiml_magic.synthesis.lowering.choices import Choices
 from optiml_magic.synthesis.lowering.writing import Write, is_stored, writes
 from optiml_magic.synthesis.refusals import RefusalError
-from optiml_magic.synthesis.sizes import Extents
+from optiml_magic.synthesis.sizes import Extents, symbols_of
 
 # All ours; times and costs are counted at the sizes at hand, correctness hangs on none of it.
 _AGAIN = 1.5  # times that an element is computed, from which on it is done again
@@ -257,7 +257,7 @@ class _Planner:
         """The axes along which all that is computed again differs; none where they are too few."""
         axes = set(range(len(node.shape)))
         for one in again:
-            seen = {s for v in tried.visits[one] for p in v.at for s in indices.symbols_of(p)}
+            seen = {s for v in tried.visits[one] for p in v.at for s in symbols_of(p)}
             axes &= {k for k in axes if f"t{k}" in seen}
         chosen = tuple(sorted(axes))
         threads = _count(tuple(node.shape[k] for k in chosen), self._choices)

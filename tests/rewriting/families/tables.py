@@ -31,6 +31,37 @@ def looked_up(rng: Random) -> Made:
     return _made(rng, "looked up", text, dtype)
 
 
+def rows_looked_up(rng: Random) -> Made:
+    """Rows of a table, by indices that may count from its end, or that are brought inside."""
+    shift = rng.choice([0, 1, 2])
+    taken = f"q[i] - {shift}" if shift else "q[i]"
+    at = rng.choice([
+        "x < 0 ? x + m : x", "x < 0 ? x + m : x", "x >= m ? x - m : x < 0 ? m + x : x",
+        "x >= 0 && x < m ? x : 0", "x < 0 || x >= m ? m - 1 : x",
+    ])  # fmt: skip
+    row = f"int x = {taken};\nint at = {at};\n"
+    found = rng.choice(
+        ["table[at * w + j]", "table[at * w + j] * b[j]", "b[j] + table[w * at + j]"]
+    )
+    body = row + rng.choice([
+        f"out[i * w + j] = {found};", f"out[i * w + j] += {found};",
+        f"if (x < 0) out[i * w + j] = {found};\nelse out[i * w + j] = b[j];",
+    ])  # fmt: skip
+    if rng.choice([0, 1]):  # by a branch, not by a choice
+        body = body.replace(row, f"int x = {taken};\nint at = x;\nif (x < 0) at = x + m;\n")
+    parameters = "const float* table, const int* q, const float* b, float* out, int n, int m, int w"
+    arrays = {
+        "table": Array("f4", ("m * w",)), "q": Array("i4", ("n",), "below m"), "b": Array("f4", ("w",)),
+        "out": Array("f4", ("n * w",)),
+    }  # fmt: skip
+    first, second = (
+        {"n": rng.choice([5, 33, 70]), "m": rng.choice([3, 7]), "w": rng.choice([4, 32, 60, 17])}
+        for _ in range(2)
+    )
+    text = program(rng, "rows", parameters, axes(rng, ("i", "n"), ("j", "w")), body)
+    return Made("rows looked up", text, arrays, first, second)
+
+
 def searched(rng: Random) -> Made:
     """The place of a value among sorted ones, by halving, and what belongs to it."""
     half = rng.choice(["(lo + hi) / 2", "lo + (hi - lo) / 2", "(lo + hi) >> 1"])
@@ -51,4 +82,4 @@ def _made(rng: Random, family: str, text: str, dtype: str) -> Made:
     return Made(family, text, arrays, first, second)
 
 
-FAMILY = (looked_up, looked_up, searched)
+FAMILY = (looked_up, looked_up, searched, rows_looked_up, rows_looked_up)

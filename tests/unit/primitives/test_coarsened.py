@@ -167,6 +167,42 @@ def test_rows_that_memory_chooses_are_vectors_too(w: int) -> None:
     assert end_of(text, found, arrays, {"n": 35, "w": w}, {"n": 3, "w": 5}) == "same"
 
 
+ROWS = """\
+#pragma optiml launch k grid(cdiv(w, 32), n) block(32)
+__global__ void k(const int* at, const float* table, float* out, int n, int w) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
+    if (col < w) {
+        BODY
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("w", [16, 30])
+@pytest.mark.parametrize(
+    "chosen",
+    ["q < 0 ? q + n : q", "q < 0 || q >= n ? n - 1 : q", "q < 0 ? (q < -n ? 0 : q + n) : q"],
+)
+def test_rows_counted_from_the_end_are_vectors_too(w: int, chosen: str) -> None:
+    body = f"int q = at[row] - 2; int there = {chosen}; out[i] = table[there * w + col];"
+    text = ROWS.replace("BODY", body.replace("[i]", "[row * w + col]"))
+    found = applied(coarsen(kernel(text), ONE)).program.text
+    assert "table_items" in found
+    arrays = {
+        "at": Array("i4", ("n",), "below n"),
+        "table": Array("f4", ("n", "w")),
+        "out": Array("f4", ("n", "w"), "zeros"),
+    }
+    assert end_of(text, found, arrays, {"n": 35, "w": w}, {"n": 3, "w": 5}) == "same"
+
+
+def test_a_choice_by_a_number_that_is_not_whole_is_refused() -> None:
+    body = "float f = table[row]; int q = f < 0.5f ? at[row] : 0; out[i] = table[q * w + col];"
+    assert (
+        "cannot be written anew" in refused(coarsen(kernel(GATHER.replace("BODY", body)), ONE))[0]
+    )
+
+
 @pytest.mark.parametrize(
     "body",
     [
