@@ -15,6 +15,7 @@ from optiml_magic.kernels.editing import Node, lines, text
 from optiml_magic.kernels.extents import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.decoded import Decoded
 from optiml_magic.kernels.primitives.digits import Digit, over
 from optiml_magic.kernels.primitives.grids import most_threads
 from optiml_magic.kernels.primitives.limits import at_least, with_limits
@@ -109,12 +110,16 @@ class _Turning:
         self.blocks: dict[str, str] = {}
         made = []
         for axis, digits in self.parts.digits.axes.items():
+            first = int(self._count(axis, digits[0]) == "1")  # of which there is nothing to tell
+            self.blocks |= {digit.name: "0" for digit in digits[:first] if len(digits) > 1}
             for at, digit in enumerate(digits if len(digits) > 1 else ()):
+                if at < first:
+                    continue
                 below = " * ".join(self._parts(d) for d in digits[at + 1 :])
                 found = f"blockIdx.{axis}"
                 if below:
                     found += f" / {below}" if at + 2 == len(digits) else f" / ({below})"
-                if at:
+                if at > first:
                     found += f" % {self._parts(digit)}"
                 name = self.old.fresh(f"block_{axis}{at}")
                 self.blocks[digit.name] = name
@@ -143,7 +148,14 @@ class _Turning:
         """What keeps a thread within digits that a tile goes beyond, and within these axes."""
         sides = (self.parts.load, self.parts.store)
         found = [d.count - d.form for d in sides if d.count is not None]
-        found += [self.parts.bounds[axis] - self.parts.digits.whole(axis) for axis in axes]
+        for axis in axes:
+            first, *others = self.parts.digits.axes[axis]
+            whole, bound = self.parts.digits.whole(axis), self.parts.bounds[axis]
+            count = over(bound, first.weight)
+            if not others or count is None:
+                found.append(bound - whole)
+            elif first in sides:
+                found.append(count - first.form)
         return [Compare(">=", form - _ONE, frozenset()) for form in found]
 
     def _load(self, turned: Turned, name: str) -> str:
@@ -165,8 +177,11 @@ class _Turning:
                 places[axis] = alone if width == 1 else Place(name, width)
             else:
                 whole = self._speller(wide=self.wide).form(digits.whole(axis))
-                places[axis] = Place(f"({whole})", width)
+                places[axis] = Place(f"({whole})", width, *(("0", f"({whole})") if width == 1 else ()))
         swaps: dict[Node, Node] = placed(self.old, places)
+        speller = self._speller(wide=self.wide)
+        for expr, kind, form in Decoded(digits, self.parts.effects).found():
+            swaps[expr] = text(f"({kind})({speller.form(form)})")
         for turned, name in zip(self.parts.turned, self.tiles, strict=True):
             for access in turned.accesses:
                 taken = self.parts.effects.taken(access)

@@ -26,8 +26,10 @@ from optiml_magic.kernels.primitives.jammed import (
     most_threads,
     shared,
 )
+from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import rounds, threads, value
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -51,7 +53,7 @@ class ShareLoads(KernelRule):
     """A thread computes several neighbours of a stencil, or several filters of one image."""
 
     name = "share_loads"
-    before = (in_full, unravelled, in_register)
+    before = (unstrided, in_full, single, unravelled, in_register)
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "
         "for every neighbour whether it lies inside. A thread that computes several outputs along "

@@ -14,6 +14,7 @@ from optiml_magic.kernels.primitives.flat import flat
 from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.neighbours import Neighbours
 from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
@@ -31,7 +32,7 @@ class VectoriseMap(KernelRule):
     """Element by element: activations, blends, copies, biases, one item of a few fields each."""
 
     name = "vectorise_map"
-    before = (unstrided, linear, in_full, flat)
+    before = (unstrided, linear, in_full, single, flat)
     teaches = (
         "Each thread loaded and stored one element of an array by an instruction of its own. A "
         "thread that takes several neighbours loads 16 bytes at once, so the same bytes need a "
