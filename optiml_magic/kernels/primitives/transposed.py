@@ -58,7 +58,7 @@ class _Turning:
         self.tile = tile
         fresh = self.old.fresh
         self.side, self.rows, self.pad = fresh("TILE"), fresh("ROWS"), fresh("PAD")
-        self.row = fresh("tile_row")
+        self.row, self.down = fresh("tile_row"), fresh("tile_down")
         self.names: dict[str, str] = {}
         for axis, digits in parts.digits.axes.items():
             for at, digit in enumerate(digits):
@@ -80,7 +80,7 @@ class _Turning:
             ),
         ]
         first = self._each("int", "threadIdx.x", self.row, "\n".join(loads))
-        second = self._each("unsigned", self.row, "threadIdx.x", self._rest())
+        second = self._each("int", self.row, "threadIdx.x", self._rest())
         made = "\n".join([*opening, *decoded, first, "__syncthreads();", second])
         launch = self._launch()
         directives = with_limits(self.old, launch, self._tunes)
@@ -92,7 +92,11 @@ class _Turning:
     def _each(self, kind: str, along: str, across: str, inside: str) -> str:
         """``inside`` for each row of a tile; ``along`` is where a thread is on the loads' side."""
         row, side = self.row, self.side
-        made = [f"for (int {row} = threadIdx.y; {row} < {side}; {row} += {self.rows}) {{"]
+        made = [
+            "#pragma unroll",
+            f"for (int {self.down} = 0; {self.down} < {side}; {self.down} += {self.rows}) {{",
+            f"const int {row} = {self.down} + threadIdx.y;",
+        ]
         for digit in self.parts.digits.every:
             block = self._block(digit)
             if digit in (self.parts.load, self.parts.store):
@@ -171,13 +175,12 @@ class _Turning:
         digits, places = self.parts.digits, dict[str, Place]()
         for axis, own in digits.axes.items():
             width = digits.widths[axis]
-            if len(own) == 1:
-                name = self.names[own[0].name]
-                alone = Place(name, 1, "0", name)
-                places[axis] = alone if width == 1 else Place(name, width)
+            whole = self._speller(wide=self.wide).form(digits.whole(axis))
+            if len(own) == 1 or not self.wide:
+                whole = f"((unsigned){whole if len(own) == 1 else f'({whole})'})"
             else:
-                whole = self._speller(wide=self.wide).form(digits.whole(axis))
-                places[axis] = Place(f"({whole})", width, *(("0", f"({whole})") if width == 1 else ()))
+                whole = f"({whole})"
+            places[axis] = Place(whole, width, *(("0", whole) if width == 1 else ()))
         swaps: dict[Node, Node] = placed(self.old, places)
         speller = self._speller(wide=self.wide)
         for expr, kind, form in Decoded(digits, self.parts.effects).found():
@@ -239,7 +242,7 @@ class _Turning:
         threads = most_threads(self.old)
         fits = (
             f"{self.side} * ({self.side} + {self.pad}) * {bytes_} <= {SHARED}"
-            f" && {self.side} * {self.rows} <= {threads} && {self.rows} <= {self.side}"
+            f" && {self.side} * {self.rows} <= {threads} && {self.side} % {self.rows} == 0"
         )
         return [
             TuneDirective(self.side, at_least(_SIDES, min(least, tile.side)), tile.side),
