@@ -54,6 +54,7 @@ class _Unravelling:
     def __init__(self, kernel: Kernel, effects: Effects, items: Mapped) -> None:
         self.old, self.effects, self.items = kernel, effects, items
         self.whole = set(uses(kernel, "x").whole)
+        self.bounded = True  # whether the digits say how many items there are
         self.atoms: dict[str, str] = {}  # how a size is spelled in the launch
         self.cuts: dict[Expr, Cut] = {}
         for top in tops(kernel.function.body):
@@ -171,9 +172,9 @@ class _Unravelling:
             for name, axis, width in zip(names, "xy", shape, strict=False)
         ]
         bounds = [f"{name} >= {count}" for name, count in zip(names, counts, strict=False)]
-        if self.top == 1:
+        if self.top == 1 and self.bounded:
             bounds.append(f"{names[1]} >= {rest}")
-        else:
+        elif self.top == 2:
             places.append(f"const {words} {names[2]} = blockIdx.{last};")
         first = lines("\n".join([*places, f"if ({' || '.join(bounds)}) return;"]))
         body = edited(old.function.body, swaps)
@@ -197,10 +198,10 @@ class _Unravelling:
 
     def _left(self) -> str:
         """How many values are left above the axes."""
-        have = self._bound()
-        above = self.chain[self.ends[-1]]
+        have, above = self._bound(), self.chain[self.ends[-1]]
         if have is None or not Counter(above) <= Counter(have):
-            raise NotLegal("how many items there are is not a number of whole rows")
+            self.bounded = False  # the guard says how many there are, row or not
+            return f"cdiv({self.items.count}, {self._size(0, self.ends[-1])})"
         left = Counter(have) - Counter(above)
         return " * ".join(_whole(self.atoms[name]) for name in sorted(left.elements())) or "1"
 
@@ -266,7 +267,9 @@ class _Unravelling:
         return found
 
     def _drop_guard(self, swaps: _Swaps) -> None:
-        """Take the bound of the whole index away: the bounds of its digits say the same."""
+        """Take the bound of the whole index away where the bounds of its digits say the same."""
+        if not self.bounded:
+            return
         left = room("x", self.old.block[0] or 1, self.items.bound)
         tests = {
             g.test for g in self.old.reading.guards for c in (g.condition, ~g.condition)
