@@ -7,22 +7,23 @@ that looks for borders finds tests.
 
 from __future__ import annotations
 
-import re
 from itertools import product
 
 from optiml_magic.kernels.editing import Node, edited, lines
+from optiml_magic.kernels.expressions import Assign, Expr, Name, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted
 from optiml_magic.kernels.primitives.naming import speller_before
+from optiml_magic.kernels.primitives.places import axis_of
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import VARYING, Symbols
+from optiml_magic.kernels.tree import Loop, Variable, expressions
 from optiml_magic.kernels.types import named
 
 _ONE = Polynomial.constant(1)
-_WORD = re.compile(r"[A-Za-z_]\w*")
 _WHOLE = (4, 8)
 _SHORT = 64  # rounds of a window, beyond which its loop is no stencil's: ours
 
@@ -80,15 +81,14 @@ def _spelled(
         raise NotLegal(f"`{variable.name}` is not a signed number", loop.line)
     if variable in effects.changed(loop.body):
         raise NotLegal(f"`{variable.name}` moves within the round", loop.line)
+    if not _signed(kernel, loop):
+        raise NotLegal("an end of the loop is computed from an unsigned number", loop.line)
     speller = speller_before(kernel, effects, loop)
     words, name, k = variable.type.base, variable.name, kernel.fresh("k")
     try:
         said = {form: speller.form(speller.local(form)) for form in (start, count, *below, *above)}
     except Unspelled as reason:
         raise NotLegal(f"an end of the loop cannot be written anew: {reason}", loop.line) from None
-    for form, text in said.items():  # an unsigned one would make the comparison one as well
-        if speller.unsigned.keys() & set(_WORD.findall(text)):
-            said[form] = f"({words}){text}" if text.isidentifier() else f"({words})({text})"
     tests = [f"{name} >= {said[form]}" for form in below]
     tests += [f"{name} < {said[form]}" for form in above]
     body = kernel.show(loop.body)
@@ -98,3 +98,25 @@ def _spelled(
         f"const {words} {name} = {said[start]} + {k};\n"
         f"if ({' && '.join(tests)}) {body}\n}}"
     )
+
+
+def _signed(kernel: Kernel, loop: Loop) -> bool:
+    """Whether what a loop's head is computed from is signed, so that it may lie below zero."""
+    body, types = kernel.function.body, kernel.reading.types
+    todo: list[Expr] = [*(loop.before.expressions if loop.before is not None else ())]
+    todo += [loop.test] if loop.test is not None else []
+    seen: set[Variable] = set()
+    while todo:
+        for part in every(todo.pop()):
+            kind = types.get(part)
+            if kind is not None and kind.kind == "int" and not kind.signed:
+                return False
+            variable = part.variable if isinstance(part, Name) else None
+            if variable is None or variable in seen:
+                continue
+            seen.add(variable)
+            given = [e.value for e in expressions(body) if isinstance(e, Assign)
+                     and isinstance(e.target, Name) and e.target.variable is variable]  # fmt: skip
+            given += [variable.value] if variable.value is not None else []
+            todo += [value for value in given if not axis_of(kernel, value)]
+    return True

@@ -36,13 +36,15 @@ def _found(body: str, r: int = 3):
     [
         "for (int q = max(x - 2, 0); q <= min(x + 2, w - 1); ++q) s += a[y * w + q];",
         "for (int q = max(0, x - r); q < min(w, x + r); q++) { s += a[y * w + q]; }",
-        "int from = x - r, to = min(from + r, w); from = max(from, 0);"
-        " for (int q = from; q < to; ++q) { if (q == x) continue; s += a[y * w + q] * (to - from); }",
-        "for (int p = max(y - 1, 0); p < min(y + 2, h); ++p)"
-        " for (int q = max(x - 1, 0); q < min(x + 2, w); ++q) s += a[p * w + q];",
+        (
+            "int from = x - r, to = min(from + r, w); from = max(from, 0);"
+            " for (int q = from; q < to; ++q) { if (q == x) continue; s += a[y * w + q] * (to - from); }"
+        ),
+        (
+            "for (int p = max(y - 1, 0); p < min(y + 2, h); ++p)"
+            " for (int q = max(x - 1, 0); q < min(x + 2, w); ++q) s += a[p * w + q];"
+        ),
         "for (int q = x; q < min(x + 4, w); ++q) s += a[y * w + q];",
-        "unsigned u = x; for (int q = max((int)u - 2, 0); q < min((int)u + 3, w); ++q)"
-        " s += a[y * w + q];",
     ],
 )
 def test_a_window_keeps_its_elements_in_their_order(body: str) -> None:
@@ -62,6 +64,8 @@ def test_a_window_keeps_its_elements_in_their_order(body: str) -> None:
         "for (int q = max(x - 2, 0); q < min(x + 3, w); ++q) { s += a[y * w + q]; if (s > 9) ++q; }",
         "for (int q = max(x - 2, 0); q < min(x + 3, w); q += 2) s += a[y * w + q];",
         "for (int q = min(x + 2, w - 1); q >= max(x - 2, 0); --q) s += a[y * w + q];",
+        "unsigned u = x; for (int q = u - 5; q < min(u - 2, w); ++q) s += a[y * w + q];",
+        "unsigned u = 2; for (int q = max(x - u, 0u); q < min(x + 3, w); ++q) s += a[y * w + q];",
         "for (int q = 0; q < 5; ++q) s += a[y * w + q];",
     ],
 )
