@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from optiml_magic.kernels.symbols import (
 _INFIX = frozenset({"/", "%", "&", "|", "^", ">>"})
 _FUNCTIONS = frozenset({"min", "max", "abs"})
 _DEEPEST = 12
+_WORD = re.compile(r"(\([a-z_ ]+\))*[\w.]+")  # converted or not
 
 
 class Unspelled(Exception):  # noqa: N818  # it says what happened
@@ -142,10 +144,22 @@ class Speller:
     def _side(self, form: Polynomial, depth: int) -> str:
         form = self.local(form)
         text = self.form(form, depth + 1)
-        return f"({text})" if len(form.terms) > 1 or (" " in text and text[0] != "(") else text
+        return f"({text})" if len(form.terms) > 1 or not is_one(text) else text
 
     @staticmethod
     def _place(term: tuple[Monomial, int]) -> tuple[bool, bool, int]:
         """What is taken away after what is there, products before lone names, numbers last."""
         monomial, factor = term
         return factor < 0, not monomial, -len(monomial)
+
+
+def is_one(words: str) -> bool:
+    """Whether words are one operand wherever they stand: a single one, or all in one bracket."""
+    if _WORD.fullmatch(words):
+        return True
+    depth = 0
+    for at, letter in enumerate(words):
+        depth += (letter in "([") - (letter in ")]")
+        if depth == 0 and (letter == " " or (letter == ")" and at + 1 < len(words))):
+            return False
+    return True

@@ -198,7 +198,10 @@ class _Coarsening:
             known["@x"] = at
         reading = self.old.reading
         steady = frozenset(reading.arrays) - reading.written
-        speller = LocalSpeller(reading.symbols, known, steady=steady, moved=self.effects.moved)
+        wide = bool(at) and any(k.integral and k.size == 8 for k in reading.types.values())
+        speller = LocalSpeller(
+            reading.symbols, known, wide=wide, steady=steady, moved=self.effects.moved
+        )
         speller.kernel = self.old
         return speller
 

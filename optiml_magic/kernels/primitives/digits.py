@@ -123,9 +123,12 @@ class Digits:
             return Polynomial.symbol(name)
         if symbol.op not in ("/", "%") or len(symbol.arguments) != 2:
             return None
-        of, by = self.form(symbol.arguments[0]), symbol.arguments[1]
+        return self.divided(self.form(symbol.arguments[0]), symbol.op, symbol.arguments[1])
+
+    def divided(self, of: Polynomial, op: str, by: Polynomial) -> Polynomial | None:
+        """The quotient or the rest of a form over digits, where digits are all of the rest."""
         quotient, rest = _divided(of, by)
-        return (quotient if symbol.op == "/" else rest) if self._below(rest, by) else None
+        return (quotient if op == "/" else rest) if self._below(rest, by) else None
 
     def _below(self, rest: Polynomial, by: Polynomial) -> bool:
         """Whether digits are all of those below ``by``: their greatest is one less."""

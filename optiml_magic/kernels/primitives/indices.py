@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.symbols import Compare, Condition
 
 # Beside ``@x``, a thread's first index along an axis: what begins the names of symbols for how far
 # an item is behind it, for how many items there are, and for the counter of a loop.
@@ -72,3 +73,14 @@ def factor(form: Polynomial, name: str) -> int:
     """The number that multiplies a symbol; 0 where it is none."""
     by = form.coefficient(name)
     return (by.value or 0) if by is not None else 0
+
+
+def compares_axes(condition: Condition) -> bool:
+    """Whether a comparison is of one index of the launch with another, such as ``x <= y``."""
+    terms = condition.form.terms if isinstance(condition, Compare) else ()
+    signs = {
+        (name[-1], by > 0)
+        for monomial, by in terms for name in monomial
+        if name.startswith(("threadIdx.", "blockIdx."))
+    }  # fmt: skip
+    return len({axis for axis, _ in signs}) > 1 and len({sign for _, sign in signs}) > 1

@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.indices import (
     Along,
     Element,
     Undecided,
+    compares_axes,
     put,
 )
 from optiml_magic.kernels.primitives.moving import Moving
@@ -350,6 +351,7 @@ class Interior:
         return bool(parts) and all(
             isinstance(part, Compare) and part.op in (">=", "!=")
             and self.symbols.inside(part.form) & self.moving.builtins
+            and not compares_axes(part)  # which is a border of neither
             for part in parts
         )  # fmt: skip
 

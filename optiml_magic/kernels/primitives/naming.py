@@ -49,11 +49,11 @@ class LocalSpeller(Speller):
 
     def _word(self, name: str, depth: int) -> str:
         text = super()._word(name, depth)
-        size = self._unsigned.get(text.partition("[")[0]) if self._below else None
+        size = self.unsigned.get(text.partition("[")[0]) if self._below else None
         return f"({_SIGNED[size]}){text}" if size else text
 
     @cached_property
-    def _unsigned(self) -> dict[str, int]:
+    def unsigned(self) -> dict[str, int]:
         """The sizes of the unsigned numbers that names stand for, or lead to."""
         function = self.kernel.function
         locals_ = [s.variables for s in walk(function.body) if isinstance(s, Declare)]

@@ -161,10 +161,20 @@ class Neighbours:
         return [table[n].arguments[1] for n in index.symbols if n[:1] == "/" and self._digit(n)]
 
     def _clusters(self, array: str) -> list[list[Access]]:
-        """The accesses of an array whose elements lie together; all, where it is written."""
+        """The accesses of an array whose elements lie together; all, where it is read and written.
+
+        Where items only store, such as to planes of one array, no two of them meet anywhere.
+        """
         own = [access for access in self.accesses if access.array == array]
-        if any(a.mode != "load" and self.effects.same(a.array, array) for a in self.accesses):
-            return [own]
+        every = [a for a in self.kernel.reading.accesses if self.effects.same(a.array, array)]
+        if any(a.mode != "load" for a in every):
+            alone = [*every] == own and all(a.mode == "store" for a in own)
+            apart = self._near_ones(own) if alone else [own]
+            # In the order of the text: where two are one after all, the later one stays.
+            return apart if [a for c in apart for a in c] == own else [own]
+        return self._near_ones(own)
+
+    def _near_ones(self, own: list[Access]) -> list[list[Access]]:
         found: list[list[Access]] = []
         for access in own:
             near = (c for c in found if self._near(self.places[c[0]], self.places[access]))
@@ -242,8 +252,10 @@ class Neighbours:
         both = [a for a in every if a in others or a in group.accesses]
         if not any(access.mode != "load" for access in both):
             return
+        stored = {a for g in self.found if all(a.mode == "store" for a in g.accesses)
+                  for a in g.accesses}  # fmt: skip
         for access in every:
-            if access.array == group.array and access not in group.accesses:
+            if access.array == group.array and access not in {*group.accesses} | stored:
                 raise NotLegal("one item may read what another writes", access.line)
         for access in others:
             place = self.places.get(access)

@@ -15,6 +15,7 @@ from optiml_magic.kernels.editing import Node, lines, text
 from optiml_magic.kernels.extents import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.decoded import Decoded
 from optiml_magic.kernels.primitives.digits import Digit, over
 from optiml_magic.kernels.primitives.grids import most_threads
 from optiml_magic.kernels.primitives.limits import at_least, with_limits
@@ -57,7 +58,7 @@ class _Turning:
         self.tile = tile
         fresh = self.old.fresh
         self.side, self.rows, self.pad = fresh("TILE"), fresh("ROWS"), fresh("PAD")
-        self.row = fresh("tile_row")
+        self.row, self.down = fresh("tile_row"), fresh("tile_down")
         self.names: dict[str, str] = {}
         for axis, digits in parts.digits.axes.items():
             for at, digit in enumerate(digits):
@@ -79,7 +80,7 @@ class _Turning:
             ),
         ]
         first = self._each("int", "threadIdx.x", self.row, "\n".join(loads))
-        second = self._each("unsigned", self.row, "threadIdx.x", self._rest())
+        second = self._each("int", self.row, "threadIdx.x", self._rest())
         made = "\n".join([*opening, *decoded, first, "__syncthreads();", second])
         launch = self._launch()
         directives = with_limits(self.old, launch, self._tunes)
@@ -91,7 +92,11 @@ class _Turning:
     def _each(self, kind: str, along: str, across: str, inside: str) -> str:
         """``inside`` for each row of a tile; ``along`` is where a thread is on the loads' side."""
         row, side = self.row, self.side
-        made = [f"for (int {row} = threadIdx.y; {row} < {side}; {row} += {self.rows}) {{"]
+        made = [
+            "#pragma unroll",
+            f"for (int {self.down} = 0; {self.down} < {side}; {self.down} += {self.rows}) {{",
+            f"const int {row} = {self.down} + threadIdx.y;",
+        ]
         for digit in self.parts.digits.every:
             block = self._block(digit)
             if digit in (self.parts.load, self.parts.store):
@@ -109,12 +114,16 @@ class _Turning:
         self.blocks: dict[str, str] = {}
         made = []
         for axis, digits in self.parts.digits.axes.items():
+            first = int(self._count(axis, digits[0]) == "1")  # of which there is nothing to tell
+            self.blocks |= {digit.name: "0" for digit in digits[:first] if len(digits) > 1}
             for at, digit in enumerate(digits if len(digits) > 1 else ()):
+                if at < first:
+                    continue
                 below = " * ".join(self._parts(d) for d in digits[at + 1 :])
                 found = f"blockIdx.{axis}"
                 if below:
                     found += f" / {below}" if at + 2 == len(digits) else f" / ({below})"
-                if at:
+                if at > first:
                     found += f" % {self._parts(digit)}"
                 name = self.old.fresh(f"block_{axis}{at}")
                 self.blocks[digit.name] = name
@@ -143,7 +152,14 @@ class _Turning:
         """What keeps a thread within digits that a tile goes beyond, and within these axes."""
         sides = (self.parts.load, self.parts.store)
         found = [d.count - d.form for d in sides if d.count is not None]
-        found += [self.parts.bounds[axis] - self.parts.digits.whole(axis) for axis in axes]
+        for axis in axes:
+            first, *others = self.parts.digits.axes[axis]
+            whole, bound = self.parts.digits.whole(axis), self.parts.bounds[axis]
+            count = over(bound, first.weight)
+            if not others or count is None:
+                found.append(bound - whole)
+            elif first in sides:
+                found.append(count - first.form)
         return [Compare(">=", form - _ONE, frozenset()) for form in found]
 
     def _load(self, turned: Turned, name: str) -> str:
@@ -159,14 +175,16 @@ class _Turning:
         digits, places = self.parts.digits, dict[str, Place]()
         for axis, own in digits.axes.items():
             width = digits.widths[axis]
-            if len(own) == 1:
-                name = self.names[own[0].name]
-                alone = Place(name, 1, "0", name)
-                places[axis] = alone if width == 1 else Place(name, width)
+            whole = self._speller(wide=self.wide).form(digits.whole(axis))
+            if len(own) == 1 or not self.wide:
+                whole = f"((unsigned){whole if len(own) == 1 else f'({whole})'})"
             else:
-                whole = self._speller(wide=self.wide).form(digits.whole(axis))
-                places[axis] = Place(f"({whole})", width)
+                whole = f"({whole})"
+            places[axis] = Place(whole, width, *(("0", whole) if width == 1 else ()))
         swaps: dict[Node, Node] = placed(self.old, places)
+        speller = self._speller(wide=self.wide)
+        for expr, kind, form in Decoded(digits, self.parts.effects).found():
+            swaps[expr] = text(f"({kind})({speller.form(form)})")
         for turned, name in zip(self.parts.turned, self.tiles, strict=True):
             for access in turned.accesses:
                 taken = self.parts.effects.taken(access)
@@ -224,7 +242,7 @@ class _Turning:
         threads = most_threads(self.old)
         fits = (
             f"{self.side} * ({self.side} + {self.pad}) * {bytes_} <= {SHARED}"
-            f" && {self.side} * {self.rows} <= {threads} && {self.rows} <= {self.side}"
+            f" && {self.side} * {self.rows} <= {threads} && {self.side} % {self.rows} == 0"
         )
         return [
             TuneDirective(self.side, at_least(_SIDES, min(least, tile.side)), tile.side),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name, every
@@ -53,6 +54,7 @@ class _Unravelling:
     def __init__(self, kernel: Kernel, effects: Effects, items: Mapped) -> None:
         self.old, self.effects, self.items = kernel, effects, items
         self.whole = set(uses(kernel, "x").whole)
+        self.bounded = True  # whether the digits say how many items there are
         self.atoms: dict[str, str] = {}  # how a size is spelled in the launch
         self.cuts: dict[Expr, Cut] = {}
         for top in tops(kernel.function.body):
@@ -64,7 +66,8 @@ class _Unravelling:
             _divides(a, b) for a, b in zip(self.chain, self.chain[1:], strict=False)
         ):
             raise NotLegal("its threads do not take their index apart in one way")
-        self.top = min(2, len(self.chain) - 1)  # where what is left begins
+        self.ends = self._axes()  # where each axis ends in the chain, and what is left begins
+        self.top = len(self.ends)
         self.names = [kernel.fresh(name) for name in ("column", "line", "rest")]
         self.names = [*self.names[: self.top], self.names[2]]
 
@@ -141,9 +144,20 @@ class _Unravelling:
 
     # -- what becomes of it
 
+    def _axes(self) -> list[int]:
+        """Digits that are too few for an axis share it with those above them."""
+        ends, last = [0], len(self.chain) - 1
+        for least in (_WARP, _NARROWEST):
+            low = ends[-1]
+            counts = ((at, self._number(self._size(low, at))) for at in range(low + 1, last + 1))
+            found = [at for at, count in counts if count is None or count >= least]
+            if low < last:
+                ends.append(found[0] if found else last)
+        return ends[1:]
+
     def kernel(self) -> Kernel:
         old, names = self.old, self.names
-        counts = [self._size(at, at + 1) for at in range(self.top)]
+        counts = [self._size(*ends) for ends in pairwise([0, *self.ends])]
         rest = self._left()
         shape, blocks = self._extents(counts, rest)
         swaps: _Swaps = {
@@ -158,9 +172,9 @@ class _Unravelling:
             for name, axis, width in zip(names, "xy", shape, strict=False)
         ]
         bounds = [f"{name} >= {count}" for name, count in zip(names, counts, strict=False)]
-        if self.top == 1:
+        if self.top == 1 and self.bounded:
             bounds.append(f"{names[1]} >= {rest}")
-        else:
+        elif self.top == 2:
             places.append(f"const {words} {names[2]} = blockIdx.{last};")
         first = lines("\n".join([*places, f"if ({' || '.join(bounds)}) return;"]))
         body = edited(old.function.body, swaps)
@@ -184,10 +198,11 @@ class _Unravelling:
 
     def _left(self) -> str:
         """How many values are left above the axes."""
-        have = self._bound()
-        if have is None or not Counter(self.chain[self.top]) <= Counter(have):
-            raise NotLegal("how many items there are is not a number of whole rows")
-        left = Counter(have) - Counter(self.chain[self.top])
+        have, above = self._bound(), self.chain[self.ends[-1]]
+        if have is None or not Counter(above) <= Counter(have):
+            self.bounded = False  # the guard says how many there are, row or not
+            return f"cdiv({self.items.count}, {self._size(0, self.ends[-1])})"
+        left = Counter(have) - Counter(above)
         return " * ".join(_whole(self.atoms[name]) for name in sorted(left.elements())) or "1"
 
     def _bound(self) -> Factors | None:
@@ -248,19 +263,22 @@ class _Unravelling:
 
     def _value(self, low: int, high: int | None) -> str:
         """The digits from ``low`` to below ``high``, or to the end, as one number."""
-        top, rest = self.top, self.names[-1]
-        if low >= top:
-            found = rest if low == top else f"{rest} / {self._size(top, low)}"
-            return found if high is None else f"{_whole(found)} % {self._size(low, high)}"
-        upper = min(top, high) if high is not None else top
-        found = self._value(top, high) if high is None or high > top else ""
-        for at in reversed(range(low, upper)):
-            found = f"{_whole(found)} * {self._size(at, at + 1)} + " if found else ""
-            found += self.names[at]
+        found, last = "", len(self.chain)
+        ends = [0, *self.ends, last]
+        for name, start, end in reversed([*zip(self.names, ends, ends[1:], strict=False)]):
+            first, beyond = max(low, start), min(last if high is None else high, end)
+            if first >= beyond and not (end == last and high is None):
+                continue
+            part = f"{name} / {self._size(start, first)}" if first > start else name
+            if beyond < end:
+                part = f"{_whole(part)} % {self._size(first, beyond)}"
+            found = f"{_whole(found)} * {self._size(first, beyond)} + {part}" if found else part
         return found
 
     def _drop_guard(self, swaps: _Swaps) -> None:
-        """Take the bound of the whole index away: the bounds of its digits say the same."""
+        """Take the bound of the whole index away where the bounds of its digits say the same."""
+        if not self.bounded:
+            return
         left = room("x", self.old.block[0] or 1, self.items.bound)
         tests = {
             g.test for g in self.old.reading.guards for c in (g.condition, ~g.condition)

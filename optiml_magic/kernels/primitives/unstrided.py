@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import TOLD, uses
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.grids import said_alike
+from optiml_magic.kernels.primitives.numbered import numbered
 from optiml_magic.kernels.primitives.places import own_text_only
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.reading import Access, Axis
@@ -122,6 +123,11 @@ def check_rounds(kernel: Kernel, effects: Effects, axis: Axis, loop: Loop) -> No
 
 def _own(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:
     """Whether no two items touch an element that both accesses do."""
+    symbols = kernel.reading.symbols
+    item = (axis.start or Polynomial()) + (axis.step or Polynomial()) * Polynomial.symbol(axis.name)
+    same = one.index is not None and one.index == other.index and one.element == other.element
+    if same and numbered(one.index or Polynomial(), item, axis.stop or Polynomial(), symbols):
+        return True
     places = [kernel.reading.subscript(a) for a in (one, other)]
     if one.index is not None and one.index == other.index:
         both = [condition for condition in one.guard if condition in other.guard]
@@ -131,11 +137,9 @@ def _own(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:
         return False
     if not (first.proved and second.proved) or first.extents != second.extents:
         return False
-    symbols = kernel.reading.symbols
-    item = (axis.start or Polynomial()) + (axis.step or Polynomial()) * Polynomial.symbol(axis.name)
-    for digit, same in zip(first.digits, second.digits, strict=False):
+    for digit, alike in zip(first.digits, second.digits, strict=False):
         by = digit.coefficient(_THREAD)
-        if digit != same or by is None or not by.value:
+        if digit != alike or by is None or not by.value:
             continue
         rest = digit - by * item
         if symbols.known(rest) and all(symbols[n].kind == "scalar" for n in symbols.inside(rest)):

@@ -23,6 +23,7 @@ from optiml_magic.proposers.rewrites.restrict_readonly import RestrictReadonly
 from optiml_magic.proposers.rewrites.reuse_broadcast import ReuseBroadcast
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
+from optiml_magic.proposers.rewrites.several_rows import SeveralRows
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.proposers.rewrites.share_table import ShareTable
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
@@ -52,6 +53,7 @@ REWRITES: tuple[Rewrite, ...] = (
     BlockSum(),
     ShareTable(),
     VectoriseMap(),
+    SeveralRows(),
     IndexStrength(),
     ScalariseArray(),
     AccumulateInRegister(),

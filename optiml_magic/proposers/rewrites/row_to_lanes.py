@@ -18,6 +18,7 @@ from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
+from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.vectors import vectorised
@@ -39,7 +40,7 @@ class RowToLanes(KernelRule):
     """Loops over consecutive elements whose rows lie apart from thread to thread."""
 
     name = "row_to_lanes"
-    before = (raised, linear, planar, in_full, direct, branched, in_register, unnested)
+    before = (raised, linear, planar, in_full, direct, branched, unclamped, in_register, unnested)
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
         "a row apart, a sector for each. Lanes that share a row read neighbouring elements, "

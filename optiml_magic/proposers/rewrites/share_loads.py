@@ -9,6 +9,7 @@ from itertools import combinations
 from math import prod
 
 from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.direct import in_full
@@ -28,8 +29,11 @@ from optiml_magic.kernels.primitives.jammed import (
     shared,
 )
 from optiml_magic.kernels.primitives.raised import raised
+from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import rounds, threads, value
+from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -41,6 +45,8 @@ _SEVERAL = (4, 8, 2)  # where there are items along another axis as well
 _SAVED = 0.05  # of a thread's loads, below which no items are worth their registers: ours
 _UNROLLED = 256  # rounds of one item that are worth a number in the text: ours
 _VECTORS = 2  # what items along x come in, fewer accesses than elements at least: ours
+_NEAR = 4  # elements that windows lie apart, for which there is a number in the text: ours
+_THREADS = {f"threadIdx.{axis}" for axis in "xyz"}
 _WORK, _LEAST = 256, 4  # rounds of all items along x, and items whatever they are: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
     "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
@@ -53,7 +59,7 @@ class ShareLoads(KernelRule):
     """A thread computes several neighbours of a stencil, or several filters of one image."""
 
     name = "share_loads"
-    before = (raised, in_full, unravelled, in_register)
+    before = (raised, unstrided, in_full, single, unravelled, unclamped, in_register)
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "
         "for every neighbour whether it lies inside. A thread that computes several outputs along "
@@ -159,6 +165,12 @@ def _short(kernel: Kernel) -> dict[str, int]:
             total *= (rounds(kernel, axes[inner]) or 0) if inner in axes else 0
         if names <= given.keys() and 0 < total <= _UNROLLED:
             found |= {n: int(given[n]) for n in names if n not in kernel.program.values}
+    for access in kernel.reading.accesses if found else ():
+        index = access.index if access.loops and access.index is not None else Polynomial()
+        for monomial, _ in index.terms:  # how far windows lie apart, their elements, and borders
+            names = {*monomial} if len(monomial) == 1 or {*monomial} & _THREADS else set()
+            near = {n: int(v) for n, v in given.items() if n in names and 0 <= v <= _NEAR}
+            found |= {n: v for n, v in near.items() if n not in kernel.program.values}
     return found
 
 

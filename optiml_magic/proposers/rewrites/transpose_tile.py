@@ -11,10 +11,12 @@ from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.shaped import linear, planar
+from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.transposed import Tile, turn
 from optiml_magic.kernels.primitives.turns import Turn
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -27,7 +29,7 @@ class TransposeTile(KernelRule):
     """Transposes, permuted copies and maps between such layouts."""
 
     name = "transpose_tile"
-    before = (raised, linear, planar, in_full, unravelled)
+    before = (raised, unstrided, linear, planar, in_full, single, unravelled)
     teaches = (
         "Neighbouring elements of what is loaded were not neighbours in what is stored, so one of "
         "the two sides touched a sector for each lane. A block that loads a tile along one side "

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen, names
 from optiml_magic.kernels.primitives.direct import in_full
@@ -14,6 +15,7 @@ from optiml_magic.kernels.primitives.flat import flat
 from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.neighbours import Neighbours
 from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
@@ -25,13 +27,14 @@ _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
 #: NVIDIA/cccl, cub/device/dispatch/tuning/tuning_transform.cuh, for the H200.
 _UNDER_WAY = 24
 _BLOCK = 256
+_THREAD = "threadIdx.x"
 
 
 class VectoriseMap(KernelRule):
     """Element by element: activations, blends, copies, biases, one item of a few fields each."""
 
     name = "vectorise_map"
-    before = (unstrided, linear, in_full, flat)
+    before = (unstrided, linear, in_full, single, flat)
     teaches = (
         "Each thread loaded and stored one element of an array by an instruction of its own. A "
         "thread that takes several neighbours loads 16 bytes at once, so the same bytes need a "
@@ -67,14 +70,25 @@ class VectoriseMap(KernelRule):
 
 def _lies_along(kernel: Kernel) -> bool:
     """Whether neighbouring threads write neighbouring elements, or every few of them."""
+    symbols = kernel.reading.symbols
     for access in kernel.reading.accesses:
         form, size = access.offset, access.element.size
-        by = form.coefficient("threadIdx.x") if form is not None else None
-        if access.space == "global" and access.mode != "load" and by is not None and size:
-            near = by.value is not None and 0 < by.value <= 4 * size
-            if near and not access.loops:
-                return True
+        if access.space != "global" or access.mode == "load" or access.loops or form is None:
+            continue
+        places = {_THREAD} | {
+            name for name in form.symbols
+            if symbols[name].op == "%" and _steps(symbols[name].arguments[0])
+        }  # fmt: skip
+        steps = [by.value for name in places if (by := form.coefficient(name)) is not None]
+        if size and any(by is not None and 0 < by <= 4 * size for by in steps):
+            return True
     return False
+
+
+def _steps(form: Polynomial) -> bool:
+    """Whether the next thread has the next number."""
+    by = form.coefficient(_THREAD)
+    return by is not None and by.value == 1
 
 
 def _enough(kernel: Kernel, width: int) -> bool:

@@ -220,3 +220,38 @@ def test_rows_whose_place_changes_are_refused() -> None:
     body = "out[i] = table[at[row] * w + col]; if (col == 0) at[row] = 0;"
     text = GATHER.replace("BODY", body).replace("const int* at", "int* at")
     assert "cannot be written anew" in refused(coarsen(kernel(text), ONE))[0]
+
+
+PLANES = """\
+#pragma optiml launch k grid(cdiv(n * w, 32)) block(32)
+__global__ void k(const unsigned char* a, float* out, int n, int w) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n * w) {
+        const unsigned char* p = a + (size_t)i * 3;
+        float* to = out + (size_t)(i / w) * 3 * w + i % w;
+        BODY
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("w", [16, 18])
+def test_planes_that_nobody_reads_are_vectors_each(w: int) -> None:
+    text = PLANES.replace("BODY", "to[0] = p[0]; to[w] = p[1]; to[2 * w] = p[2];")
+    made = coarsen(kernel(text), ONE)
+    assert applied(made).program.text.count("reinterpret_cast<float4*>") == 3
+    sizes = {"n": 9, "w": w}
+    same(text, made, {"a": ("u1", "n", "w", "3"), "out": ("n", "3", "w")}, sizes, {"ITEMS": 2})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "to[0] = p[0]; to[w] = p[1]; to[0] += p[2];",
+        "to[0] = p[0]; to[w] = to[0];",
+        "to[0] = p[0]; to[w] = p[1]; to[0] = p[2];",  # one of them may be the other
+    ],
+)
+def test_planes_that_are_read_or_mixed_are_not(body: str) -> None:
+    made = coarsen(kernel(PLANES.replace("BODY", body)), ONE)
+    assert "out_items_2" not in (made.program.text if hasattr(made, "program") else "")

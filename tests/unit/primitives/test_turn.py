@@ -56,7 +56,26 @@ __global__ void k(const float* a, float* out, int rows, int cols) {
     out[AT(blockIdx.y * 8 + threadIdx.y, blockIdx.x * 8 + threadIdx.x, rows)] = v;
 }
 """
+STEPS = """\
+#pragma optiml launch k grid(cdiv(b * c * d * e, 64)) block(64)
+__global__ void k(const float* a, float* out, int b, int c, int d, int e) {
+    %s i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= (%s)b * c * d * e) return;
+    int q = i %% e, p = i / e %% d, r = (i / (d * e)) %% c, s = i / (c * d * e) %% b;
+    out[((p * b + s) * e + q) * c + r] = a[i] + r;
+}
+"""
 CASES = {
+    "digits of an index": (
+        STEPS % ("int", "int"),
+        {"a": ("b", "c", "d", "e"), "out": ("d", "b", "e", "c")},
+        {"b": 2, "c": 13, "d": 3, "e": 19},
+    ),
+    "digits of a wide index": (
+        STEPS % ("size_t", "size_t"),
+        {"a": ("b", "c", "d", "e"), "out": ("d", "b", "e", "c")},
+        {"b": 3, "c": 11, "d": 2, "e": 18},
+    ),
     "macro": (MACRO, {"a": ("rows", "cols"), "out": ("cols", "rows")}, {"rows": 12, "cols": 19}),
     "plane": (PLANE, {"a": ("rows", "cols"), "out": ("cols", "rows")}, {"rows": 37, "cols": 45}),
     "flat": (
@@ -134,3 +153,9 @@ def test_without_a_bound_on_what_it_stores_a_tile_may_not_reach_further() -> Non
     lines = exact.replace("cols / 32", "cols").replace("block(32, 8)", "block(1, 1)")
     shapes = {"a": ("rows", "cols"), "out": ("cols", "rows")}
     same(lines, turn(kernel(lines), Tile(16, 4)), shapes, {"rows": 21, "cols": 19})
+
+
+def test_no_thread_divides_for_digits_that_the_tile_has() -> None:
+    made = applied(turn(kernel(STEPS % ("int", "int")), Tile()))
+    inside = made.program.text.rpartition("__syncthreads")[2]
+    assert "/" not in inside.partition("out[")[0]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.model.facts import LaunchFacts
 from tests.rewriting.writing import Array
 
 from .alike import end_of, kernel_of, refused, written
+from .running import same
+from .shapes import applied
 
 POOL = """\
 #pragma optiml launch pool grid(cdiv(c * (h / 2) * (w / 2), 256)) block(256)
@@ -116,9 +121,50 @@ def test_quotient_and_rest(body: str) -> None:
     assert end_of(text, made, LINES, sizes, others) in ("same", "narrowed")
 
 
-def test_rows_that_are_not_whole_are_refused() -> None:
+def test_of_rows_that_are_not_whole_the_last_keeps_its_guard() -> None:
     text = (LINE % "if (i < h) out[i] = b[i % w];").replace("cdiv(h * w, 32)", "cdiv(h, 32)")
-    assert "whole rows" in refused(unravelled(kernel_of(text)))
+    made = applied(unravelled(kernel_of(text)))
+    assert "cdiv(h, w)" in str(made.launch.grid[1])
+    assert "i < h" in made.program.text
+
+
+CAFFE = """\
+#pragma optiml launch k grid(cdiv(count, 64)) block(64)
+__global__ void k(const float* a, float* out, int count, int ph, int pw, int stride, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) {
+        int x = i % pw, y = i / pw % ph, c = i / pw / ph;
+        out[i] = a[((c * ph + y) * pw + x) * stride];
+    }
+}
+"""
+
+
+def test_items_that_are_counted_alone_have_axes_and_a_guard() -> None:
+    made = applied(unravelled(kernel_of(CAFFE)))
+    assert str(made.launch.grid[2]).replace("(", "").startswith("cdivcount, ph * pw")
+    sizes = {"count": 3 * 9 * 11 - 5, "ph": 9, "pw": 11, "stride": 2, "m": 900}
+    same(CAFFE, made, {"a": ("m",), "out": ("count",)}, sizes)
+
+
+SMALL = """\
+#pragma optiml launch k grid(cdiv(n * c * h * w * r * r, 64)) block(64)
+__global__ void k(const float* a, float* out, int n, int c, int h, int w, int r) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n * c * h * r * w * r) return;
+    int x = i % (w * r), y = i / (w * r) % (h * r), p = i / (w * r) / (h * r);
+    out[i] = a[((p * r * r + y % r * r + x % r) * h + y / r) * w + x / r];
+}
+"""
+
+
+def test_digits_that_are_too_few_share_an_axis() -> None:
+    sizes = {"n": 2, "c": 3, "h": 6, "w": 20, "r": 2}
+    facts = LaunchFacts("k", 1, (45, 1, 1), (64, 1, 1), {}, sizes)
+    made = applied(unravelled(replace(kernel_of(SMALL), facts=facts)))
+    assert "column >= (r * w)" in made.program.text or "column >= (w * r)" in made.program.text
+    shapes = {"a": ("n", "c", "r", "r", "h", "w"), "out": ("n", "c", "h", "r", "w", "r")}
+    same(SMALL, made, shapes, sizes)
 
 
 @pytest.mark.parametrize(

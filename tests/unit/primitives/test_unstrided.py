@@ -68,3 +68,41 @@ def test_a_thread_an_item(body: str) -> None:
 )
 def test_refused(body: str, reason: str) -> None:
     assert reason in refused(unstrided(kernel(STRIDED % body)))[0]
+
+
+DIGITS = """\
+#pragma optiml launch k grid(3) block(32)
+__global__ void k(const float* a, float* out, int b, int c, int d) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < b * c * d; i += blockDim.x * gridDim.x) {
+        int r = i % d, q = i / d % c, p = i / (d * c);
+        out[PLACE] = a[i];
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "place", ["(r * c + q) * b + p", "(q * d + r) * b + p", "(p * d + r) * c + q"]
+)
+def test_digits_in_another_order_number_the_elements(place: str) -> None:
+    text = DIGITS.replace("PLACE", place)
+    made = unstrided(kernel(text))
+    assert "gridDim" not in applied(made).program.text
+    shapes = {"a": ("b", "c", "d"), "out": ("b", "c", "d")}
+    same(text, made, shapes, {"b": 4, "c": 9, "d": 11})
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "(r * c + q) * b",  # items that differ in p alone meet
+        "(r * b + q) * c + p",
+        "(r + q) * b + p",
+        "(p * c + q) * d + i % c",
+        "(q * b + p) * d + r * r",
+        "r * c + q",
+    ],
+)
+def test_elements_that_two_items_may_share_are_refused(place: str) -> None:
+    text = DIGITS.replace("PLACE", place)
+    assert "meet in memory" in refused(unstrided(kernel(text)))[0]

@@ -1,0 +1,128 @@
+"""P14, single: a local that is given another value is another local from there on.
+
+``rest = rest / n`` between two digits of an index becomes a local of its own. Each then keeps the
+value that it is declared with, so that whoever asks what an index is made of finds one answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Expr,
+    Lambda,
+    Name,
+    Unary,
+    Unread,
+    every,
+)
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Evaluate,
+    Statement,
+    Variable,
+    Verbatim,
+    expressions,
+    walk,
+)
+
+_N = TypeVar("_N", Expr, Statement)
+_DIVIDES = frozenset({"/", "%"})
+
+
+@primitive
+def single(kernel: Kernel) -> Kernel:
+    """The first local that takes an index apart step by step as one for each step."""
+    body, effects = kernel.function.body, Effects(kernel)
+    for leaf in walk(body):
+        if isinstance(leaf, Verbatim):
+            raise NotLegal(f"{leaf.reason} is not read", leaf.line)
+    for block in (b for b in walk(body) if isinstance(b, Block)):
+        for at, statement in enumerate(block.body):
+            for variable in statement.variables if isinstance(statement, Declare) else ():
+                steps = _steps(kernel, effects, variable, block.body[at + 1 :])
+                if steps:
+                    made = _made(kernel, variable, block.body[at + 1 :], steps)
+                    more = single(made)
+                    return more if isinstance(more, Kernel) else made
+    raise NotLegal("no local takes an index apart step by step")
+
+
+def _steps(
+    kernel: Kernel, effects: Effects, variable: Variable, rest: Sequence[Statement]
+) -> dict[Statement, Expr]:
+    """The statements beside its declaration that alone change a whole number, and its new values.
+
+    Empty where it changes in another way as well, or where none of them divides.
+    """
+    kind, found = variable.type, dict[Statement, Expr]()
+    plain = variable.storage == "local" and not variable.array and kind.base != "auto"
+    if not plain or kind.depth or kind.reference or kind.volatile or variable.value is None:
+        return {}
+    for statement in rest:
+        changes = effects.changed(statement).get(variable, [])
+        if changes:
+            value = _value(kernel, statement, variable)
+            if value is None or len(changes) > 1:
+                return {}
+            found[statement] = value
+        if any(_hides(e, variable) for e in expressions(statement)) or any(
+            v.type.reference and v.value is not None and variable in names([v.value])
+            for inner in walk(statement) if isinstance(inner, Declare) for v in inner.variables
+        ):  # fmt: skip
+            return {}
+    divided = (e for v in found.values() for e in every(v) if isinstance(e, Binary))
+    return found if any(e.op in _DIVIDES for e in divided) else {}
+
+
+def _value(kernel: Kernel, statement: Statement, variable: Variable) -> Expr | None:
+    """What a statement gives a whole number that it alone is about."""
+    match statement:
+        case Evaluate(expression=Assign(op=op, target=Name(variable=v) as target, value=value)):
+            kind = kernel.reading.types.get(target)
+            if v is variable and kind is not None and kind.integral:
+                return value if op == "=" else Binary(None, op[:-1], target, value)
+    return None
+
+
+def _hides(expr: Expr, variable: Variable) -> bool:
+    """Whether a local is called by its name where none can be put in its place."""
+    hiding = isinstance(expr, Lambda | Unread) or (isinstance(expr, Unary) and expr.op == "&")
+    return hiding and variable in names([expr])
+
+
+def _made(
+    kernel: Kernel, variable: Variable, rest: Sequence[Statement], steps: dict[Statement, Expr]
+) -> Kernel:
+    swaps: dict[Node, Node | None] = {}
+    called, taken = variable.name, list[str]()
+    for statement in rest:
+        if statement not in steps:
+            swaps[statement] = _renamed(statement, variable, called)
+            continue
+        value = _renamed(steps[statement], variable, called)
+        called = kernel.fresh(variable.name, *taken)
+        taken.append(called)
+        own = replace(variable, name=called, span=None, value=value, initial=(), opening="=")
+        words = f"{variable.type.base} "
+        swaps[statement] = Declare(None, statement.line, words, (own,), lead=statement.lead)
+    return kernel.rewritten(edited(kernel.function.body, swaps), tidy=False)
+
+
+def _renamed(node: _N, variable: Variable, called: str) -> _N:
+    """What a node says with another name for a local."""
+    own = every(node) if isinstance(node, Expr) else expressions(node)
+    swaps: dict[Node, Node] = {
+        e: Name(None, called, variable)
+        for e in own
+        if isinstance(e, Name) and e.variable is variable and called != variable.name
+    }
+    return edited(node, swaps) if swaps else node

@@ -1,0 +1,54 @@
+"""A local that takes an index apart step by step becomes a local for each step."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.single import single
+
+from .running import same
+from .shapes import applied, kernel, refused
+
+_KERNEL = """\
+#pragma optiml launch k grid(cdiv(n * m, 32)) block(32)
+__global__ void k(const float* a, float* out, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n * m) return;
+    %s
+}
+"""
+SHAPES = {"a": ("n", "m"), "out": ("m", "n")}
+SIZES = {"n": 9, "m": 14}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "int t = i; int x = t % m; t /= m; int y = t; out[x * n + y] = a[i];",
+        "int t = i; const int x = t % m; t = t / m; if (t < n) { out[x * n + t] = a[i]; }",
+        "unsigned t = i, u = 0; u += t % m; t -= u; t /= m; out[u * n + t] = a[t * m + u];",
+        "int t = i; int x; x = t % m; t /= m; for (int k = 0; k < 2; ++k) out[x * n + t] = a[i];",
+        "long long t = i; int x = t % m; t /= m; { int t = x; out[t * n + i / m] = a[i]; }",
+    ],
+)
+def test_each_step_has_a_local_and_means_the_same(body: str) -> None:
+    made = applied(single(kernel(_KERNEL % body)))
+    assert "t_2 = " in made.program.text
+    same(_KERNEL % body, made, SHAPES, SIZES)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "int t = i; t += 1; out[t - 1] = a[i];",  # nothing is taken apart
+        "int t = i; if (m > 1) t /= m; out[i] = t + a[i];",
+        "int t = i; for (int k = 0; k < 2; ++k) t /= m; out[i] = t + a[i];",
+        "int t = i; int& u = t; t /= m; u = 3; out[i] = t + a[i];",
+        "int t = i; int* u = &t; t /= m; *u = 3; out[i] = t + a[i];",
+        "int t = i; auto f = [&] { return t; }; t /= m; out[i] = f() + a[i];",
+        "int t = i; int x = (t /= m) + 1; out[i] = x + a[i];",
+        "int t = i; t /= m; switch (t) { case 0: out[i] = a[i]; }",
+    ],
+)
+def test_what_changes_in_another_way_stays(body: str) -> None:
+    assert refused(single(kernel(_KERNEL % body)))

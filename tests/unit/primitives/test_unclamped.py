@@ -1,0 +1,78 @@
+"""Loops over windows that borders cut off make the same rounds for all threads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from optiml_magic.kernels.primitives.unclamped import unclamped
+from optiml_magic.model.facts import LaunchFacts
+
+from .running import same
+from .shapes import applied, kernel, refused
+
+_KERNEL = """\
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 4)) block(16, 4)
+__global__ void k(const float* a, float* out, int w, int h, int r) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float s = 0.0f;
+    %s
+    out[y * w + x] = s;
+}
+"""
+SHAPES = {"a": ("h", "w"), "out": ("h", "w")}
+SIZES = {"w": 21, "h": 10, "r": 3}
+
+
+def _found(body: str, r: int = 3):
+    facts = LaunchFacts("k", 1, (2, 3, 1), (16, 4, 1), {}, SIZES | {"r": r})
+    return replace(kernel(_KERNEL % body), facts=facts)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int q = max(x - 2, 0); q <= min(x + 2, w - 1); ++q) s += a[y * w + q];",
+        "for (int q = max(0, x - r); q < min(w, x + r); q++) { s += a[y * w + q]; }",
+        (
+            "int from = x - r, to = min(from + r, w); from = max(from, 0);"
+            " for (int q = from; q < to; ++q) { if (q == x) continue; s += a[y * w + q] * (to - from); }"
+        ),
+        (
+            "for (int p = max(y - 1, 0); p < min(y + 2, h); ++p)"
+            " for (int q = max(x - 1, 0); q < min(x + 2, w); ++q) s += a[p * w + q];"
+        ),
+        "for (int q = x; q < min(x + 4, w); ++q) s += a[y * w + q];",
+    ],
+)
+def test_a_window_keeps_its_elements_in_their_order(body: str) -> None:
+    made = applied(unclamped(_found(body)))
+    assert "max(" not in "".join(line for line in made.program.text.splitlines() if "for (" in line)
+    same(_KERNEL % body, made, SHAPES, SIZES)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int q = 0; q < min(x + 2, w); ++q) s += a[y * w + q];",  # another number for each
+        "for (int q = max(x - 2, 0); q < w; ++q) s += a[y * w + q];",
+        "for (int q = max(x - 2, 0); q < min(y + 3, w); ++q) s += a[y * w + q];",
+        "for (unsigned q = max(x - 2, 0); q < min(x + 3, w); ++q) s += a[y * w + q];",
+        "for (int q = max(x - 2, 0); q < min(x + 3, w); ++q) { s += a[y * w + q]; if (s > 9) break; }",
+        "for (int q = max(x - 2, 0); q < min(x + 3, w); ++q) { s += a[y * w + q]; if (s > 9) ++q; }",
+        "for (int q = max(x - 2, 0); q < min(x + 3, w); q += 2) s += a[y * w + q];",
+        "for (int q = min(x + 2, w - 1); q >= max(x - 2, 0); --q) s += a[y * w + q];",
+        "unsigned u = x; for (int q = u - 5; q < min(u - 2, w); ++q) s += a[y * w + q];",
+        "unsigned u = 2; for (int q = max(x - u, 0u); q < min(x + 3, w); ++q) s += a[y * w + q];",
+        "for (int q = 0; q < 5; ++q) s += a[y * w + q];",
+    ],
+)
+def test_other_loops_stay(body: str) -> None:
+    assert refused(unclamped(_found(body)))
+
+
+def test_a_long_window_stays() -> None:
+    body = "for (int q = max(0, x - r); q < min(w, x + r); q++) s += a[y * w + q];"
+    assert refused(unclamped(_found(body, r=100)))
