@@ -1,0 +1,311 @@
+"""P26, unstage: what a block brings into shared memory is loaded where it is read.
+
+``tile[ty][tx] = a[...]; __syncthreads(); ... tile[ty][k]`` becomes ``a[...]`` at the place that the
+element came from. The index of the store is set equal to that of the read and solved for the thread
+that stored (``inverted``); that some thread did is counted element by element (``domains``). The
+barriers then order nothing, and the kernel is what a recipe for tiles of its own begins with.
+Source of the idea: Fang, Sips, Jaaskelainen and Varbanescu, "Grover: Looking for Performance
+Improvement by Disabling Local Memory Usage in OpenCL Kernels", ICPP 2014.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import Call, Expr, Index, Member, Name, Unary
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.axes import without_warps
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
+from optiml_magic.kernels.primitives.counted import as_counted
+from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
+from optiml_magic.kernels.primitives.fills import Fills
+from optiml_magic.kernels.primitives.grids import form_of, rounded_up, said_alike
+from optiml_magic.kernels.primitives.naming import speller_before
+from optiml_magic.kernels.primitives.pruned import pruned
+from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.symbols import Compare, Condition
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Evaluate,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    expressions,
+    walk,
+)
+from optiml_magic.source.expressions import Binary, Expression, Number
+
+_BARRIER = "__syncthreads"
+_ONE = Polynomial.constant(1)
+
+
+@primitive
+def unstaged(kernel: Kernel) -> Kernel:
+    """The kernel without its shared memory, all of which it brings from global memory."""
+    shared = {a.array for a in kernel.reading.accesses if a.space == "shared"}
+    if not shared:
+        raise NotLegal("its threads share no memory")
+    made = _unstaged(kernel.program.text, str(kernel.launch), kernel)
+    if isinstance(made, Refused):
+        raise NotLegal(made.reason, made.line)
+    return replace(made, facts=kernel.facts, chip=kernel.chip, behind=kernel.behind)
+
+
+class _Same:
+    """A kernel that is left out of what is compared: the text beside it says all of it."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+class _Unstaging:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.effects = Effects(kernel)
+        self.body = kernel.function.body
+        self.reading = kernel.reading
+        self._check()
+        self.parents = {
+            e: s for s in walk(self.body) for top in s.expressions for e in _parts(top)
+        }
+        self.first, self.guard = self._last_guard()
+
+    # -- what makes it legal
+
+    def _check(self) -> None:
+        reading = self.reading
+        self.effects.straightforward(alone=False)
+        without_warps(self.kernel)
+        for parameter in self.effects.moved:
+            raise NotLegal(f"the parameter `{parameter}` changes")
+        self.barriers = [
+            s for s in walk(self.body)
+            if isinstance(s, Evaluate) and isinstance(s.expression, Call)
+            and s.expression.function == _BARRIER
+        ]  # fmt: skip
+        if len(self.barriers) != len(reading.barriers) or not self.barriers:
+            raise NotLegal("its threads wait for each other in another way")
+        waiting = [any(b in set(walk(s)) for b in self.barriers) for s in self.body.body]
+        self.behind = len(waiting) - waiting[::-1].index(True)
+        late = self.effects.inside(replace(self.body, body=self.body.body[self.behind :]))
+        for access in reading.accesses:
+            if access.space != "global" or access.array not in reading.written:
+                continue
+            if access.own not in late:
+                raise NotLegal("it writes global memory before its threads wait", access.line)
+
+    def _last_guard(self) -> tuple[If | None, tuple[Condition, ...]]:
+        """The branch on which all depends that is written, which may as well come first."""
+        after = [*self.body.body[self.behind :]]
+        stores = [a.own for a in self.reading.accesses if a.space == "global" and a.mode != "load"]
+        for at, statement in enumerate(after):
+            if not isinstance(statement, If) or statement.other is not None or statement.before:
+                if any(e in self.effects.inside(statement) for e in stores):
+                    return None, ()
+                continue
+            leaves = isinstance(_only(statement.then), Leave)
+            rest = [] if leaves else after[at + 1 :]
+            inside = self.effects.inside(statement)
+            found = [g for g in self.reading.guards if g.test is statement.test]
+            own = self.effects.inside(replace(self.body, body=tuple(rest)))
+            if leaves or (any(e in inside for e in stores) and not own & set(stores)):
+                one = len(found) == 1 and self._place(statement) is not None
+                return (statement, (found[0].condition,)) if one else (None, ())
+            if any(e in inside for e in stores):
+                return None, ()
+        return None, ()
+
+    def _place(self, branch: If) -> int | None:
+        """How many statements have to stand before a test; None where it cannot come first."""
+        asked = names([branch.test])
+        given = {*self.kernel.function.parameters}
+        if any(isinstance(e, Call | Index) or (isinstance(e, Unary) and e.op == "*")
+               for e in _parts(branch.test)):  # fmt: skip
+            return None
+        declared = {
+            v: at + 1 for at, s in enumerate(self.body.body) if isinstance(s, Declare)
+            for v in s.variables if v in self.effects.lasting
+        }  # fmt: skip
+        if not asked <= given | declared.keys():
+            return None
+        place = max((declared[v] for v in asked - given), default=0)
+        before = self.body.body[:place]
+        plain = all(isinstance(s, Declare) for s in before)
+        shared = {a.own for a in self.reading.accesses if a.space == "shared"}
+        quiet = not any(self.effects.inside(s) & shared for s in before)
+        return place if plain and quiet else None
+
+    def _launched(self) -> list[Condition]:
+        """That no block lies beyond the last one of the launch."""
+        kernel, found = self.kernel, list[Condition]()
+        for axis, size, block, width in zip(
+            "xyz", kernel.launch.grid, kernel.launch.block, kernel.block, strict=False
+        ):
+            tree = size.tree
+            name = f"blockIdx.{axis}"
+            if width is None or tree is None or name not in self.reading.symbols.table:
+                continue
+            whole = rounded_up(tree, block.tree, width) if width != 1 else tree
+            left, by = (whole, width) if whole is not None else (None, width)
+            more = 1
+            if left is None and isinstance(tree, Binary) and tree.op == "/":
+                number = tree.right.value if isinstance(tree.right, Number) else None
+                left, by, more = tree.left, number or 0, number or 0
+            form = form_of(left, self.reading.symbols) if left is not None else None
+            if left is None or form is None or not by:
+                continue
+            if not said_alike(kernel, Expression(left, "").names):
+                continue
+            if not form.symbols <= self.reading.symbols.table.keys():
+                continue
+            start = Polynomial.symbol(name) * Polynomial.constant(by)
+            found.append(Compare(">=", form - start - Polynomial.constant(more), frozenset()))
+        return found
+
+    # -- what is made
+
+    def made(self) -> Kernel:
+        kernel = self.kernel
+        swaps: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(self.barriers)
+        shared = dict.fromkeys(a.array for a in self.reading.accesses if a.space == "shared")
+        launched = self._launched()
+        for name in shared:
+            array = self.reading.arrays[name]
+            stores = [a for a in self.reading.of(name) if a.mode != "load"]
+            reads = [a for a in self.reading.of(name) if a.mode == "load"]
+            around = self._round(stores, reads)
+            fills = Fills(kernel, self.effects, array, around)
+            for store in stores:
+                statement = self.parents[store.own]
+                if not isinstance(statement, Evaluate) or statement.expression is not store.node:
+                    raise NotLegal("an element is not only brought", store.line)
+                swaps[statement] = None
+            for read in reads:
+                place = self._element(read, fills)
+                statement = self.parents[place]
+                speller = speller_before(kernel, self.effects, statement)
+                got = fills.got(read, (*read.guard, *self.guard, *launched), speller)
+                tests = " && ".join(speller.condition(_local(t, speller)) for t in got.tests)
+                words = f"({tests} ? {got.value} : {got.other})" if tests else got.value
+                swaps[place] = text(words)
+        self._first(swaps)
+        body = edited(self.body, swaps)
+        launch = replace(kernel.launch, shared=None)
+        return kernel.rewritten(body, launch=launch)
+
+    def _first(self, swaps: dict[Node, Node | tuple[Statement, ...] | None]) -> None:
+        """Put the branch on which all depends in front of what it was behind."""
+        branch = self.first
+        if branch is None:
+            return
+        place = self._place(branch)
+        assert place is not None
+        test = self.kernel.show(Evaluate(None, 0, branch.test)).strip().removesuffix(";")
+        if isinstance(_only(branch.then), Leave):
+            made, swaps[branch] = f"if ({test}) return;", None
+        else:
+            inside = edited(branch.then, {k: v for k, v in swaps.items() if k is not branch})
+            made = f"if (!({test})) return;"
+            swaps[branch] = inside.body if isinstance(inside, Block) else (inside,)
+        at = self.body.body[place]
+        old = swaps.get(at, at)
+        rest = old if isinstance(old, tuple) else () if old is None else (edited(at, swaps),)
+        swaps[at] = (lines(made), *rest)
+
+    def _element(self, read: Access, fills: Fills) -> Expr:
+        """What stands for the whole element in the text."""
+        place = read.node
+        if read.element != fills.array.element:
+            while isinstance(place, Member) and not place.arrow:
+                place = place.base
+        plain = isinstance(place, Index | Name) or (isinstance(place, Unary) and place.op == "*")
+        if not plain or place not in self.parents or read.call is not None:
+            raise NotLegal("what is read is not an element", read.line)
+        return place
+
+    def _round(self, stores: list[Access], reads: list[Access]) -> list[str]:
+        """The loops in each round of which all is brought, waited for and then read."""
+        touched = {a.own for a in (*stores, *reads)}
+        block = self.body
+        around = list[str]()
+        while True:
+            holding = [s for s in block.body if self.effects.inside(s) & touched]
+            if len(holding) != 1:
+                break
+            inner: Statement = holding[0]
+            while not isinstance(inner, Block):
+                if isinstance(inner, Loop):
+                    around += [axis.name for axis in self.reading.innermost(inner)]
+                deeper = [s for s in inner.statements if touched & self.effects.inside(s)]
+                if len(deeper) != 1 or self.effects.inside(deeper[0]) & touched != touched:
+                    raise NotLegal("what is shared is not brought before it is read", inner.line)
+                inner = deeper[0]
+            block = inner
+        brought = [at for at, s in enumerate(block.body)
+                   if self.effects.inside(s) & {a.own for a in stores}]  # fmt: skip
+        asked = [at for at, s in enumerate(block.body)
+                 if self.effects.inside(s) & {a.own for a in reads}]  # fmt: skip
+        waits = [at for at, s in enumerate(block.body) if s in self.barriers]
+        line = reads[0].line if reads else self.kernel.function.line
+        if not brought or not asked or not any(max(brought) < w < min(asked) for w in waits):
+            raise NotLegal("what is shared is not brought before it is read", line)
+        axes = [self.reading.axis(name) for name in around]
+        if any(not axis.exact for axis in axes):
+            raise NotLegal("the loop that brings elements is not followed", line)
+        return around
+
+
+@lru_cache(maxsize=64)
+def _cached(text_: str, launch: str, same: _Same) -> Kernel | Refused:
+    kernel = same.kernel
+    try:
+        made = _Unstaging(_turning(kernel.settled())).made()
+        return made if isinstance(after := pruned(made), Refused) else after
+    except NotLegal as reason:
+        return Refused(reason.reason, reason.line)
+
+
+def _turning(kernel: Kernel) -> Kernel:
+    """With the loops that threads wait in counted by their rounds, where they can be."""
+    for at, loop in enumerate(loops_in(kernel.function.body)):
+        inside = [e for s in walk(loop.body) for top in s.expressions for e in _parts(top)]
+        if any(isinstance(e, Call) and e.function == _BARRIER for e in inside):
+            made = as_counted(kernel, at)
+            kernel = made if isinstance(made, Kernel) else kernel
+    return kernel
+
+
+def _unstaged(text_: str, launch: str, kernel: Kernel) -> Kernel | Refused:
+    return _cached(text_, launch, _Same(kernel))
+
+
+def _local(condition: Condition, speller: object) -> Condition:
+    if isinstance(condition, Compare):
+        form = speller.local(condition.form)  # type: ignore[attr-defined]
+        return Compare(condition.op, form, condition.roots)
+    return condition
+
+
+def _only(statement: Statement) -> Statement:
+    while isinstance(statement, Block) and len(statement.body) == 1:
+        statement = statement.body[0]
+    return statement
+
+
+def _parts(top: Expr) -> list[Expr]:
+    from optiml_magic.kernels.expressions import every
+
+    return [*every(top)]
+
+
+__all__ = ["unstaged", "loops_in", "expressions"]
