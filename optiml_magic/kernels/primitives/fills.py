@@ -32,11 +32,13 @@ from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.roles import key_of
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Array
-from optiml_magic.kernels.subscripts import delinearised
 from optiml_magic.kernels.symbols import Compare, Condition, Some
 from optiml_magic.kernels.tree import Evaluate, Variable
+from optiml_magic.kernels.types import CType, named
 
 _LANES = "xyzw"
+_Box = Sequence[tuple[Polynomial, int, int]]  # indices, each with its least and its greatest
+_WIDE = 8  # bytes of an index that may pass 32 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +86,7 @@ class Fills:
     ) -> None:
         self.kernel, self.effects, self.array = kernel, effects, array
         self.around = set(around)
+        self._ranges: dict[tuple[Condition, ...], Ranges] = {}
         self.loads = {a.node: a for a in kernel.reading.accesses if a.mode == "load"}
         self.loads |= {
             taken: a for a in effects.hidden()
@@ -114,7 +117,9 @@ class Fills:
         for lane, value in self._lanes(store, node.value):
             linear = self.linear(store, lane)
             every = frozenset(p for c in store.guard for p in c.conjuncts())
-            digits = store.digits if lane is None and self._whole(store) else (linear,)
+            digits = store.digits if lane is None and self._whole(store) else (
+                self._digits(linear, there)
+            )  # fmt: skip
             own = frozenset(axis.name for axis in inner)
             yield self._chosen(
                 Fill(store, value, there, digits, linear, own, every, tuple(rest))
@@ -133,11 +138,30 @@ class Fills:
         yield from ((lane, Member(None, held, _LANES[lane])) for lane in range(lanes))
 
     def linear(self, access: Access, lane: int | None = None) -> Polynomial:
-        size = self.array.element.size
-        found = access.offset.divided(size) if access.offset is not None and size else None
+        """The element of the array, counted from its first; also where a part of it is taken."""
+        size, found = self.array.element.size, access.offset
+        if found is not None and size:
+            within = Polynomial.constant(dict(found.terms).get((), 0) % size)
+            found = (found - within).divided(size)
         if found is None or not self.kernel.reading.symbols.known(found):
             raise NotLegal("an index of shared memory is not followed", access.line)
         return found + Polynomial.constant(lane or 0)
+
+    def _digits(self, linear: Polynomial, there: Domain) -> tuple[Polynomial, ...]:
+        """An index as rows and columns, as far as each is counted to be within its extent."""
+        digits, rest = list[Polynomial](), linear
+        for extent in self.array.extents[:0:-1]:
+            size = extent.value if extent is not None else None
+            if not size:
+                return (linear,)
+            row = Polynomial.of({m: c // size for m, c in rest.terms if c % size == 0})
+            within = rest - row * Polynomial.constant(size)
+            numbers = there.numbers(within)
+            if numbers is None or not numbers.size or numbers.min() < 0 or numbers.max() >= size:
+                return (linear,)
+            digits.insert(0, within)
+            rest = row
+        return (rest, *digits)
 
     def _whole(self, access: Access) -> bool:
         return len(access.digits) == len(self.array.extents) > 1
@@ -194,13 +218,22 @@ class Fills:
             match expr:
                 case Name(variable=Variable(value=value) as local) if (
                     local in self.effects.lasting and value is not None
-                    and types.get(value) == types.get(expr)
+                    and types.get(value) == self._kind(expr)
                 ):  # fmt: skip
                     expr = value
                 case Cast(operand=operand) if types.get(operand) == types.get(expr):
                     expr = operand
                 case _:
                     return expr
+
+    def _kind(self, expr: Name) -> CType | None:
+        """The type of a local, also where nothing but a part of it is asked for."""
+        assert expr.variable is not None
+        declared = expr.variable.type
+        known = self.kernel.reading.types.get(expr)
+        if known is None and declared.base != "auto" and not declared.depth:
+            return named(declared.base, self.kernel.unit.aliases)
+        return known
 
     def _loaded(self, expr: Expr) -> Iterator[Access]:
         """The loads from global memory that make a value."""
@@ -219,7 +252,8 @@ class Fills:
     def got(self, read: Access, path: Sequence[Condition], speller: LocalSpeller) -> Got:
         """What a read finds; ``path`` is all that holds where its value is used."""
         kernel, line = self.kernel, read.line
-        if read.call is not None or read.verbatim or read.element.size != self.array.element.size:
+        size, all_of_it = read.element.size or 0, self.array.element.size or 0
+        if read.call is not None or read.verbatim or not 0 < size <= all_of_it:
             raise NotLegal("what is read is not an element", line)
         linear = self.linear(read)
         inner = [a for a in kernel.reading.loops(read) if a.name not in self.around]
@@ -236,34 +270,32 @@ class Fills:
         if len(values) > 1 or len(others) > 1:
             raise NotLegal("an element is brought in several ways", line)
         tests = dict.fromkeys(t for _, tested, _, _ in pieces for t in tested)
-        for _, tested, facts, _ in pieces:
+        for _, tested, box, _ in pieces:
             for test in tests:
-                if test not in tested and not _proved(test, (*facts, *tested), kernel):
+                if test not in tested and not self._proved(test, (*path, *tested), box):
                     raise NotLegal("whether an element is there is asked in several ways", line)
-        left = tuple(t for t in tests if not _proved(t, path, kernel))
+        left = tuple(t for t in tests if not self._proved(t, path))
         return Got(values.pop(), left, others.pop() if others else "")
 
     def _piece(
         self, fill: Fill, read: Access, linear: Polynomial, asked: Any,
         path: Sequence[Condition], speller: LocalSpeller,
-    ) -> tuple[str, tuple[Condition, ...], list[Condition], str]:  # fmt: skip
-        """The value, what is tested, what holds for the elements of one fill, and its other."""
+    ) -> tuple[str, tuple[Condition, ...], _Box, str]:  # fmt: skip
+        """The value, what is tested, which elements of one fill are read, and its other."""
         kernel = self.kernel
         same = len(fill.digits) == len(read.digits) > 1
         writer = fill.digits if same else (fill.linear,)
         reader = read.digits if same else (linear,)
         mine = fill.there.where(np.isin(fill.elements, asked))
-        facts = [*path]
+        box = list[tuple[Polynomial, int, int]]()
         for one, other in zip(writer, reader, strict=True):
             numbers = mine.numbers(one)
             if numbers is not None and numbers.size:
-                low, high = Polynomial.constant(int(numbers.min())), int(numbers.max())
-                facts += [Compare(">=", other - low, frozenset()),
-                          Compare(">=", Polynomial.constant(high) - other, frozenset())]  # fmt: skip
+                box.append((other, int(numbers.min()), int(numbers.max())))
         refused: NotLegal | None = None
         for digits in (False, True):
             try:
-                inverse = Inverse.of(kernel.reading.symbols, facts, fill.own, writer, reader,
+                inverse = Inverse.of(kernel.reading.symbols, path, fill.own, writer, reader,
                                      mine, digits=digits)  # fmt: skip
                 needed = [inverse.condition(c) for c in fill.needed]
                 tested = tuple(inverse.condition(c) for c in fill.tested)
@@ -275,10 +307,10 @@ class Fills:
             assert refused is not None
             raise refused
         for condition in needed:
-            if not _proved(condition, facts, kernel):
+            if not self._proved(condition, path, box):
                 raise NotLegal("whether an element was brought is not certain", read.line)
         other = self._constant(fill.other) if fill.other is not None and tested else ""
-        return value, tested, facts, other
+        return value, tested, box, other
 
     def _length(self, line: int) -> int:
         length = 1
@@ -344,19 +376,35 @@ class Fills:
             raise NotLegal("what is loaded is not an element", load.line)
         if any(self.effects.same(load.array, other) for other in self.kernel.reading.written):
             raise NotLegal(f"`{load.array}` is written", load.line)
-        found = inverse.form(form + Polynomial.constant(lane))
-        return f"{load.array}[{self._index(found, inverse.path, speller)}]"
+        kinds = self.kernel.reading.types.values()
+        speller.wide = any(kind.integral and kind.size == _WIDE for kind in kinds)
+        index = form + Polynomial.constant(lane)
+        return f"{load.array}[{self._index(load, index, lane, inverse, speller)}]"
 
     def _index(
-        self, form: Polynomial, path: Sequence[Condition], speller: LocalSpeller
+        self, load: Access, form: Polynomial, lane: int, inverse: Inverse, speller: LocalSpeller
     ) -> str:
-        """An index by rows and columns, where it has these."""
-        cut = delinearised(form, path, self.kernel.reading.symbols)
-        words = speller.form(speller.local(cut.digits[0]))
-        for digit, extent in zip(cut.digits[1:], cut.extents, strict=True):
+        """An index by rows and columns, where what was loaded has these."""
+        cut = self.kernel.reading.subscript(load)
+        whole = cut is not None and cut.linear + Polynomial.constant(lane) == form
+        digits, extents = [form], list[Polynomial]()
+        if cut is not None and whole:
+            digits = [cut.digits[0]]
+            for digit, extent in zip(cut.digits[1:], cut.extents, strict=True):
+                if extent.value is None:
+                    digits.append(digit)
+                    extents.append(extent)
+                else:
+                    digits[-1] = digits[-1] * extent + digit
+            digits[-1] += Polynomial.constant(lane)
+        forms = [speller.local(inverse.form(digit)) for digit in digits]
+        words = speller.form(forms[0])
+        for digit, extent in zip(forms[1:], extents, strict=True):
             row = f"({words})" if " + " in words or " - " in words else words
-            more = speller.form(speller.local(digit))
-            words = f"{row} * {speller.factor(extent)} + {more}".replace("+ -", "- ")
+            row = f"(size_t){row}" if speller.wide else row
+            more = speller.form(digit)
+            words = f"{row} * {speller.factor(inverse.form(extent))}"
+            words += f" - {more[1:]}" if more.startswith("-") else f" + {more}"
         return words
 
     def _constant(self, expr: Expr) -> str:
@@ -373,21 +421,38 @@ class Fills:
         same = self.kernel.reading.types.get(expr) == kind
         return shown if same else f"({kind.name})({shown})"
 
+    def _proved(
+        self, condition: Condition, path: Sequence[Condition], box: _Box = ()
+    ) -> bool:
+        """Whether a condition certainly holds where all of ``path`` does, for what a box has."""
+        parts = tuple(dict.fromkeys(p for c in path for p in c.conjuncts()))
+        if condition in parts:
+            return True
+        if isinstance(condition, Some):
+            return any(self._proved(part, path, box) for part in condition.parts)
+        if not isinstance(condition, Compare):
+            own = [*condition.conjuncts()]
+            return own != [condition] and all(self._proved(p, path, box) for p in own)
+        ranges = self._ranges.get(parts)
+        if ranges is None:
+            ranges = self._ranges[parts] = Ranges(parts, self.kernel.reading.symbols)
+        one, sides = Polynomial.constant(1), (condition.form, -condition.form)
+        if condition.op == ">=":
+            return _certain(ranges, condition.form, box)
+        if condition.op == "==":
+            return all(_certain(ranges, side, box) for side in sides)
+        return any(_certain(ranges, side - one, box) for side in sides)
 
-def _proved(condition: Condition, path: Sequence[Condition], kernel: Kernel) -> bool:
-    """Whether a condition certainly holds where all of ``path`` does."""
-    if condition in {p for c in path for p in c.conjuncts()}:
-        return True
-    if isinstance(condition, Some):
-        return any(_proved(part, path, kernel) for part in condition.parts)
-    if not isinstance(condition, Compare):
-        parts = [*condition.conjuncts()]
-        return parts != [condition] and all(_proved(p, path, kernel) for p in parts)
-    ranges = Ranges(path, kernel.reading.symbols)
-    one = Polynomial.constant(1)
-    if condition.op == ">=":
-        return ranges.nonnegative(condition.form)
-    sides = (condition.form, -condition.form)
-    if condition.op == "==":
-        return all(ranges.nonnegative(side) for side in sides)
-    return any(ranges.nonnegative(side - one) for side in sides)
+
+def _certain(ranges: Ranges, form: Polynomial, box: _Box) -> bool:
+    """Whether a form is not negative; of the indices of a box, where they are least for it."""
+    least = form
+    for index, low, high in box:
+        moving = [m for m, _ in index.terms if m]
+        by = dict(least.terms).get(moving[0], 0) if moving else 0
+        first = dict(index.terms)[moving[0]] if moving else 1
+        if by and by % first == 0:
+            times = by // first
+            bound = Polynomial.constant(times * (low if times > 0 else high))
+            least = least - index * Polynomial.constant(times) + bound
+    return any(ranges.nonnegative(one) for one in dict.fromkeys((least, form)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Assign, Call, Expr, Lambda, Name, Step, Unread, every
@@ -34,40 +35,37 @@ def pruned(kernel: Kernel) -> Kernel:
         if any(isinstance(e, Lambda | Unread) for top in leaf.expressions for e in every(top)):
             raise NotLegal("an expression is not read", leaf.line)
     body = kernel.function.body
-    while (shorter := _once(kernel, body)) is not None:
+    while (shorter := _once(body)) is not None:
         body = shorter
     if body is kernel.function.body:
         raise NotLegal("all that it does has an effect")
     return kernel.rewritten(body)
 
 
-def _once(kernel: Kernel, body: Block) -> Block | None:
-    swaps: _Swaps = {}
+def _once(body: Block) -> Block | None:
     asked = Counter(_asked(body))
-    exact = {axis.node for axis in kernel.reading.axes if axis.exact}
-    old = {id(s): s for s in walk(kernel.function.body)}
+    swaps: _Swaps = {s: None for s in walk(body) if _without_effect(s)}
     for block in (s for s in walk(body) if isinstance(s, Block)):
-        for at, statement in enumerate(block.body):
+        for statement in block.body:
             if _idle(statement, asked):
                 swaps[statement] = None
-            elif isinstance(statement, If) and _empty(statement.then) and (
-                statement.other is None or _empty(statement.other)
-            ):  # fmt: skip
-                if not statement.before and _quiet(statement.test):
-                    swaps[statement] = None
-            elif isinstance(statement, Loop) and _empty(statement.body):
-                if _counts(statement) and (statement in exact or id(statement) not in old):
-                    swaps[statement] = None
-                    before = block.body[at - 1] if at else None
-                    if isinstance(before, Blank) and before.line == statement.line - 1:
-                        swaps[before] = None
             elif isinstance(statement, Declare):
                 left = tuple(v for v in statement.variables if asked[v] or not _plain(v))
                 if len(left) < len(statement.variables):
                     swaps[statement] = replace(statement, variables=left, span=None)
-    if not swaps:
-        swaps = _later(body)
+        for hint, loop in pairwise(block.body):
+            if isinstance(hint, Blank) and hint.span and swaps.get(loop, loop) is None:
+                swaps[hint] = None
+    swaps = swaps or _later(body)
     return edited(body, swaps) if swaps else None
+
+
+def _without_effect(statement: Statement) -> bool:
+    """Whether a branch or a loop does nothing but decide or count."""
+    if isinstance(statement, If):
+        arms = [arm for arm in (statement.then, statement.other) if arm is not None]
+        return statement.before is None and _quiet(statement.test) and all(map(_empty, arms))
+    return isinstance(statement, Loop) and _empty(statement.body) and _counts(statement)
 
 
 def _asked(body: Block) -> list[Variable]:
@@ -166,9 +164,7 @@ def _moved(body: Block, block: Block, at: int, variable: Variable) -> _Swaps:
                 left = tuple(v for v in statement.variables if v is not variable)
                 new = replace(variable, value=value, span=None, opening="=")
                 words = statement.words
-                after = replace(later, span=None) if False else Declare(
-                    None, later.line, words, (new,)
-                )
+                after = Declare(None, later.line, words, (new,))
                 rest = replace(statement, variables=left, span=None) if left else None
                 renamed: _Swaps = {
                     e: Name(None, variable.name, new)

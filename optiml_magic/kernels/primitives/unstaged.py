@@ -17,16 +17,20 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Call, Expr, Index, Member, Name, Unary
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import without_warps
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
+from optiml_magic.kernels.primitives.collapsed import nested
 from optiml_magic.kernels.primitives.counted import as_counted
-from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
+from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in, names
 from optiml_magic.kernels.primitives.fills import Fills
 from optiml_magic.kernels.primitives.grids import form_of, rounded_up, said_alike
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.pruned import pruned
+from optiml_magic.kernels.primitives.trimmed import trimmed, whole
+from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.tree import (
+    Blank,
     Block,
     Declare,
     Evaluate,
@@ -269,10 +273,37 @@ class _Unstaging:
 def _cached(text_: str, launch: str, same: _Same) -> Kernel | Refused:
     kernel = same.kernel
     try:
-        made = _Unstaging(_turning(kernel.settled())).made()
-        return made if isinstance(after := pruned(made), Refused) else after
+        made = where_legal(pruned, _Unstaging(_turning(kernel.settled())).made())
     except NotLegal as reason:
         return Refused(reason.reason, reason.line)
+    for step in (whole, _bare, _in_rounds, unnested, trimmed, pruned):
+        made = where_legal(step, made)
+    return made
+
+
+@primitive
+def _bare(kernel: Kernel) -> Kernel:
+    """Without what says how to unroll a loop that is all that the loop around it does."""
+    hints: dict[Node, None] = {
+        s.body.body[0]: None
+        for s in loops_in(kernel.function.body)
+        if isinstance(s.body, Block) and len(s.body.body) == 2  # noqa: PLR2004  # with its loop
+        and isinstance(s.body.body[0], Blank) and isinstance(s.body.body[1], Loop)
+    }  # fmt: skip
+    if not hints:
+        raise NotLegal("nothing says how to unroll a loop in a loop")
+    return kernel.rewritten(edited(kernel.function.body, hints))
+
+
+@primitive
+def _in_rounds(kernel: Kernel) -> Kernel:
+    """With loops around others alone counted by their rounds, not by the elements of a tile."""
+    found = kernel
+    for at, loop in enumerate(loops_in(kernel.function.body)):
+        if any(nested(loop)):
+            made = as_counted(found, at, is_simple)
+            found = made if isinstance(made, Kernel) else found
+    return found
 
 
 def _turning(kernel: Kernel) -> Kernel:
