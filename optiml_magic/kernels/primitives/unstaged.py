@@ -10,22 +10,26 @@ Improvement by Disabling Local Memory Usage in OpenCL Kernels", ICPP 2014.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import lru_cache
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Call, Expr, Index, Member, Name, Unary
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.axes import without_warps
+from optiml_magic.kernels.primitives.axes import exchanged, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
 from optiml_magic.kernels.primitives.collapsed import nested
 from optiml_magic.kernels.primitives.counted import as_counted
+from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in, names
 from optiml_magic.kernels.primitives.fills import Fills
 from optiml_magic.kernels.primitives.grids import form_of, rounded_up, said_alike
 from optiml_magic.kernels.primitives.naming import speller_before
+from optiml_magic.kernels.primitives.places import index
 from optiml_magic.kernels.primitives.pruned import pruned
 from optiml_magic.kernels.primitives.trimmed import trimmed, whole
+from optiml_magic.kernels.primitives.uncoarsened import uncoarsened
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.symbols import Compare, Condition
@@ -43,6 +47,7 @@ from optiml_magic.kernels.tree import (
 )
 from optiml_magic.source.expressions import Binary, Expression, Number
 
+_LANES = "xyzw"
 _BARRIER = "__syncthreads"
 _ONE = Polynomial.constant(1)
 
@@ -195,13 +200,17 @@ class _Unstaging:
                     raise NotLegal("an element is not only brought", store.line)
                 swaps[statement] = None
             for read in reads:
-                place = self._element(read, fills)
-                statement = self.parents[place]
+                whole_of_it, fields = self._element(read, fills)
+                statement = self.parents[whole_of_it]
                 speller = speller_before(kernel, self.effects, statement)
+                for axis, width in zip("xyz", kernel.block, strict=True):
+                    index = f"(blockIdx.{axis} * {width} + threadIdx.{axis})"
+                    speller.names.setdefault(f"@{axis}", index)
                 got = fills.got(read, (*read.guard, *self.guard, *launched), speller)
                 tests = " && ".join(speller.condition(_local(t, speller)) for t in got.tests)
-                words = f"({tests} ? {got.value} : {got.other})" if tests else got.value
-                swaps[place] = text(words)
+                words = _field(got.value, fields)
+                other = _field(got.other, fields)
+                swaps[read.node] = text(f"({tests} ? {words} : {other})" if tests else words)
         self._first(swaps)
         body = edited(self.body, swaps)
         launch = replace(kernel.launch, shared=None)
@@ -226,16 +235,17 @@ class _Unstaging:
         rest = old if isinstance(old, tuple) else () if old is None else (edited(at, swaps),)
         swaps[at] = (lines(made), *rest)
 
-    def _element(self, read: Access, fills: Fills) -> Expr:
-        """What stands for the whole element in the text."""
-        place = read.node
+    def _element(self, read: Access, fills: Fills) -> tuple[Expr, tuple[str, ...]]:
+        """What stands for the whole element in the text, and which part of it is read."""
+        place, fields = read.node, list[str]()
         if read.element != fills.array.element:
             while isinstance(place, Member) and not place.arrow:
+                fields.insert(0, place.field)
                 place = place.base
         plain = isinstance(place, Index | Name) or (isinstance(place, Unary) and place.op == "*")
         if not plain or place not in self.parents or read.call is not None:
             raise NotLegal("what is read is not an element", read.line)
-        return place
+        return place, tuple(fields)
 
     def _round(self, stores: list[Access], reads: list[Access]) -> list[str]:
         """The loops in each round of which all is brought, waited for and then read."""
@@ -273,12 +283,43 @@ class _Unstaging:
 def _cached(text_: str, launch: str, same: _Same) -> Kernel | Refused:
     kernel = same.kernel
     try:
-        made = where_legal(pruned, _Unstaging(_turning(kernel.settled())).made())
+        made = where_legal(pruned, _Unstaging(_turning(where_legal(in_full, kernel.settled()))).made())
     except NotLegal as reason:
         return Refused(reason.reason, reason.line)
-    for step in (whole, _bare, _in_rounds, unnested, trimmed, pruned):
+    for step in (whole, _bare, _in_rounds, unnested, trimmed, uncoarsened, _straight, pruned):
         made = where_legal(step, made)
     return made
+
+
+@primitive
+def _straight(kernel: Kernel) -> Kernel:
+    """With blocks along the axes of their threads, where each met the other's in a tile."""
+    forms = [a.index for a in kernel.reading.accesses if a.space == "global"]
+    if kernel.reading.barriers or any(form is None for form in forms):
+        raise NotLegal("its threads wait for each other")
+    known = [form for form in forms if form is not None]
+    if all(_along(kernel, form, turned=False) for form in known):
+        raise NotLegal("its blocks lie along the axes of their threads")
+    if not all(_along(kernel, form, turned=True) for form in known):
+        raise NotLegal("its blocks lie along no axis of their threads")
+    made = exchanged(kernel, "x", "y", blocks=True)
+    if isinstance(made, Refused):
+        raise NotLegal(made.reason, made.line)
+    return made
+
+
+def _along(kernel: Kernel, form: Polynomial, *, turned: bool) -> bool:
+    """Whether a form has nothing of a thread but its index in the grid along each axis."""
+    found: Polynomial | None = form
+    names = ("blockIdx.x", "blockIdx.y")
+    if turned:
+        swapped = dict(zip(names, names[::-1], strict=True))
+        found = Polynomial.of({
+            tuple(sorted(swapped.get(n, n) for n in m)): c for m, c in form.terms
+        })  # fmt: skip
+    for axis, width in zip("xy", kernel.block, strict=False):
+        found = index(found, axis, width) if found is not None and width else None
+    return found is not None
 
 
 @primitive
@@ -325,6 +366,16 @@ def _local(condition: Condition, speller: object) -> Condition:
         form = speller.local(condition.form)  # type: ignore[attr-defined]
         return Compare(condition.op, form, condition.roots)
     return condition
+
+
+def _field(words: str, fields: tuple[str, ...]) -> str:
+    """A member of what words say; of a vector that is made there, what it is made of."""
+    made = re.fullmatch(r"make_\w+?\d\(([^()]*)\)", words)
+    if made and len(fields) == 1 and fields[0] in _LANES:
+        parts = [part.strip() for part in made[1].split(",")]
+        return parts[_LANES.index(fields[0])]
+    whole = words.isidentifier() or re.fullmatch(r"\w+\[.*\]", words)
+    return ".".join([words if whole else f"({words})", *fields]) if fields else words
 
 
 def _only(statement: Statement) -> Statement:
