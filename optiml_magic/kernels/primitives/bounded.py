@@ -48,9 +48,9 @@ def bounded(kernel: Kernel) -> Kernel:
 
 def _divided(tree: Node | None, kernel: Kernel, at: int) -> Node | None:
     """``n`` of ``n / 16`` blocks of 16 threads."""
-    width = kernel.block[at]
+    said = [size.tree for size in kernel.launch.block[at : at + 1]]
     match tree:
-        case Binary("/", whole, by) if by in (kernel.launch.block[at].tree, Number(width or 0)):
+        case Binary("/", whole, by) if by in (*said, Number(kernel.block[at] or 0)):
             return whole
     return None
 

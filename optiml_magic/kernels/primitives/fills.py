@@ -121,9 +121,7 @@ class Fills:
                 self._digits(linear, there)
             )  # fmt: skip
             own = frozenset(axis.name for axis in inner)
-            yield self._chosen(
-                Fill(store, value, there, digits, linear, own, every, tuple(rest))
-            )
+            yield self._chosen(Fill(store, value, there, digits, linear, own, every, tuple(rest)))
 
     def _lanes(self, store: Access, value: Expr) -> Iterator[tuple[int | None, Expr]]:
         """A vector that is stored over several elements, one by one."""
@@ -176,9 +174,7 @@ class Fills:
             raise NotLegal("what is stored depends on a test in another way", fill.store.line)
         arm, other = (value.then, value.other) if arms[0] else (value.other, value.then)
         load = next(self._loaded(arm))
-        more = tuple(
-            part for c in load.guard for part in c.conjuncts() if part not in fill.all
-        )
+        more = tuple(part for c in load.guard for part in c.conjuncts() if part not in fill.all)
         if isinstance(self._held(arm), Choice) or not more:
             raise NotLegal("what is stored depends on several tests", fill.store.line)
         counted = [fill.there.holds(part) for part in more]
@@ -203,7 +199,9 @@ class Fills:
                 continue
             common = constant.all & fill.all
             extra = fill.all - common
-            (opposite,) = constant.all - common or (None,) if len(constant.all - common) < 2 else (None,)
+            (opposite,) = (
+                constant.all - common or (None,) if len(constant.all - common) < 2 else (None,)
+            )
             if opposite is None or {*(~opposite).conjuncts()} != extra:
                 raise NotLegal("an element is stored to in several ways", constant.store.line)
             fill = replace(fill, needed=tuple(c for c in fill.needed if c in common),
@@ -421,9 +419,7 @@ class Fills:
         same = self.kernel.reading.types.get(expr) == kind
         return shown if same else f"({kind.name})({shown})"
 
-    def _proved(
-        self, condition: Condition, path: Sequence[Condition], box: _Box = ()
-    ) -> bool:
+    def _proved(self, condition: Condition, path: Sequence[Condition], box: _Box = ()) -> bool:
         """Whether a condition certainly holds where all of ``path`` does, for what a box has."""
         parts = tuple(dict.fromkeys(p for c in path for p in c.conjuncts()))
         if condition in parts:

@@ -56,8 +56,8 @@ class Inverse:
         found = Inverse(symbols, path, frozenset(own))
         pairs = [*zip(writer, reader, strict=True)]
         for one, other in pairs:
-            found._solve(one, other, there, digits=digits)  # noqa: SLF001
-        found._pin(pairs, there)  # noqa: SLF001
+            found._solve(one, other, there, digits=digits)
+        found._pin(pairs, there)
         return found
 
     def form(self, form: Polynomial) -> Polynomial:
@@ -179,9 +179,7 @@ class Inverse:
             index = arguments[0]
             named = f"{symbol.array}[{index}]:{symbol.op}"
             depends = self.symbols.depends(index) | (symbol.depends - THREADS)
-            return self.symbols.of(
-                replace(symbol, name=named, arguments=(index,), depends=depends)
-            )
+            return self.symbols.of(replace(symbol, name=named, arguments=(index,), depends=depends))
         if symbol.op not in ("/", "%", "min", "max") or len(arguments) != 2:
             return None
         return Operations(self.symbols).binary(

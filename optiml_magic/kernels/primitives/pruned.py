@@ -84,9 +84,14 @@ def _asked(body: Block) -> list[Variable]:
 def _given(statement: Statement, top: Expr) -> Variable | None:
     """The local that a statement does no more than give a value to."""
     match top:
-        case Assign(target=Name(variable=Variable() as v)) | Step(target=Name(variable=Variable() as v)):
+        case (
+            Assign(target=Name(variable=Variable() as v))
+            | Step(target=Name(variable=Variable() as v))
+        ):
             plain = v.storage == "local" and not v.array and not v.type.reference
-            return v if isinstance(statement, Evaluate) and plain and _quiet(top, inner=True) else None
+            return (
+                v if isinstance(statement, Evaluate) and plain and _quiet(top, inner=True) else None
+            )
     return None
 
 

@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, text
-from optiml_magic.kernels.expressions import Assign, Choice, Expr, Index, Name, builtin, every
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Choice,
+    Expr,
+    Index,
+    Name,
+    builtin,
+    every,
+)
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -18,7 +27,17 @@ from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_i
 from optiml_magic.kernels.primitives.grids import most_threads
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.symbols import Compare, Condition, Every, Some
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, If, Leave, Loop, Statement, Variable, walk
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Evaluate,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    Variable,
+    walk,
+)
 from optiml_magic.source.expressions import parse_expression
 
 
@@ -142,11 +161,18 @@ class _Rows:
     def made(self) -> Kernel:
         kernel, loop, at = self.kernel, self.loop, "xyz".index(self.along)
         assert self.axis.start is not None
-        start = str(self.axis.start.value)
+        start, types = str(self.axis.start.value), kernel.reading.types
         swaps: dict[Node, Node | tuple[Statement, ...]] = {
             e: text(start) for e in self.effects.inside(loop.body)
             if isinstance(e, Name) and e.variable is self.axis.variable
         }  # fmt: skip
+        if start == "0":
+            for part in self.effects.inside(loop.body):
+                match part:
+                    case Binary(op="+", left=left, right=right) if right in swaps and types.get(
+                        part
+                    ) == types.get(left):
+                        swaps[part] = left
         body = edited(loop.body, swaps)
         inner = body.body if isinstance(body, Block) else (body,)
         plain = not any(isinstance(s, Declare) for s in inner)
@@ -158,7 +184,10 @@ class _Rows:
                     e: text(str(self.width)) for e in every(top)
                     if builtin(e) == f"blockDim.{self.along}"
                 }  # fmt: skip
-        sizes = [*kernel.launch.block, *[parse_expression("1")] * (at + 1 - len(kernel.launch.block))]
+        sizes = [
+            *kernel.launch.block,
+            *[parse_expression("1")] * (at + 1 - len(kernel.launch.block)),
+        ]
         sizes[at] = parse_expression(str(self.width * (self.axis.trips or 1)))
         launch = replace(kernel.launch, block=tuple(sizes))
         return kernel.rewritten(edited(kernel.function.body, places), launch=launch)
@@ -169,5 +198,7 @@ def _given(statement: Statement) -> Iterator[tuple[Variable, Expr]]:
     if isinstance(statement, Declare):
         yield from ((v, v.value) for v in statement.variables if v.value is not None)
     match statement:
-        case Evaluate(expression=Assign(op="=", target=Name(variable=Variable() as v), value=value)):
+        case Evaluate(
+            expression=Assign(op="=", target=Name(variable=Variable() as v), value=value)
+        ):
             yield v, value

@@ -11,11 +11,11 @@ Improvement by Disabling Local Memory Usage in OpenCL Kernels", ICPP 2014.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Call, Expr, Index, Member, Name, Unary
+from optiml_magic.kernels.expressions import Call, Expr, Index, Member, Name, Unary, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import exchanged, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
@@ -32,6 +32,7 @@ from optiml_magic.kernels.primitives.trimmed import trimmed, whole
 from optiml_magic.kernels.primitives.uncoarsened import uncoarsened
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.tree import (
     Blank,
@@ -42,7 +43,6 @@ from optiml_magic.kernels.tree import (
     Leave,
     Loop,
     Statement,
-    expressions,
     walk,
 )
 from optiml_magic.source.expressions import Binary, Expression, Number
@@ -55,26 +55,56 @@ _ONE = Polynomial.constant(1)
 @primitive
 def unstaged(kernel: Kernel) -> Kernel:
     """The kernel without its shared memory, all of which it brings from global memory."""
-    shared = {a.array for a in kernel.reading.accesses if a.space == "shared"}
-    if not shared:
+    if all(a.space != "shared" for a in kernel.reading.accesses):
         raise NotLegal("its threads share no memory")
-    made = _unstaged(kernel.program.text, str(kernel.launch), kernel)
+    facts = kernel.facts
+    buffers = {n: a.buffer for n, a in facts.arrays.items()} if facts is not None else {}
+    asked = _Asked(kernel.program.text, str(kernel.launch), tuple(buffers.items()), kernel)
+    made = _made(asked)
     if isinstance(made, Refused):
         raise NotLegal(made.reason, made.line)
-    return replace(made, facts=kernel.facts, chip=kernel.chip, behind=kernel.behind)
+    return _measured(replace(made, facts=facts, chip=kernel.chip, behind=kernel.behind))
 
 
-class _Same:
-    """A kernel that is left out of what is compared: the text beside it says all of it."""
+@dataclass(frozen=True)
+class _Asked:
+    """A kernel by all that decides on the step: every rule asks for it, and it takes its time."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
+    text: str
+    launch: str
+    buffers: tuple[tuple[str, str], ...]
+    kernel: Kernel = field(compare=False)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same)
 
-    def __hash__(self) -> int:
-        return 0
+@lru_cache(maxsize=64)
+def _made(asked: _Asked) -> Kernel | Refused:
+    try:
+        ready = _turning(where_legal(in_full, asked.kernel.settled()))
+        made = where_legal(pruned, _Unstaging(ready).made())
+    except NotLegal as reason:
+        return Refused(reason.reason, reason.line)
+    except Unspelled as reason:
+        return Refused(f"an index cannot be written anew: {reason}")
+    for step in _PLAIN:
+        made = where_legal(step, made)
+    return made
+
+
+def _measured(kernel: Kernel) -> Kernel:
+    """With the extents of its launch as they are at the measured sizes."""
+    facts = kernel.facts
+    if facts is None:
+        return kernel
+    known = {n: v for n, v in facts.scalars.items() if isinstance(v, int)} | {
+        **kernel.program.values
+    }
+    shapes = {n: tuple(a.shape) for n, a in facts.arrays.items()}
+    dims = []
+    for sizes in (kernel.launch.grid, kernel.launch.block):
+        found = [size.evaluate(known, shapes) for size in sizes]
+        dims.append((*found, 1, 1)[:3])
+    grid, block = ((d[0], d[1], d[2]) for d in dims)
+    return replace(kernel, facts=replace(facts, grid=grid, block=block))
 
 
 class _Unstaging:
@@ -84,9 +114,7 @@ class _Unstaging:
         self.body = kernel.function.body
         self.reading = kernel.reading
         self._check()
-        self.parents = {
-            e: s for s in walk(self.body) for top in s.expressions for e in _parts(top)
-        }
+        self.parents = {e: s for s in walk(self.body) for top in s.expressions for e in every(top)}
         self.first, self.guard = self._last_guard()
 
     # -- what makes it legal
@@ -139,7 +167,7 @@ class _Unstaging:
         asked = names([branch.test])
         given = {*self.kernel.function.parameters}
         if any(isinstance(e, Call | Index) or (isinstance(e, Unary) and e.op == "*")
-               for e in _parts(branch.test)):  # fmt: skip
+               for e in every(branch.test)):  # fmt: skip
             return None
         declared = {
             v: at + 1 for at, s in enumerate(self.body.body) if isinstance(s, Declare)
@@ -279,18 +307,6 @@ class _Unstaging:
         return around
 
 
-@lru_cache(maxsize=64)
-def _cached(text_: str, launch: str, same: _Same) -> Kernel | Refused:
-    kernel = same.kernel
-    try:
-        made = where_legal(pruned, _Unstaging(_turning(where_legal(in_full, kernel.settled()))).made())
-    except NotLegal as reason:
-        return Refused(reason.reason, reason.line)
-    for step in (whole, _bare, _in_rounds, unnested, trimmed, uncoarsened, _straight, pruned):
-        made = where_legal(step, made)
-    return made
-
-
 @primitive
 def _straight(kernel: Kernel) -> Kernel:
     """With blocks along the axes of their threads, where each met the other's in a tile."""
@@ -328,7 +344,7 @@ def _bare(kernel: Kernel) -> Kernel:
     hints: dict[Node, None] = {
         s.body.body[0]: None
         for s in loops_in(kernel.function.body)
-        if isinstance(s.body, Block) and len(s.body.body) == 2  # noqa: PLR2004  # with its loop
+        if isinstance(s.body, Block) and len(s.body.body) == 2  # with its loop
         and isinstance(s.body.body[0], Blank) and isinstance(s.body.body[1], Loop)
     }  # fmt: skip
     if not hints:
@@ -350,15 +366,11 @@ def _in_rounds(kernel: Kernel) -> Kernel:
 def _turning(kernel: Kernel) -> Kernel:
     """With the loops that threads wait in counted by their rounds, where they can be."""
     for at, loop in enumerate(loops_in(kernel.function.body)):
-        inside = [e for s in walk(loop.body) for top in s.expressions for e in _parts(top)]
+        inside = [e for s in walk(loop.body) for top in s.expressions for e in every(top)]
         if any(isinstance(e, Call) and e.function == _BARRIER for e in inside):
             made = as_counted(kernel, at)
             kernel = made if isinstance(made, Kernel) else kernel
     return kernel
-
-
-def _unstaged(text_: str, launch: str, kernel: Kernel) -> Kernel | Refused:
-    return _cached(text_, launch, _Same(kernel))
 
 
 def _local(condition: Condition, speller: object) -> Condition:
@@ -384,10 +396,5 @@ def _only(statement: Statement) -> Statement:
     return statement
 
 
-def _parts(top: Expr) -> list[Expr]:
-    from optiml_magic.kernels.expressions import every
-
-    return [*every(top)]
-
-
-__all__ = ["unstaged", "loops_in", "expressions"]
+#: What tiles leave behind, made plain.
+_PLAIN = (whole, _bare, _in_rounds, unnested, trimmed, uncoarsened, _straight, pruned)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.digits import Digit, over
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.room import SHARED
@@ -14,6 +15,7 @@ from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.transposed import Tile, turn
 from optiml_magic.kernels.primitives.turns import Turn
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -26,7 +28,7 @@ class TransposeTile(KernelRule):
     """Transposes, permuted copies and maps between such layouts."""
 
     name = "transpose_tile"
-    before = (linear, planar, in_full, unravelled)
+    before = (unstaged, bounded, linear, planar, in_full, unravelled)
     teaches = (
         "Neighbouring elements of what is loaded were not neighbours in what is stored, so one of "
         "the two sides touched a sector for each lane. A block that loads a tile along one side "
