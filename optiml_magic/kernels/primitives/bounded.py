@@ -1,4 +1,4 @@
-"""P17, bounds said: a launch of ``n / 16`` blocks of 16 threads has as many threads as it has items.
+"""P17, bounds said: a launch of ``n / 16`` blocks of 16 threads has as many threads as items.
 
 A kernel that is launched so needs no guard, and has none. With one that never turns a thread away,
 and blocks that are counted like those of any other launch, the rules need not know the difference.

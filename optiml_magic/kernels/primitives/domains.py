@@ -66,7 +66,7 @@ class Domain:
                     return None
                 return found >= 0 if op == ">=" else (found == 0) == (op == "==")
             case Every(parts=parts) | Some(parts=parts):
-                every = [self.holds(part) for part in parts]
+                every: list[Any] = [self.holds(part) for part in parts]
                 if any(one is None for one in every):
                     return None
                 join = np.logical_and if isinstance(condition, Every) else np.logical_or

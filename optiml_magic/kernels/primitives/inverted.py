@@ -1,5 +1,4 @@
-"""Which thread, in which round, had an element: forms over the place of whoever wrote it, written
-over the place of whoever reads it.
+"""Which thread had an element: forms over the place of its writer, said over that of its reader.
 
 The index of a store is a sum of the writer's place; set equal to the reader's index, it is solved
 for parts of that place. Nobody need say who the writer was where these take all of it away.

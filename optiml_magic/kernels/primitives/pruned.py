@@ -22,6 +22,7 @@ from optiml_magic.kernels.tree import (
     Verbatim,
     walk,
 )
+from optiml_magic.kernels.types import named
 
 _Swaps = dict[Node, "Node | tuple[Statement, ...] | None"]
 
@@ -109,7 +110,9 @@ def _idle(statement: Statement, asked: Counter[Variable]) -> bool:
 def _plain(variable: Variable) -> bool:
     """Whether it can be left out where nobody asks for it: nothing happens as it begins."""
     begun = [variable.value] if variable.value is not None else [*variable.initial]
-    return all(_quiet(e) for e in begun)
+    made = named(variable.type.base, {}).kind in ("record", "unknown") and variable.opening != "="
+    told = variable.type.base != "auto" and variable.storage == "local" and made
+    return all(_quiet(e) for e in begun) and not (told and not variable.type.depth)
 
 
 def _quiet(expr: Expr, *, inner: bool = False) -> bool:
@@ -161,9 +164,10 @@ def _moved(body: Block, block: Block, at: int, variable: Variable) -> _Swaps:
                 and e.target.variable is variable]  # fmt: skip
     for later in block.body[at + 1 :]:
         match later:
-            case Evaluate(expression=Assign(op="=", target=Name(variable=v), value=value) as made) if (
+            case Evaluate(expression=Assign(op="=", target=Name(variable=v)) as made) if (
                 v is variable
-            ):  # fmt: skip
+            ):
+                value = made.value
                 if changing != [made] or any(_names(e, variable) for e in every(value)):
                     return {}
                 left = tuple(v for v in statement.variables if v is not variable)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from optiml_magic.kernels.editing import Node, edited, lines
-from optiml_magic.kernels.expressions import Binary, Choice, Expr, Member, every
+from optiml_magic.kernels.expressions import Binary, Call, Choice, Expr, Member, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in, names
@@ -34,10 +34,10 @@ def whole(kernel: Kernel) -> Kernel:
             continue
         if loop.kind != "for" or axis.start != Polynomial() or axis.step != _ONE:
             continue
-        if names([test]) - {axis.variable} & effects.changed(loop).keys():
+        if (names([test]) - {axis.variable}) & effects.changed(loop).keys():
             continue
         for number, rest in ((test.left, test.right), (test.right, test.left)):
-            if _constant_end(kernel, axis, number):
+            if _number(axis, number, rest):
                 words = kernel.show(If(None, 0, rest, loop.body, None))
                 made = Loop(None, loop.line, loop.kind, loop.before, number, loop.update,
                             lines(f"{{\n{words}\n}}"))  # fmt: skip
@@ -45,18 +45,18 @@ def whole(kernel: Kernel) -> Kernel:
     raise NotLegal("no loop asks for more than its number of rounds")
 
 
-def _constant_end(kernel: Kernel, axis: Axis, test: Expr) -> bool:
-    """Whether a part of a loop's test compares its counter with a number."""
-    if not isinstance(test, Binary) or test.op not in ("<", "<="):
-        return False
-    if names([test.left]) != {axis.variable} or axis.variable in names([test.right]):
-        return False
-    for part in axis.test.conjuncts():
-        if isinstance(part, Compare) and part.op == ">=" and part.form.symbols == {axis.name}:
-            return not names([test.right]) - {
-                v for v in names([test.right]) if v in Effects(kernel).lasting
-            }
-    return False
+def _number(axis: Axis, test: Expr, rest: Expr) -> bool:
+    """Whether a part of a loop's test compares its counter with a number, and the rest ends it.
+
+    Where the rest fails once it fails in all rounds that follow.
+    """
+    plain = isinstance(test, Binary) and test.op in ("<", "<=") and names([test]) == {axis.variable}
+    parts = [*axis.test.conjuncts()]
+    alone = [p for p in parts if isinstance(p, Compare) and p.form.symbols == {axis.name}]
+    falling = [p.form.coefficient(axis.name) if isinstance(p, Compare) and p.op == ">=" else None
+               for p in parts]  # fmt: skip
+    steady = all(by is not None and by.value is not None and by.value < 0 for by in falling)
+    return plain and bool(alone) and steady and not any(isinstance(e, Call) for e in every(rest))
 
 
 @primitive
@@ -148,7 +148,7 @@ class _Trimming:
         found = [g for g in self.kernel.reading.guards if g.test is branch.test]
         if len(found) != 1 or found[0].exits:
             return None
-        return self._end({p for p in found[0].condition.conjuncts()} - self.own)
+        return self._end(set(found[0].condition.conjuncts()) - self.own)
 
     def _choices(self) -> Iterator[Choice]:
         """What is loaded in a round, or zero."""
@@ -195,7 +195,5 @@ class _Trimming:
 
 def _nothing(expr: Expr) -> bool:
     """A vector of zeros."""
-    from optiml_magic.kernels.expressions import Call
-
     made = isinstance(expr, Call) and expr.function.startswith("make_") and expr.arguments
     return bool(made) and all(is_zero(a, set(), {}) for a in expr.parts)

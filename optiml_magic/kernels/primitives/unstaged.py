@@ -17,25 +17,19 @@ from functools import lru_cache
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Call, Expr, Index, Member, Name, Unary, every
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.axes import exchanged, without_warps
+from optiml_magic.kernels.primitives.axes import without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
-from optiml_magic.kernels.primitives.collapsed import nested
-from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
-from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in, names
-from optiml_magic.kernels.primitives.fills import Fills
+from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.fetched import Fetched
 from optiml_magic.kernels.primitives.grids import form_of, rounded_up, said_alike
 from optiml_magic.kernels.primitives.naming import speller_before
-from optiml_magic.kernels.primitives.places import index
 from optiml_magic.kernels.primitives.pruned import pruned
-from optiml_magic.kernels.primitives.trimmed import trimmed, whole
-from optiml_magic.kernels.primitives.uncoarsened import uncoarsened
-from optiml_magic.kernels.primitives.unnested import unnested
+from optiml_magic.kernels.primitives.untiled import BARRIER, turning, untiled
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.tree import (
-    Blank,
     Block,
     Declare,
     Evaluate,
@@ -48,7 +42,7 @@ from optiml_magic.kernels.tree import (
 from optiml_magic.source.expressions import Binary, Expression, Number
 
 _LANES = "xyzw"
-_BARRIER = "__syncthreads"
+_SAYING = frozenset({"printf", "assert", "__trap", "__brkpt", "clock", "clock64", "__nanosleep"})
 _ONE = Polynomial.constant(1)
 
 
@@ -79,15 +73,13 @@ class _Asked:
 @lru_cache(maxsize=64)
 def _made(asked: _Asked) -> Kernel | Refused:
     try:
-        ready = _turning(where_legal(in_full, asked.kernel.settled()))
+        ready = turning(where_legal(in_full, asked.kernel.settled()))
         made = where_legal(pruned, _Unstaging(ready).made())
     except NotLegal as reason:
         return Refused(reason.reason, reason.line)
     except Unspelled as reason:
         return Refused(f"an index cannot be written anew: {reason}")
-    for step in _PLAIN:
-        made = where_legal(step, made)
-    return made
+    return untiled(made)
 
 
 def _measured(kernel: Kernel) -> Kernel:
@@ -123,12 +115,14 @@ class _Unstaging:
         reading = self.reading
         self.effects.straightforward(alone=False)
         without_warps(self.kernel)
+        for name in sorted(reading.calls & _SAYING):
+            raise NotLegal(f"`{name}` tells which thread came to it")
         for parameter in self.effects.moved:
             raise NotLegal(f"the parameter `{parameter}` changes")
         self.barriers = [
             s for s in walk(self.body)
             if isinstance(s, Evaluate) and isinstance(s.expression, Call)
-            and s.expression.function == _BARRIER
+            and s.expression.function == BARRIER
         ]  # fmt: skip
         if len(self.barriers) != len(reading.barriers) or not self.barriers:
             raise NotLegal("its threads wait for each other in another way")
@@ -221,7 +215,7 @@ class _Unstaging:
             stores = [a for a in self.reading.of(name) if a.mode != "load"]
             reads = [a for a in self.reading.of(name) if a.mode == "load"]
             around = self._round(stores, reads)
-            fills = Fills(kernel, self.effects, array, around)
+            fills = Fetched(kernel, self.effects, array, around)
             for store in stores:
                 statement = self.parents[store.own]
                 if not isinstance(statement, Evaluate) or statement.expression is not store.node:
@@ -263,7 +257,7 @@ class _Unstaging:
         rest = old if isinstance(old, tuple) else () if old is None else (edited(at, swaps),)
         swaps[at] = (lines(made), *rest)
 
-    def _element(self, read: Access, fills: Fills) -> tuple[Expr, tuple[str, ...]]:
+    def _element(self, read: Access, fills: Fetched) -> tuple[Expr, tuple[str, ...]]:
         """What stands for the whole element in the text, and which part of it is read."""
         place, fields = read.node, list[str]()
         if read.element != fills.array.element:
@@ -307,72 +301,6 @@ class _Unstaging:
         return around
 
 
-@primitive
-def _straight(kernel: Kernel) -> Kernel:
-    """With blocks along the axes of their threads, where each met the other's in a tile."""
-    forms = [a.index for a in kernel.reading.accesses if a.space == "global"]
-    if kernel.reading.barriers or any(form is None for form in forms):
-        raise NotLegal("its threads wait for each other")
-    known = [form for form in forms if form is not None]
-    if all(_along(kernel, form, turned=False) for form in known):
-        raise NotLegal("its blocks lie along the axes of their threads")
-    if not all(_along(kernel, form, turned=True) for form in known):
-        raise NotLegal("its blocks lie along no axis of their threads")
-    made = exchanged(kernel, "x", "y", blocks=True)
-    if isinstance(made, Refused):
-        raise NotLegal(made.reason, made.line)
-    return made
-
-
-def _along(kernel: Kernel, form: Polynomial, *, turned: bool) -> bool:
-    """Whether a form has nothing of a thread but its index in the grid along each axis."""
-    found: Polynomial | None = form
-    names = ("blockIdx.x", "blockIdx.y")
-    if turned:
-        swapped = dict(zip(names, names[::-1], strict=True))
-        found = Polynomial.of({
-            tuple(sorted(swapped.get(n, n) for n in m)): c for m, c in form.terms
-        })  # fmt: skip
-    for axis, width in zip("xy", kernel.block, strict=False):
-        found = index(found, axis, width) if found is not None and width else None
-    return found is not None
-
-
-@primitive
-def _bare(kernel: Kernel) -> Kernel:
-    """Without what says how to unroll a loop that is all that the loop around it does."""
-    hints: dict[Node, None] = {
-        s.body.body[0]: None
-        for s in loops_in(kernel.function.body)
-        if isinstance(s.body, Block) and len(s.body.body) == 2  # with its loop
-        and isinstance(s.body.body[0], Blank) and isinstance(s.body.body[1], Loop)
-    }  # fmt: skip
-    if not hints:
-        raise NotLegal("nothing says how to unroll a loop in a loop")
-    return kernel.rewritten(edited(kernel.function.body, hints))
-
-
-@primitive
-def _in_rounds(kernel: Kernel) -> Kernel:
-    """With loops around others alone counted by their rounds, not by the elements of a tile."""
-    found = kernel
-    for at, loop in enumerate(loops_in(kernel.function.body)):
-        if any(nested(loop)):
-            made = as_counted(found, at, is_simple)
-            found = made if isinstance(made, Kernel) else found
-    return found
-
-
-def _turning(kernel: Kernel) -> Kernel:
-    """With the loops that threads wait in counted by their rounds, where they can be."""
-    for at, loop in enumerate(loops_in(kernel.function.body)):
-        inside = [e for s in walk(loop.body) for top in s.expressions for e in every(top)]
-        if any(isinstance(e, Call) and e.function == _BARRIER for e in inside):
-            made = as_counted(kernel, at)
-            kernel = made if isinstance(made, Kernel) else kernel
-    return kernel
-
-
 def _local(condition: Condition, speller: object) -> Condition:
     if isinstance(condition, Compare):
         form = speller.local(condition.form)  # type: ignore[attr-defined]
@@ -394,7 +322,3 @@ def _only(statement: Statement) -> Statement:
     while isinstance(statement, Block) and len(statement.body) == 1:
         statement = statement.body[0]
     return statement
-
-
-#: What tiles leave behind, made plain.
-_PLAIN = (whole, _bare, _in_rounds, unnested, trimmed, uncoarsened, _straight, pruned)

@@ -57,7 +57,7 @@ def _reads(kernel: Kernel, name: str) -> float:
     length = math.prod(
         (e.value or 1) if e is not None else 1 for e in kernel.reading.arrays[name].extents
     )
-    reads = 0
+    reads = 0.0
     for access in kernel.reading.of(name):
         inner = [axis for axis in kernel.reading.loops(access) if axis.name not in around]
         found = parted(kernel, access.guard, inner) if access.mode == "load" else None
