@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from optiml_magic.kernels.editing import Node, edited, lines
-from optiml_magic.kernels.expressions import Binary, Call, Choice, Expr, Member, every
+from optiml_magic.kernels.expressions import Binary, Call, Choice, Expr, Member, Unary, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in, names
@@ -18,10 +18,11 @@ from optiml_magic.kernels.primitives.zeros import is_zero
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare, Condition
-from optiml_magic.kernels.tree import Block, Declare, If, Loop, Statement, walk
+from optiml_magic.kernels.tree import Block, Declare, If, Leave, Loop, Statement, walk
 
 _ONE = Polynomial.constant(1)
 _SUMS = frozenset("+|^")
+_OTHERWISE = frozenset({"!=", "==", "||"})  # may hold again after they did not
 
 
 @primitive
@@ -30,7 +31,9 @@ def whole(kernel: Kernel) -> Kernel:
     effects, known = Effects(kernel), kernel.axes()
     for loop in loops_in(kernel.function.body):
         axis, test = known.get(loop), loop.test
-        if axis is None or not isinstance(test, Binary) or test.op != "&&" or not axis.exact:
+        if axis is None or not isinstance(test, Binary) or test.op != "&&":
+            continue
+        if any(isinstance(s, Leave) and s.kind != "continue" for s in walk(loop.body)):
             continue
         if loop.kind != "for" or axis.start != Polynomial() or axis.step != _ONE:
             continue
@@ -56,7 +59,11 @@ def _number(axis: Axis, test: Expr, rest: Expr) -> bool:
     falling = [p.form.coefficient(axis.name) if isinstance(p, Compare) and p.op == ">=" else None
                for p in parts]  # fmt: skip
     steady = all(by is not None and by.value is not None and by.value < 0 for by in falling)
-    return plain and bool(alone) and steady and not any(isinstance(e, Call) for e in every(rest))
+    ordered = not any(
+        isinstance(e, Call | Unary) or (isinstance(e, Binary) and e.op in _OTHERWISE)
+        for e in every(rest)
+    )
+    return plain and bool(alone) and steady and ordered
 
 
 @primitive

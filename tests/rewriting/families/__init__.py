@@ -6,6 +6,7 @@ from . import (
     accumulated,
     again,
     banks,
+    brought,
     chains,
     columns,
     counts,
@@ -39,4 +40,5 @@ FAMILIES = {
     "moments": moments.FAMILY,
     "stencils": (*stencils.FAMILY, *pixels.FAMILY),
     "tables": tables.FAMILY,
+    "brought": brought.FAMILY,
 }
