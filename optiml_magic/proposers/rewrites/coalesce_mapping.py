@@ -7,13 +7,11 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.axes import exchangeable, exchanged
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
-from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.coalescing import along, apart, wide
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.order import pairs, reordered
 from optiml_magic.kernels.primitives.shaped import planar
-from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -27,7 +25,7 @@ class CoalesceMapping(KernelRule):
     """Swaps x with another axis, or the quotient with the rest of an index that is taken apart."""
 
     name = "coalesce_mapping"
-    before = (unstaged, bounded, planar, in_full)
+    before = (planar, in_full)
     teaches = (
         "The lanes of a warp differ in threadIdx.x. Where that index is multiplied by a row's "
         "length, each lane touches a sector of its own; mapped to the unit stride, a warp's "
