@@ -32,18 +32,24 @@ GROUPS = LOOSE | {
 WARPS = re.compile(r"\b(?:volatile|warpSize|asm|__cluster_dims__|__block_size__|clock(?:64)?)\b")
 _PLACES = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b")
 _ONE = parse_expression("1")
+_WITHIN = ("threadIdx", "blockDim")
 
 
 @primitive
-def exchanged(kernel: Kernel, one: str, other: str) -> Kernel:
-    """The kernel with two axes exchanged, in its text and in its launch."""
+def exchanged(kernel: Kernel, one: str, other: str, *, blocks: bool = False) -> Kernel:
+    """The kernel with two axes exchanged, in its text and in its launch.
+
+    Of the ``blocks`` alone: the threads of one stay where they are.
+    """
     exchangeable(kernel)
     swaps: dict[Node, Node] = {}
-    names = {one: other, other: one}
+    variables = ("blockIdx", "gridDim") if blocks else ("blockIdx", "gridDim", *_WITHIN)
+    names = {f"{v}.{a}": f"{v}.{b}" for v in variables for a, b in ((one, other), (other, one))}
     for expr in expressions(kernel.function.body):
         _exchange(kernel, expr, names, swaps)
     old = kernel.launch
     grid, block = (_exchanged(sizes, one, other) for sizes in (old.grid, old.block))
+    block = old.block if blocks else block
     launch = replace(old, grid=grid, block=block)
     return kernel.rewritten(
         edited(kernel.function.body, swaps),
@@ -109,8 +115,8 @@ def _exchange(kernel: Kernel, expr: Expr, names: dict[str, str], swaps: dict[Nod
 
 
 def _renamed(expr: Expr, names: dict[str, str]) -> Expr | None:
-    variable, _, axis = builtin(expr).partition(".")
-    return Member(None, Name(None, variable), names[axis]) if axis in names else None
+    variable, _, axis = names.get(builtin(expr), "").partition(".")
+    return Member(None, Name(None, variable), axis) if axis else None
 
 
 def _sees(unit: Unit, function: Function) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from optiml_magic.kernels.changes import Change
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Expr, Index, Literal, Name, Step, every
+from optiml_magic.kernels.expressions import Assign, Expr, Index, Literal, Member, Name, Step, every
 from optiml_magic.kernels.loops import test_of
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
@@ -215,7 +215,7 @@ class _Counting:
             return
         array = self.old.reading.arrays.get(access.array)
         pointers = any(v is not None and v.type.depth for v in names & self.moving.keys())
-        if not pointers and isinstance(place, Index):
+        if not pointers and isinstance(place, Index | Member):
             return  # the counter in it is exchanged like any other
         if array is None or access.index is None or array.element != access.element:
             raise NotLegal("what a moving pointer leads to is not followed", access.line)

@@ -24,6 +24,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.signature import split_name
 from optiml_magic.kernels.tree import Function, Leave, Statement, expressions
 from optiml_magic.kernels.unit import Unit
 
@@ -106,11 +107,27 @@ def _starts(kernel: Kernel, expr: Expr, axis: str) -> bool:
             continue
         if builtin(by) == f"blockDim.{axis}":
             return True
-        known = {Literal: lambda e: e.value, Name: lambda e: kernel.program.values.get(e.name)}
-        value = known[type(by)](by) if type(by) in known else None  # type: ignore[no-untyped-call]
-        if width is not None and value == width:
+        if width is not None and _number(kernel, by) == width:
             return True
     return False
+
+
+def _number(kernel: Kernel, expr: Expr) -> int | float | None:
+    """A literal, or what a tuned name, a constant of the text or of a template stands for."""
+    if isinstance(expr, Literal):
+        return expr.value
+    if not isinstance(expr, Name) or expr.variable is not None:
+        return None
+    if expr.name in kernel.program.values:
+        return kernel.program.values[expr.name]
+    _, given = split_name(kernel.launch.kernel or "")
+    for parameter, words in zip(kernel.function.template, given, strict=False):
+        if parameter.name == expr.name:
+            return int(words) if words.isdigit() else None
+    constant = (v for d in kernel.unit.declarations for v in d.variables
+                if v.name == expr.name and v.type.const and not v.array)  # fmt: skip
+    found = next(constant, None)
+    return found.value.value if found and isinstance(found.value, Literal) else None
 
 
 def bare(expr: Expr) -> Expr:

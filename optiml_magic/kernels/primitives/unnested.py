@@ -97,6 +97,9 @@ class _Pair:
                 else:
                     still = begin if first.type.base == "int" else f"({first.type.base})({begin})"
                     swaps[part] = text(still)
+        if begin == "0":
+            for unit in self.joined:
+                self._without_nothing(unit, swaps)
         lets = []
         by = f"({across})" if " " in across and not across.startswith("(") else across
         if first in alone:
@@ -111,6 +114,25 @@ class _Pair:
             + "\n".join([*lets, inside]) + "\n}"
         )  # fmt: skip
         return kernel.rewritten(edited(kernel.function.body, {self.outer.node: made}))
+
+    def _without_nothing(self, unit: Expr, swaps: dict[Node, Node]) -> None:
+        """Leave out what the first counter, which stands still at 0, is multiplied with."""
+        types = self.kernel.reading.types
+        for part in reversed([*every(unit)]):
+            match part:
+                case Binary(op="+", left=left, right=right):
+                    for nothing, other in ((left, right), (right, left)):
+                        if self._is_nothing(nothing) and types.get(part) == types.get(other):
+                            swaps[part] = swaps.get(other) or edited(other, swaps)
+                            break
+
+    def _is_nothing(self, expr: Expr) -> bool:
+        match expr:
+            case Name(variable=variable):
+                return variable is self.own[0]
+            case Binary(op="*", left=left, right=right):
+                return self._is_nothing(left) or self._is_nothing(right)
+        return False
 
     def _kind(self) -> str:
         """An index of 4 bytes that every round computes holds the number of all rounds."""
@@ -142,14 +164,14 @@ def _pair(kernel: Kernel, effects: Effects, outer: Axis, inner: Axis) -> _Pair |
     if any(not _plain(kernel, v) for v in (first, second)):
         return None
     form = _Forms(kernel, effects, frozenset({first, second, *changed}))
-    size = form.end(inner.node, second)
-    if size is None or len(size.terms) != 1 or size.terms[0][1] < 1:
-        return None
+    ends = {form.end(inner.node, second), inner.stop if inner.stop.value is not None else None}
+    sizes = [s for s in ends if s is not None and len(s.terms) == 1 and s.terms[0][1] > 0]
     tops = [e for s in walk(inner.node.body) for e in s.expressions]
     joined = []
     for unit, meant in form.units(tops, {first, second}):
         by, within = meant.coefficient(form.symbol(first)), meant.coefficient(form.symbol(second))
-        if by is not None and within is not None and within.terms and by == within * size:
+        run_on = within is not None and within.terms and by in [within * size for size in sizes]
+        if run_on:
             joined.append(unit)
     if not joined or not any(_runs_on(a, outer, inner) for a in effects.accesses(outer.node)):
         return None

@@ -30,6 +30,7 @@ from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
 from optiml_magic.proposers.rewrites.unroll_static import UnrollStatic
+from optiml_magic.proposers.rewrites.unstage import Unstage
 from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ REWRITES: tuple[Rewrite, ...] = (
     IndexStrength(),
     ScalariseArray(),
     AccumulateInRegister(),
+    Unstage(),
     PadShared(),
     RestrictReadonly(),
     UnrollStatic(),

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.cutting import block_names, tuned
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -23,7 +25,7 @@ class IndexStrength(KernelRule):
     """``i / n`` and ``i % n`` of a thread's index become where it stands along y and x."""
 
     name = "index_strength"
-    before = (unstrided, linear, in_full, single)
+    before = (unstaged, bounded, unstrided, linear, in_full, single)
     teaches = (
         "Every thread divided its index by a size to find its row and its column. The compiler "
         "does not know the size, so a division is some twenty instructions, more than the rest of "

@@ -9,6 +9,7 @@ from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.abreast import abreast, check_abreast
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
+from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
@@ -21,6 +22,7 @@ from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
+from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.vectors import vectorised
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -40,7 +42,19 @@ class RowToLanes(KernelRule):
     """Loops over consecutive elements whose rows lie apart from thread to thread."""
 
     name = "row_to_lanes"
-    before = (raised, linear, planar, in_full, direct, branched, unclamped, in_register, unnested)
+    before = (
+        raised,
+        unstaged,
+        bounded,
+        linear,
+        planar,
+        in_full,
+        direct,
+        branched,
+        unclamped,
+        in_register,
+        unnested,
+    )
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
         "a row apart, a sector for each. Lanes that share a row read neighbouring elements, "

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn
+from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.flagged import flagged
@@ -13,6 +14,7 @@ from optiml_magic.kernels.primitives.flow import Flow
 from optiml_magic.kernels.primitives.foreseen import foreseen
 from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.staged import ROUNDS, block_rounds, slices, stage
+from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -26,7 +28,7 @@ class StageTile(KernelRule):
     """All pairs, tables and filters: what a round reads does not depend on the thread."""
 
     name = "stage_tile"
-    before = (foreseen,)
+    before = (unstaged, bounded, foreseen)
     teaches = (
         "Each thread of a block read the same elements in each round, so a warp asked the caches "
         "for one element at a time. A block that brings the elements of the next rounds with "

@@ -8,6 +8,7 @@ from functools import partial
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen, names
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import Effects
@@ -17,6 +18,7 @@ from optiml_magic.kernels.primitives.neighbours import Neighbours
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import threads
+from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -34,7 +36,7 @@ class VectoriseMap(KernelRule):
     """Element by element: activations, blends, copies, biases, one item of a few fields each."""
 
     name = "vectorise_map"
-    before = (unstrided, linear, in_full, single, flat)
+    before = (unstaged, bounded, unstrided, linear, in_full, single, flat)
     teaches = (
         "Each thread loaded and stored one element of an array by an instruction of its own. A "
         "thread that takes several neighbours loads 16 bytes at once, so the same bytes need a "

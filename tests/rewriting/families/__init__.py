@@ -7,6 +7,7 @@ from . import (
     again,
     banks,
     blocks,
+    brought,
     chains,
     columns,
     counts,
@@ -45,4 +46,5 @@ FAMILIES = {
     "tables": tables.FAMILY,
     "triangles": triangles.FAMILY,
     "gathers": gathers.FAMILY,
+    "brought": brought.FAMILY,
 }

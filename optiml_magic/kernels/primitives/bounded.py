@@ -1,0 +1,79 @@
+"""P17, bounds said: a launch of ``n / 16`` blocks of 16 threads has as many threads as items.
+
+A kernel that is launched so needs no guard, and has none. With one that never turns a thread away,
+and blocks that are counted like those of any other launch, the rules need not know the difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import lines
+from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.grids import needed, said_alike
+from optiml_magic.source.expressions import Binary, Expression, Name, Node, Number, parse_expression
+
+_SUMS = "+-*/"
+
+
+@primitive
+def bounded(kernel: Kernel) -> Kernel:
+    """The kernel with a guard along each axis whose launch has whole blocks of items."""
+    if kernel.reading.barriers or kernel.launch.shared is not None:
+        raise NotLegal("its threads wait for each other")
+    grid, tests = list(kernel.launch.grid), list[str]()
+    for at, (axis, size) in enumerate(zip("xyz", kernel.launch.grid, strict=False)):
+        width = kernel.block[at]
+        whole = _divided(size.tree, kernel, at)
+        if width is None or width == 1 or whole is None or needed(kernel, axis) is not None:
+            continue
+        words = str(Expression(whole, ""))
+        if not said_alike(kernel, Expression(whole, "").names) or not _scalars(kernel, whole):
+            continue
+        if not _multiple(kernel, words, width):
+            words = f"{_factor(whole, words)} / {width} * {width}"
+        grid[at] = parse_expression(f"cdiv({words}, {width})")
+        tests.append(f"blockIdx.{axis} * {width} + threadIdx.{axis} >= {words}")
+    if not tests:
+        raise NotLegal("its launch does not say that its blocks are whole")
+    without_warps(kernel)
+    every_place_read(kernel)
+    body = kernel.function.body
+    guard = lines(f"if ({' || '.join(tests)}) return;")
+    return kernel.rewritten(
+        replace(body, body=(guard, *body.body)), launch=replace(kernel.launch, grid=tuple(grid))
+    )
+
+
+def _divided(tree: Node | None, kernel: Kernel, at: int) -> Node | None:
+    """``n`` of ``n / 16`` blocks of 16 threads."""
+    said = [size.tree for size in kernel.launch.block[at : at + 1]]
+    match tree:
+        case Binary("/", whole, by) if by in (*said, Number(kernel.block[at] or 0)):
+            return whole
+    return None
+
+
+def _scalars(kernel: Kernel, node: Node) -> bool:
+    """Whether a size is a sum of products of numbers that the kernel is given."""
+    given = {p.name for p in kernel.function.parameters if not p.type.depth}
+    match node:
+        case Number():
+            return True
+        case Name(name=name):
+            return name in given
+        case Binary(op=op, left=left, right=right):
+            return op in _SUMS and _scalars(kernel, left) and _scalars(kernel, right)
+    return False
+
+
+def _multiple(kernel: Kernel, words: str, width: int) -> bool:
+    """Whether the program asks for a size that is a multiple of the width."""
+    asked = str(parse_expression(f"({words}) % {width} == 0"))
+    parts = [str(r.condition) for r in kernel.program.requires]
+    return any(asked in part.split(" && ") for part in parts)
+
+
+def _factor(node: Node, words: str) -> str:
+    return words if isinstance(node, Name | Number) else f"({words})"

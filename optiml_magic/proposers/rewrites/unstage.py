@@ -1,0 +1,66 @@
+"""Shared memory that is read about once an element, where global memory would do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.domains import parted
+from optiml_magic.kernels.primitives.unstaged import unstaged
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_FEW = 8  # reads of an element that the caches serve as well as shared memory; ours
+
+
+class Unstage(KernelRule):
+    """``tile[t] = a[i]; __syncthreads(); ... tile[t]`` becomes ``a[i]``.
+
+    Rules that bring tiles of their own take this step themselves, whatever is read how often.
+    """
+
+    name = "unstage"
+    teaches = (
+        "The block brought elements into shared memory, waited, and read each of them about once. "
+        "The first level cache keeps what neighbouring threads read as well, so a direct load "
+        "needs no copy, no room in shared memory and no barrier, and warps do not wait for each "
+        "other."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        names = dict.fromkeys(a.array for a in kernel.reading.accesses if a.space == "shared")
+        if not names:
+            return
+        made = unstaged(kernel)
+        if isinstance(made, Refused):
+            yield made
+            return
+        most = max(_reads(kernel, name) for name in names)
+        if most > _FEW:
+            yield Refused(f"an element of shared memory is read {most:.0f} times")
+            return
+        yield Site(
+            "direct", f"load {', '.join(names)} where it is read", lambda: made,
+            0.6 if most <= 1 else 0.4,
+            Hypothesis(
+                "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio", "lower",
+                "no thread waits for what another one brings", (1.5, 1000.0),
+            ),
+        )  # fmt: skip
+
+
+def _reads(kernel: Kernel, name: str) -> float:
+    """How often an element is read in each round that it is brought for."""
+    stored = [a for a in kernel.reading.of(name) if a.mode == "store"]
+    around = set.intersection(*({*a.loops} for a in stored)) if stored else set()
+    length = math.prod(
+        (e.value or 1) if e is not None else 1 for e in kernel.reading.arrays[name].extents
+    )
+    reads = 0.0
+    for access in kernel.reading.of(name):
+        inner = [axis for axis in kernel.reading.loops(access) if axis.name not in around]
+        found = parted(kernel, access.guard, inner) if access.mode == "load" else None
+        if access.mode == "load":
+            reads += found[0].count if found is not None else math.inf
+    return reads / length
