@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -27,10 +28,9 @@ from unittest import mock
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from optiml_magic import synthesize  # noqa: E402
 from optiml_magic.bench.machine import versions  # noqa: E402
 from optiml_magic.cli import main as optiml  # noqa: E402
-from optiml_magic.from_reference import NotLoweredError, made  # noqa: E402
+from optiml_magic.from_reference import NotLoweredError  # noqa: E402
 from optiml_magic.reports.quantities import seconds  # noqa: E402
 from tests.recorded import TASKS, WORDS, Recording  # noqa: E402
 from tests.unit.llms.endpoint import serving  # noqa: E402
@@ -62,8 +62,8 @@ def ran(name: str, thoughts: int, *, lowered: bool, folder: Path) -> Row:
         endpoint.models = ["recorded"]
         os.environ.update(OPTIML_LLM_URL=endpoint.url, OPENAI_API_KEY="none")
         os.environ.update(OPTIML_HOME=str(folder / "home"), OPTIML_INSTRUCTIONS="20000000")
-        writing = made if lowered else _refused
-        with mock.patch.object(synthesize, "made", writing):
+        refused = mock.patch("optiml_magic.synthesize.made", _refused)
+        with nullcontext() if lowered else refused:
             if name not in SIZES:  # shown first, then accepted
                 optiml([str(word) for word in words])
                 words.append("--accept")

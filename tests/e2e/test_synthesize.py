@@ -116,7 +116,7 @@ def test_a_task_of_neither_kernel_nor_reference(tmp_path: Path) -> None:
 def test_on_a_card_cupy_running_the_reference_is_the_baseline(
     on_card: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    card = stand_in.Card({"double": (lambda: None, 1e-3)})
+    card = stand_in.Card({"double": (lambda: None, 3e-4)})
     module = card.module()
     monkeypatch.setattr(problem, "cupy_on", lambda _: Card("cuda:0", lambda: module))
 
@@ -137,8 +137,8 @@ def test_on_a_card_cupy_running_the_reference_is_the_baseline(
     assert again.speedup == found.speedup
     if on_card:
         seconds = found.trajectory.root.evaluation.measurement.seconds  # type: ignore[union-attr]
-        assert found.speedup == pytest.approx(1e-3 / seconds)
-        assert "baseline     1 ms estimated: CuPy running the reference, a graph" in told
+        assert found.speedup == pytest.approx(3e-4 / seconds)
+        assert "baseline     300 us estimated: CuPy running the reference, a graph" in told
         assert "faster than CuPy running the reference" in told.splitlines()[0]
     else:
         assert found.summary.peer is None
