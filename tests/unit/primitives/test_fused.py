@@ -193,7 +193,7 @@ def test_refused(one: str, two: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("if (i < n)", "if (i < n - 1)", "the guard of its items"),
+        ("if (i < n)", "if (i < n - 1)", "their guards are not the same"),
         ("block(64)", "block(64) if (n > 9)", ""),
         ("const float* t,", "const double* t,", "types"),
         ("void two(const float* t, const float* b", "__launch_bounds__(64) void two(const float* t, const float* b", "not a plain kernel"),

@@ -52,7 +52,7 @@ def test_rows_that_the_kernel_has_no_name_for() -> None:
 @pytest.mark.parametrize(
     ("width", "body", "reason"),
     [
-        ("64", "int i = blockIdx.x * 64 + threadIdx.x; if (i < n) out[i] = a[i];", "index alone"),
+        ("64", "int i = blockIdx.x * 64 + threadIdx.x; if (i < n) out[i] = a[i];", "asks for its index"),
         ("64", "out[blockIdx.x] = a[0];", "do not ask"),
         ("n", "out[gridDim.x * threadIdx.x + blockIdx.x] = a[0];", "do not ask"),
         ("n", "__shared__ float s[1]; s[0] = 1.0f; out[threadIdx.x * m + blockIdx.x] = s[0];",

@@ -62,7 +62,6 @@ __global__ void s(const float* a, float* o, int h, int w) {
         SAXPY.replace("i < n", "i < n && threadIdx.x < 200"),  # knows its place in the block
         SAXPY.replace("o[i]", "o[i + blockIdx.x]"),
         SAXPY.replace("__global__", "__global__ __launch_bounds__(256)"),
-        SAXPY.replace("blockDim.x + threadIdx.x", "blockDim.x + threadIdx.x % 256"),
     ],
 )
 def test_refused(text, propose):
