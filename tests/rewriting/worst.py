@@ -29,6 +29,16 @@ def _rows(
 
 #: What rules got wrong.
 WORST: tuple[Made, ...] = (
+    # Of an unsigned index `at - 2` is near the end of its type, and a lane's first round beyond it.
+    _rows(
+        "window_that_wraps",
+        """\
+    unsigned at = row;
+    float s = 0.0f;
+    for (int j = max(at - 2, 0); j < min(at + 3, cols); ++j) s += a[row * cols + j];
+    out[row] = s;
+""",
+    ),
     # The number of the row comes from a macro, so it differs from thread to thread all the same.
     _rows(
         "row_from_a_macro",

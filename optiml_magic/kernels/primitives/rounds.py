@@ -18,6 +18,13 @@ _NONE = Polynomial()
 _WIDE = 4  # bytes of a counter to which the steps of all lanes together may be added
 
 
+def _may_begin_far(kernel: Kernel, start: Polynomial) -> bool:
+    """Whether an unsigned number was taken from a smaller one on the way to a first round."""
+    symbols = kernel.reading.symbols
+    wrapped = (s for n in symbols.inside(start) if (s := symbols[n]).op == "wrap")
+    return any(factor < 0 for s in wrapped for _, factor in s.arguments[0].terms)
+
+
 def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, ...]:
     """The reductions of a loop whose rounds lanes may share; raises NotLegal for any other."""
     axis = kernel.axes().get(loop)
@@ -31,6 +38,8 @@ def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, 
              if isinstance(e, Name) and e.variable is axis.variable)  # fmt: skip
     if any(kind is not None and kind.integral and (kind.size or 0) < _WIDE for kind in kinds):
         raise NotLegal("its counter may not hold a longer step", loop.line)
+    if axis.start is not None and _may_begin_far(kernel, axis.start):
+        raise NotLegal("it may begin near the end of its type, which a step would pass", loop.line)
     changed = effects.changed(loop.body)
     if axis.variable.type.depth:
         raise NotLegal("a pointer counts its rounds", loop.line)
