@@ -28,7 +28,7 @@ __global__ void transpose(const float* a, float* out, int rows, int cols) {
 """
 SETUP = """\
 import numpy as np
-rows, cols = 512, 256
+rows, cols = 1024, 512
 a = np.random.default_rng(0).random((rows, cols), dtype=np.float32)
 def transpose_ref(a): return a.T
 """
