@@ -138,7 +138,7 @@ class Queue:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> int:
-    """Of a job that is told to end, and is killed where it does not within ten seconds."""
+    """Of a job that is asked to end, and is killed where it does not within ten seconds."""
     for number in (signal.SIGINT, signal.SIGKILL):
         os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -16,7 +16,7 @@ from optiml_magic.bench.entry import Entry
 from optiml_magic.bench.peers import OurKernel, Party, copied, peers, running_on_cupy, wanted
 from optiml_magic.bench.row import BEST, INPUT
 from optiml_magic.devices.base import Sampling
-from optiml_magic.devices.functions import Ready, readied, sampled, told
+from optiml_magic.devices.functions import Ready, line_of, readied, sampled
 from optiml_magic.result import Result
 
 _SAMPLING = Sampling(least=8, most=40, seconds=3.0)
@@ -90,7 +90,7 @@ def _checked(
     try:
         expected, found.against = wanted(entry, copied(values))
     except Exception as problem:  # noqa: BLE001  # whatever a library raises, ours is still timed
-        found.failed["double precision"] = told(problem)
+        found.failed["double precision"] = line_of(problem)
     for party in parties:
         try:
             outputs = party.arrays(party.ready(copied(values))())
@@ -99,7 +99,7 @@ def _checked(
                 expected, found.against = outputs, "the input kernel"
             found.errors[party.name] = _error(cp, outputs, expected)
         except Exception as problem:  # noqa: BLE001
-            found.failed[party.name] = told(problem)
+            found.failed[party.name] = line_of(problem)
             continue
         limit = max((_OFF.get(f"f{o.dtype.itemsize}", 0.0) if o.dtype.kind == "f" else 0.0)
                     for o in outputs)  # fmt: skip
@@ -134,7 +134,7 @@ def _readied(cp: Any, party: Party, values: Mapping[str, Any], found: Beside) ->
             cp, lambda: party.ready(_fresh(cp, values)), party.on, party.capture, footprint
         )
     except Exception as problem:  # noqa: BLE001
-        found.failed[party.name] = told(problem)
+        found.failed[party.name] = line_of(problem)
         return None
     found.how[party.name] = ready.how
     return ready

@@ -58,7 +58,7 @@ class Suite:
                 f"{file} has rows of another device, size, budget, limit, origin or policy",
                 fix="name another folder",
             )
-        # What was measured while a task was held out is no figure of an open one.
+        # What was measured while a task was held out is not a figure of an open one.
         failed = {(row.task, row.part): bool(row.error) for row in done}
         left = [entry for entry in self.entries if failed.get((entry.name, entry.part), True)]
         # One that fails each time must not keep the others from their turn.

@@ -69,7 +69,7 @@ def readied(
             with on(own):
                 all_runs()
 
-        return Ready(own, launched, len(runs), f"{PYTHON}: {told(problem)}")
+        return Ready(own, launched, len(runs), f"{PYTHON}: {line_of(problem)}")
     return Ready(stream, launch, len(runs), GRAPH)
 
 
@@ -112,7 +112,7 @@ def sampled(cp: Any, ready: Sequence[Ready], sampling: Sampling) -> list[tuple[f
     return [tuple(found) for found in sample(len(ready), batch, sampling)]
 
 
-def told(problem: Exception) -> str:
+def line_of(problem: Exception) -> str:
     """An exception in a line."""
     lines = str(problem).strip().splitlines() or [""]
     return f"{type(problem).__name__}: {lines[0][:200]}"

@@ -18,7 +18,7 @@ import numpy as np
 
 from optiml_magic.devices.base import Array, Buffer, Sampling
 from optiml_magic.devices.compare import compare
-from optiml_magic.devices.functions import captured, readied, sampled, told
+from optiml_magic.devices.functions import captured, line_of, readied, sampled
 from optiml_magic.devices.maps import digest, has_subnormals, mapped, widened
 from optiml_magic.devices.memory import stored
 from optiml_magic.devices.ratio import ratio
@@ -80,7 +80,7 @@ class Card:
             with self._working():
                 found = self._asked(reference, values, maps, outputs)
         except Exception as cause:  # noqa: BLE001  # whatever it is, the reference does not run on a card
-            return Refusal(told(cause))
+            return Refusal(line_of(cause))
         return found
 
     def timed(
@@ -95,7 +95,7 @@ class Card:
                 finally:
                     cp.get_default_memory_pool().free_all_blocks()
         except Exception as cause:  # noqa: BLE001  # whatever it is, CuPy does not run it
-            return Refusal(told(cause))
+            return Refusal(line_of(cause))
 
     def compared(self, buffer: Buffer, got: Array) -> OutputCheck | Refusal:
         """How far ``got`` is from what a buffer with an answer should hold."""
@@ -113,7 +113,7 @@ class Card:
                     dtypes=(buffer.array.dtype, buffer.expected.dtype),
                 )
         except Exception as cause:  # noqa: BLE001  # there may be no room for it on the card
-            return Refusal(told(cause))
+            return Refusal(line_of(cause))
         return found
 
     def _timed(

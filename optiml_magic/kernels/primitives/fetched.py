@@ -217,9 +217,9 @@ class Fetched(Fills):
         for part in every(expr):
             given = isinstance(part, Name) and part.variable is not None
             if given or builtin(part) or part in self.loads:
-                raise NotLegal("what stands for an element that is not there is no constant")
+                raise NotLegal("what stands for an element that is not there is not a constant")
             if isinstance(part, Call) and not pure(bare(part.function)):
-                raise NotLegal("what stands for an element that is not there is no constant")
+                raise NotLegal("what stands for an element that is not there is not a constant")
         shown = self.kernel.show(Evaluate(None, 0, expr)).strip().removesuffix(";")
         kind = self.array.element
         if key_of(expr) == "0" and kind.name == "float":

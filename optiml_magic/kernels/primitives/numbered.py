@@ -44,7 +44,7 @@ def numbered(form: Polynomial, item: Polynomial, stop: Polynomial, symbols: Symb
 
 
 def _digit(form: Polynomial, item: Polynomial, symbols: Symbols) -> _Digit | None:
-    """What a form is of an item; None for what is no digit of it."""
+    """What a form is of an item; None for what is not a digit of it."""
     if form == item:
         return _Digit(_ONE, None)
     symbol = symbols.table.get(next(iter(form.symbols), ""))

@@ -40,7 +40,7 @@ def projected(
 def extreme(form: Polynomial, ends: Mapping[str, tuple[str, str]], greatest: bool) -> Polynomial:
     """A form where each index of ``ends`` is the name of its first or its last value.
 
-    Raises NotLegal where an index has a factor that is no number.
+    Raises NotLegal where an index has a factor that is not a number.
     """
     for name, (first, last) in ends.items():
         by = form.coefficient(name)

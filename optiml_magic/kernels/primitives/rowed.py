@@ -68,7 +68,7 @@ def rowed(kernel: Kernel) -> Kernel:
         raise NotLegal("it prints, which tells how many threads there are")
     whole = [axis_of(kernel, e) == "x" for e in _places(kernel)]
     if all(whole) or (any(whole) and kernel.block[0] is not None):
-        raise NotLegal("a thread asks for its index, which is no row and column")
+        raise NotLegal("a thread asks for its index, which is more than its row and column")
     if most_threads(kernel) < _THREADS:
         raise NotLegal("its launch bounds say how many threads a block has")
     last = kernel.function.body.body[-1] if kernel.function.body.body else None

@@ -171,7 +171,7 @@ def _number(key: str) -> str:
 
 
 def combined(one: Share, other: Share, op: str, mask: Mask) -> Share:
-    """What threads have that combine these two. Raises NotLegal where that is no reduction."""
+    """What threads have that combine these two. Raises NotLegal where that is not a reduction."""
     source = one.source
     if source is not other.source or source.dead:
         raise NotLegal("what its threads combine are not parts of one reduction")

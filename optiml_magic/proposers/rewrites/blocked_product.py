@@ -22,7 +22,6 @@ from optiml_magic.kernels.primitives.blocked import (
     Blocking,
     block_outputs,
 )
-from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.collapsed import collapse
 from optiml_magic.kernels.primitives.counted import as_counted
@@ -31,14 +30,13 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.exchanged import as_blocks, exchange_rows, folded
 from optiml_magic.kernels.primitives.inward import all_inward
 from optiml_magic.kernels.primitives.operands import Contraction, combining
-from optiml_magic.kernels.primitives.raised import raised
+from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rectangular import all_rectangular
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import rounds, value
 from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.tile_layout import Tile
 from optiml_magic.kernels.primitives.unravelled import unravelled
-from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -81,17 +79,7 @@ class BlockedProduct(KernelRule):
     """Products of matrices and their kin: distances, correlations, Gram matrices."""
 
     name = "blocked_product"
-    before = (
-        raised,
-        unstaged,
-        bounded,
-        planar,
-        in_full,
-        unravelled,
-        all_rectangular,
-        all_inward,
-        in_register,
-    )
+    before = (*PLAIN, planar, in_full, unravelled, all_rectangular, all_inward, in_register)
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
         "caches once for each of its uses. A block that brings tiles of both into shared memory, "

@@ -10,7 +10,6 @@ from optiml_magic.chips import CHIPS, Chip
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.alike import Rounds
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
-from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.bunched import Bunch, bunched, item_names
 from optiml_magic.kernels.primitives.chunks import chunk, front
@@ -20,12 +19,11 @@ from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.fast import Kind, fast, kinds_in, repeated
 from optiml_magic.kernels.primitives.foreseen import foreseen
 from optiml_magic.kernels.primitives.held import holding
+from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.precision import in_float
-from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.staged import stage
-from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -51,18 +49,7 @@ class ReuseBroadcast(KernelRule):
     """Bodies, charges, centres, samples: a round loads one of them, and each item meets it."""
 
     name = "reuse_broadcast"
-    before = (
-        raised,
-        unstaged,
-        bounded,
-        unstrided,
-        linear,
-        in_full,
-        direct,
-        branched,
-        in_register,
-        foreseen,
-    )
+    before = (*PLAIN, unstrided, linear, in_full, direct, branched, in_register, foreseen)
     teaches = (
         "All threads of a warp loaded the same element in each round, and used it for one item. A "
         "load takes as long as several additions, so the rounds waited for what all of them read. "

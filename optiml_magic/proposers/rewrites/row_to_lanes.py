@@ -9,20 +9,18 @@ from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.abreast import abreast, check_abreast
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
-from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes, share
-from optiml_magic.kernels.primitives.raised import raised
+from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
-from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.vectors import vectorised
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -42,19 +40,7 @@ class RowToLanes(KernelRule):
     """Loops over consecutive elements whose rows lie apart from thread to thread."""
 
     name = "row_to_lanes"
-    before = (
-        raised,
-        unstaged,
-        bounded,
-        linear,
-        planar,
-        in_full,
-        direct,
-        branched,
-        unclamped,
-        in_register,
-        unnested,
-    )
+    before = (*PLAIN, linear, planar, in_full, direct, branched, unclamped, in_register, unnested)
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
         "a row apart, a sector for each. Lanes that share a row read neighbouring elements, "

@@ -12,7 +12,6 @@ from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
-from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.grids import needed_form
@@ -29,12 +28,11 @@ from optiml_magic.kernels.primitives.jammed import (
     most_threads,
     shared,
 )
-from optiml_magic.kernels.primitives.raised import raised
+from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import rounds, threads, value
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
-from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -61,17 +59,7 @@ class ShareLoads(KernelRule):
     """A thread computes several neighbours of a stencil, or several filters of one image."""
 
     name = "share_loads"
-    before = (
-        raised,
-        unstaged,
-        bounded,
-        unstrided,
-        in_full,
-        single,
-        unravelled,
-        unclamped,
-        in_register,
-    )
+    before = (*PLAIN, unstrided, in_full, single, unravelled, unclamped, in_register)
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "
         "for every neighbour whether it lies inside. A thread that computes several outputs along "

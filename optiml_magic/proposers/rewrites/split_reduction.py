@@ -8,7 +8,6 @@ from functools import partial
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
-from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.counted import all_counted
@@ -17,12 +16,11 @@ from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.parts import Sharing, spare_axis, split
-from optiml_magic.kernels.primitives.raised import raised
+from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.unnested import unnested
-from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import TIME, Hypothesis
@@ -44,18 +42,7 @@ class SplitReduction(KernelRule):
     """A thread a column, or an output, walks along an axis that is long, and there are few."""
 
     name = "split_reduction"
-    before = (
-        raised,
-        unstaged,
-        bounded,
-        linear,
-        planar,
-        in_full,
-        direct,
-        branched,
-        in_register,
-        unnested,
-    )
+    before = (*PLAIN, linear, planar, in_full, direct, branched, in_register, unnested)
     teaches = (
         "Neighbouring threads read neighbouring elements already, but there are far fewer threads "
         "than the chip holds, each with a long loop, so too few loads are on their way. Rows of "

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
-from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.digits import Digit, over
 from optiml_magic.kernels.primitives.direct import in_full
-from optiml_magic.kernels.primitives.raised import raised
+from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.single import single
@@ -17,7 +16,6 @@ from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.transposed import Tile, turn
 from optiml_magic.kernels.primitives.turns import Turn
 from optiml_magic.kernels.primitives.unravelled import unravelled
-from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -31,7 +29,7 @@ class TransposeTile(KernelRule):
     """Transposes, permuted copies and maps between such layouts."""
 
     name = "transpose_tile"
-    before = (raised, unstaged, bounded, unstrided, linear, planar, in_full, single, unravelled)
+    before = (*PLAIN, unstrided, linear, planar, in_full, single, unravelled)
     teaches = (
         "Neighbouring elements of what is loaded were not neighbours in what is stored, so one of "
         "the two sides touched a sector for each lane. A block that loads a tile along one side "

@@ -1,0 +1,13 @@
+"""What rules do first to kernels that are half tuned already, where it applies.
+
+What the threads of a block add up together one thread does in loops, tiles in shared memory become
+direct loads, and a launch of whole blocks has a guard.
+"""
+
+from __future__ import annotations
+
+from optiml_magic.kernels.primitives.bounded import bounded
+from optiml_magic.kernels.primitives.raised import raised
+from optiml_magic.kernels.primitives.unstaged import unstaged
+
+PLAIN = (raised, unstaged, bounded)
