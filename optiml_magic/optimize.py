@@ -15,12 +15,16 @@ from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
 from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.options import options_of
-from optiml_magic.composition import proposers_of, remembered, roots_of, tree_of
+from optiml_magic.composition import (
+    batches_of,
+    engine_of,
+    proposers_of,
+    remembered,
+    roots_of,
+    tree_of,
+)
 from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice, choose
-from optiml_magic.engines.base import Engine
-from optiml_magic.engines.inline import Inline
-from optiml_magic.engines.pool import Pool
 from optiml_magic.errors import KernelFailed, SourceError, UsageError
 from optiml_magic.evaluation import Evaluator, Extent
 from optiml_magic.evaluation.limit import Limit
@@ -43,11 +47,14 @@ from optiml_magic.model.thought import Fate, Wanted, fates
 from optiml_magic.model.view import View
 from optiml_magic.problem import Problem, prepare
 from optiml_magic.profilers.roofs import published
+from optiml_magic.proposers.hand import suggestion
 from optiml_magic.proposers.model import language_model, notes_of, thinker_of
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Kernel, Result
+from optiml_magic.search.controls import Controls
 from optiml_magic.search.loop import Budget, Progress, run
+from optiml_magic.search.sources import Sources
 from optiml_magic.session import (
     Session,
     about_of,
@@ -119,16 +126,17 @@ def optimize(
     wanted: Wanted | None = None,
     resume: Path | None = None,
     progress: Progress = lambda *_: None,
-    stop: Callable[[], bool] = lambda: False,
+    controls: Controls | None = None,
     timings: Timings | None = None,
 ) -> Result:
     """Search for a faster program; the best is verified, and never worse than the input.
 
     The search begins from the kernel of the task; where that was written for something ``wanted``,
     also from programs that the model of the settings writes by the best strategies. The settings'
-    seconds bound all of it, from the beginning of ``timings`` on.
+    seconds bound all of it, from the beginning of ``timings`` on, but for those that ``controls``
+    pause it: the end, which times the finalists once more, is not paused.
     """
-    timings = timings or Timings()
+    timings, controls = timings or Timings(), controls or Controls()
     require_objective(settings)
     chosen = choose_model(settings.llm, settings.llm_url)
     with (
@@ -140,7 +148,7 @@ def optimize(
         proposers = proposers_of(members, settings, model)
         limit = Limit(timings, settings.seconds, settles=members.tools.profiler.settles)
         thinker = thinker_of(model, wanted, settings, lambda: timings.elapsed)
-        batches = (Inline if members.choice.is_emulated else Pool).batches
+        batches = batches_of(members)
         header = header_of(problem, members, settings, proposers, batches.size)
         path = resume or settings.runs / f"{header.run}.jsonl"
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
@@ -162,23 +170,25 @@ def optimize(
                     objective=settings.objective,
                     limit=limit,
                 )
-            engine = _engine(members, evaluator)
+            engine = engine_of(members, evaluator, partial(controls.goes_on, timings))
             recorder = Recorder(experience, journal.run, setting)
             past = Past(experience, settings, setting.source)
             find = journal.remember_known(partial(_known, past, evaluator, setting.family))
             expand = recorder.expand(remembered(proposers, journal, find))
-            roots = roots_of(thinker, journal)
-            search = tree_of(problem, evaluator, expand, settings, roots=roots, author=about.author)
+            by_hand = journal.remember_suggestions(controls.take)
+            sources = Sources(expand, roots_of(thinker, journal), by_hand)
+            search = tree_of(problem, evaluator, sources, settings, author=about.author)
             begin = recorder.evaluate(journal.remember_evaluate(engine, evaluator.remember))
-            trajectory = run(
-                search,
-                begin,
-                Budget(settings.budget, settings.seconds, limit.kept, limit.first),
-                batches=batches,
-                progress=progress,
-                stop=stop,
-                timings=timings,
-            )
+            with controls.accepting(partial(suggestion, search.step), journal.suggest):
+                trajectory = run(
+                    search,
+                    begin,
+                    Budget(settings.budget, settings.seconds, limit.kept, limit.first),
+                    batches=batches,
+                    progress=progress,
+                    controls=controls,
+                    timings=timings,
+                )
             trajectory = replace(trajectory, objective=settings.objective)
             trajectory = recorder.settle(_elsewhere(_settled(trajectory, evaluator), evaluator))
             late = (note for note in members.plugins.notes if note not in known)
@@ -186,7 +196,7 @@ def optimize(
                 recorder.won(trajectory, journal.known, about.origin)
             learned_of = told(journal.known, trajectory)
             said = (*evaluator.notes, *late, *notes_of(model, thinker), *learned_of, *past.notes)
-            said = (*said, *experience.notes)
+            said = (*said, *experience.notes, *journal.left)
             spent = timings.seconds()
             journal.end(trajectory, (*known, *said), spent)
         finally:
@@ -346,12 +356,6 @@ def _elsewhere(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
             break
         trajectory = trajectory.rejected(best, verdict)
     return trajectory
-
-
-def _engine(members: Session, evaluator: Evaluator) -> Engine:
-    if members.choice.is_emulated:
-        return Inline(evaluator)
-    return Pool(evaluator, members.compilers)
 
 
 def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -22,11 +23,13 @@ from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.optimize import prepared, require_objective, result_of
+from optiml_magic.proposers.hand import suggestion
 from optiml_magic.proposers.model import language_model
 from optiml_magic.reports.quantities import number_of
 from optiml_magic.result import Result
+from optiml_magic.search.controls import Controls
 from optiml_magic.search.policies.base import Policy
-from optiml_magic.search.search import also
+from optiml_magic.search.sources import Sources, also
 from optiml_magic.session import about_of, header_of, session
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.timings import Timings
@@ -84,7 +87,12 @@ class Search:
             )
             expand = remembered(proposers, self._journal)
             begun = also(*(Proposal(text, "another root", "user") for text in roots))
-            self._tree = tree_of(problem, self._evaluator, expand, settings, policy, roots=begun)
+            self._controls = Controls()
+            by_hand = self._journal.remember_suggestions(self._controls.take)
+            sources = Sources(expand, begun, by_hand)
+            self._tree = tree_of(problem, self._evaluator, sources, settings, policy)
+            check = partial(suggestion, self._tree.step)
+            opened.enter_context(self._controls.accepting(check, self._journal.suggest))
             self._open = opened.pop_all()
 
     def ask(self, count: int = 1) -> list[Candidate]:
@@ -160,6 +168,14 @@ class Search:
             self._journal.record(candidate, evaluation)
             self._steps += self._tree.tell([evaluation])
 
+    def suggest(self, program: str, parent: int | None = None) -> None:
+        """Let a program that was written by hand be the next candidate of ``ask``.
+
+        It is an edit of candidate ``parent``, which was told, or of the best so far. UsageError
+        with its line where it cannot be one.
+        """
+        self._controls.require(parent, program)
+
     @property
     def best(self) -> Step:
         """The fastest so far that is right; the input kernel wins ties."""
@@ -205,7 +221,7 @@ class Search:
 
     @property
     def _notes(self) -> tuple[str, ...]:
-        return (*self._about.notes, *self._evaluator.notes)
+        return (*self._about.notes, *self._evaluator.notes, *self._journal.left)
 
     def __enter__(self) -> Self:
         return self

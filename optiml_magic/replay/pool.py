@@ -27,7 +27,8 @@ from optiml_magic.proposers.spaces import space_of
 from optiml_magic.replay.recording import Recording
 from optiml_magic.search.loop import Batches, Budget, at_once, run
 from optiml_magic.search.policies import POLICIES
-from optiml_magic.search.search import TreeSearch, also
+from optiml_magic.search.search import TreeSearch
+from optiml_magic.search.sources import also
 from optiml_magic.source.program import parse_program
 
 _SAME = (
