@@ -80,7 +80,7 @@ class Controls:
         if refused is not None:
             raise UsageError(
                 f"the program was not taken: {refused.reason}",
-                fix="change that, and suggest it again",
+                fix="give a whole program, as an edit of a candidate that was evaluated",
                 line=refused.line or None,
             )
 
