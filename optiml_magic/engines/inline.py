@@ -16,7 +16,7 @@ class Inline:
     """The engine of a device that is this machine's CPU: nothing would be faster beside it."""
 
     evaluator: Evaluator
-    goes_on: Callable[[], bool] = lambda: True
+    goes_on: Callable[[], bool]
     batches: Batches = ONE
 
     def __call__(self, candidates: Sequence[Candidate]) -> Callable[[], Sequence[Evaluation]]:

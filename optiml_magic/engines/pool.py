@@ -23,7 +23,7 @@ class Pool:
 
     evaluator: Evaluator
     compilers: CompilerPool
-    goes_on: Callable[[], bool] = lambda: True
+    goes_on: Callable[[], bool]
     batches: Batches = FEW
 
     def __call__(self, candidates: Sequence[Candidate]) -> Callable[[], Sequence[Evaluation]]:

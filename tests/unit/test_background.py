@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 from optiml_magic.background import Handle, Progress
+from optiml_magic.errors import UsageError
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.suggestion import Suggestion
 from optiml_magic.search.controls import Controls
+from optiml_magic.timings import Timings
 from tests.unit.widgets.steps import Outcomes, search, step
 
 ROOT = Path(__file__).parents[2]
@@ -143,6 +147,50 @@ def test_a_real_search_is_stopped_with_what_it_found() -> None:
     trajectory = handle.result(5).summary.trajectory
     assert trajectory.stopped == "stopped"
     assert 3 <= len(trajectory.steps) <= 6
+
+
+def test_a_real_search_is_paused_resumed_and_given_a_program() -> None:
+    def run(progress: Progress, controls: Controls) -> Outcomes:
+        def check(parent: int | None, program: str) -> Suggestion | Refusal:
+            return Suggestion(parent or 7, program) if program else Refusal("hand", "empty", 4)
+
+        with controls.accepting(check, kept.append):
+            return search(progress, controls, pause=0.002)
+
+    kept: list[Suggestion] = []
+    handle = Handle(run, name="toy")
+    while handle.evaluations < 3:
+        time.sleep(0.001)
+    handle.pause()
+    assert handle.state == "paused"
+    time.sleep(0.05)
+    done = handle.evaluations
+    with pytest.raises(UsageError, match="line 4: the program was not taken: empty"):
+        handle.suggest("")
+    handle.suggest("of the best")
+    handle.suggest("of another", parent=2)
+    time.sleep(0.05)
+    assert handle.evaluations == done
+    assert "toy: paused, " in repr(handle)
+    assert ".resume() lets it go on, .stop() ends it" in repr(handle)
+    handle.resume()
+    assert handle.state == "running"
+    assert len(handle.result(10).summary.trajectory.steps) == 40
+    assert kept == [Suggestion(7, "of the best"), Suggestion(2, "of another")]
+
+
+def test_a_search_that_is_paused_ends_when_it_is_stopped() -> None:
+    entered = threading.Event()
+
+    def run(progress: Progress, controls: Controls) -> bool:
+        entered.set()
+        return controls.goes_on(Timings())
+
+    handle = Handle(lambda progress, controls: [entered.wait(5), run(progress, controls)], name="x")
+    handle.pause()
+    entered.set()
+    handle.stop()
+    assert handle.result(5)[1] is False
 
 
 PROGRAM = """
