@@ -221,7 +221,7 @@ class Search:
 
     @property
     def _notes(self) -> tuple[str, ...]:
-        return (*self._about.notes, *self._evaluator.notes, *self._journal.left)
+        return (*self._about.notes, *self._evaluator.notes)
 
     def __enter__(self) -> Self:
         return self
