@@ -56,11 +56,6 @@ def lines(program: str) -> list[Markup]:
     return [Markup(line) for line in highlight(text, lexer, _formatter()).split("\n")]
 
 
-def block(program: str) -> Markup:
-    """A program as one block."""
-    return element("pre", Markup("\n".join(lines(program))), style=_BLOCK)
-
-
 def diff(before: str, after: str) -> Markup:
     """What differs, whole lines tinted, with three lines of context."""
     rows = element("span", *_rows(before, after), style=_ROWS)

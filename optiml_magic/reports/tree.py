@@ -64,21 +64,20 @@ def _told(summary: Summary, step: Step) -> str:
 def _row(summary: Summary, depth: int, step: Step, path: set[int]) -> Markup:
     evaluation, number = step.evaluation, step.candidate.number
     gain, told = step_speedup(summary, step), promise(step)
-    weight = "font-weight:600" if number in path else "font-weight:400"
+    weight = ";font-weight:600" * (number in path)
     again = evaluation.duplicate_of
     ending = f"same as #{again}" if again is not None else str(evaluation.verdict.outcome)
-    cells = (
-        (
-            _CELL.format(_STEP * depth),
-            mark(summary, step),
-            f" #{number} {step.candidate.proposal.title}",
-        ),
-        (_CELL.format(0) + ";white-space:nowrap", ratio(gain) if gain else ""),
-        (_CELL.format(0) + ";white-space:nowrap", ending),
-        (f"{_CELL.format(0)};color:{QUIET};{SMALL}", "; ".join(told) if told else _why(step)),
+    about = f"{_CELL.format(0)};color:{QUIET};{SMALL}"
+    figure = f"{_CELL.format(0)};white-space:nowrap{weight}"
+    title = f" #{number} {step.candidate.proposal.title}"
+    cells: tuple[tuple[str, ...], ...] = (
+        (_CELL.format(_STEP * depth) + weight, mark(summary, step), title),
+        (figure, ratio(gain) if gain else ""),
+        (figure, ending),
+        (about, "; ".join(told) if told else _why(step)),
     )
-    tint = _BEST if number in path else ""
-    return element("tr", *(element("td", *c, style=f"{s};{weight}{tint}") for s, *c in cells))
+    tint = _BEST * (number in path)
+    return element("tr", *(element("td", *texts, style=s + tint) for s, *texts in cells))
 
 
 def _why(step: Step) -> str:
