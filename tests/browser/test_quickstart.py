@@ -98,8 +98,10 @@ def test_the_stored_outcomes_show_where_nobody_has_run_or_trusted_them(
     for name in ("transpose", "matmul"):
         number = NUMBERS[f"{name}-optimize"]
         notebook.look_at(number)
-        wide = notebook.outputs(number).locator("img").evaluate_all(
-            "all => all.map(e => e.naturalWidth > 400)"
+        wide = (
+            notebook.outputs(number)
+            .locator("img")
+            .evaluate_all("all => all.map(e => e.naturalWidth > 400)")
         )
         assert wide == [True] * 4
         picture(page, f"stored-untrusted-{name}")
