@@ -54,7 +54,7 @@ def fragment(annotation: Annotation) -> Markup:
     header = element(
         "tr",
         *(
-            element("th", title.replace("/", " / "), scope="col", style=style)
+            element("th", title.replace("/", " /\u00a0"), scope="col", style=style)
             for title, style in zip(titles, styles, strict=False)
         ),
     )
