@@ -23,6 +23,7 @@ from optiml_magic.model.task import Task
 from optiml_magic.oracles import Shown
 from optiml_magic.printable import printable
 from optiml_magic.reports import annotation_html, contract, experience, html, text, tree
+from optiml_magic.reports.colour import coloured
 from optiml_magic.reports.markup import document
 from optiml_magic.reports.summary import Summary
 from optiml_magic.synthesize import Synthesis
@@ -298,4 +299,4 @@ def _write_json(options: argparse.Namespace, outcomes: list[dict[str, Any]]) -> 
 
 
 def _print(text: str) -> None:
-    sys.stdout.write(text.rstrip("\n") + "\n")
+    sys.stdout.write(coloured(text.rstrip("\n"), sys.stdout) + "\n")

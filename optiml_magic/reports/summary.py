@@ -54,6 +54,14 @@ class Summary:
         return best if self.trajectory.better(self.root, best) else self.root
 
     @property
+    def run(self) -> str:
+        """What ``optiml replay`` takes; empty where nothing keeps a journal."""
+        if self.journal is None:
+            return ""
+        known = self.journal.parent.name == "runs"  # of OPTIML_HOME, else it is told by its path
+        return self.journal.stem if known else str(self.journal)
+
+    @property
     def recipe(self) -> str:
         """What came of which edits in order: of the input kernel's none is named but they."""
         steps = [s for s in self.trajectory.lineage(self.winner) if s is not self.root]
