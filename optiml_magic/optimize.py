@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from optiml_magic.calling import Kernels
 from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
-from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.options import options_of
 from optiml_magic.composition import proposers_of, remembered, roots_of, tree_of
 from optiml_magic.devices.base import Case
@@ -28,8 +27,6 @@ from optiml_magic.experience.kinds import kind_of
 from optiml_magic.experience.recall import Past, told
 from optiml_magic.experience.recorder import Recorder
 from optiml_magic.experience.store import Experience, Setting
-from optiml_magic.exports import Exportable
-from optiml_magic.inprocess import InProcess, library_of
 from optiml_magic.journal import About, Journal
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
@@ -46,7 +43,7 @@ from optiml_magic.profilers.roofs import published
 from optiml_magic.proposers.model import language_model, notes_of, thinker_of
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
-from optiml_magic.result import Kernel, Result
+from optiml_magic.result import Result
 from optiml_magic.search.loop import Budget, Progress, run
 from optiml_magic.session import (
     Session,
@@ -281,62 +278,6 @@ def run_once(task: Task, settings: Settings, *, program: str | None = None) -> d
         )
 
 
-def kernel(
-    problem: Problem, settings: Settings, text: str, *, about: tuple[str, ...] = ()
-) -> Kernel:
-    """A program of a problem as a callable on the user's arrays; ``about`` goes into exports.
-
-    NumPy arrays run in a device host that stays for the next call, arrays on a GPU in this process.
-    """
-    choice = choose(settings.device)
-    parameters = [b.name for b in problem.interface.named("input", "inout")]
-    first = problem.instances[0]
-    exportable = Exportable(
-        problem.name,
-        parse_program(text),
-        problem.interface,
-        first.shapes,
-        first.values,
-        problem.task.outputs,
-        about,
-        options_of(problem.task, settings),
-    )
-    return Kernel(
-        exportable,
-        [*parameters, *exportable.scalars],
-        [bound.name for bound in problem.interface.named("output")],
-        choice.name,
-        _Calls(problem, settings),
-    )
-
-
-class _Calls:
-    """Calls of one kernel: what they need is opened with the first, and closed with this."""
-
-    def __init__(self, problem: Problem, settings: Settings) -> None:
-        self._problem = problem
-        self._settings = settings
-        self._opened = ExitStack()
-        self._finalizer = weakref.finalize(self, self._opened.close)
-
-    def __call__(self, program: str, values: Mapping[str, Any]) -> dict[str, Any]:
-        if any(library_of(value) for value in values.values()):
-            return self._in_process(program, values)
-        return call(self._problem, self._members.tools, program, values)
-
-    @cached_property
-    def _members(self) -> Session:
-        members = self._opened.enter_context(session(self._settings, task=self._problem.task))
-        members.begin(self._problem)
-        return members
-
-    @cached_property
-    def _in_process(self) -> InProcess:
-        options = options_of(self._problem.task, self._settings)
-        hosted = self._opened.enter_context(closing(compiler_of(self._settings, options)))
-        return InProcess(self._problem, CachedCompiler(hosted, self._settings.compiled), options)
-
-
 def _elsewhere(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     """The winner is timed at another size too; one that is wrong there has not won."""
     root = trajectory.root
@@ -393,4 +334,4 @@ def result_of(
         peer=about.peer,
         thoughts=thoughts,
     )
-    return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))
+    return Result(summary, Kernels.of(problem, settings, provenance(summary)))
