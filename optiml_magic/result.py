@@ -93,17 +93,17 @@ class Result:
 
     def __init__(self, summary: Summary, kernel: Callable[[str], Kernel]) -> None:
         self.summary = summary
-        self._kernel = kernel
+        self.kernels = kernel
 
     @cached_property
     def best(self) -> Kernel:
         """The winner as a callable, ``out = result.best(a)``; the input if nothing beat it."""
-        return self._kernel(self.summary.winner.candidate.text)
+        return self.kernels(self.summary.winner.candidate.text)
 
     @cached_property
     def original(self) -> Kernel:
         """The input kernel as a callable."""
-        return self._kernel(self.summary.root.candidate.text)
+        return self.kernels(self.summary.root.candidate.text)
 
     @property
     def program(self) -> str:

@@ -6,6 +6,7 @@ Resolved anew at each command, in the order flag, environment, default.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -106,7 +107,7 @@ _CHOICES = {
 _SWITCHES = {"0": False, "1": True, "false": False, "true": True}
 
 
-def resolve(flags: dict[str, Any] | None = None) -> Settings:
+def resolve(flags: Mapping[str, Any] | None = None) -> Settings:
     """The settings for one command; ``flags`` that are None were not given."""
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     values: dict[str, Any] = {}

@@ -27,7 +27,7 @@ class Replayed:
 
 def replayed(recording: Recording) -> Replayed:
     """A search as it was."""
-    return Replayed(list(recording.steps()), Result(recording.summary, _no_kernel))
+    return Replayed(list(recording.steps()), Result(recording.summary, no_kernel))
 
 
 def searched(recordings: Sequence[Recording], settings: Settings) -> Replayed:
@@ -52,10 +52,11 @@ def searched(recordings: Sequence[Recording], settings: Settings) -> Replayed:
         model="",
         thoughts=(),
     )
-    return Replayed([(step, NOTHING) for step in found.steps], Result(summary, _no_kernel))
+    return Replayed([(step, NOTHING) for step in found.steps], Result(summary, no_kernel))
 
 
-def _no_kernel(_: str) -> Never:
+def no_kernel(_: str) -> Never:
+    """In the place of the kernels of a run whose journal alone is there."""
     raise UsageError(
         "a replayed search has no inputs to call a kernel with",
         fix="take its .program, or optimise with --resume and the journal",
