@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from optiml_magic.calling import Kernels
+from optiml_magic.calling import Kernels, noted
 from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
 from optiml_magic.compilers.options import options_of
@@ -27,7 +27,7 @@ from optiml_magic.experience.kinds import kind_of
 from optiml_magic.experience.recall import Past, told
 from optiml_magic.experience.recorder import Recorder
 from optiml_magic.experience.store import Experience, Setting
-from optiml_magic.journal import About, Journal
+from optiml_magic.journal import About, Asked, Journal
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
@@ -109,12 +109,13 @@ def _prepared_beside(task: Task, settings: Settings, members: Session) -> Proble
     return problem
 
 
-def optimize(
+def optimize(  # noqa: PLR0913  # what a front end says beside the task and the settings
     task: Task,
     settings: Settings,
     *,
     wanted: Wanted | None = None,
     resume: Path | None = None,
+    asked: Asked | None = None,
     progress: Progress = lambda *_: None,
     stop: Callable[[], bool] = lambda: False,
     timings: Timings | None = None,
@@ -122,8 +123,8 @@ def optimize(
     """Search for a faster program; the best is verified, and never worse than the input.
 
     The search begins from the kernel of the task; where that was written for something ``wanted``,
-    also from programs that the model of the settings writes by the best strategies. The settings'
-    seconds bound all of it, from the beginning of ``timings`` on.
+    also from programs that the model of the settings writes by the best strategies. ``asked`` is
+    the command that it is of, which the journal keeps. The settings' seconds bound all of it, from the beginning of ``timings`` on.
     """
     timings = timings or Timings()
     require_objective(settings)
@@ -143,6 +144,7 @@ def optimize(
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
         learned = HitRates(experience.tallies(setting))
         about = about_of(problem, members, chosen.reason, header.run)
+        about = replace(about, call=noted(problem, settings), asked=asked)
         if wanted is not None:
             about = written_for(about, wanted, problem, timings)
         known = about.notes

@@ -12,11 +12,12 @@ at the end is repeated. Texts, digests and figures only; never pickles.
 
 from __future__ import annotations
 
-from optiml_magic.journal.journal import Journal
+from optiml_magic.journal.journal import Journal, in_use
 from optiml_magic.journal.lines import (
     NOT_TOLD,
     SCHEMA,
     About,
+    Asked,
     Ended,
     Line,
     Noted,
@@ -28,10 +29,12 @@ __all__ = [
     "NOT_TOLD",
     "SCHEMA",
     "About",
+    "Asked",
     "Ended",
     "Journal",
     "Line",
     "Noted",
     "RunHeader",
+    "in_use",
     "read_lines",
 ]

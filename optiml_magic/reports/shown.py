@@ -51,9 +51,13 @@ class Diff(str):
     def __repr__(self) -> str:
         return printable(self) or _SAME
 
-    def _repr_html_(self) -> str:
+    def markup(self) -> Markup:
+        """Its lines, those that came and those that went in colours of their own."""
         spans = (_line(line + "\n") for line in (str(self) or _SAME).splitlines())
         return element("pre", *spans, style=_PRE)
+
+    def _repr_html_(self) -> str:
+        return self.markup()
 
 
 def _line(line: str) -> Markup:

@@ -13,15 +13,15 @@ from typing import Any
 
 from optiml_magic.calling import Kernels
 from optiml_magic.errors import UsageError
+from optiml_magic.model.called import Called
 from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.evaluation import Step
 from optiml_magic.provenance import package_version
-from optiml_magic.replay.past import no_kernel
+from optiml_magic.replay.past import recalled
 from optiml_magic.reports import text
 from optiml_magic.reports.diff import between
 from optiml_magic.reports.summary import Summary, step_speedup
 from optiml_magic.result import Result
-from optiml_magic.runs.interface import Callable
 
 FORMAT = "optiml run"
 SCHEMA = 1
@@ -69,7 +69,7 @@ class Saved:
     run: str
     view: View
     summary: Summary
-    call: Callable | None
+    call: Called | None
 
 
 def save(result: Result, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -101,8 +101,7 @@ def load(path: str | Path) -> Result:
         raise UsageError(
             f"{place.name} is damaged, at {first[0].strip()}", fix="save the result again"
         ) from None
-    root = found.summary.root.candidate.text
-    return Result(found.summary, found.call.kernels(root) if found.call else no_kernel)
+    return recalled(found.summary, found.call)
 
 
 def saved(result: Result) -> Saved:
@@ -116,7 +115,7 @@ def saved(result: Result) -> Saved:
         summary.journal.stem if summary.journal else "",
         _view(summary),
         replace(summary, journal=journal),
-        Callable.of(result.kernels) if isinstance(result.kernels, Kernels) else None,
+        result.kernels.data if isinstance(result.kernels, Kernels) else None,
     )
 
 
