@@ -124,7 +124,8 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
 
     The search begins from the kernel of the task; where that was written for something ``wanted``,
     also from programs that the model of the settings writes by the best strategies. ``asked`` is
-    the command that it is of, which the journal keeps. The settings' seconds bound all of it, from the beginning of ``timings`` on.
+    the command that it is of, which the journal keeps. The settings' seconds bound
+    all of it, from the beginning of ``timings`` on.
     """
     timings = timings or Timings()
     require_objective(settings)

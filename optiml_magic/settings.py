@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -126,7 +127,9 @@ def resolve(flags: Mapping[str, Any] | None = None) -> Settings:
     for name, allowed in _CHOICES.items():
         value = getattr(settings, name)
         if value not in allowed:
-            raise UsageError(f"{name} is {value!r}", fix=f"it must be {', '.join(allowed)}")
+            near = get_close_matches(str(value), allowed, n=1)
+            fix = f"did you mean {near[0]}?" if near else f"it must be {', '.join(allowed)}"
+            raise UsageError(f"{name} is {value!r}", fix=fix)
     if settings.nvcc_args and settings.compiler != "nvcc":
         raise UsageError("--nvcc-args is for nvcc alone", fix="add --compiler nvcc")
     return settings

@@ -80,7 +80,7 @@ class Trajectory:
     objective: Objective = "speed"
 
     def __repr__(self) -> str:
-        best = f"best #{self.best.candidate.number}, " if self.steps else ""
+        best = f"fastest #{self.best.candidate.number}, " if self.steps else ""
         return f"<trajectory of {len(self.steps)} steps: {best}{self.stopped}>"
 
     @property

@@ -11,7 +11,7 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.measurement import speedup_interval
 from optiml_magic.reports import columns
 from optiml_magic.reports.diff import between
-from optiml_magic.reports.markup import element
+from optiml_magic.reports.markup import Markup, element
 from optiml_magic.reports.quantities import ratio, seconds
 from optiml_magic.reports.shown import Diff
 from optiml_magic.reports.summary import Summary
@@ -37,7 +37,7 @@ class Comparison:
         """Which winner is faster, or why that cannot be told."""
         (one, two), (a, b) = self.names, self.runs
         if a.task != b.task:
-            return f"{one} is {a.task}, {two} is {b.task}: their times do not compare"
+            return f"two kernels, {a.task} and {b.task}: their times do not compare"
         if all(self.inputs) and self.inputs[0] != self.inputs[1]:
             return f"{one} and {two} had inputs of other sizes: their times do not compare"
         first, second = (run.winner.evaluation.measurement for run in self.runs)
@@ -53,6 +53,11 @@ class Comparison:
             span = f"between {ratio(low)} and {ratio(high)}"
             return f"{fast} is {ratio(gain)} faster than {slow}, {first.source} ({span})"
         return f"no significant difference: {two} at {ratio(gain)} the speed of {one}"
+
+    @property
+    def _related(self) -> bool:
+        """Whether the programs are of one kernel, so that their difference says something."""
+        return self.runs[0].task == self.runs[1].task
 
     @property
     def facts(self) -> list[tuple[str, str, str]]:
@@ -77,20 +82,28 @@ class Comparison:
         lines = [self.headline, "", *columns.text(("", *self.names), self.facts)]
         if self.differing:
             lines += ["", "given differently:", *columns.text(("", *self.names), self.differing)]
+        if not self._related:
+            return "\n".join(lines)
         if diff := self.diff():
             return "\n".join([*lines, "", "from one winner to the other:", str(diff)])
         return "\n".join([*lines, "", "both winners are the same program"])
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+    def fragment(self) -> Markup:
+        """The same as static HTML."""
         parts = [element("h3", self.headline), columns.fragment(("", *self.names), self.facts)]
         if self.differing:
             parts.append(element("h4", "Given differently"))
             parts.append(columns.fragment(("", *self.names), self.differing))
+        if not self._related:
+            return element("div", *parts)
         if diff := self.diff():
             parts += [element("h4", "From one winner to the other"), diff.markup()]
         else:
             parts.append(element("p", "Both winners are the same program."))
-        return {"text/plain": repr(self), "text/html": element("div", *parts)}
+        return element("div", *parts)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self.fragment()}
 
 
 def _inputs(result: Result) -> str:

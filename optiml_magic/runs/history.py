@@ -41,7 +41,9 @@ class Run:
     @property
     def cells(self) -> tuple[str, ...]:
         """As a row of a table."""
-        gain = f"{ratio(self.speedup)} {self.source}" if self.speedup else "-"
+        gain = "-"
+        if self.speedup is not None:
+            gain = "no gain" if self.speedup == 1 else f"{ratio(self.speedup)} {self.source}"
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.written))
         return (self.run, self.task, when, self.device, gain, self.state, str(self.evaluations))
 
@@ -80,6 +82,11 @@ def history(folder: Path, last: int) -> History:
     """The ``last`` runs whose journals are in ``folder``."""
     found = journals(folder)
     return History(tuple(map(run_of, found[:last])), len(found), folder)
+
+
+def running(folder: Path) -> tuple[Run, ...]:
+    """The runs whose journals are being written now, in this process or another."""
+    return tuple(run_of(path) for path in journals(folder) if in_use(path))
 
 
 def journals(folder: Path) -> Sequence[Path]:
