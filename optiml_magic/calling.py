@@ -109,11 +109,12 @@ def _bare(problem: Problem) -> Problem:
     """What calls and exports read of a problem: its interface, its scalars, what is compiled in."""
     task, first = problem.task, problem.instances[0]
     own = (task.kernel.parent.absolute(),) if isinstance(task.kernel, Path) else ()
-    brought = {bound.name for bound in problem.interface.buffers if bound.place == "parameter"}
+    held = {bound.name for bound in problem.interface.buffers if bound.place == "variable"}
+    held |= {init.value for init in problem.program.inits if isinstance(init.value, str)}
     values = {
         name: value
         for name, value in first.values.items()
-        if name not in brought or not isinstance(value, (np.ndarray, list))
+        if name in held or not isinstance(value, (np.ndarray, list))
     }
     return replace(
         problem,

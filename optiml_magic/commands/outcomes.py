@@ -97,10 +97,8 @@ def resumable(
 
 def more(options: argparse.Namespace) -> list[str]:
     """What a command is given beside its own words when its run goes on."""
-    given = ((name, getattr(options, name)) for name in ("budget", "seconds"))
-    words = [
-        word for name, value in given if value is not None for word in (f"--{name}", str(value))
-    ]
+    given = {f"--{name}": getattr(options, name) for name in ("budget", "seconds")}
+    words = [word for flag, value in given.items() if value for word in (flag, str(value))]
     return [*words, "--background"] if getattr(options, "background", False) else words
 
 

@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from optiml_magic.printable import printable
 from optiml_magic.reports.markup import Markup, element
 
+_MOST = 60  # characters of a cell of text
 _CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top"
 
 
 def text(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of the table, the cells of a column below each other."""
-    table = [[printable(cell) for cell in row] for row in (head, *rows)]
+    """The lines of the table, the cells of a column below each other, long ones cut."""
+    table = [[_short(printable(cell)) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+
+
+def _short(cell: str) -> str:
+    return cell if len(cell) <= _MOST else f"{cell[: _MOST - 3]}..."
 
 
 def fragment(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:

@@ -36,6 +36,8 @@ class Comparison:
     def headline(self) -> str:
         """Which winner is faster, or why that cannot be told."""
         (one, two), (a, b) = self.names, self.runs
+        if a.journal is not None and b.journal is not None and a.journal.name == b.journal.name:
+            return f"{one} and {two} are the same run, {a.journal.stem}"
         if a.task != b.task:
             return f"two kernels, {a.task} and {b.task}: their times do not compare"
         if all(self.inputs) and self.inputs[0] != self.inputs[1]:
