@@ -59,6 +59,9 @@ class Kernels:
         settings = {name: value for name, value in called.settings.items() if name in _SETTINGS}
         return cls(_problem(called, program), resolve(settings), about)
 
+    def __repr__(self) -> str:
+        return f"<kernels of {self.problem.name} on {self.settings.device}>"
+
     @property
     def data(self) -> Called:
         """What ``again`` makes the same of."""

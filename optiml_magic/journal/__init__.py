@@ -1,6 +1,7 @@
 """The run's journal: one JSON line a fact, appended and flushed before the search sees it.
 
-The first line says what run it is, and how often edits had paid off when it began; a ``known``
+The first line says what run it is, of which command, how its programs are called, and how often
+edits had paid off when it began; a ``known``
 line what earlier runs found on kernels of its kind; an ``expansion`` line keeps what the proposers
 said of a node, a ``made`` line the text that an idea became, a ``wave`` line the programs that a
 model wrote for the search to begin from, an ``evaluated`` line what became of a

@@ -104,11 +104,7 @@ class OptimlMagics(Magics):
 
     def _on_kernel(self, options: Any, cell: str | None) -> Any:
         text = cell or "" if options.verb == "synthesize" else _text(options, cell)
-        if options.name and (not options.name.isidentifier() or iskeyword(options.name)):
-            raise UsageError(
-                f"`{options.name}` cannot be the name of a result",
-                fix="give a name that Python takes for a variable, or none",
-            )
+        _require_variable(options.name)
         try:
             if options.verb == "synthesize":
                 options.comment = text
@@ -217,7 +213,10 @@ class OptimlMagics(Magics):
 
     def _keep(self, result: Result, name: str | None) -> Result:
         """A result that comes from a file, bound as one that comes from a search."""
-        self._last = self._namespace[name or result.summary.task] = result
+        _require_variable(name)
+        bound = name or re.sub(r"\W|^(?=\d)", "_", result.summary.task)
+        self._last = self._namespace[bound] = result
+        print(f"`{bound}` is this result:")  # noqa: T201
         return result
 
     def _result(self, options: Any) -> Result:
@@ -234,6 +233,14 @@ def as_line(lines: list[str]) -> list[str]:
     first, rest = lines[:1], lines[1:]
     alone = bool(first) and re.match(r"%%optiml\b", first[0]) and not "".join(rest).strip()
     return [first[0][1:]] if alone and not first[0].rstrip().endswith("?") else lines
+
+
+def _require_variable(name: str | None) -> None:
+    if name and (not name.isidentifier() or iskeyword(name)):
+        raise UsageError(
+            f"`{name}` cannot be the name of a result",
+            fix="give a name that Python takes for a variable, or none",
+        )
 
 
 def _written(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Results that last: listed, compared, saved, loaded, stopped, gone on with; and help, in a real IPython shell."""
+"""Results that last: listed, compared, saved, killed and gone on with, in a real IPython shell."""
 
 from __future__ import annotations
 
