@@ -55,7 +55,7 @@ class Kernel:
         unknown = named.keys() - {*self.parameters, *self.outputs}
         if twice or unknown:
             name = min(twice or unknown)
-            what = "given twice" if twice else "no input of this kernel"
+            what = "given twice" if twice else "not an input of this kernel"
             raise UsageError(
                 f"`{name}` is {what}", fix=f"the inputs are {', '.join(self.parameters)}"
             )

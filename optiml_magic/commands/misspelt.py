@@ -42,7 +42,7 @@ def reference(name: str, namespace: Mapping[str, Any]) -> UsageError:
     own = [
         n for n, f in functions.items() if n[0] != "_" and not f.__module__.startswith("IPython")
     ]
-    callables = [n for n, value in namespace.items() if callable(value)]
+    callables = [n for n, value in namespace.items() if callable(value) and not _ours(value)]
     fix = nearest(name, own) or nearest(name, callables)
     if not fix and own:
         fix = f"functions here: {', '.join(own[-5:])}"
@@ -50,6 +50,11 @@ def reference(name: str, namespace: Mapping[str, Any]) -> UsageError:
         fix = f"define a function of the inputs that calls {name}, and name that one"
     wanted = f"define it: def {name}(...), of the inputs by name, that returns the outputs"
     return UsageError(f"the reference `{name}` {what}", fix=fix or wanted)
+
+
+def _ours(value: Any) -> bool:
+    """Whether it is a result, which can be called and is nobody's reference."""
+    return type(value).__module__.partition(".")[0] == __package__.partition(".")[0]
 
 
 def _typed(name: str, function: Any) -> bool:

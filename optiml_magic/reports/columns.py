@@ -25,5 +25,10 @@ def _short(cell: str) -> str:
 def fragment(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
     """The same as a table of HTML."""
     top = element("tr", *(element("th", name, style=_CELL) for name in head))
-    body = (element("tr", *(element("td", cell, style=_CELL) for cell in row)) for row in rows)
+    body = (element("tr", *map(_cell, range(len(row)), row)) for row in rows)
     return element("table", top, *body, style="border-collapse:collapse;font-size:13px")
+
+
+def _cell(column: int, text: str) -> Markup:
+    """What names a row stays on one line."""
+    return element("td", text, style=_CELL if column else f"{_CELL};white-space:nowrap")
