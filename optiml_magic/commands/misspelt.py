@@ -35,7 +35,7 @@ def of_choices(prog: str, action: argparse.Action, value: Any) -> UsageError:
 def reference(name: str, namespace: Mapping[str, Any]) -> UsageError:
     """For a name of a reference that is not that of a function."""
     if name in namespace:
-        what = f"is of type {type(namespace[name]).__name__}, not a function"
+        what = f"is not a function but of type {type(namespace[name]).__name__}"
     else:
         what = "is not defined"
     functions = {n: value for n, value in namespace.items() if inspect.isfunction(value)}
@@ -45,7 +45,7 @@ def reference(name: str, namespace: Mapping[str, Any]) -> UsageError:
     callables = [n for n, value in namespace.items() if callable(value) and not _ours(value)]
     fix = nearest(name, own) or nearest(name, callables)
     if not fix and own:
-        fix = f"functions here: {', '.join(own[-5:])}"
+        fix = f"functions here: {', '.join(own[-5:])}; or define a function {name}"
     if not name.isidentifier():
         fix = f"define a function of the inputs that calls {name}, and name that one"
     wanted = f"define it: def {name}(...), of the inputs by name, that returns the outputs"
@@ -70,7 +70,7 @@ def require_kernel(text: str) -> None:
     if "__global__" in text or _FROM_A_FILE.search(text):
         return
     found, fix = _instead(_COMMENT.sub(" ", text))
-    raise UsageError(f"there is no kernel in this cell, only {found}", fix=fix)
+    raise UsageError(f"there is no kernel here, only {found}", fix=fix)
 
 
 def _instead(code: str) -> tuple[str, str]:

@@ -33,7 +33,7 @@ def test_help_is_shown_and_nothing_exits(words: str) -> None:
         ("optimize --view 3d", "`3d` is not a value of --view", "it must be auto, widget, text"),
         ("--ref f", "`--ref` stands before any command", "%optiml optimize --ref f"),
         ("help optmize", "`optmize` is not a command", "did you mean optimize?"),
-        ("optimize --budget many", "`many` is not a whole number", "-h"),
+        ("optimize --budget many", "is not a whole number", "-h"),
         ("optimize --budget 0", "0 is less than 1", "-h"),
         ("check 'open", "No closing quotation", "close the quote"),
         ("run --llm none", "unknown option --llm", "-h"),
@@ -73,7 +73,7 @@ def test_a_variable_that_is_called_like_a_scratch_buffer_is_not_an_input() -> No
 
 @pytest.mark.parametrize(
     ("namespace", "message"),
-    [({}, "`ref` is not defined"), ({"ref": 3}, "`ref` is of type int, not a function")],
+    [({}, "`ref` is not defined"), ({"ref": 3}, "`ref` is not a function but of type int")],
 )
 def test_a_missing_reference_is_named(namespace: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message) as raised:
@@ -84,7 +84,7 @@ def test_a_missing_reference_is_named(namespace: dict[str, object], message: str
     assert raised.value.fix == "Did you mean `reference`?"
     with pytest.raises(UsageError) as raised:
         tasks.from_cell(CELL, cell("check --ref ref"), {**namespace, "half": resolve})
-    assert raised.value.fix == "functions here: half"
+    assert raised.value.fix == "functions here: half; or define a function ref"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_missing_reference_is_named(namespace: dict[str, object], message: str
 def test_a_cell_without_a_kernel_says_what_is_in_it(text: str, found: str, fix: str) -> None:
     with pytest.raises(UsageError) as raised:
         tasks.from_cell("\n" + text, cell("check"), {})
-    assert f"there is no kernel in this cell, only {found}" in raised.value.message
+    assert f"there is no kernel here, only {found}" in raised.value.message
     assert fix in raised.value.fix
 
 
