@@ -8,8 +8,9 @@ import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Never, TypeVar
 
+from optiml_magic.errors import UsageError
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.quantities import number_of
@@ -113,6 +114,9 @@ class Handle(Generic[T]):
 
     def _count(self, _: Step, __: Refused) -> None:
         self._evaluations += 1
+
+    def __reduce__(self) -> Never:
+        raise UsageError(f"the search `{self.name}` cannot be pickled", fix="its .result() can be")
 
     def __repr__(self) -> str:
         if self.state == "running" and not self._evaluations:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from optiml_magic import rewards
+from optiml_magic.calling import noted
 from optiml_magic.composition import proposers_of, remembered, tree_of
 from optiml_magic.errors import UsageError
 from optiml_magic.evaluation import Evaluator
@@ -78,7 +79,8 @@ class Search:
             header = header_of(problem, members, settings, proposers, batch=1)
             if policy is not None:
                 header = replace(header, policy=type(policy).__name__)
-            self._about = about_of(problem, members, chosen.reason, header.run)
+            about = about_of(problem, members, chosen.reason, header.run)
+            self._about = replace(about, call=noted(problem, settings))
             path = settings.runs / f"{header.run}.jsonl"
             self._journal = Journal.create(path, header, about=self._about)
             opened.callback(self._journal.close)

@@ -61,6 +61,7 @@ def optimize(
         settings,
         wanted=task.wanted if isinstance(task, Synthesis) else None,
         resume=_resumed(options, settings),
+        asked=getattr(options, "asked", None),
         progress=progress,
         controls=controls,
         timings=Timings(entered, before=before),

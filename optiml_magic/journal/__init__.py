@@ -1,6 +1,7 @@
 """The run's journal: one JSON line a fact, appended and flushed before the search sees it.
 
-The first line says what run it is, and how often edits had paid off when it began; a ``known``
+The first line says what run it is, of which command, how its programs are called, and how often
+edits had paid off when it began; a ``known``
 line what earlier runs found on kernels of its kind; an ``expansion`` line keeps what the proposers
 said of a node, a ``made`` line the text that an idea became, a ``wave`` line the programs that a
 model wrote for the search to begin from, a ``suggested`` line a program that somebody wrote by
@@ -13,11 +14,12 @@ at the end is repeated. Texts, digests and figures only; never pickles.
 
 from __future__ import annotations
 
-from optiml_magic.journal.journal import Journal
+from optiml_magic.journal.journal import Journal, in_use
 from optiml_magic.journal.lines import (
     NOT_TOLD,
     SCHEMA,
     About,
+    Asked,
     Ended,
     Line,
     Noted,
@@ -31,11 +33,13 @@ __all__ = [
     "NOT_TOLD",
     "SCHEMA",
     "About",
+    "Asked",
     "Ended",
     "Journal",
     "Line",
     "Noted",
     "RunHeader",
+    "in_use",
     "left_by_hand",
     "read_lines",
     "said_of_left",

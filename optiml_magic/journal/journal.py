@@ -309,6 +309,22 @@ def _opened(path: Path) -> BinaryIO:
         ) from cause
 
 
+def in_use(path: Path) -> bool:
+    """Whether a run writes to the journal at ``path`` now, in this process or another."""
+    if sys.platform == "win32":
+        return False
+    import fcntl
+
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass  # a file system without locks
+    return False
+
+
 def _lock(file: BinaryIO, path: Path) -> None:
     """Keep other runs off this journal until it is closed, or this process ends in any way."""
     if sys.platform == "win32":

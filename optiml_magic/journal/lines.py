@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from optiml_magic.errors import UsageError
+from optiml_magic.model.called import Called
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.codec import from_json
 from optiml_magic.model.evaluation import Evaluation
@@ -56,6 +57,14 @@ class RunHeader:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """The command that a run is of: its words, and its cell; None for one of the command line."""
+
+    words: tuple[str, ...]
+    cell: str | None = None
+
+
+@dataclass(frozen=True)
 class About:
     """What a report says of a run beside its steps, known when it began."""
 
@@ -67,6 +76,8 @@ class About:
     origin: Origin | None = None
     author: Author | None = None  # of the input kernel, where the user did not write it
     peer: Peer | None = None  # in whose place such a kernel is to stand
+    call: Called | None = None  # how its programs are called; None where it would be large
+    asked: Asked | None = None  # None where no command was given
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class Recording:
     def trajectory(self) -> Trajectory:
         """The run as its result had it, finalists settled."""
         told = list(self.steps())
-        ended = self._ended
+        ended = self.ended
         found = Trajectory(
             tuple(step for step, _ in told),
             ended.stopped if ended else "no end in the journal",
@@ -72,7 +72,7 @@ class Recording:
     @property
     def summary(self) -> Summary:
         """What the reports draw from. Without an end, the seconds are those of the evaluations."""
-        ended, trajectory = self._ended, self.trajectory
+        ended, trajectory = self.ended, self.trajectory
         spent = sum(step.evaluation.seconds_spent for step in trajectory.steps)
         left = said_of_left(left_by_hand(self.lines))
         return Summary(
@@ -94,7 +94,7 @@ class Recording:
         )
 
     @property
-    def _ended(self) -> Ended | None:
+    def ended(self) -> Ended | None:
         """The last word, unless the run went on after it."""
         for line in reversed(self.lines):
             if line.ended is not None:

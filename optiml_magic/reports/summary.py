@@ -37,6 +37,9 @@ class Summary:
     peer: Peer | None = None  # the baseline of a kernel that there was none of before
     thoughts: tuple[Fate, ...] = ()  # that the search began from, the fastest first
 
+    def __repr__(self) -> str:
+        return f"<summary of {self.task}: {self.speedup:.3g}x {self.source}, {self.trajectory!r}>"
+
     @property
     def root(self) -> Step:
         """The input kernel."""

@@ -151,7 +151,7 @@ BAD = {
     "float64 array": ("check --ref transpose_ref --inputs a=wide", TRANSPOSE, "`a` holds float64", 2),
     "wrong argument count": ("check --ref transpose_ref --args a,out,rows", TRANSPOSE, "takes 4 arguments, the launch gives 3", None),
     "unbalanced brace": ("optimize --ref transpose_ref", TRANSPOSE.rstrip()[:-1], "the input kernel failed, compile_error", 2),
-    "no kernel": ("optimize", "int x;\n", "there is no kernel here", None),
+    "no kernel": ("optimize", "int x;\n", "there is no kernel here, only declarations", None),
     "empty cell": ("optimize", "\n", "there is no kernel in this cell", None),
     "no reference": ("check --ref transpose_rf", TRANSPOSE, "did you mean", None),
     "unknown device": ("check --ref transpose_ref --device emulated:h20", TRANSPOSE, "did you mean h200?", None),
