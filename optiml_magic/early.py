@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from optiml_magic.child import ahead
+from optiml_magic.child.spare import SPARES
 from optiml_magic.chips import CHIPS, DEFAULT_CHIP
 from optiml_magic.devices import probe
 from optiml_magic.errors import UsageError
@@ -41,8 +42,13 @@ def begin(words: Sequence[str]) -> None:
     objects = [str(settings.objects.absolute())] if family == "emulated" else []
     if family == "cuda":
         probe.begin(int(index))
-    ahead.begin("optiml_magic.devices.host", [device, *objects])
-    ahead.begin("optiml_magic.compilers.host", [_option(words, "compiler") or settings.compiler])
+    hosts = {
+        "optiml_magic.devices.host": [device, *objects],
+        "optiml_magic.compilers.host": [_option(words, "compiler") or settings.compiler],
+    }
+    for module, arguments in hosts.items():
+        if not SPARES.waits(module):  # of an earlier command in this process
+            ahead.begin(module, arguments)
     if family == "emulated":
         return
     if words[0] in _INSPECTED:

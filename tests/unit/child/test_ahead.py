@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from optiml_magic import early
-from optiml_magic.child import ahead
+from optiml_magic.child import ahead, spare
 from optiml_magic.child.spare import SPARES
 from optiml_magic.compilers import wire
 from optiml_magic.compilers.hosted import HostedCompiler
@@ -86,7 +86,10 @@ def test_a_command_begins_on_the_device_that_it_will_choose(
     assert (early.inspector(device or "") is not None) is card
 
 
-def test_the_hosts_of_an_emulated_device_that_begin_are_those_that_a_session_takes() -> None:
+def test_the_hosts_of_an_emulated_device_that_begin_are_those_that_a_session_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spare, "_RESET_SECONDS", 60.0)  # they may still be loading
     early.begin(["check", "task.py", "--device", "emulated:h200"])
     begun = set(ahead._BEGUN.values())
     device, compiler = HostedDevice("emulated:h200"), HostedCompiler("nvrtc")
@@ -95,3 +98,5 @@ def test_the_hosts_of_an_emulated_device_that_begin_are_those_that_a_session_tak
     assert {device._child, compiler._child} == begun
     device.close()
     compiler.close()
+    early.begin(["check", "task.py", "--device", "emulated:h200"])
+    assert not ahead._BEGUN  # the next command has those that wait
