@@ -41,10 +41,10 @@ _LAZY = {
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Called by ``%load_ext optiml_magic``; touches neither CUDA nor the emulator."""
-    from optiml_magic.magics.optiml import OptimlMagics
+    """Called by ``%load_ext optiml_magic``; what the magic needs loads when it is first used."""
+    from optiml_magic.magics.first import FirstUse
 
-    shell.register_magics(OptimlMagics)
+    shell.register_magics(FirstUse)
 
 
 def __getattr__(name: str) -> Any:
