@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.parts import Sharing, spare_axis, split
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.rectangular import rectangular
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import rounds, threads
@@ -57,6 +58,9 @@ class SplitReduction(KernelRule):
         if apart <= 1:
             return
         found = _long(kernel)
+        if found is not None and found[2] is None:
+            kernel = where_legal(rectangular, kernel, found[0])
+            found = _long(kernel)
         walked = rows(kernel) if found is not None or apart >= _EMPTY * _THREADS else ()
         if walked:
             if apart >= _EMPTY * _THREADS:
