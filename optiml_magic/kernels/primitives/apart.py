@@ -21,8 +21,10 @@ _MOST = 4  # launches of a kernel that get one each: ours
 
 
 def apart(program: Program) -> Program:
-    """The program with a copy of a kernel for each further launch of it; as it was where that
-    is not possible, where the host chooses one of its launches, or where there are many.
+    """The program with a copy of a kernel for each further launch of it.
+
+    As it was where a kernel cannot be copied, where the host chooses one of its launches, or where
+    there are many.
     """
     steps = program.alternatives
     for own, count in Counter(_name(launch) for step in steps for launch in step).items():

@@ -26,6 +26,11 @@ __global__ void sweep(const float* from, float* to, int n) {
     if (i < n) to[i] = from[i > 0 ? i - 1 : n - 1] + from[i];
 }
 """
+CHOSEN = """args(a, tmp, n) if (n > 64)
+#pragma optiml launch sweep grid(n) block(1) args(a, tmp, n) else"""
+AGAIN = "\n#pragma optiml launch sweep grid(cdiv(n, 64)) block(64) args(tmp, c, n)"
+MADE = """#define NAME(a) __global__ void a
+NAME(sweep)("""
 ARRAYS = {"a": Array("f4", ("n",)), "c": Array("f4", ("n",))}
 
 
@@ -38,7 +43,9 @@ def test_each_launch_has_its_own() -> None:
 
 
 def test_a_template_is_copied_with_its_head_and_launched_with_its_arguments() -> None:
-    text = TWICE.replace("__global__", "template <int STEP> __global__").replace("i - 1", "i - STEP")
+    text = TWICE.replace("__global__", "template <int STEP> __global__").replace(
+        "i - 1", "i - STEP"
+    )
     text = text.replace("launch sweep", "launch sweep<1>")
     after = apart(parse_program(text))
     assert [launch.kernel for launch in after.launches] == ["sweep<1>", "sweep_2<1>"]
@@ -49,12 +56,9 @@ def test_a_template_is_copied_with_its_head_and_launched_with_its_arguments() ->
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("args(a, tmp, n)", "args(a, tmp, n) if (n > 64)\n#pragma optiml launch sweep "
-         "grid(n) block(1) args(a, tmp, n) else"),
-        ("args(tmp, c, n)", "args(tmp, c, n)" + 3 * (
-            "\n#pragma optiml launch sweep grid(cdiv(n, 64)) block(64) args(tmp, c, n)")),
-        ("args(tmp, c, n)\n__global__ void sweep(", "args(tmp, c, n)\n#define NAME(a) "
-         "__global__ void a\nNAME(sweep)("),
+        ("args(a, tmp, n)", CHOSEN),
+        ("args(tmp, c, n)", "args(tmp, c, n)" + 3 * AGAIN),
+        ("__global__ void sweep(", MADE),
     ],
     ids=["the host chooses", "many launches", "a macro makes it"],
 )  # fmt: skip
