@@ -67,11 +67,14 @@ def _copied(program: Program, own: str) -> Program:
         taken.append(kernel.fresh(f"{bare}_{len(taken) + 2}", *taken))
         spelled = launch.kernel or bare
         new = replace(launch, kernel=re.sub(rf"\b{re.escape(bare)}\b", taken[-1], spelled, count=1))
-        at = (len(program.text[:place].encode()) for place in (launch.start, launch.end))
-        edits.append(Edit(*at, str(new)))
+        edits.append(_named(program, launch, new))
         copies.append(f"\n\n{named.sub(taken[-1], source)}")
     edits.append(Edit(end, end, "".join(copies)))
     if first.kernel is None:
-        at = (len(program.text[:place].encode()) for place in (first.start, first.end))
-        edits.append(Edit(*at, str(replace(first, kernel=bare))))
+        edits.append(_named(program, first, replace(first, kernel=bare)))
     return parse_program(apply(program.text, edits))
+
+
+def _named(program: Program, launch: LaunchDirective, new: LaunchDirective) -> Edit:
+    start, end = (len(program.text[:at].encode()) for at in (launch.start, launch.end))
+    return Edit(start, end, str(new))

@@ -27,7 +27,9 @@ def carried(rng: Random) -> Made:
         f"s += {element};\n{target} += s;",
         f"s += {element} * x[j];\n{target} = s;\nif (j > 0) {target} -= x[j - 1];",
     ])  # fmt: skip
-    behind = "".join([f"\n{counting(rng, f'{target} -= s;')}" for _ in range(rng.choice([0, 0, 1]))])
+    behind = "".join(
+        [f"\n{counting(rng, f'{target} -= s;')}" for _ in range(rng.choice([0, 0, 1]))]
+    )
     body = f"float s = {rng.choice(['0.0f', 'x[0]'])};\n{counting(rng, step)}{behind}\nlast[r] = s;"
     text = program(rng, "carried", _PARAMETERS, axes(rng, ("r", "rows")), body)
     shape = ("cols", "rows") if column else ("rows", "cols")
