@@ -43,8 +43,9 @@ def facts_apart(facts: Facts | None, before: Program, after: Program) -> Facts |
         return facts
     now = {old.line: new for old, new in zip(before.launches, after.launches, strict=True)}
     known = tuple(
-        replace(launch, line=now[launch.line].line, kernel=now[launch.line].kernel or launch.kernel)
+        replace(launch, line=own.line, kernel=own.kernel or launch.kernel)
         for launch in facts.launches
+        if (own := now.get(launch.line)) is not None
     )
     return replace(facts, launches=known)
 

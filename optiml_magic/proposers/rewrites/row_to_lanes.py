@@ -119,9 +119,11 @@ def _kept(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
     refused = _unshared(kernel, at)
     if refused is not None:
         plain = all_counted(kernel, at)
-        for number in at if isinstance(plain, Kernel) else ():
+        if isinstance(plain, Refused):
+            return plain
+        for number in at:
             plain = where_legal(unpeeled, plain, number)
-        return plain if isinstance(plain, Refused) else _unshared(plain, at)
+        return _unshared(plain, at)
     return None
 
 

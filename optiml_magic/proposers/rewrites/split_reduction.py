@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.rectangular import rectangular
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Loop
@@ -67,6 +68,8 @@ class SplitReduction(KernelRule):
                 yield from _in_rows(kernel, walked, apart // _THREADS)
             return
         if found is None:
+            if not rows(kernel):
+                yield from _in_blocks(kernel, apart)
             return
         spare_axis(kernel)
         number, axis, length = found
@@ -82,6 +85,25 @@ class SplitReduction(KernelRule):
             _points(kernel.fresh("PARTS"), apart, length or _FEW),
             ("the order of additions",) if sums else (),
         )  # fmt: skip
+
+
+def _in_blocks(kernel: Kernel, apart: int) -> Iterator[Site]:
+    """Rounds that do not meet, of which each may have threads of its own."""
+    axes = kernel.axes()
+    for number, loop in enumerate(loops_in(kernel.function.body)):
+        length = rounds(kernel, axes[loop]) if loop in axes else None
+        if length is None or length < _FEW:
+            continue
+        if isinstance(spread_rounds(kernel, number), Refused):
+            continue
+        counter = axes[loop].variable
+        name = counter.name if counter is not None else "its rounds"
+        yield Site(
+            f"spread {number}", f"blocks take a round each of the loop over {name}",
+            partial(spread_rounds, kernel, number), 0.86 if apart >= 8 else 0.5,
+            Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)),
+        )  # fmt: skip
+        return
 
 
 def _long(kernel: Kernel) -> tuple[int, Axis, int | None] | None:
