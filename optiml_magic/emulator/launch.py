@@ -158,6 +158,7 @@ def _with_dram(
 ) -> KernelCounters:
     """The model of the L2, where all blocks ran in its sight or their data fit into it."""
     touched = (counters.read_sectors_unique or 0) + (counters.write_sectors_unique or 0)
+    touched = min(touched, sectors)  # what is read and written counts once
     if 32 * touched <= l2:
         return replace(counters, dram_read_sectors=counters.read_sectors_unique)
     if not l2 or counters.sampled:

@@ -249,6 +249,7 @@ class Evaluator:
         verdict = inspected(verdict, self._inspection(prepared))
         if verdict.passed:
             return replace(evaluation, verdict=verdict)
+        self._runs.pop(evaluation.candidate, None)
         return Evaluation(evaluation.candidate, evaluation.identity, verdict)
 
     def _inspection(self, prepared: Prepared) -> Inspection:

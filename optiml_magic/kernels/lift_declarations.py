@@ -26,6 +26,7 @@ from optiml_magic.kernels.tree import (
 )
 
 _NAMES = frozenset({"identifier", "field_identifier", "type_identifier"})
+_QUALIFIERS = frozenset({"type_qualifier", "ms_pointer_modifier"})  # `__restrict` is the latter
 _KEYWORDS = ("struct ", "union ", "enum ", "typename ", "class ")
 _PARAMETERS = frozenset(
     {
@@ -78,7 +79,7 @@ class DeclarationLifter(ExpressionLifter):
             kind = node.type
             if kind in ("pointer_declarator", "abstract_pointer_declarator"):
                 shape.depth += 1
-                words = (self.text(c) for c in node.children if c.type == "type_qualifier")
+                words = (self.text(c) for c in node.children if c.type in _QUALIFIERS)
                 shape.restrict |= any("restrict" in word for word in words)
             elif kind in ("reference_declarator", "abstract_reference_declarator"):
                 shape.reference = True

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
+from optiml_magic.kernels.primitives.apart import apart, facts_apart
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.proposers.rewrites import REWRITES
@@ -15,6 +17,7 @@ from optiml_magic.source.program import parse_program
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from optiml_magic.model.evaluation import Step
     from optiml_magic.model.view import View
     from optiml_magic.proposers.rewrites.base import Rewrite
     from optiml_magic.source.program import Program
@@ -35,7 +38,7 @@ class RuleProposer:
     def propose(self, view: View, count: int) -> Ideas:  # see above
         del count
         try:
-            program = parse_program(view.step.candidate.text)
+            program, view = _apart(view)
         except SourceError as unfit:
             return Ideas(refused=(Refusal(self.name, unfit.message, unfit.line or 0),))
         ideas: list[Idea] = []
@@ -53,6 +56,27 @@ class RuleProposer:
 
     def _again(self, rule: str, program: Program, view: View) -> Iterator[Idea | Refusal]:
         return next(r for r in self._rewrites if r.name == rule).propose(program, view)
+
+
+def _apart(view: View) -> tuple[Program, View]:
+    """The program, and the view of it, where each launch has a kernel of its own."""
+    program = parse_program(view.step.candidate.text)
+    own = apart(program)
+    if own is program:
+        return program, view
+    origin = _with(view.origin) if view.origin is not None else None
+    return own, replace(
+        view, step=_with(view.step), root=_with(view.root), origin=origin,
+        find_facts=lambda: facts_apart(view.facts, program, own),
+    )  # fmt: skip
+
+
+def _with(step: Step) -> Step:
+    """A step as if each launch of its program had a kernel of its own."""
+    candidate = step.candidate
+    text = apart(parse_program(candidate.text)).text
+    proposal = replace(candidate.proposal, text=text)
+    return replace(step, candidate=replace(candidate, proposal=proposal))
 
 
 def _inexact(idea: Idea) -> Refusal:

@@ -23,7 +23,7 @@ from optiml_magic.source.program import Program, parse_program
 
 NAME = "every_launch"
 ALONG = "with_expressions"
-_LEAST = 0.5  # chance of an edit from which on it is made without being tried alone: ours
+_LEAST = 0.4  # chance of an edit from which on it is made without being tried alone: ours
 _SPELLED = ("float_literals", "fast_functions")  # rules that leave the shape of a kernel alone
 _BEFORE = 0.01  # of a chance, by which one idea comes before another
 _RATIONALE = (

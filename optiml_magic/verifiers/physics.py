@@ -54,8 +54,9 @@ class Physics:
         """
         declared = self._problem.task.bytes
         if declared is not None:
-            written = min(declared, self._everything.written)
-            return self._short(measured, Traffic(declared - written, written))
+            # An array that starts as something is read and written: each may be what was declared.
+            read = max(0, declared - _writable(self._problem))
+            return self._short(measured, Traffic(read, declared - read))
         if not self._short(measured, self._everything):
             return ""
         if self._needed is None:
@@ -155,6 +156,11 @@ def _written(problem: Problem) -> int:
     started = {d.buffer for d in problem.program.inits}
     buffers = problem.instances[0].case.buffers
     return sum(b.array.nbytes for b in buffers if b.role == "output" and b.name not in started)
+
+
+def _writable(problem: Problem) -> int:
+    buffers = problem.instances[0].case.buffers
+    return sum(b.array.nbytes for b in buffers if b.role in ("output", "inout"))
 
 
 def _others(array: Any) -> list[Any]:

@@ -248,3 +248,9 @@ def is_simple(axis: Axis, effects: Effects) -> bool:
     """Whether a loop counts its rounds from 0, in its head alone."""
     starts = axis.start is not None and axis.start.value == 0
     return starts and axis.step == Polynomial.constant(1) and is_counted(axis, effects)
+
+
+def by_ones(axis: Axis, effects: Effects) -> bool:
+    """Whether a loop counts up or down by one in its head alone, from where is known."""
+    apart = axis.step.value if axis.step is not None else None
+    return axis.start is not None and apart in (1, -1) and is_counted(axis, effects)

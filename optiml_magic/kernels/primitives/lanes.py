@@ -19,6 +19,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.grids import filled, needed
 from optiml_magic.kernels.primitives.heads import Heads
 from optiml_magic.kernels.primitives.places import Place, placed
+from optiml_magic.kernels.primitives.restricted import shared_by_threads
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.selections import Selection, selected
 from optiml_magic.kernels.reading import Access, Reduction
@@ -58,7 +59,9 @@ class Lanes:
 @primitive
 def share(kernel: Kernel, at: Sequence[int], lanes: Lanes) -> Kernel:
     """Lanes share the loops with these numbers, counted through the kernel's body from 0."""
-    return _Sharing(kernel.settled(), at, lanes).kernel()
+    sharing = _Sharing(kernel.settled(), at, lanes)
+    made = sharing.kernel()
+    return shared_by_threads(made, sharing.exchanged) if sharing.exchanged else made
 
 
 class _Sharing:
@@ -331,6 +334,7 @@ class _Sharing:
         outside = [a for a in self.old.reading.accesses
                    if a.own not in apart and a.space == "global"]  # fmt: skip
         self.waits = 0
+        self.exchanged: set[str] = set()  # arrays that lanes wait for
         wait = lines(combine.waiting(self.lanes.group, self.count))
         repeated = {s for loop in loops_in(self.old.function.body) for s in walk(loop.body)}
         in_order = [s for s in walk(self.old.function.body) if s in phases]
@@ -341,6 +345,7 @@ class _Sharing:
             if met or (not first and self._meet(phases[statement], others)):
                 self.changes[statement] = (wait, *self.changes[statement], *[wait] * met)
                 self.waits += 1
+                self.exchanged |= {a.array for a in phases[statement] if a.array}
 
     def _meet(self, some: Iterable[Access], others: Sequence[Access]) -> bool:
         return any(

@@ -15,8 +15,9 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Index, Unary
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, by_ones, loops_in
 from optiml_magic.kernels.primitives.following import Touch, number
+from optiml_magic.kernels.primitives.indices import put
 from optiml_magic.kernels.primitives.items import WIDEST, Items, element, is_plain
 from optiml_magic.kernels.primitives.members import structure
 from optiml_magic.kernels.primitives.naming import speller_before
@@ -35,6 +36,7 @@ from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Blank, Block, Declare, Loop, Statement, walk
 
 _WHOLE = {axis: f"((int)(blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis}))" for axis in "xyz"}
+_ONES = (Polynomial.constant(1), Polynomial.constant(-1))
 _FEW, _MANY = 4, 64  # elements of an array that registers hold
 
 
@@ -69,10 +71,8 @@ def hold(kernel: Kernel, at: int | None, *, together: bool = False) -> Kernel:
     for one, name, base in zip(found, names, bases, strict=True):
         swaps |= {node: text(f"{name}{behind}") for node, behind in one.whole.items()}
         for access in one.accesses if not one.whole else ():
-            counters = {a.name: a.variable.name for a in kernel.reading.loops(access)
-                        if a.variable is not None}  # fmt: skip
             assert access.index is not None
-            inner = Speller(kernel.reading.symbols, counters).form(access.index - one.base)
+            inner = _counted(kernel, access, access.index - one.base)
             swaps[element(effects, access) or access.node] = text(f"{name}[{inner}]")
         before.append(_declared(one, name))
         record = records.get(one)
@@ -88,6 +88,19 @@ def hold(kernel: Kernel, at: int | None, *, together: bool = False) -> Kernel:
     helpers = rows.helpers() if rows is not None else ()
     body = edited(kernel.function.body, _around(kernel, region, swaps, before, after))
     return kernel.rewritten(body, helpers=helpers)
+
+
+def _counted(kernel: Kernel, access: Access, form: Polynomial) -> str:
+    """A form of rounds by the counters of the loops, of which each begins where it says."""
+    counters = dict[str, str]()
+    for axis in reversed(kernel.reading.loops(access)):
+        if axis.name not in form.symbols:
+            continue
+        if axis.variable is None or axis.start is None or axis.step not in _ONES:
+            raise NotLegal("the loop does not count up or down by one", axis.line)
+        counters[axis.name] = axis.variable.name
+        form = put(form, axis.name, (Polynomial.symbol(axis.name) - axis.start) * axis.step)
+    return Speller(kernel.reading.symbols, counters).form(form)
 
 
 def _check_free(kernel: Kernel, bases: Sequence[str], line: int) -> None:
@@ -220,7 +233,7 @@ def _own(kernel: Kernel, region: Region, array: str, effects: Effects) -> Owned 
             return None
         if rest(access) != base or access.element != accesses[0].element:
             return None
-        if not all(is_simple(a, effects) for a in reading.loops(access)[region.depth :]):
+        if not all(by_ones(a, effects) for a in reading.loops(access)[region.depth :]):
             return None
     if accesses[0].element.lanes > 1 or not is_plain(kernel, accesses[0]):
         return None

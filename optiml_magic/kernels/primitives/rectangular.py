@@ -142,7 +142,9 @@ def _size(kernel: Kernel, axis: Axis, given: Ranges) -> Polynomial:
     symbols = [kernel.reading.symbols[name] for name in axis.stop.symbols]
     least = [a for s in symbols if s.op == "min" for a in s.arguments]
     facts = Ranges(axis.guard, kernel.reading.symbols).facts
-    for size in (*least, *(axis.stop + fact + more for fact in facts for more in (_NONE, _ONE))):
+    moving = [name for name in axis.stop.symbols if not _still(kernel, Polynomial.symbol(name))]
+    guarded = (axis.stop + fact + more for fact in facts for more in (_NONE, _ONE))
+    for size in (*least, *guarded, axis.stop.without(moving)):
         if size.terms and _still(kernel, size) and given.nonnegative(size - axis.stop):
             return size
     raise NotLegal("no size bounds the end of the loop", axis.line)

@@ -14,7 +14,7 @@ from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.kernels.primitives.vectors import vectorise
 from optiml_magic.model.space import Point
 
-_WIDTHS = (128, 256, 512, 1024)
+WIDTHS = (128, 256, 512, 1024)
 _SMS = 132  # where the chip is not known
 _RESIDENT = 2048  # threads of a multiprocessor
 _TIMES = (1, 2, 4, 8, 16)  # blocks for each multiprocessor
@@ -48,7 +48,7 @@ def ways(kernel: Kernel, rest: int, block: int = 256) -> tuple[list[Way], Refuse
     sms = max(1, (chip.sms if chip is not None else _SMS) // max(others, 1))
     most = tuple(sms * times for times in _TIMES)
     own = kernel.block[0] or 1
-    widths = _WIDTHS if own in _WIDTHS else tuple(sorted({*_WIDTHS, own - own % 32} - {0}))
+    widths = WIDTHS if own in WIDTHS else tuple(sorted({*WIDTHS, own - own % 32} - {0}))
     count = threads(kernel)
     blocks = {
         width: _blocks(most, sms * _RESIDENT // width, None if count is None else count // rest)

@@ -1,4 +1,4 @@
-"""P25, temporaries: locals and casts that say double become float, where no argument is double.
+"""P25, temporaries: locals, casts and helpers that say double become float, but for the arguments.
 
 Somebody wrote them, maybe for the sake of long sums: whether float will do is for the tolerance.
 """
@@ -15,6 +15,8 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.primitives.precision import in_float
 from optiml_magic.kernels.tree import Block, Declare, Function, walk
+from optiml_magic.source.edits import Edit, apply
+from optiml_magic.source.program import parse_program
 
 _DOUBLE = re.compile(r"\bdouble\b")
 
@@ -22,16 +24,16 @@ _DOUBLE = re.compile(r"\bdouble\b")
 @primitive
 def in_single(kernel: Kernel) -> Kernel:
     """The kernel, and what it calls, with such temporaries in float, and what is around them."""
-    functions = (kernel.function, *reached(kernel.unit, kernel.function))
-    _check(kernel, functions)
+    _check(kernel, (kernel.function, *reached(kernel.unit, kernel.function)))
+    plain = _heads(kernel)
     bodies: dict[Function, Block] = {}
-    for function in functions:
+    for function in (plain.function, *reached(plain.unit, plain.function)):
         swaps = dict(_swaps(function))
         if swaps:
             bodies[function] = edited(function.body, swaps)
-    if not bodies:
+    if not bodies and plain is kernel:
         raise NotLegal("no local says double")
-    made = kernel.with_bodies(bodies)
+    made = plain.with_bodies(bodies) if bodies else plain
     after = in_float(made)
     return after if isinstance(after, Kernel) else made
 
@@ -40,13 +42,43 @@ def _check(kernel: Kernel, functions: tuple[Function, ...]) -> None:
     for leaf in kernel.reading.verbatim:
         raise NotLegal(f"{leaf.reason} is not read", leaf.line)
     for function in functions:
-        kinds = [function.result.base, *(v.type.base for v in function.parameters)]
-        if any(_double(kernel, kind) for kind in kinds):
+        kinds = [function.result, *(v.type for v in function.parameters)]
+        doubles = [kind for kind in kinds if _double(kernel, kind.base)]
+        if doubles and (function is kernel.function or not _may_say_float(kernel, function)):
             raise NotLegal("an argument is double", function.line)
         for statement in walk(function.body):
             for expr in (e for top in statement.expressions for e in every(top)):
                 if _elsewhere(expr):
                     raise NotLegal("what is double goes elsewhere", statement.line)
+
+
+def _may_say_float(kernel: Kernel, function: Function) -> bool:
+    """Whether the head of a helper can say float: it takes and gives numbers, and has no other."""
+    same = [f for f in kernel.unit.functions if f.name == function.name]
+    kinds = [function.result, *(v.type for v in function.parameters)]
+    doubles = [kind for kind in kinds if _double(kernel, kind.base)]
+    by_value = all(_DOUBLE.search(k.base) and not k.depth and not k.reference for k in doubles)
+    head = function.head
+    return (
+        by_value and len(same) == 1 and not function.template
+        and head is not None and kernel.unit.origin.plain(*head)
+    )  # fmt: skip
+
+
+def _heads(kernel: Kernel) -> Kernel:
+    """The kernel beside helpers whose heads say float."""
+    edits, raw = [], kernel.unit.text.encode()
+    for function in reached(kernel.unit, kernel.function):
+        if function.head is not None:
+            start, end = kernel.unit.origin.origin(*function.head)
+            head = raw[start:end].decode()
+            if _DOUBLE.search(head):
+                edits.append(Edit(start, end, _DOUBLE.sub("float", head)))
+    if not edits:
+        return kernel
+    program = parse_program(apply(kernel.program.text, edits))
+    launch = next(d for d in program.launches if str(d) == str(kernel.launch))
+    return replace(kernel, program=program, launch=launch)
 
 
 def _double(kernel: Kernel, spelled: str) -> bool:

@@ -22,6 +22,7 @@ from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Block, Declare, Loop, Variable, walk
+from optiml_magic.source.directives import TuneDirective
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,15 @@ class Whole:
 
 
 @primitive
-def vectorise(kernel: Kernel, at: int, whole: Whole | None = None) -> Kernel:
-    """The loop with this number takes as many elements as 16 bytes of the widest array hold."""
+def vectorise(
+    kernel: Kernel, at: int, whole: Whole | None = None, strips: Sequence[int] = ()
+) -> Kernel:
+    """The loop with this number takes as many elements as 16 bytes of the widest array hold.
+
+    Or one of so many ``strips``, the first of them to begin with, by several vectors.
+    """
     loop = loops_in(kernel.function.body)[at]
-    return _Vectorising(kernel, loop, whole).kernel()
+    return _Vectorising(kernel, loop, whole, strips).kernel()
 
 
 def vectorised(kernel: Kernel, at: Sequence[int]) -> tuple[Kernel, tuple[int, ...]]:
@@ -101,7 +107,9 @@ def _wholes(kernel: Kernel, at: Sequence[int]) -> Iterator[tuple[int, Whole]]:
 
 
 class _Vectorising:
-    def __init__(self, kernel: Kernel, loop: Loop, whole: Whole | None = None) -> None:
+    def __init__(
+        self, kernel: Kernel, loop: Loop, whole: Whole | None = None, strips: Sequence[int] = ()
+    ) -> None:
         self.old = kernel
         self.whole = whole
         self.loop = loop
@@ -135,6 +143,8 @@ class _Vectorising:
         self.width = widest if whole is None else whole.width
         if self.width < 2:
             raise NotLegal("its elements fill a vector already", loop.line)
+        self.strips = tuple(n for n in strips if n % self.width == 0)
+        self.many = kernel.fresh("STRIP") if self.strips else str(self.width)
 
     def _groups(self) -> list[Items]:
         found: dict[str, list[Access]] = {}
@@ -194,7 +204,7 @@ class _Vectorising:
         own = self.tests(speller, self.width) if self.whole is None else self.whole.tests
         tests = " && ".join(own)
         const = "" if "const" in self.words else "const "
-        width = self.width
+        width, many = self.width, self.many
         made = []
         begin = "0"
         if self.whole_start:
@@ -202,7 +212,7 @@ class _Vectorising:
             length = f"({stop})" if " " in stop else stop
             length = length if start == "0" else f"({stop} - {start})"
             ahead = "" if start == "0" else f"{start} + "
-            rounded = f"{ahead}{length} / {width} * {width}"
+            rounded = f"{ahead}{length} / {many} * {many}"
             if self.whole is None or not self.whole.declared:
                 made.append(f"{const}{self.words}{whole} = {tests} ? {rounded} : {start};")
         else:  # up to a multiple of the width, where addresses are aligned that begin at one
@@ -215,17 +225,21 @@ class _Vectorising:
             made += [
                 f"{const}{self.words}{up} = {next_up};",
                 f"{const}{self.words}{begin} = {tests} && {up} < {stop} ? {up} : {stop};",
-                f"{const}{self.words}{whole} = {begin} + ({stop} - {begin}) / {width} * {width};",
+                f"{const}{self.words}{whole} = {begin} + ({stop} - {begin}) / {many} * {many};",
                 self._again(start, begin),
             ]
         body = self._body(items, first, k, speller)
         made.append(
-            f"for ({self.words}{first} = {begin}; {first} < {whole}; {first} += {width}) "
+            f"for ({self.words}{first} = {begin}; {first} < {whole}; {first} += {many}) "
             f"{{\n{body}\n}}"
         )
         made.append(self._again(whole, stop))
         whole_text = lines("\n".join(made))
-        return old.rewritten(edited(old.function.body, {loop: (whole_text,)}))
+        body_now = edited(old.function.body, {loop: (whole_text,)})
+        tunes = (
+            [TuneDirective(many, tuple(sorted(self.strips)), self.strips[0])] if self.strips else []
+        )
+        return old.rewritten(body_now, directives=tunes)
 
     def _again(self, start: str, stop: str) -> str:
         """The loop as it was, from one place to another."""
@@ -239,12 +253,17 @@ class _Vectorising:
         for group in self.groups:
             own = items[group.array]
             at = speller.form(self._at(group.index, first, speller))
-            before.append(group.declared(own, self.width))
-            there = f"{group.array}[{at}]"
+            before.append(group.declared(own, self.width, self.many))
+            here, there, each = own, f"&{group.array}[{at}]", ""
+            if self.strips:
+                piece = self.old.fresh("piece")
+                here, there = f"&{own}[{piece}]", f"&{group.array}[{at} + {piece}]"
+                each = (f"#pragma unroll\nfor (int {piece} = 0; {piece} < {self.many}; "
+                        f"{piece} += {self.width}) ")  # fmt: skip
             if group.does("load"):
-                before.append(group.loaded(self.width, own, f"&{there}"))
+                before.append(each + group.loaded(self.width, here, there))
             if group.does("store"):
-                after.append(group.stored(self.width, own, f"&{there}"))
+                after.append(each + group.stored(self.width, here, there))
             for access in group.accesses:
                 swaps[element(self.effects, access) or access.node] = text(f"{own}[{k}]")
         kept = self.old.show(self.loop.body, swaps)
@@ -253,7 +272,7 @@ class _Vectorising:
         const = "" if "const" in self.words else "const "
         count = [f"{const}{self.words}{self.variable.name} = {first} + {k};"] if used else []
         return "\n".join(
-            [*before, "#pragma unroll", f"for (int {k} = 0; {k} < {self.width}; ++{k}) {{",
+            [*before, "#pragma unroll", f"for (int {k} = 0; {k} < {self.many}; ++{k}) {{",
              *count, inner, "}", *after]
         )  # fmt: skip
 

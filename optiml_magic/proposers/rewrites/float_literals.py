@@ -37,9 +37,10 @@ class FloatLiterals(KernelRule):
         if isinstance(single, Refused):
             yield Refused(f"this line computes in double: {single.reason}", line)
         elif single is not None:
+            sums = any(r.type.floating and r.type.size == 8 for r in kernel.reading.reductions)
             yield Site(
                 "temporaries", "compute in float what the locals say double of",
-                partial(in_single, kernel), 0.35, _FEWER,
+                partial(in_single, kernel), 0.35 if sums else 0.62, _FEWER,
                 arithmetic=("double temporaries to float",),
             )  # fmt: skip
         if found:

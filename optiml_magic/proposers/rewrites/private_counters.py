@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
 from optiml_magic.kernels.primitives.counters import COPIES, counters, private
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.room import SHARED, fitting
 from optiml_magic.kernels.primitives.shaped import linear
-from optiml_magic.kernels.primitives.taking import Way, ways
+from optiml_magic.kernels.primitives.sizes import threads
+from optiml_magic.kernels.primitives.taking import WIDTHS, Way, ways
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.updates import leaves
 from optiml_magic.model.hypothesis import Hypothesis
@@ -42,8 +44,7 @@ class PrivateCounters(KernelRule):
         yield from refused
         if not found:
             return
-        several, reason = ways(kernel, sum(own.count for own in found),
-                               1024 if total * _copies(total) > _LARGE else 256)  # fmt: skip
+        several, reason = ways(kernel, sum(own.count for own in found), _width(kernel, total))
         if reason is not None:
             Effects(kernel).straightforward()
             line = leaves(kernel.function.body)
@@ -62,6 +63,15 @@ class PrivateCounters(KernelRule):
                 Hypothesis(_ATOMICS, "lower", "a block updates each element once", (2.0, 1024.0)),
                 _points(way, total), () if exact else ("the order of additions",),
             )  # fmt: skip
+
+
+def _width(kernel: Kernel, size: int) -> int:
+    """Threads of a block: few where there are no more threads than multiprocessors can share."""
+    wide = 1024 if size * _copies(size) > _LARGE else 256
+    count, chip = threads(kernel), CHIPS.get(kernel.chip)
+    if count is None or chip is None:
+        return wide
+    return max((n for n in WIDTHS if n <= wide and count >= n * chip.sms), default=WIDTHS[0])
 
 
 def _copies(size: int) -> int:

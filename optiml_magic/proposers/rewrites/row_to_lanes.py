@@ -15,13 +15,14 @@ from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
-from optiml_magic.kernels.primitives.vectors import vectorised
+from optiml_magic.kernels.primitives.vectors import vectorise, vectorised
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -32,6 +33,7 @@ BLOCKS = (64, 128, 256, 512)
 THREADS = (64, 128, 256, 512, 1024)
 _A_LANE = 16  # elements of a row for each lane, where there are enough
 _A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
+_STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is its own: ours
 SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
 _UNEVEN = 128  # elements of a row that begins anywhere, up to which vectors are few: ours
 
@@ -62,6 +64,10 @@ class RowToLanes(KernelRule):
         sums = [r for r in kernel.reading.reductions if names & set(r.axes) and not r.exact]
         arithmetic = ("the order of additions",) if sums else ()
         hypothesis = Hypothesis(_SECTORS, "lower", "lanes read neighbouring elements", (1.5, 8.0))
+        alone = _alone(kernel, at, length, counters)
+        if alone is not None:
+            yield from alone
+            return
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
         title = f"lanes of a warp share the loop over {counters}"
         if apart and (not length or length <= _UNEVEN):
@@ -85,6 +91,59 @@ class RowToLanes(KernelRule):
                 0.86 if length > _LONG // 4 else 0.78, hypothesis, _threads(kernel, length),
                 arithmetic,
             )  # fmt: skip
+
+
+def _alone(
+    kernel: Kernel, at: tuple[int, ...], length: int, counters: str
+) -> tuple[Refused, Site] | None:
+    """Each thread walks by itself, by whole sectors, where lanes cannot share; and why not."""
+    kept = _kept(kernel, at)
+    strips = tuple(n for n in _STRIPS if not length or 2 * n <= length)
+    if kept is None or not strips:
+        return None
+    made = _in_strips(kernel, at, strips)
+    if isinstance(made, Refused):
+        return None
+    name = kernel.fresh("STRIP")
+    values = next(tune.values for tune in made.program.tunes if tune.name == name)
+    return kept, Site(
+        f"strips {at}", f"each thread takes several vectors of its row at once over {counters}",
+        partial(_in_strips, kernel, at, strips), 0.8,
+        Hypothesis(_SECTORS, "lower", "a thread asks once for all of a sector", (1.5, 8.0)),
+        tuple({name: n} for n in strips if n in values),
+    )  # fmt: skip
+
+
+def _kept(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
+    """Why lanes cannot share the rounds of these loops."""
+    refused = _unshared(kernel, at)
+    if refused is not None:
+        plain = all_counted(kernel, at)
+        if isinstance(plain, Refused):
+            return plain
+        for number in at:
+            plain = where_legal(unpeeled, plain, number)
+        return _unshared(plain, at)
+    return None
+
+
+def _unshared(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
+    loops, effects = loops_in(kernel.function.body), Effects(kernel)
+    try:
+        for number in at:
+            shareable(kernel, loops[number], effects)
+    except NotLegal as reason:
+        return Refused(reason.reason, reason.line)
+    return None
+
+
+def _in_strips(kernel: Kernel, at: tuple[int, ...], strips: tuple[int, ...]) -> Kernel | Refused:
+    """The last of the loops that takes its elements so; the first reason where none does."""
+    plain = all_counted(kernel, at)
+    if isinstance(plain, Refused):
+        return plain
+    made = [vectorise(plain, number, strips=strips) for number in reversed(at)]
+    return next((one for one in made if isinstance(one, Kernel)), made[-1])
 
 
 def _abreast(kernel: Kernel, at: tuple[int, ...]) -> bool:

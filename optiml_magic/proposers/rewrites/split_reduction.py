@@ -17,9 +17,11 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.parts import Sharing, spare_axis, split
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.rectangular import rectangular
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Loop
@@ -57,12 +59,17 @@ class SplitReduction(KernelRule):
         if apart <= 1:
             return
         found = _long(kernel)
+        if found is not None and found[2] is None:
+            kernel = where_legal(rectangular, kernel, found[0])
+            found = _long(kernel)
         walked = rows(kernel) if found is not None or apart >= _EMPTY * _THREADS else ()
         if walked:
             if apart >= _EMPTY * _THREADS:
                 yield from _in_rows(kernel, walked, apart // _THREADS)
             return
         if found is None:
+            if not rows(kernel):
+                yield from _in_blocks(kernel, apart)
             return
         spare_axis(kernel)
         number, axis, length = found
@@ -78,6 +85,25 @@ class SplitReduction(KernelRule):
             _points(kernel.fresh("PARTS"), apart, length or _FEW),
             ("the order of additions",) if sums else (),
         )  # fmt: skip
+
+
+def _in_blocks(kernel: Kernel, apart: int) -> Iterator[Site]:
+    """Rounds that do not meet, of which each may have threads of its own."""
+    axes = kernel.axes()
+    for number, loop in enumerate(loops_in(kernel.function.body)):
+        length = rounds(kernel, axes[loop]) if loop in axes else None
+        if length is None or length < _FEW:
+            continue
+        if isinstance(spread_rounds(kernel, number), Refused):
+            continue
+        counter = axes[loop].variable
+        name = counter.name if counter is not None else "its rounds"
+        yield Site(
+            f"spread {number}", f"blocks take a round each of the loop over {name}",
+            partial(spread_rounds, kernel, number), 0.86 if apart >= 8 else 0.5,
+            Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)),
+        )  # fmt: skip
+        return
 
 
 def _long(kernel: Kernel) -> tuple[int, Axis, int | None] | None:

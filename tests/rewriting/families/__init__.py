@@ -8,6 +8,7 @@ from . import (
     banks,
     blocks,
     brought,
+    carried,
     chains,
     columns,
     counts,
@@ -31,7 +32,7 @@ from . import (
 
 FAMILIES = {
     "maps": (*maps.FAMILY, *neighbours.FAMILY),
-    "rows": (*rows.FAMILY, *again.FAMILY),
+    "rows": (*rows.FAMILY, *again.FAMILY, *carried.FAMILY),
     "pairs": pairs.FAMILY,
     "planes": (*planes.FAMILY, *layouts.FAMILY),
     "columns": columns.FAMILY,

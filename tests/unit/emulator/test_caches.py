@@ -94,3 +94,16 @@ def test_a_full_log_gives_no_figure(random_indices, monkeypatch):
     monkeypatch.setattr("optiml_magic.emulator.launch.ROOM", 100)
     assert missed(random_indices, 1 << 14, 32 * 512)[0] is None
     assert caches.ROOM > 100
+
+
+def test_an_array_that_is_changed_in_place_counts_once() -> None:
+    source = 'extern "C" __global__ void k(float* x) { x[blockIdx.x * 32 + threadIdx.x] += 1; }'
+    memory = emulator.Memory()
+    address = memory.allocate(64 * 1024)
+    run = module_of(source).launch(
+        "k", (512, 1, 1), (32, 1, 1), dynamic_shared=0,
+        arguments=[address.to_bytes(8, "little")],
+        memory=memory, count=True, limits=emulator.Limits(10**9, 2, l2_bytes=96 * 1024),
+    )  # fmt: skip
+    assert run.fault is None
+    assert run.counters.dram_read_sectors == run.counters.read_sectors_unique == 2048

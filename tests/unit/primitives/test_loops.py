@@ -154,3 +154,45 @@ def test_an_extreme_takes_its_first_element_into_the_loop() -> None:
         ("fmaxf(m, a[r * w + c])", "fmaxf(m, a[r * w + c] * a[c])"),
     ):
         refused(unpeeled(kernel(ROWS % body.replace(*change)), 0))
+
+
+RUNNING = "float s = 0; for (int c = 0; c < w; ++c) { s += a[r * w + c]; out[r * w + c] = s; }"
+
+BY_MEMORY = """out[r * w] = a[r * w];
+    for (int c = 1; c < w; ++c) out[r * w + c] = 0.5f * out[r * w + c - 1] + a[r * w + c];"""
+
+
+@pytest.mark.parametrize(
+    ("body", "strips"),
+    [
+        (RUNNING, 2),
+        (RUNNING.replace("int c = 0", "int c = 1"), 2),
+        (RUNNING.replace("s += a[r * w + c]", "s = 0.5f * s + a[r * w + c] - out[r * w + c]"), 3),
+        (RUNNING.replace("s += a[r * w + c];", "if (s < 2.0f) s += a[r * w + c] * c;"), 1),
+        (RUNNING.replace("c < w; ++c", "c < w - 1; ++c").replace("+ c];", "+ c + 1];", 1), 2),
+        (BY_MEMORY, 1),
+    ],
+    ids=["sum", "from the second", "recurrence", "conditional", "shifted", "by memory"],
+)  # fmt: skip
+@pytest.mark.parametrize("wide", [64, 70])
+def test_what_goes_from_round_to_round_goes_on_in_strips(body: str, strips: int, wide: int) -> None:
+    text = ROWS % body
+    made = applied(vectorise(kernel(text), 0, strips=(8, 16, 2)))
+    assert made.program.values == {"STRIP": 8}
+    assert next(t.values for t in made.program.tunes) == (8, 16)
+    assert made.program.text.count("piece += 4") == strips
+    shapes = {"a": ("h", "w"), "at": ("i4", "h"), "out": ("h", "w")}
+    for strip in (8, 16):
+        same(text, made, shapes, {"h": 33, "w": wide}, {"STRIP": strip})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int c = 1; c < w; ++c) out[r * w + c] += out[r * w + c - 1];",
+        "for (int c = 0; c + 1 < w; ++c) { out[r * w + c + 1] = out[r * w + c]; }",
+        "float s = 0; for (int c = 0; c < w; ++c) { if (s < 1.0f) out[r * w + c] = s; s += 1.0f; }",
+    ],
+)
+def test_strips_do_not_cross_what_a_round_leaves_to_the_next(body: str) -> None:
+    assert refused(vectorise(kernel(ROWS % body), 0, strips=(8,)))[0].startswith("it reads no")

@@ -25,6 +25,14 @@ SUMS = """\
         c[4 * i + r] = s;
     }
 """
+# As a triangle is solved: from the last one back, each by those behind it.
+BACK = """\
+    for (int r = 3; r >= 0; r--) {
+        float s = a[4 * i + r];
+        for (int k = r + 1; k < 4; k++) s -= 0.5f * c[4 * i + k];
+        c[4 * i + r] = s;
+    }
+"""
 
 
 def program(body: str) -> str:
@@ -65,6 +73,10 @@ def test_by_vectors_and_unrolled() -> None:
         (SUMS.replace("float s = 0.0f", "if (a[4 * i + r] > 0.5f) continue; float s = 0.0f")
          .replace("r++) {", "r++) { c[4 * i + r] = 2.0f;"), 4),
         (f"    for (int t = 0; t < 2; t++) {{\n{SUMS}    }}\n".replace("4 * i", "8 * i + 4 * t"), 8),
+        (BACK, 4),
+        (BACK.replace("r + 1; k < 4; k++", "3; k > r; --k"), 4),
+        (SUMS.replace("r = 0; r < 4", "r = 2; r < 6").replace("k = 0; k <= r", "k = r; k < r + 2")
+         .replace("c[4 * i + r]", "c[4 * i + r - 2]").replace("+ k]", "+ k - 2]"), 5),
     ],
 )  # fmt: skip
 def test_it_does_the_same(body: str, elements: int) -> None:
@@ -85,6 +97,8 @@ def test_it_does_the_same(body: str, elements: int) -> None:
         (SUMS.replace("a[4 * i + k]", "1.0f").replace("c[4", "if (s > 1.0f) c[4"),
          "no elements that lie together are a thread's own, line 5"),
         (SUMS.replace("a[4 * i + k]", "a[k]").replace("c[4 * i + r]", "c[4 * (n - 1) + r]"),
+         "no elements that lie together are a thread's own, line 5"),
+        (SUMS.replace("a[4 * i + k]", "1.0f").replace("r < 4; r++", "r < 8; r += 2"),
          "no elements that lie together are a thread's own, line 5"),
         (SUMS.replace("a[4 * i + k]", "c[k]").replace("float s", "{ int k = r; } float s"),
          "a local has the name of a counter, line 5"),

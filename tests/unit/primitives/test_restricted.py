@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, kernels
+from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.restricted import alone, held_up, restricted
 from optiml_magic.proposers.rewrites.restrict_readonly import RestrictReadonly
 from optiml_magic.source.program import parse_program
+from tests.rewriting.offers import Offer
 from tests.rewriting.trying import Stand
 from tests.rewriting.writing import Array, Made
 
@@ -65,3 +67,33 @@ def test_nothing_is_known_of_a_kernel_by_itself() -> None:
 def test_loads_that_wait_for_stores(body: str, line: int) -> None:
     start, end = TEXT.index("for (int j"), TEXT.index("\n}\n")
     assert held_up(kernel_of(TEXT[:start] + body + TEXT[end:])) == line
+
+
+EXCHANGED = """\
+#pragma optiml launch k grid(cdiv(n, 32)) block(32)
+__global__ void k(const float *a, float *__restrict__ c, float scale, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    c[i] *= scale;
+    float s = c[i];
+    for (int j = 0; j < m; j++) s += a[i * m + j];
+    c[i] = s;
+}
+"""
+
+
+@pytest.mark.parametrize("spelled", ["*__restrict__ c", "* __restrict c"])
+def test_lanes_do_not_exchange_values_by_a_pointer_that_is_restricted(spelled: str) -> None:
+    text = EXCHANGED.replace("*__restrict__ c", spelled)
+    shared = share(kernel_of(text), (0,), Lanes("warp", 32, 256, (32,), (256,)))
+    after = written(shared)
+    assert "restrict" not in after
+    arrays = {"a": Array("f4", ("n * m",)), "c": Array("f4", ("n",))}
+    made = Made(
+        "one", text, arrays, {"n": 70, "m": 40}, {"n": 3, "m": 5}, {"scale": 0.5},
+        inout=("c",), exact=False,
+    )  # fmt: skip
+    stand = Stand(made)
+    assert stand.applied(Offer("rule", "", after, rounds=True), text).sound
+    (kernel,) = kernels(parse_program(after), stand.facts(after))
+    assert [v.name for v in alone(kernel)] == ["a"]

@@ -40,11 +40,31 @@ def test_all_of_it_in_float() -> None:
     assert end_of(TEXT, after, ARRAYS, {"n": 70}, {"n": 3}, rounds=True) == "same"
 
 
+def test_a_helper_that_takes_and_gives_doubles() -> None:
+    text = TEXT.replace("float scaled(float v)", "double scaled(double v)")
+    after = written(in_single(kernel_of(text)))
+    assert "float scaled(float v) { const float by = 0.5; return (float)(by * v); }" in after
+    assert end_of(text, after, ARRAYS, {"n": 70}, {"n": 3}, rounds=True) == "same"
+    alone = text.replace("double(scaled(a[i]))", "scaled(a[i])").replace("double", "float")
+    alone = alone.replace("float scaled(float v)", "double scaled(double v)")
+    assert "float scaled(float v)" in written(in_single(kernel_of(alone)))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
         ("const float* a", "const double* a", "an argument is double, line 3"),
-        ("float scaled(float", "double scaled(double", "an argument is double, line 2"),
+        ("float scaled(float v)", "float scaled(const double& v)", "an argument is double, line 2"),
+        (
+            "__device__",
+            "__device__ double scaled(int v) { return v; }\n__device__ double",
+            "an argument is double, line 3",
+        ),
+        (
+            "__device__ float scaled(float v)",
+            "template <class T> __device__ double scaled(T v)",
+            "an argument is double, line 2",
+        ),
         (
             "double(scaled(a[i]))",
             "__longlong_as_double(i)",

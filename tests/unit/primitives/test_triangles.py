@@ -119,6 +119,7 @@ LOOPED = ROWS.replace("float* out", "const int* at, float* out")
         ("for (int j = i; j < m; j++) out[i * m + j] = j;", "if (j >= i) out[i * m + j] = j;"),
         ("for (int j = 0; j <= i; ++j) out[i * m + j] = j;", "if (j <= i) out[i * m + j] = j;"),
         ("int j; for (j = i + 1; m > j; ++j) out[i * m + j] = j;", "if (j >= (i + 1))"),
+        ("for (int j = 0; j < m - i; ++j) out[i * m + j] = j;", "if (j < (m - i))"),
         ("for (int j = max(0, i - 3); j < min(i + 2, m); ++j) out[i * m + j] = j;",
          "if (j >= (i - 3) && j < (i + 2) && j < m)"),
     ],

@@ -32,7 +32,7 @@ def test_a_double_that_somebody_wrote_is_a_choice_of_its_own(propose, compiles):
     ideas, refused = asked(FloatLiterals(), text)
     assert not refused
     assert [(idea.arithmetic, idea.prior) for idea in ideas] == [
-        (("double temporaries to float",), 0.35)
+        (("double temporaries to float",), 0.62)
     ]
     (found,) = propose("float_literals", text)
     assert "io[t] = (float)((float)z * 2.0f);" in found.text

@@ -145,3 +145,39 @@ def test_the_second_long_loop_of_a_kernel_is_split_next() -> None:
 def test_what_is_no_site_says_why(old: str, new: str, reason: str, line: int) -> None:
     kernel = at(COLUMNS.replace(old, new), 9999, 512)
     assert said(kernel) == [Refused(reason, line)]
+
+
+MOVED = """\
+#pragma optiml launch k grid(cdiv(cols, 256)) block(256)
+__global__ void k(const float* a, const float* v, float* out, int rows, int cols) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c < cols) {
+        for (int r = 0; r < rows; ++r) out[r * cols + c] = a[r * cols + c] - v[r];
+    }
+}
+"""
+
+
+def test_rounds_that_do_not_meet_become_blocks_where_there_are_few_threads() -> None:
+    (site,) = found(at(MOVED, 1000, 2048))
+    assert isinstance(site, Site)
+    assert site.arithmetic == ()
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    assert "grid(cdiv(cols, 256), rows) block(256)" in str(made.launch)
+    shapes = {"a": ("rows", "cols"), "v": ("rows",), "out": ("rows", "cols")}
+    same(MOVED, made, shapes, {"rows": 130, "cols": 70})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cols"),
+    [
+        ("r * cols + c] = ", "r * cols + c] = ", 1_000_000),
+        ("out[r * cols + c] = a[r * cols + c]", "out[c] = a[r * cols + c]", 2048),
+        ("a[r * cols + c]", "out[(r > 0 ? r - 1 : 0) * cols + c]", 2048),
+        ("[r * cols + c]", "[c * rows + r]", 2048),
+    ],
+    ids=["threads enough", "one element", "the round before", "rows"],
+)
+def test_rounds_that_stay_where_they_are(old: str, new: str, cols: int) -> None:
+    assert not [s for s in said(at(MOVED.replace(old, new), 1000, cols)) if isinstance(s, Site)]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from optiml_magic.chips import chip
+from optiml_magic.model.counters import KernelCounters
 from optiml_magic.model.measurement import Bound, Measurement
 from optiml_magic.model.task import Task
 from optiml_magic.problem import prepare
@@ -30,6 +31,10 @@ def problem(reference, **more):
 
 def measured(seconds: float) -> Measurement:
     return Measurement("h200", "events", seconds, 1.01, (), (Bound("measured", seconds),), ())
+
+
+def reads(count: int) -> KernelCounters:
+    return KernelCounters("k", 1, 1, {}, {}, (), (), 0, count // 32, None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +70,16 @@ def test_declared_bytes_win() -> None:
     physics = Physics(problem(lambda x, keep: x, bytes=10**9), H200)
     assert physics.shortfall(measured(0.9 * roof))
     assert not physics.shortfall(measured(1.1 * roof))
+
+
+def test_what_an_array_that_is_added_to_gets_may_be_of_the_declared_bytes() -> None:
+    text = TEXT.replace("out[0] =", "out[0] +=")
+    inputs = {"x": X, "keep": KEEP, "out": X, "n": N}
+    task = Task(text, reference=lambda x, keep, out: out + x, inputs=inputs, bytes=3 * X.nbytes)
+    physics = Physics(prepare(task, seeds=1), H200)
+    honest = replace(measured(1.0), source="estimated", kernels=(reads(2 * X.nbytes),))
+    assert physics.shortfall(honest) == ""
+    assert "distinct" in physics.shortfall(replace(honest, kernels=(reads(X.nbytes),)))
 
 
 def test_operations_above_the_peak_are_a_note() -> None:
