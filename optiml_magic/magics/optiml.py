@@ -20,6 +20,7 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.result import Result
+from optiml_magic.search.controls import Controls
 from optiml_magic.synthesize import Synthesis
 from optiml_magic.widgets.live import live_view, stage_line, watched
 from optiml_magic.widgets.subject import Subject
@@ -131,14 +132,18 @@ class OptimlMagics(Magics):
         view = live_view(subject, self.shell, display, mode=options.view)
         search = watched(
             view,
-            lambda progress, stop: verbs.optimize(
-                task, options, progress=progress, entered=view.enter, stop=stop
+            lambda progress, controls: verbs.optimize(
+                task,
+                options,
+                progress=progress,
+                entered=view.enter,
+                stop=lambda: controls.stopped,
             ),
             in_place=options.background,
         )
 
-        def run(progress: Callable[[Step, Refused], None], stop: Callable[[], bool]) -> Result:
-            result = search(progress, stop)
+        def run(progress: Callable[[Step, Refused], None], controls: Controls) -> Result:
+            result = search(progress, controls)
             verbs.require_passed(result.summary.root.evaluation.verdict)
             self._last = self._namespace[name] = result
             return result
@@ -146,7 +151,7 @@ class OptimlMagics(Magics):
         if options.background:
             view.show()
             return Handle(run, name=name)
-        return run(lambda *_: None, lambda: False)
+        return run(lambda *_: None, Controls())
 
     def _replay(self, options: Any) -> Result:
         """The live view of a search that is over, left as it ended; and its result."""

@@ -11,9 +11,11 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.quantities import number_of, ratio
 from optiml_magic.reports.summary import Summary
+from optiml_magic.search.controls import Controls
 from optiml_magic.timings import DOING, Stage
-from optiml_magic.widgets.frame import Board, Json
+from optiml_magic.widgets.frame import Board
 from optiml_magic.widgets.line import Line
+from optiml_magic.widgets.node import Json
 from optiml_magic.widgets.pace import Pace
 from optiml_magic.widgets.subject import Subject
 
@@ -71,9 +73,8 @@ class PlainView:
             self._text = f"{frame.evaluations} of {self._subject.budget}{best}"
             self._line.write(f"{self._text}: {title}")
 
-    def stopped(self) -> bool:
-        """Never: nobody can press anything here."""
-        return False
+    def steer(self, controls: Controls) -> None:
+        """Nobody can press anything here."""
 
     def finish(self, summary: Summary, instead: object | None = None) -> None:
         """Say how it ended; ``instead`` is shown in place of the line."""

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from optiml_magic.background import Handle, Progress, Stop
+from optiml_magic.background import Handle, Progress
+from optiml_magic.search.controls import Controls
 from tests.unit.widgets.steps import Outcomes, search, step
 
 ROOT = Path(__file__).parents[2]
@@ -23,10 +24,10 @@ class Held:
         self.go = threading.Event()
         self.outcome = outcome
 
-    def __call__(self, progress: Progress, stop: Stop) -> Any:
+    def __call__(self, progress: Progress, controls: Controls) -> Any:
         progress(step(0), {})
         while not self.go.wait(0.005):
-            if stop():
+            if controls.stopped:
                 return "stopped early"
         if isinstance(self.outcome, BaseException):
             raise self.outcome
@@ -56,10 +57,10 @@ def test_waiting_has_a_limit() -> None:
 def test_stop_is_asked_for_and_then_done() -> None:
     entered, leave = threading.Event(), threading.Event()
 
-    def slow(progress: Progress, stop: Stop) -> bool:
+    def slow(progress: Progress, controls: Controls) -> bool:
         entered.set()
         leave.wait(5)
-        return stop()
+        return controls.stopped
 
     handle = Handle(slow, name="transpose")
     entered.wait(5)
@@ -100,7 +101,7 @@ def test_it_shows_its_state_and_then_its_result() -> None:
 def test_what_it_shows_at_first_does_not_grow_old() -> None:
     entered, leave = threading.Event(), threading.Event()
 
-    def slow(progress: Progress, stop: Stop) -> int:
+    def slow(progress: Progress, controls: Controls) -> int:
         entered.set()
         leave.wait(5)
         return 1
@@ -132,8 +133,8 @@ def test_the_clock_stands_when_it_is_done() -> None:
 
 
 def test_a_real_search_is_stopped_with_what_it_found() -> None:
-    def run(progress: Progress, stop: Stop) -> Outcomes:
-        return search(progress, stop, pause=0.01)
+    def run(progress: Progress, controls: Controls) -> Outcomes:
+        return search(progress, controls, pause=0.01)
 
     handle = Handle(run, name="toy")
     while handle.evaluations < 3:
@@ -148,9 +149,9 @@ PROGRAM = """
 import time
 from optiml_magic.background import Handle
 
-def run(progress, stop):
+def run(progress, controls):
     try:
-        while not ({obeys} and stop()):
+        while not ({obeys} and controls.stopped):
             time.sleep(0.01)
     finally:
         print("closed what it held", flush=True)
@@ -179,7 +180,7 @@ def test_it_needs_no_widgets() -> None:
     program = (
         "import sys; sys.modules['ipywidgets'] = sys.modules['anywidget'] = None\n"
         "from optiml_magic.background import Handle\n"
-        "print(Handle(lambda progress, stop: 7, name='x').result(5))\n"
+        "print(Handle(lambda progress, controls: 7, name='x').result(5))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
