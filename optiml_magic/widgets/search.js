@@ -349,7 +349,7 @@ function buildNode(send, open) {
   }
   function draw(node) {
     if (node.id !== wanted) return;
-    panel.replaceChildren(...about(node), answer,
+    panel.replaceChildren(...about(node),
       ...(node.diff ? [folded(`Diff against #${node.parent}`, coloured(node.diff))] : []),
       folded("Program", ...program(node)));
     panel.scrollTop = 0;
@@ -380,7 +380,7 @@ function buildNode(send, open) {
       if (editing) text.focus();
     }
     show(drafts.has(node.id));
-    return [element("div", "optiml-row", edit, evaluate, cancel), shown, text];
+    return [element("div", "optiml-row", edit, evaluate, cancel, answer), shown, text];
   }
   function answered({ parent, refused }) {
     if (!refused) drafts.delete(parent);
