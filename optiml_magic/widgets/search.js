@@ -4,7 +4,7 @@
 
 const TRAITS = [
   "task", "device", "reason", "baseline", "budget", "seconds", "hint", "state", "stopping", "paused",
-  "ended", "elapsed", "doing", "spent", "evaluations", "best", "program", "diff", "findings",
+  "ended", "elapsed", "doing", "evaluations", "best", "program", "diff", "findings",
   "refused", "verdicts", "steps", "reported",
 ];
 const TABS = {
@@ -97,7 +97,8 @@ function buildHead(send) {
   bar.append(head.fill);
   head.all = [
     element("div", "optiml-row",
-      element("div", "optiml-grow", head.task, head.device), head.state, pause, stop),
+      element("div", "optiml-grow", head.task, head.device),
+      element("div", "optiml-steer", head.state, pause, stop)),
     bar,
     element("div", "optiml-row optiml-faint", head.count, head.verdicts),
     head.best,
@@ -139,7 +140,6 @@ function drawBar(head, get, running) {
   const said = [`${done} of ${budget} evaluations in ${duration(elapsed)}`];
   if (done > 1) said.push(`${Math.round((60 * done) / elapsed)} a minute`);
   if (running) said.push(left(done, budget, elapsed, limit));
-  if (get("spent")) said.push(get("spent"));
   if (ended) said.push(ended);
   write(head.count, said.filter(Boolean).join(" \u00b7 "));
 }
@@ -227,20 +227,22 @@ function buildTree(choose) {
       element("span", "optiml-end"));
     row.setAttribute("role", "treeitem");
     row.addEventListener("click", () => select(id));
+    mark(row, id);
     rows.set(id, row);
     return row;
   }
-  function select(id) {
-    chosen = id;
-    reach(id);
-    choose(id);
+  function mark(row, id) {
+    row.tabIndex = id === reached ? 0 : -1; // one stop for the Tab key; arrows go on from there
+    row.setAttribute("aria-selected", String(id === chosen));
   }
-  function reach(id) {
-    reached = id;
-    for (const [number, row] of rows) {
-      row.tabIndex = number === reached ? 0 : -1;
-      row.setAttribute("aria-selected", String(number === chosen));
-    }
+  function reach(id, selected = chosen) {
+    const before = [reached, chosen];
+    [reached, chosen] = [id, selected];
+    for (const number of [...before, id]) if (rows.has(number)) mark(rows.get(number), number);
+  }
+  function select(id) {
+    reach(id, id);
+    choose(id);
   }
   function draw(steps, best) {
     walked = walk(steps);
@@ -258,7 +260,6 @@ function buildTree(choose) {
       .map((row) => `M${x(row.above)} ${y(row.above) + 7}V${y(row)}H${x(row) - 8}`);
     branches.setAttribute("d", path.join(""));
     behind.setAttribute("height", String(ROW * walked.length));
-    reach(reached);
   }
   list.addEventListener("keydown", (event) => {
     const at = walked.findIndex((row) => row.step.id === reached);
@@ -282,17 +283,20 @@ function buildTree(choose) {
   return { list, draw };
 }
 
+const SHOWN = new WeakMap(); // what a row shows
+
 function drawRow(drawn, row, name, source, indentation) {
   const { step, depth } = row;
   const [, , title, end] = drawn.children;
-  const className = `optiml-node optiml-${name}`;
-  if (drawn.className !== className) drawn.className = className;
+  const shown = JSON.stringify([step, depth, name, source, indentation]);
+  if (SHOWN.get(drawn) === shown) return; // most rows of a long search
+  SHOWN.set(drawn, shown);
+  drawn.className = `optiml-node optiml-${name}`;
   drawn.style.paddingLeft = `${indentation}px`;
   drawn.setAttribute("aria-level", String(depth + 1));
+  drawn.title = `#${step.id} ${step.title}\n${words(step.verdict)}${step.detail ? `: ${step.detail}` : ""}`;
   write(title, step.title);
   write(end, figure(step, source));
-  const said = `#${step.id} ${step.title}\n${words(step.verdict)}${step.detail ? `: ${step.detail}` : ""}`;
-  if (drawn.title !== said) drawn.title = said;
 }
 
 // ---- programs, diffs, findings
@@ -323,12 +327,13 @@ function drawProgram(target, program) {
   target.replaceChildren(program ? code(program) : faint("Nothing verified yet."));
 }
 
-function drawFindings(target, findings, refused) {
+function drawFindings(target, findings, refused, best) {
   const below = refused.flatMap(({ program, reasons }) => [
     faint(`Not tried on ${program}:`),
     element("ul", "", ...reasons.map((reason) => element("li", "", reason)))]);
+  const from = best.significant && findings[0]?.step !== best.id ? ", which the best was made from" : "";
   const above = findings.length
-    ? [faint(`On step #${findings[0].step}:`), listed(findings)] : [faint("No findings yet.")];
+    ? [faint(`On step #${findings[0].step}${from}:`), listed(findings)] : [faint("No findings yet.")];
   target.replaceChildren(...above, ...below);
 }
 
@@ -528,7 +533,7 @@ function render({ model, el }) {
     steps: () => tree.draw(get("steps"), get("best")),
     program: () => drawProgram(panels.program, get("program")),
     diff: () => drawDiff(panels.diff, get("diff"), get("baseline")),
-    findings: () => drawFindings(panels.findings, get("findings"), get("refused")),
+    findings: () => drawFindings(panels.findings, get("findings"), get("refused"), get("best")),
   };
   const answers = {
     node: node.draw,
@@ -545,7 +550,7 @@ function render({ model, el }) {
   let asking = 0;
   const paint = () => {
     drawHead(head, get);
-    if (changed.has("best")) changed.add("steps"); // the best is marked in the tree
+    if (changed.has("best")) changed.add("steps").add("findings"); // both say which it is
     if (changed.has("refused")) changed.add("findings"); // one panel has both
     for (const name of changed) painters[name]?.();
     changed.clear();

@@ -75,7 +75,7 @@ class SearchView(anywidget.AnyWidget):
         self._lock = threading.RLock()  # one writer of traits at a time: hold_sync is not atomic
         self._board = Board(subject)
         self._drawn = 0
-        self._began = time.monotonic()
+        self._began = self._seen = time.monotonic()
         self._doing = DOING["prepare"]
         self._pace = Pace(self._draw)
         super().__init__(
@@ -98,7 +98,7 @@ class SearchView(anywidget.AnyWidget):
 
     def start(self) -> None:
         """Begin to draw, and to count the seconds."""
-        self._began = time.monotonic()
+        self._began = self._seen = time.monotonic()
         self._pace.start()
 
     def update(self, step: Step, refused: Refused = NOTHING) -> None:
@@ -184,16 +184,24 @@ class SearchView(anywidget.AnyWidget):
             count = self._board.count
             if count != self._drawn:
                 self._show(self._board.frame())
-            self.elapsed = round(time.monotonic() - self._began, 1)
+            self._count()
             self.doing = self._doing
             self.stopping, self.paused = self.controls.stopped, self.controls.paused
         return _REST + count / _ROWS_PER_SECOND
 
     def _show(self, frame: Frame) -> None:
         self._drawn = len(frame.steps)
-        self.elapsed = round(time.monotonic() - self._began, 1)
+        self._count()
         for field in fields(Frame):
             setattr(self, field.name, getattr(frame, field.name))
+
+    def _count(self) -> None:
+        """The seconds so far; those of the budget do not run on in a pause either."""
+        now = time.monotonic()
+        if self.controls.paused:
+            self._began += now - self._seen
+        self._seen = now
+        self.elapsed = round(now - self._began, 1)
 
     def __repr__(self) -> str:
         if self.state == "running":  # seen where no widget can show, and never drawn anew

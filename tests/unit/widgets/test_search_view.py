@@ -123,6 +123,20 @@ def test_it_pauses_and_resumes(view: SearchView) -> None:
     soon(lambda: view.paused)
 
 
+def test_seconds_do_not_run_on_in_a_pause(view: SearchView) -> None:
+    view._pace.close()
+    view._draw()
+    press(view, "pause")
+    before = view.elapsed
+    time.sleep(0.5)
+    view._draw()
+    assert view.elapsed < before + 0.3
+    press(view, "resume")
+    time.sleep(0.5)
+    view._draw()
+    assert view.elapsed >= before + 0.4
+
+
 def test_a_stop_before_the_search_begins_is_not_lost(view: SearchView) -> None:
     press(view)
     search = Controls()
