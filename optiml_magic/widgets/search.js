@@ -246,6 +246,7 @@ function buildTree(choose) {
   }
   function draw(steps, best) {
     walked = walk(steps);
+    list.setAttribute("aria-busy", String(!walked.length)); // else an empty tree is an error
     const indent = Math.min(INDENT, DEEPEST / Math.max(1, ...walked.map((row) => row.depth)));
     const x = (row) => 12 + indent * row.depth;
     const y = (row) => ROW * (row.index + 0.5);

@@ -522,6 +522,14 @@ def test_the_report_of_texts_that_are_markup_shows_them_as_text(start: Start) ->
     assert page.evaluate("window.hacked") is None
 
 
+def test_axe_finds_nothing_serious_before_the_first_step(start: Start) -> None:
+    checker = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
+    found = checker.Axe().run(start([]), "#view").response["violations"]
+    assert [f"{f['id']}: {f['nodes'][0]['html']}" for f in found] == []
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_nothing_serious(start: Start, dark: bool) -> None:
     checker = pytest.importorskip(
