@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from optiml_magic.model.evaluation import Step, Trajectory
-from optiml_magic.model.finding import Finding
 from optiml_magic.model.measurement import speedup_interval
 from optiml_magic.model.refusal import NOTHING, Refused
 from optiml_magic.reports.summary import Summary, step_speedup
+from optiml_magic.widgets.node import Json, findings_of, node, verdict_of
 from optiml_magic.widgets.subject import Subject
 
-Json = dict[str, Any]
 _DETAIL = 240  # characters of a verdict's sentence that go over the comm
 
 
@@ -22,7 +20,9 @@ class Frame:
 
     ``best`` is the fastest verified step with its speed-up over the input kernel, where the figure
     comes from, and whether it is ``significant``; ``program`` and ``diff`` are of the input kernel
-    until something significant was found. ``refused`` has reasons by the program that they are of.
+    until something significant was found. ``findings`` are of the best, or of the nearest program
+    that it was made from and that was looked at. ``refused`` has reasons by the program that they
+    are of.
     """
 
     evaluations: int = 0
@@ -42,7 +42,6 @@ class Board:
         self._subject = subject
         self._steps: list[Step] = []
         self._rows: list[Json] = []
-        self._findings: list[Json] = []
         self._refused = NOTHING
         self._diff: tuple[int, str] = (0, "")  # the winner's number, and its diff
 
@@ -55,16 +54,13 @@ class Board:
         """One more step, the input kernel first, and all that was refused so far."""
         self._refused = refused
         self._steps.append(step)
-        self._rows.append(_row(self._summary(), step))
-        if step.evaluation.findings:
-            number = step.candidate.number
-            self._findings = [_finding(number, found) for found in step.evaluation.findings]
+        self._rows.append(_row(self.summary(), step))
 
     def frame(self) -> Frame:
         """What there is to show now."""
         if not self._steps:
             return Frame()
-        summary = self._summary()
+        summary = self.summary()
         number = summary.winner.candidate.number
         if self._diff[0] != number:
             self._diff = (number, summary.diff())
@@ -73,7 +69,7 @@ class Board:
             best=_best(summary),
             program=summary.winner.candidate.text,
             diff=self._diff[1],
-            findings=self._findings,
+            findings=_findings(summary),
             refused=[
                 {"program": program, "reasons": [str(refusal)[:_DETAIL] for refusal in refusals]}
                 for program, refusals in summary.not_tried
@@ -82,7 +78,13 @@ class Board:
             steps=list(self._rows),
         )
 
-    def _summary(self) -> Summary:
+    def node(self, number: object) -> Json | None:
+        """All there is to know of a step; None where there is no such step."""
+        found = next((s for s in self._steps if s.candidate.number == number), None)
+        return node(self.summary(), found) if found else None
+
+    def summary(self) -> Summary:
+        """What the steps so far come to."""
         subject = self._subject
         found = Trajectory(tuple(self._steps), "", objective=subject.objective)
         trajectory = found.told(self._refused)
@@ -93,18 +95,20 @@ class Board:
 
 
 def _row(summary: Summary, step: Step) -> Json:
-    evaluation, proposal = step.evaluation, step.candidate.proposal
-    repeated = evaluation.duplicate_of
-    verdict = "duplicate" if repeated is not None else str(evaluation.verdict.outcome)
-    detail = f"same as #{repeated}" if repeated is not None else evaluation.verdict.summary
+    verdict, why = verdict_of(step)
     return {
         "id": step.candidate.number,
         "parent": step.candidate.parent,
-        "title": proposal.title,
+        "title": step.candidate.proposal.title,
         "verdict": verdict,
-        "detail": detail[:_DETAIL],
+        "detail": why[:_DETAIL],
         "speedup": step_speedup(summary, step),
     }
+
+
+def _findings(summary: Summary) -> list[Json]:
+    lineage = summary.trajectory.lineage(summary.winner)
+    return next((found for step in reversed(lineage) if (found := findings_of(step))), [])
 
 
 def _best(summary: Summary) -> Json:
@@ -121,15 +125,4 @@ def _best(summary: Summary) -> Json:
         "high": gain[2],
         "source": summary.source,
         "significant": summary.winner is not root,
-    }
-
-
-def _finding(number: int, finding: Finding) -> Json:
-    return {
-        "step": number,
-        "tool": finding.tool,
-        "severity": finding.severity,
-        "cause": finding.cause,
-        "advice": finding.actions[0].told if finding.actions else "",
-        "gain": list(finding.gain),
     }

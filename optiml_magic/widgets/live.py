@@ -19,7 +19,7 @@ from optiml_magic.widgets.subject import Subject
 Progress = Callable[[Step, Refused], None]
 Mode = Literal["auto", "widget", "text"]
 DEAF = (
-    "While this cell runs, this kernel hears no button: end the search with the notebook's "
+    "This kernel gets no messages while a cell runs: end the search with the notebook's "
     "interrupt (\u25a0, or Ctrl-C). What was found is kept."
 )
 
@@ -75,7 +75,14 @@ def live_view(
     from optiml_magic.widgets.window import Window
 
     why = "asked for" if mode == "widget" else "a front end is there"
-    return Window(subject, display, hint=_hint(subject, kernel), why=why, keep=keep)
+    return Window(
+        subject,
+        display,
+        hint=_hint(subject, kernel),
+        why=why,
+        keep=keep,
+        kernel=None if subject.background else kernel,
+    )
 
 
 def stage_line(verb: str, shell: Any, display: Callable[..., Any]) -> StageLine:

@@ -13,8 +13,9 @@ from optiml_magic.reports.quantities import number_of, ratio
 from optiml_magic.reports.summary import Summary
 from optiml_magic.search.controls import Controls
 from optiml_magic.timings import DOING, Stage
-from optiml_magic.widgets.frame import Board, Json
+from optiml_magic.widgets.frame import Board
 from optiml_magic.widgets.line import Line
+from optiml_magic.widgets.node import Json
 from optiml_magic.widgets.pace import Pace
 from optiml_magic.widgets.subject import Subject
 

@@ -1,4 +1,4 @@
-"""A toy search in a real JupyterLab: run the cell, watch it, press Stop."""
+"""A toy search in a real JupyterLab: run the cell, watch it, steer it, reload the page meanwhile."""
 
 from __future__ import annotations
 
@@ -35,8 +35,13 @@ view, run = watch(pause=0.05)
 result = run(lambda *step: None, Controls())
 print("ended:", result.summary.trajectory.stopped)
 """
+LONG = """\
+view, run = watch(pause=0.8)
+result = run(lambda *step: None, Controls())
+print("ended:", result.summary.trajectory.stopped)
+"""
 BACKGROUND = """\
-view, run = watch(background=True)
+view, run = watch(pause=0.4, background=True)
 view.show()
 handle = Handle(run, name="toy")
 print("the cell has returned")
@@ -89,3 +94,94 @@ def test_a_search_in_the_background_stops_and_its_result_takes_the_place(
     page.locator(".optiml-stop").click()
     page.locator(".optiml-search").wait_for(state="detached", timeout=10_000)
     assert "stopped='stopped'" in outputs.inner_text()
+
+
+def reload(notebook: Notebook, *, saved: bool = True) -> None:
+    """As a person does who then waits for the notebook; where it is not saved the browser asks."""
+    if saved:
+        notebook.save()
+    notebook.page.once("dialog", lambda dialog: dialog.accept())
+    notebook.page.reload()
+    notebook.page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=60_000)
+
+
+def the_report_lands(notebook: Notebook) -> None:
+    report = notebook.outputs(1).locator("[data-panel=report]")
+    report.get_by_text("evaluations", exact=True).wait_for(timeout=60_000)
+    assert "toy: " in report.locator("h3").text_content()
+    assert notebook.page.get_by_role("tab", selected=True, name="Report").is_visible()
+
+
+@pytest.mark.parametrize("notebook", [LONG], indirect=True)
+def test_a_reload_while_the_cell_runs_keeps_the_view_and_the_outcome_lands(
+    notebook: Notebook, picture: Any
+) -> None:
+    page = notebook.page
+    notebook.until_steps(3)
+    reload(notebook)
+    notebook.until_steps(4)
+    page.wait_for_function("document.querySelector('.optiml-state').textContent == 'preparing'")
+    page.locator(".optiml-node").first.click()
+    page.locator(".optiml-heading").get_by_text("#0").wait_for(timeout=10_000)
+    before = page.locator(".optiml-node").count()
+    notebook.until_steps(before + 1)
+    picture(page, "lab-reloaded")
+    page.locator(".optiml-stop").click()
+    page.wait_for_function("document.querySelector('.optiml-state').textContent == 'stopped'")
+    assert page.locator(".optiml-node").count() < 40
+    the_report_lands(notebook)
+    picture(page, "lab-reloaded-report")
+
+
+@pytest.mark.parametrize("notebook", [BACKGROUND], indirect=True)
+def test_a_reload_beside_a_search_keeps_the_view_and_the_outcome_lands(notebook: Notebook) -> None:
+    notebook.until_steps(3)
+    reload(notebook)
+    notebook.until_steps(4)
+    the_report_lands(notebook)
+    reload(notebook)  # and it stays, as long as the kernel does
+    the_report_lands(notebook)
+
+
+@pytest.mark.parametrize("notebook", [BACKGROUND], indirect=True)
+def test_without_a_save_the_page_has_no_output_and_the_kernel_has_the_result(
+    notebook: Notebook,
+) -> None:
+    notebook.until_steps(3)
+    reload(notebook, saved=False)
+    notebook.page.wait_for_timeout(3000)
+    assert notebook.text(1) == ""
+    notebook.cell(0).locator(".cm-content").click()
+    notebook.page.keyboard.press("Control+A")
+    notebook.page.keyboard.insert_text("handle.result().summary.trajectory.stopped")
+    notebook.page.keyboard.press("Control+Enter")
+    notebook.page.get_by_text("budget of 40 evaluations spent").wait_for(timeout=60_000)
+
+
+@pytest.mark.parametrize("notebook", [LONG], indirect=True)
+def test_keys_in_the_view_are_the_views_own(notebook: Notebook, picture: Any) -> None:
+    """JupyterLab's own would cut the cell, or go to another."""
+    page = notebook.page
+    page.set_viewport_size({"width": 600, "height": 900})
+    notebook.until_steps(4)
+    page.locator(".optiml-node").first.click()
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    page.locator(".optiml-heading").get_by_text("made from").or_(
+        page.get_by_text("Diff against #")
+    ).first.wait_for(timeout=10_000)
+    page.get_by_role("button", name="Edit").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("xdda: 111")
+    assert page.locator(".optiml-text").input_value() == "xdda: 111"
+    assert page.locator(".jp-Notebook .jp-Cell").count() == 2
+    page.get_by_role("button", name="Evaluate").click()
+    page.get_by_text("Taken: it is evaluated next.").wait_for(timeout=10_000)
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Resume").wait_for(timeout=10_000)
+    notebook.look_at(1)
+    picture(page, "lab-600")
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Stop").click()
+    notebook.outputs(1).get_by_text("ended: stopped").wait_for(timeout=10_000)
+    page.set_viewport_size({"width": 1200, "height": 900})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.finding import Action, Evidence, Finding
-from optiml_magic.model.measurement import Measurement
+from optiml_magic.model.measurement import Bound, Measurement
 from optiml_magic.model.refusal import NOTHING, Refused
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.reports.summary import Summary
@@ -44,7 +44,10 @@ def step(
     """A step that passed in ``seconds``, or failed where they are None."""
     passed = seconds is not None
     verdict = Verdict(Outcome.PASSED, "") if passed else Verdict(outcome, f"why {number}")
-    measured = Measurement("h200", "estimated", seconds, 1.3, (), (), ()) if seconds else None
+    measured = None
+    if seconds:
+        bounds = (Bound("dram", seconds), Bound("issue", seconds / 3))
+        measured = Measurement("h200", "estimated", seconds, 1.3, (), bounds, ())
     proposal = Proposal(f"program {number}\nline two\n", title or f"edit {number}", "rules")
     evaluation = Evaluation(
         number, str(number), verdict, measured, findings=findings, duplicate_of=duplicate_of
@@ -96,7 +99,16 @@ def _evaluate(
     progress: Callable[[Step, Refused], None], pause: float, candidates: Sequence[Candidate]
 ) -> list[Evaluation]:
     time.sleep(pause)
-    evaluations = toy.evaluate(candidates)
+    evaluations = [_bounded(evaluation) for evaluation in toy.evaluate(candidates)]
     for candidate, evaluation in zip(candidates, evaluations, strict=True):
         progress(Step(candidate, evaluation), NOTHING)
     return evaluations
+
+
+def _bounded(evaluation: Evaluation) -> Evaluation:
+    """With a time model, as any measurement has that a report is drawn from."""
+    measured = evaluation.measurement
+    if measured is None:
+        return evaluation
+    bounds = (Bound("dram", measured.seconds), Bound("issue", measured.seconds / 3))
+    return replace(evaluation, measurement=replace(measured, bounds=bounds))

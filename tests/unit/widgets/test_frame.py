@@ -55,10 +55,39 @@ def test_rows_tell_parent_verdict_and_speedup_of_each_step() -> None:
     assert rows[3]["speedup"] == pytest.approx(5)
 
 
-def test_verdicts_are_counted_and_the_last_findings_kept() -> None:
-    shown = frame(some())
-    assert shown.verdicts == {"passed": 3, "wrong": 1, "duplicate": 1}
-    assert [(f["step"], f["cause"]) for f in shown.findings] == [(3, "bank conflicts")]
+def test_verdicts_are_counted() -> None:
+    assert frame(some()).verdicts == {"passed": 3, "wrong": 1, "duplicate": 1}
+
+
+def test_findings_are_of_the_best_or_of_the_nearest_that_it_was_made_from() -> None:
+    later = step(5, 0, 9e-6, findings=(finding("of a slow one"),))
+    shown = frame([*some(), later]).findings
+    assert [(f["step"], f["cause"]) for f in shown] == [(3, "bank conflicts")]
+    shown = frame([*some(), later, step(6, 3, 1e-6)]).findings
+    assert [f["step"] for f in shown] == [3]
+    assert [f["step"] for f in frame(some()[:2]).findings] == [0]
+
+
+def test_a_node_is_a_step_with_its_program_and_the_diff_against_its_parent() -> None:
+    board = Board(SUBJECT)
+    for one in some():
+        board.add(one)
+    shown = board.node(3)
+    assert shown is not None
+    assert (shown["id"], shown["parent"], shown["title"]) == (3, 1, "pad the tile")
+    assert shown["program"] == step(3).candidate.text
+    assert shown["diff"].splitlines()[1:3] == ["-program 1", "+program 3"]
+    assert [f["cause"] for f in shown["findings"]] == ["bank conflicts"]
+    failed, root, repeated = board.node(2), board.node(0), board.node(4)
+    assert failed
+    assert root
+    assert repeated
+    assert (failed["verdict"], failed["why"], failed["speedup"]) == ("wrong", "why 2", None)
+    assert (root["diff"], root["parent"]) == ("", None)
+    assert (repeated["verdict"], repeated["why"]) == ("duplicate", "same as #1")
+    assert json.loads(json.dumps(shown, allow_nan=False)) == shown
+    for unknown in (9, None, "3", [3]):
+        assert board.node(unknown) is None
 
 
 def test_a_failed_input_kernel_is_a_frame_too() -> None:

@@ -28,10 +28,10 @@ from optiml_magic.widgets.live import live_view, watched
 from optiml_magic.widgets.subject import Subject
 from tests.unit.widgets.steps import search
 
-def watch(background=False):
+def watch(background=False, pause=0.1):
     subject = Subject("toy", "none", "a toy", 40, background=background)
     view = live_view(subject, get_ipython(), display)
-    return view, watched(view, partial(search, pause=0.1), in_place=background)
+    return view, watched(view, partial(search, pause=pause), in_place=background)
 """
 BLOCKING = """
 view, run = watch()
@@ -73,6 +73,17 @@ class FrontEnd:
         if subshell:
             message["header"]["subshell_id"] = subshell
         self.client.shell_channel.send(message)
+
+    def ask(self, kind: str, content: dict[str, Any]) -> dict[str, Any]:
+        """The reply to a request on the shell channel, within ten seconds."""
+        asked = self.client.session.msg(kind, content)
+        self.client.shell_channel.send(asked)
+        end = time.monotonic() + 10
+        while True:
+            reply = self.client.get_shell_msg(timeout=max(0.01, end - time.monotonic()))
+            if reply["parent_header"].get("msg_id") == asked["header"]["msg_id"]:
+                found: dict[str, Any] = reply
+                return found
 
     def until(self, wanted: Callable[[dict[str, Any]], bool], seconds: float = 30) -> Any:
         """The content of the first message on iopub that is wanted."""
@@ -139,6 +150,32 @@ def test_stop_is_heard_while_the_cell_runs(front_end: FrontEnd) -> None:
     assert word == "stopped"
     assert 3 <= int(count) < 20
     assert time.monotonic() - pressed < 3
+
+
+@pytest.mark.skipif(not SUBSHELLS, reason="ipykernel 6 answers between cells alone")
+def test_a_page_that_is_loaded_meanwhile_gets_its_answers(front_end: FrontEnd) -> None:
+    """Without a shell of its own, as JupyterLab asks before it has one."""
+    cell = front_end.execute(BLOCKING.replace("watch()", "watch(pause=0.5)"))
+    comm = front_end.view()
+    client = front_end.client
+    kinds = ("kernel_info_request", {}), ("comm_info_request", {"target_name": "jupyter.widget"})
+    for kind, content in kinds:
+        reply = front_end.ask(kind, content)
+    assert comm in reply["content"]["comms"]
+    control = {"comm_id": "page", "target_name": "jupyter.widget.control", "data": {}}
+    client.shell_channel.send(
+        client.session.msg("comm_open", control, metadata={"version": "1.0.0"})
+    )
+    wanted = {"comm_id": "page", "data": {"method": "request_states"}}
+    client.shell_channel.send(client.session.msg("comm_msg", wanted))
+    told = front_end.until(
+        lambda m: m["msg_type"] == "comm_msg" and m["content"]["comm_id"] == "page", 10
+    )
+    assert told["data"]["states"][comm]["state"]["state"] == "running"
+    assert not front_end.printed()  # the cell still runs
+    front_end.manager.interrupt_kernel()
+    front_end.until_idle(cell)
+    assert front_end.ask("kernel_info_request", {})  # ipykernel has it all again
 
 
 def test_the_interrupt_ends_it_too_and_keeps_what_was_found(front_end: FrontEnd) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from optiml_magic.model.refusal import NOTHING
 from optiml_magic.search.controls import Controls
-from optiml_magic.widgets import live
+from optiml_magic.widgets import live, window
 from optiml_magic.widgets.line import DisplayLine, TerminalLine, Text
 from optiml_magic.widgets.live import live_view, watched
 from optiml_magic.widgets.plain import PlainView, paced
@@ -110,7 +110,17 @@ class TestWindow:
             view.finish(summary(some()))
         assert repr(displayed.shown[-1]).startswith("4 evaluations in ")  # one is a duplicate
         assert repr(displayed.shown[-1]).endswith("budget of 5 evaluations spent")
-        assert (view.view.state, view.view.comm) == ("done", None)
+        assert (view.view.state, view.view.reported) == ("done", True)
+
+    def test_the_last_few_stay_for_pages_that_were_loaded_meanwhile(self) -> None:
+        views = []
+        for _ in range(window._MOST + 2):
+            view: Any = live_view(SUBJECT, shell(), Displayed())
+            with view:
+                view(some()[0], NOTHING)
+                view.finish(summary(some()))
+            views.append(view.view)
+        assert [view.comm is None for view in views] == [True] * 2 + [False] * window._MOST
 
     def test_in_the_background_the_result_stands_in_its_place(self) -> None:
         displayed = Displayed()
@@ -124,6 +134,7 @@ class TestWindow:
         with view:
             view.finish(summary(some()))
         assert displayed.shown == [view.view]
+        assert not view.view.reported  # the cell has the result itself
         view.view.close()
 
     def test_an_error_passes_through_and_fails_the_view(self) -> None:

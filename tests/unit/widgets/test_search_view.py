@@ -12,8 +12,10 @@ pytest.importorskip("anywidget", reason="anywidget is not installed")
 import comm
 from comm.base_comm import BaseComm
 
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.search.controls import Controls
 from optiml_magic.widgets.search import SearchView
-from tests.unit.widgets.steps import SUBJECT, some, step
+from tests.unit.widgets.steps import SUBJECT, some, step, summary
 
 
 class RecordedComm(BaseComm):
@@ -27,7 +29,10 @@ class RecordedComm(BaseComm):
         self.sent.append((msg_type, data))
 
     def updates(self) -> list[dict[str, Any]]:
-        return [data["state"] for kind, data in self.sent if kind == "comm_msg"]
+        return [data["state"] for kind, data in self.sent if "state" in data and kind == "comm_msg"]
+
+    def said(self) -> list[dict[str, Any]]:
+        return [data["content"] for _, data in self.sent if data.get("method") == "custom"]
 
 
 @pytest.fixture
@@ -48,8 +53,8 @@ def soon(said: Callable[[], bool], seconds: float = 5.0) -> None:
         time.sleep(0.01)
 
 
-def press(view: SearchView) -> None:
-    view._handle_custom_msg({"kind": "stop"}, [])
+def press(view: SearchView, kind: str = "stop", **more: Any) -> None:
+    view._handle_custom_msg({"kind": kind, **more}, [])
 
 
 def test_it_says_what_is_searched_from_the_start(view: SearchView) -> None:
@@ -99,7 +104,7 @@ def test_the_last_frame_is_complete_however_late_the_last_step_came(view: Search
     assert view.comm.updates()[-1]["state"] == "stopped"
 
 
-def test_the_button_sets_an_event_and_is_acknowledged(view: SearchView) -> None:
+def test_stop_reaches_the_controls_and_is_acknowledged(view: SearchView) -> None:
     assert not view.controls.stopped
     press(view)
     assert view.controls.stopped
@@ -107,7 +112,91 @@ def test_the_button_sets_an_event_and_is_acknowledged(view: SearchView) -> None:
     assert view.comm.updates()[-1] == {"stopping": True}
 
 
-@pytest.mark.parametrize("content", [{"kind": "other"}, {}, "stop", None, ["kind", "stop"]])
+def test_it_pauses_and_resumes(view: SearchView) -> None:
+    press(view, "pause")
+    assert view.controls.paused
+    assert view.comm.updates()[-1] == {"paused": True}
+    press(view, "resume")
+    assert not view.controls.paused
+    assert view.comm.updates()[-1] == {"paused": False}
+    view.controls.pause()  # by the handle's own method
+    soon(lambda: view.paused)
+
+
+def test_seconds_do_not_run_on_in_a_pause(view: SearchView) -> None:
+    view._pace.close()
+    view._draw()
+    press(view, "pause")
+    before = view.elapsed
+    time.sleep(0.5)
+    view._draw()
+    assert view.elapsed < before + 0.3
+    press(view, "resume")
+    time.sleep(0.5)
+    view._draw()
+    assert view.elapsed >= before + 0.4
+
+
+def test_a_stop_before_the_search_begins_is_not_lost(view: SearchView) -> None:
+    press(view)
+    search = Controls()
+    view.steer(search)
+    assert search.stopped
+    assert view.controls is search
+
+
+def test_a_program_by_hand_reaches_the_search_or_is_refused(view: SearchView) -> None:
+    class Refusing(Controls):
+        def suggest(self, parent: int | None, program: str) -> Refusal | None:
+            return Refusal("hand", f"{program} is not a kernel", 3) if parent else None
+
+    view.steer(Refusing())
+    press(view, "edit", parent=0, program="mine")
+    press(view, "edit", parent=2, program="mine")
+    said = [(each["kind"], each["parent"], each["refused"]) for each in view.comm.said()]
+    assert said == [("edit", 0, ""), ("edit", 2, "mine is not a kernel (line 3)")]
+    for wrong in ({}, {"parent": "0", "program": "x"}, {"parent": 0, "program": ["x"]}):
+        press(view, "edit", **wrong)
+    assert len(view.comm.said()) == 2
+
+
+def test_a_node_is_sent_to_whoever_asks(view: SearchView) -> None:
+    for one in some():
+        view.update(one)
+    for number in (3, 99, None, "3"):
+        press(view, "node", id=number)
+    (said,) = view.comm.said()
+    assert (said["kind"], said["id"], said["program"]) == ("node", 3, step(3).candidate.text)
+
+
+def test_the_roofline_is_drawn_for_whoever_asks(view: SearchView) -> None:
+    press(view, "roofline")
+    assert view.comm.said() == []
+    for one in some():
+        view.update(one)
+    press(view, "roofline")
+    soon(lambda: len(view.comm.said()) == 1, 20)
+    (said,) = view.comm.said()
+    assert (said["kind"], said["best"]) == ("roofline", 3)
+    assert said["svg"] == ""  # toy measurements have no counts
+    assert "were counted" in said["told"]
+
+
+def test_the_report_is_sent_once_there_is_one(view: SearchView) -> None:
+    press(view, "report")
+    for one in some():
+        view.update(one)
+    view.finish("done", "budget spent", summary(some()))
+    assert view.comm.updates()[-1]["reported"]
+    assert view.comm.said() == []
+    press(view, "report")
+    soon(lambda: len(view.comm.said()) == 1, 20)
+    assert "<h3>" in view.comm.said()[0]["html"]
+
+
+@pytest.mark.parametrize(
+    "content", [{"kind": "other"}, {"kind": ["stop"]}, {}, "stop", None, ["kind", "stop"]]
+)
 def test_other_messages_mean_nothing(view: SearchView, content: Any) -> None:
     view._handle_custom_msg(content, [])
     assert not view.controls.stopped
@@ -127,7 +216,8 @@ def test_steps_and_the_button_may_come_from_many_threads(view: SearchView) -> No
         thread.join()
     view.finish("stopped", "stopped")
     assert view.evaluations == 400
-    assert sorted(row["id"] for row in view.comm.updates()[-1]["steps"]) == list(range(400))
+    steps = [update["steps"] for update in view.comm.updates() if "steps" in update]
+    assert sorted(row["id"] for row in steps[-1]) == list(range(400))
     # Frames never shrink: no message carries less than an earlier one.
     counts = [u["evaluations"] for u in view.comm.updates() if "evaluations" in u]
     assert counts == sorted(counts)
@@ -149,5 +239,5 @@ def test_a_comm_that_would_route_to_the_busy_shell_is_told_not_to(
 def test_without_a_front_end_for_widgets_it_is_text_and_html(view: SearchView) -> None:
     data, _ = view._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in data
-    assert data["text/plain"].startswith("transpose: searching, at most 24 evaluations")
+    assert data["text/plain"].startswith("transpose: a search of at most 24 evaluations began")
     assert data["text/html"] == f"<pre>{data['text/plain']}</pre>"
