@@ -191,7 +191,7 @@ def test_the_report_is_sent_once_there_is_one(view: SearchView) -> None:
     assert view.comm.said() == []
     press(view, "report")
     soon(lambda: len(view.comm.said()) == 1, 20)
-    assert "<h3>" in view.comm.said()[0]["html"]
+    assert "<h3" in view.comm.said()[0]["html"]
 
 
 @pytest.mark.parametrize(
