@@ -27,6 +27,7 @@ from optiml_magic.kernels.primitives.indices import (
 from optiml_magic.kernels.primitives.moving import Moving
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.places import index
+from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
@@ -172,8 +173,15 @@ class Interior:
                 raise Undecided("it is not linear in an index")
             if items and along.several:
                 form = form + by * Polynomial.symbol(f"{ITEM}{along.item}")
-        for name, value in self.fixed.items():
-            form = put(form, name, Polynomial.constant(value))
+        return self._numbered(form)
+
+    def _numbered(self, form: Polynomial) -> Polynomial:
+        """A form with numbers in the place of what is made of scalars that are fixed."""
+        for name in form.symbols & self.symbols.table.keys():
+            symbol = Polynomial.symbol(name)
+            known = self.symbols.made_of(symbol) <= self.fixed.keys()
+            number = value(self.kernel, symbol) if known else None
+            form = put(form, name, Polynomial.constant(number)) if number is not None else form
         return form
 
     def plain(self, form: Polynomial) -> Polynomial:
@@ -258,7 +266,7 @@ class Interior:
 
     def _least(self, form: Polynomial) -> Polynomial:
         """The least that a form can be over a thread's items and the rounds of loops."""
-        form = self.plain(form)
+        form = self._numbered(self.plain(form))
         while counters := [n for n in form.symbols if self.moving.is_counter(n)]:
             name = max(counters, key=lambda n: int(n[1:]))
             by = form.coefficient(name)
