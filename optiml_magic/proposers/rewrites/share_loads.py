@@ -170,7 +170,7 @@ def _short(kernel: Kernel) -> dict[str, int]:
         index = access.index if access.loops and access.index is not None else Polynomial()
         for monomial, _ in index.terms:  # how far windows lie apart, their elements, and borders
             own = {*monomial} & (_THREADS | short)
-            names = {*monomial} if own or len(monomial) == 1 and found else set()
+            names = {*monomial} if own or (len(monomial) == 1 and found) else set()
             near = {n: int(v) for n, v in given.items() if n in names and 0 <= v <= _NEAR}
             found |= {n: v for n, v in near.items() if n not in kernel.program.values}
     return found
