@@ -27,7 +27,6 @@ from optiml_magic.kernels.primitives.indices import (
 from optiml_magic.kernels.primitives.moving import Moving
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.places import index
-from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
@@ -176,11 +175,13 @@ class Interior:
         return self._numbered(form)
 
     def _numbered(self, form: Polynomial) -> Polynomial:
-        """A form with numbers in the place of what is made of scalars that are fixed."""
+        """A form with numbers in the place of scalars that are fixed, and of their quotients."""
         for name in form.symbols & self.symbols.table.keys():
-            symbol = Polynomial.symbol(name)
-            known = self.symbols.made_of(symbol) <= self.fixed.keys()
-            number = value(self.kernel, symbol) if known else None
+            symbol, number = self.symbols[name], self.fixed.get(name)
+            if symbol.op in ("/", "%") and len(symbol.arguments) == 2:
+                above, below = (self._numbered(argument).value for argument in symbol.arguments)
+                if above is not None and below is not None and above >= 0 and below > 0:
+                    number = above // below if symbol.op == "/" else above % below
             form = put(form, name, Polynomial.constant(number)) if number is not None else form
         return form
 

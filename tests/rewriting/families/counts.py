@@ -111,7 +111,10 @@ def voted(rng: Random) -> Made:
 def masked(rng: Random) -> Made:
     """Every thread adds: those beyond the last item what their local begins with, mostly zero."""
     dtype = rng.choice(["f4", "i4", "i4", "u4"])
-    kind, value = _TYPES[dtype], _value(rng, dtype)
+    kind = _TYPES[dtype]
+    value = (
+        rng.choice(["1.0f", "c[i]"]) if dtype == "f4" else _value(rng, dtype)
+    )  # exact in any order
     begins = rng.choice(["0", "0", "0", "0", "1"])
     test = rng.choice(["i < n", "i < n", "n > i", "i < n && i >= 0", "i < n - 1"])
     first = f"{kind} v = {begins};\n" + rng.choice(
@@ -122,7 +125,7 @@ def masked(rng: Random) -> Made:
     then = rng.choice(
         ["", "", f"{kind} w = v * 2;", "v = v * 3;", "v = -v;", "v += 1;", "int e = 2;"]
     )
-    share = "v" if dtype == "f4" else "v / n"  # a sum of small floats differs by its order
+    share = "v" if dtype == "f4" else "v / n"
     what = "w" if "w =" in then else rng.choice(["v", "v", "-v", "v * 2", "v + v", "v / 2", share])
     more = rng.choice(
         ["", "", f"if ({test}) atomicAdd(out + 1, 1);", "if (i < 9) atomicAdd(out, 1);"]
