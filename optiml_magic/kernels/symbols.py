@@ -216,6 +216,10 @@ class Symbols:
                 todo += _named_in(symbol.condition) if symbol.condition is not None else []
         return frozenset(found)
 
+    def made_of(self, form: Polynomial) -> frozenset[str]:
+        """The names that a form comes down to, what its operations consist of in their place."""
+        return frozenset(n for n in self.inside(form) if not self.table[n].arguments)
+
 
 def _named_in(condition: Condition) -> list[str]:
     if isinstance(condition, Compare):

@@ -2,7 +2,8 @@
 
 What they are off by: CUDA C++ Programming Guide, "Mathematical Functions". ``__expf`` by 2 ulp and
 more with its argument, ``__logf`` by 2^-21 near one, ``rsqrtf`` and ``__fdividef`` by 2 ulp, the
-latter for divisors up to 2^126. No option of a compiler is set: each of them stands in the text.
+latter for divisors up to 2^126, ``__powf`` by what ``__log2f`` is off times the power, of what is
+above zero alone. No option of a compiler is set: each of them stands in the text.
 Roots are right to 2^-22, PTX ISA, "sqrt" and "rsqrt"; what is less than 2^-126 is taken for zero,
 as by ``-ftz=true``, since to scale it takes as long again as the root itself. ``sinpif`` and
 ``cospif`` are right to 2 ulp at any angle, and need no table of the digits of pi.
@@ -47,6 +48,12 @@ __device__ __forceinline__ float fast_{root}(float x) {{
 }}
 """
     for root in ("sqrt", "rsqrt")
+} | {
+    "fast_pow": """\
+__device__ __forceinline__ float fast_pow(float x, float y) {
+    return x > 0.0f ? __powf(x, y) : powf(x, y);
+}
+"""
 }
 _FAST = {
     "expf": "__expf", "exp": "__expf", "exp10f": "__exp10f", "exp10": "__exp10f",
@@ -74,7 +81,7 @@ def fast(kernel: Kernel, kinds: Collection[Kind]) -> Kernel:
     if not bodies:
         raise NotLegal("nothing has a fast form")
     for name in sorted(made):
-        own = kernel.unit.called(name, 1)
+        own = kernel.unit.called(name, 2 if name == "fast_pow" else 1)
         if own and _HELPERS[name].strip() not in kernel.program.text:
             raise NotLegal(f"`{name}` is another function here", own[0].line)
     return kernel.with_bodies(bodies, [_HELPERS[name] for name in sorted(made)])
@@ -156,7 +163,8 @@ def _factors(e: Expr) -> Iterator[Expr]:
 def _functions(kernel: Kernel) -> Iterator[Function]:
     """The kernel, and what it calls but for templates, which others may call with other types."""
     yield kernel.function
-    yield from (f for f in reached(kernel.unit, kernel.function) if not f.template)
+    others = (f for f in reached(kernel.unit, kernel.function) if not f.template)
+    yield from (f for f in others if f.name not in _HELPERS)
 
 
 def _kind(kernel: Kernel, e: Expr) -> Kind | None:
@@ -170,10 +178,16 @@ def _kind(kernel: Kernel, e: Expr) -> Kind | None:
             if known and bare(name) in _TURNS and half_turns(only) is not None:
                 return "turns"
             return "tanh" if known and bare(name) in ("tanhf", "tanh") else None
-        case Call(function=name, arguments=(base, Literal(value=value))):
-            known = bare(name) in ("powf", "pow") and _library(kernel, e)
-            if known and _plain(base) and _same_type(kernel, e, base) and value is not None:
-                return "powers" if _power(value) else None
+        case Call(function=name, arguments=(base, power)):
+            if bare(name) not in ("powf", "pow") or not _library(kernel, e):
+                return None
+            value = power.value if isinstance(power, Literal) else None
+            if value is not None and _power(value):
+                return "powers" if _plain(base) and _same_type(kernel, e, base) else None
+            whole = bare(name) == "powf" and _float_sides(kernel, power)
+            return (
+                "functions" if _single(kernel, base) and (whole or _single(kernel, power)) else None
+            )
         case Binary(op="/", left=Literal(), right=Literal()):
             return None
         case Binary(op="/", left=left, right=right) if _single(kernel, e):
@@ -227,7 +241,7 @@ class _Forms:
         self.kernel = kernel
         self.kinds = kinds
         self.made: dict[Node, Node] = {}
-        self.roots: set[str] = set()  # the functions for roots that are called
+        self.roots: set[str] = set()  # the functions for roots and powers that are called
         self.inverted: list[Expr] = []  # divisions by roots
 
     def of(self, function: Function) -> dict[Node, Node]:
@@ -246,8 +260,12 @@ class _Forms:
                 return replace(e, span=None, op="=", value=self._divided(target, value, e))
             case Binary(left=left, right=right):
                 return self._divided(left, right, e)
-            case Call(arguments=(base, Literal(value=value))) if value is not None:
+            case Call(arguments=(base, Literal(value=value))) if value is not None and _power(
+                value
+            ):
                 return self._raised(e, edited(base, self.made), value)
+            case Call(arguments=(base, power)):
+                return _called("fast_pow", edited(base, self.made), edited(power, self.made))
             case Call(function=name, arguments=(only,)):
                 inner = edited(only, self.made)
                 if bare(name) in _FAST:

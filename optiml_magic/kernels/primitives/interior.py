@@ -172,8 +172,17 @@ class Interior:
                 raise Undecided("it is not linear in an index")
             if items and along.several:
                 form = form + by * Polynomial.symbol(f"{ITEM}{along.item}")
-        for name, value in self.fixed.items():
-            form = put(form, name, Polynomial.constant(value))
+        return self._numbered(form)
+
+    def _numbered(self, form: Polynomial) -> Polynomial:
+        """A form with numbers in the place of scalars that are fixed, and of their quotients."""
+        for name in form.symbols & self.symbols.table.keys():
+            symbol, number = self.symbols[name], self.fixed.get(name)
+            if symbol.op in ("/", "%") and len(symbol.arguments) == 2:
+                above, below = (self._numbered(argument).value for argument in symbol.arguments)
+                if above is not None and below is not None and above >= 0 and below > 0:
+                    number = above // below if symbol.op == "/" else above % below
+            form = put(form, name, Polynomial.constant(number)) if number is not None else form
         return form
 
     def plain(self, form: Polynomial) -> Polynomial:
@@ -258,7 +267,7 @@ class Interior:
 
     def _least(self, form: Polynomial) -> Polynomial:
         """The least that a form can be over a thread's items and the rounds of loops."""
-        form = self.plain(form)
+        form = self._numbered(self.plain(form))
         while counters := [n for n in form.symbols if self.moving.is_counter(n)]:
             name = max(counters, key=lambda n: int(n[1:]))
             by = form.coefficient(name)

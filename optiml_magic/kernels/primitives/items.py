@@ -18,7 +18,7 @@ _WORDS = {
     ("float", 16): "float4", ("float", 8): "float2", ("double", 16): "double2",
     ("int", 16): "int4", ("int", 8): "int2",
 }  # fmt: skip
-_PLAIN = {16: "uint4", 8: "uint2", 4: "unsigned int", 2: "unsigned short"}
+_PLAIN = {16: "uint4", 8: "uint2", 4: "unsigned int", 2: "unsigned short", 1: "unsigned char"}
 WIDEST = 16  # bytes of one access
 
 

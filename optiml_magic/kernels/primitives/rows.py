@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import Loop
+
+_THREAD, _WARP = "threadIdx.x", 32
+_AXES = [{f"threadIdx.{axis}", f"blockIdx.{axis}"} for axis in "xyz"]
 
 
 def rows(kernel: Kernel) -> tuple[Axis, ...]:
@@ -37,9 +42,41 @@ def along(kernel: Kernel, axis: Axis, access: Access) -> bool:
     by = form.coefficient(axis.name) if form is not None else None
     if form is None or by is None or not size or by.value not in (size, -size):
         return False
-    symbols = kernel.reading.symbols
-    thread = form.coefficient("threadIdx.x")
+    thread = form.coefficient(_THREAD)
     near = thread is not None and thread.value is not None and abs(thread.value) <= size
-    return "threadIdx.x" in symbols.inside(form.without([axis.name])) and not (
+    return _differs(kernel, form.without([axis.name])) and not (
         near and thread is not None and thread.terms
+    )
+
+
+def _differs(kernel: Kernel, form: Polynomial) -> bool:
+    """Whether neighbouring threads have other values of a form, more often than once a warp."""
+    symbols = kernel.reading.symbols
+    for name in form.symbols:
+        if name == _THREAD:
+            return True
+        if _THREAD not in symbols.inside(Polynomial.symbol(name)):
+            continue
+        arguments = symbols[name].arguments
+        by = value(kernel, arguments[1]) if symbols[name].op == "/" else None
+        if by is not None and by >= _WARP:
+            continue
+        if not arguments or any(_differs(kernel, inner) for inner in arguments):
+            return True
+    return False
+
+
+def others_load(kernel: Kernel, found: tuple[Axis, ...]) -> bool:
+    """Whether all that loops load the outputs along some axis of the launch load as well.
+
+    Then a block that brings it for many outputs loads it less often than lanes do for each.
+    """
+    inside, effects = kernel.reading.symbols.inside, Effects(kernel)
+    loaded = [a for axis in found for a in effects.accesses(axis.node) if a.mode == "load"]
+    stored = [a for a in kernel.reading.accesses if a.mode == "store" and a.space == "global"]
+    used = [inside(a.offset) for a in stored if a.offset is not None]
+    axes = [a for a in _AXES if any(a & names for names in used)]
+    return bool(loaded) and all(
+        access.offset is not None and any(not a & inside(access.offset) for a in axes)
+        for access in loaded
     )

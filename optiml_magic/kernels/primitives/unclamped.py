@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import product
 
 from optiml_magic.kernels.editing import Node, edited, lines
-from optiml_magic.kernels.expressions import Assign, Expr, Name, every
+from optiml_magic.kernels.expressions import Assign, Expr, Name, builtin, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted
@@ -19,7 +19,7 @@ from optiml_magic.kernels.primitives.places import axis_of
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Unspelled
-from optiml_magic.kernels.symbols import VARYING, Symbols
+from optiml_magic.kernels.symbols import BLOCKS, VARYING, Symbols
 from optiml_magic.kernels.tree import Loop, Variable, expressions
 from optiml_magic.kernels.types import named
 
@@ -54,9 +54,9 @@ def _ends(
     below, above = _split(symbols, axis.start, "max"), _split(symbols, axis.stop, "min")
     for start, stop in product(below, above):
         count = stop - start
-        sizes = all(symbols[n].kind == "scalar" for n in count.symbols)
+        sizes = all(symbols[n].kind == "scalar" for n in symbols.made_of(count))
         cut = [f for f in below if f is not start], [f for f in above if f is not stop]
-        if sizes and any(cut) and symbols.depends(start) & VARYING:
+        if sizes and any(cut) and symbols.depends(start) & (VARYING | BLOCKS):
             return start, count, *cut
     return None
 
@@ -118,5 +118,6 @@ def _signed(kernel: Kernel, loop: Loop) -> bool:
             given = [e.value for e in expressions(body) if isinstance(e, Assign)
                      and isinstance(e.target, Name) and e.target.variable is variable]  # fmt: skip
             given += [variable.value] if variable.value is not None else []
-            todo += [value for value in given if not axis_of(kernel, value)]
+            # An index is no greater than a signed number holds.
+            todo += [v for v in given if not axis_of(kernel, v) and not builtin(v)]
     return True

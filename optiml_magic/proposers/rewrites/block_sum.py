@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.taking import ways
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.updates import leaves
+from optiml_magic.kernels.primitives.within import within
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -23,7 +24,7 @@ class BlockSum(KernelRule):
     """Dot products, norms, losses and counts: every thread updates the same element."""
 
     name = "block_sum"
-    before = (raised, unstrided, linear, in_full, direct)
+    before = (raised, within, unstrided, linear, in_full, direct)
     teaches = (
         "Every thread updated one element in global memory, and such updates are done one after "
         "the other. A thread that takes many elements adds them up in a register, the lanes of a "

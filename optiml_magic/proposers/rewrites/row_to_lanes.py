@@ -16,7 +16,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rounds import shareable
-from optiml_magic.kernels.primitives.rows import rows
+from optiml_magic.kernels.primitives.rows import others_load, rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
 from optiml_magic.kernels.primitives.unclamped import unclamped
@@ -69,6 +69,7 @@ class RowToLanes(KernelRule):
             yield from alone
             return
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
+        late = 0 < length <= _A_VECTOR or others_load(kernel, found)
         title = f"lanes of a warp share the loop over {counters}"
         if apart and (not length or length <= _UNEVEN):
             several = _abreast(kernel, at)
@@ -82,14 +83,14 @@ class RowToLanes(KernelRule):
         if not length or length <= _LONG:
             yield Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes),
-                0.4 if 0 < length <= _A_VECTOR else 0.85, hypothesis, _lanes(length), arithmetic,
+                0.4 if late else 0.85, hypothesis, _lanes(length), arithmetic,
             )  # fmt: skip
         if not length or length >= SHORT:
             yield Site(
                 f"block {at}", f"a block shares the loop over {counters}",
                 partial(shared_by, kernel, at, Lanes("block", 256, 256, THREADS, THREADS)),
-                0.86 if length > _LONG // 4 else 0.78, hypothesis, _threads(kernel, length),
-                arithmetic,
+                0.4 if late else 0.86 if length > _LONG // 4 else 0.78, hypothesis,
+                _threads(kernel, length), arithmetic,
             )  # fmt: skip
 
 

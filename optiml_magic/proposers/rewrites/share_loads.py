@@ -156,19 +156,21 @@ def _short(kernel: Kernel) -> dict[str, int]:
     """Scalars that say how long short loops are, with their values at the measured sizes."""
     found: dict[str, int] = {}
     given = kernel.facts.scalars if kernel.facts is not None else {}
-    axes = kernel.axes()
+    axes, symbols, short = kernel.axes(), kernel.reading.symbols, set[str]()
     for loop, axis in axes.items():
         bounds = [form for form in (axis.start, axis.stop) if form is not None]
-        names = {name for form in bounds for name in form.symbols}
+        names = {name for form in bounds for name in symbols.made_of(form)}
         total = 1
         for inner in loops_in(loop):
             total *= (rounds(kernel, axes[inner]) or 0) if inner in axes else 0
         if names <= given.keys() and 0 < total <= _UNROLLED:
+            short.add(axis.name)
             found |= {n: int(given[n]) for n in names if n not in kernel.program.values}
-    for access in kernel.reading.accesses if found else ():
+    for access in kernel.reading.accesses if short else ():
         index = access.index if access.loops and access.index is not None else Polynomial()
         for monomial, _ in index.terms:  # how far windows lie apart, their elements, and borders
-            names = {*monomial} if len(monomial) == 1 or {*monomial} & _THREADS else set()
+            own = {*monomial} & (_THREADS | short)
+            names = {*monomial} if own or (len(monomial) == 1 and found) else set()
             near = {n: int(v) for n, v in given.items() if n in names and 0 <= v <= _NEAR}
             found |= {n: v for n, v in near.items() if n not in kernel.program.values}
     return found

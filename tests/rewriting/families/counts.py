@@ -108,4 +108,36 @@ def voted(rng: Random) -> Made:
     return Made("voted", text, arrays, *sizes_of(rng, ["rows", "cols"]))
 
 
-FAMILY = (added, counted, voted)
+def masked(rng: Random) -> Made:
+    """Every thread adds: those beyond the last item what their local begins with, mostly zero."""
+    dtype = rng.choice(["f4", "i4", "i4", "u4"])
+    kind = _TYPES[dtype]
+    value = (
+        rng.choice(["1.0f", "c[i]"]) if dtype == "f4" else _value(rng, dtype)
+    )  # exact in any order
+    begins = rng.choice(["0", "0", "0", "0", "1"])
+    test = rng.choice(["i < n", "i < n", "n > i", "i < n && i >= 0", "i < n - 1"])
+    first = f"{kind} v = {begins};\n" + rng.choice(
+        [f"if ({test}) v = {value};", f"if ({test}) {{\nint e = c[i];\nv = {value};\nv += e;\n}}"]
+    )
+    if rng.choice([0, 0, 1]):
+        first = f"{kind} v = {test} ? ({kind})({value}) : {begins};"
+    then = rng.choice(
+        ["", "", f"{kind} w = v * 2;", "v = v * 3;", "v = -v;", "v += 1;", "int e = 2;"]
+    )
+    share = "v" if dtype == "f4" else "v / n"
+    what = "w" if "w =" in then else rng.choice(["v", "v", "-v", "v * 2", "v + v", "v / 2", share])
+    more = rng.choice(
+        ["", "", f"if ({test}) atomicAdd(out + 1, 1);", "if (i < 9) atomicAdd(out, 1);"]
+    )
+    address = _address(rng, "out", rng.choice(["0", "1", "i % 3"]))
+    lines = [
+        "#pragma optiml zero(out)", "#pragma optiml launch masked grid(cdiv(n, 64)) block(64)",
+        f"__global__ void masked({_PARAMETERS.format(kind)}) {{",
+        "int i = blockIdx.x * blockDim.x + threadIdx.x;", first, then,
+        f"atomicAdd({address}, {what});", more, "}",
+    ]  # fmt: skip
+    return _made(rng, "masked", "\n".join(lines) + "\n", Array(dtype, ("3",), "zeros"))
+
+
+FAMILY = (added, counted, voted, masked)

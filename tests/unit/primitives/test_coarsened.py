@@ -61,6 +61,13 @@ def test_the_elements_of_one_item_are_a_vector_as_well() -> None:
     same(text, made, SHAPES, {"n": 101})
 
 
+def test_a_byte_is_one_beside_elements_that_are_a_vector() -> None:
+    text = MAP.replace("float* out", "unsigned char* out") % "out[i] = a[4 * i] > a[4 * i + 3];"
+    made = coarsen(kernel(text), Coarse(1, 2, 32))
+    assert "*reinterpret_cast<unsigned char*>(&out[i_first])" in applied(made).program.text
+    same(text, made, SHAPES | {"out": ("u1", "n")}, {"n": 131})
+
+
 @pytest.mark.parametrize("w", [16, 30])
 def test_rows_hold_whole_vectors_or_none_is_taken(w: int) -> None:
     text = """\

@@ -32,6 +32,8 @@ __global__ void k(const float* a, const float* b, float* o, int n) {
         ("powf(b[i], 3.0f)", "b[i] * b[i] * b[i]"),
         ("powf(b[i], 1.5f)", "b[i] * sqrtf(b[i])"),
         ("pow((double)a[i], 2.0)", "(double)a[i] * (double)a[i]"),
+        ("powf(a[i], b[i] / 3)", "fast_pow(a[i], b[i] * (1.0f / 3))"),
+        ("pow(a[i], 0.75f)", "fast_pow(a[i], 0.75f)"),
         ("cosf(6.2831853f * a[i])", "cospif(2.0f * a[i])"),
         ("sinf(-2.0f * 3.14159265f * i / n)", "sinpif(-2.0f * i / n)"),
         ("cos(a[i] * (3.14159265f * 0.5f) * expf(b[i]))", "cospif(0.5f * a[i] * __expf(b[i]))"),
@@ -73,6 +75,16 @@ def test_what_it_computes_and_in_what_it_calls() -> None:
     arrays = {"a": Array("f4", ("n",)), "b": Array("f4", ("n",), "positive"),
               "o": Array("f4", ("n",), "zeros")}  # fmt: skip
     assert end_of(text, after, arrays, {"n": 99}, {"n": 5}, rounds=True) == "same"
+
+
+def test_powers_are_right_below_zero_too_and_stay_what_they_became() -> None:
+    text = TEXT.replace("a[i] / b[i]", "powf(a[i], (float)(i % 5 - 2)) + powf(b[i], 0.3f)")
+    after = written(fast(kernel_of(text), KINDS))
+    arrays = {"a": Array("f4", ("n",)), "b": Array("f4", ("n",), "positive"),
+              "o": Array("f4", ("n",), "zeros")}  # fmt: skip
+    assert end_of(text, after, arrays, {"n": 99}, {"n": 5}, rounds=True) == "same"
+    assert refused(fast(kernel_of(after), ("functions",))) == "nothing has a fast form"
+    assert not kinds_in(kernel_of(TEXT.replace("a[i] / b[i]", "pow(a[i], 0.75)")))[1:]  # double
 
 
 def test_one_kind_alone() -> None:

@@ -145,6 +145,26 @@ __global__ void k(const float* a, float* out, int w, int h, int d) {
     same(text, made, {"a": shape, "out": shape}, {"w": 13, "h": 15, "d": 5})
 
 
+@pytest.mark.parametrize("r", [2, 3])
+def test_windows_that_a_scalar_widens_have_no_tests_within(r: int) -> None:
+    text = (
+        PLANE
+        % """if (x >= w || y >= h) return;
+    float s = 0.0f;
+    for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 3; ++j) {
+            int p = y + (i - 1) * r, q = x + (j - 1) * (r / 2);
+            if (p >= 0 && p < h && q >= 0 && q < w) s += a[p * w + q] * f[i * 3 + j];
+        }
+    out[y * w + x] = s;"""
+    )
+    made = jam(kernel(text), Several({"y": (4, 2)}, {"r": 2}))
+    inside, _, edges = applied(made).program.text.partition("#pragma unroll 1")
+    assert "if (p >= 0" not in inside
+    assert "if (p >= 0" in edges
+    same(text, made, SHAPES, {"w": 21, "h": 19, "r": r})
+
+
 ROWS = Several({"y": (2, 4), "x": (4, 8)})
 
 

@@ -45,6 +45,8 @@ def _found(body: str, r: int = 3):
             " for (int q = max(x - 1, 0); q < min(x + 2, w); ++q) s += a[p * w + q];"
         ),
         "for (int q = x; q < min(x + 4, w); ++q) s += a[y * w + q];",
+        "int f = r / 2; for (int q = max(x - f, 0); q <= min(x + f, w - 1); ++q) s += a[y * w + q];",
+        "int b = blockIdx.x; for (int q = max(b - 1, 0); q < min(b + r, w); ++q) s += a[y * w + q];",
     ],
 )
 def test_a_window_keeps_its_elements_in_their_order(body: str) -> None:
