@@ -1,7 +1,4 @@
-"""The commands of the command line: ``optiml VERB TASK.py``.
-
-Exit 0 done, 1 a kernel failed, 2 usage, 141 nobody read the output to its end.
-"""
+"""The commands of the command line: ``optiml VERB TASK.py``; ``parsers.STATUS`` has the exit codes."""
 
 from __future__ import annotations
 
@@ -27,15 +24,15 @@ from optiml_magic.reports.markup import document
 from optiml_magic.reports.summary import Summary
 from optiml_magic.synthesize import Synthesis
 from optiml_magic.testing.kernels import DEMO, known_task
-from optiml_magic.widgets.line import StageLine, TerminalLine
+from optiml_magic.widgets.line import StageLine, TerminalLine, clear
 from optiml_magic.widgets.plain import PlainView
 from optiml_magic.widgets.subject import Subject
 
 
-def run(words: Sequence[str], began: float) -> int:
+def run(options: argparse.Namespace, words: Sequence[str], began: float) -> int:
     """Run one command, which ``began`` at that time; returns the exit status."""
     try:
-        status = _command(words, began)
+        status = _command(options, words, began)
         sys.stdout.flush()  # a pipe may break here first
     except BrokenPipeError:  # whoever reads has enough, as `head` has
         # The interpreter flushes what is left when it exits, and would complain again.
@@ -44,18 +41,13 @@ def run(words: Sequence[str], began: float) -> int:
     return status
 
 
-def _command(words: Sequence[str], began: float) -> int:
+def _command(options: argparse.Namespace, words: Sequence[str], began: float) -> int:
     try:
-        options = parsers.parse(parsers.line_parser(), words)
         options.words, options.began = words, began
         _check_outputs(options)
         return _VERBS[options.verb](options)
-    except parsers.HelpShown as help_text:
-        TerminalLine().end("", None)  # what was said before all this was loaded
-        _print(str(help_text))
-        return 0
     except OptimlError as error:
-        TerminalLine().end("", None)
+        clear()
         sys.stderr.write(f"optiml: {error}\n")
         return 1 if isinstance(error, KernelFailed) else 2
 
@@ -102,7 +94,7 @@ def _confirmed(shown: Shown) -> bool:
     """Ask whoever sits at the terminal; nobody may."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
-    TerminalLine().end("", None)
+    clear()
     _print(printable("\n".join([*shown.lines(), ""])))
     return input("Is this what you want? [y/N] ").strip().lower() in ("y", "yes")
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Never
 
+from optiml_magic import __version__
 from optiml_magic.errors import UsageError
-from optiml_magic.exports import FORMATS
 
 HELP = """\
 %%optiml optimize   search for a faster kernel: verified, measured, explained
@@ -27,9 +27,16 @@ HELP = """\
 %optiml  help       this page; COMMAND -h tells the options of a command
 """
 
+_SUFFIXES = ".cu, .py or _torch.py"  # of every format; to load them takes half a second
 
-_SUFFIXES = ", ".join(f"{form.suffix} for {form.form}" for form in FORMATS)
-
+STATUS = """\
+exit codes:
+  0    done, and every kernel passed
+  1    a kernel failed
+  2    the command or its task is wrong, or this machine lacks something
+  3    the device cannot run the kernel (unsupported): nothing is said about the kernel
+  141  the reader of a pipe closed it
+"""
 
 _SEARCHED = ("optimize", "synthesize")
 _SYNTHESIZE = "a kernel from a reference in NumPy or from words, then a search from it"
@@ -48,8 +55,8 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> Never:
         raise UsageError(f"{self.prog}: {message}", fix=f"{self.prog} -h tells the options")
 
-    def print_help(self, file: Any = None) -> None:  # noqa: ARG002
-        raise HelpShown(self.format_help())
+    def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002
+        raise HelpShown(message)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         found, unknown = super().parse_known_args(args, namespace)
@@ -111,7 +118,13 @@ def cell_parser() -> argparse.ArgumentParser:
 
 def line_parser() -> argparse.ArgumentParser:
     """For the command line: the kernel is in the tasks that a Python file defines."""
-    parser = _Parser("optiml", description="CUDA kernels proved right, measured and made faster.")
+    parser = _Parser(
+        "optiml",
+        description="CUDA kernels proved right, measured and made faster.",
+        epilog=STATUS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"optiml {__version__}")
     verbs = parser.add_subparsers(
         dest="verb", metavar="COMMAND", required=True, parser_class=_Parser
     )

@@ -220,7 +220,7 @@ def test_the_first_line_names_the_stage_before_anything_is_done(folder: Path, ve
     (folder / "task.py").write_text(f"open('go').read()\n{TASK}")
     mine, its = pty.openpty()
     command = [sys.executable, "-m", "optiml_magic.cli", verb, "task.py"]
-    environ = {**os.environ, "OPTIML_LLM": "none", "OPTIML_BUDGET": "2"}
+    environ = {**os.environ, "OPTIML_LLM": "none", "OPTIML_BUDGET": "2", "TERM": "xterm"}
     pipe = subprocess.DEVNULL
     with subprocess.Popen(command, stdout=pipe, stderr=its, cwd=folder, env=environ) as process:
         os.close(its)
@@ -231,7 +231,7 @@ def test_the_first_line_names_the_stage_before_anything_is_done(folder: Path, ve
     assert process.returncode == 0
     assert first == f"\r\033[K  {verb}: preparing"
     assert "compiling" in rest or "verifying" in rest
-    assert rest.endswith("\r\033[K")  # nothing of it stays
+    assert rest.endswith("\033[1A\033[2K")  # nothing of it stays
 
 
 def _read(terminal: int) -> str:
