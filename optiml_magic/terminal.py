@@ -1,4 +1,4 @@
-"""The commands of the command line: ``optiml VERB TASK.py``; ``parsers.STATUS`` has the exit codes."""
+"""The commands of the command line: ``optiml VERB TASK.py``; ``optiml -h`` lists its exit codes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from optiml_magic import exports
-from optiml_magic.commands import doctor, parsers, tasks, verbs
+from optiml_magic.commands import doctor, tasks, verbs
 from optiml_magic.commands.views import CheckView, ProfileView
-from optiml_magic.errors import KernelFailed, OptimlError, UsageError
+from optiml_magic.errors import KernelFailed, KernelUnsupported, OptimlError, UsageError
 from optiml_magic.model.task import Task
+from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.oracles import Shown
 from optiml_magic.printable import printable
 from optiml_magic.reports import annotation_html, contract, experience, html, text, tree
@@ -49,7 +50,9 @@ def _command(options: argparse.Namespace, words: Sequence[str], began: float) ->
     except OptimlError as error:
         clear()
         sys.stderr.write(f"optiml: {error}\n")
-        return 1 if isinstance(error, KernelFailed) else 2
+        if isinstance(error, KernelUnsupported):
+            return _UNSUPPORTED
+        return _FAILED if isinstance(error, KernelFailed) else _USAGE
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
@@ -139,7 +142,7 @@ def _optimize_all(
     if options.html:
         Path(options.html).write_text(html.page(summaries, title), encoding="utf-8")
         _print(f"report: {options.html}")
-    return 0 if all(s.root.evaluation.verdict.passed for s in summaries) else 1
+    return _status(s.root.evaluation.verdict for s in summaries)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -150,7 +153,7 @@ def _check(options: argparse.Namespace) -> int:
     for view in views:
         _print(repr(view))
     _write_json(options, [_verdict(view) for view in views])
-    return 0 if all(view.passed for view in views) else 1
+    return _status(view.evaluation.verdict for view in views)
 
 
 def _verdict(view: CheckView | ProfileView) -> dict[str, Any]:
@@ -183,7 +186,7 @@ def _profile(options: argparse.Namespace) -> int:
                 )
             )
     _write_json(options, outcomes)
-    return 0 if all(view.passed for view in views) else 1
+    return _status(view.evaluation.verdict for view in views)
 
 
 def _annotate(options: argparse.Namespace) -> int:
@@ -226,7 +229,7 @@ def _replay(options: argparse.Namespace) -> int:
     if options.html:
         Path(options.html).write_text(html.page([summary], "optiml replay"), encoding="utf-8")
         _print(f"report: {options.html}")
-    return 0 if summary.root.evaluation.verdict.passed else 1
+    return _status([summary.root.evaluation.verdict])
 
 
 def _experience(options: argparse.Namespace) -> int:
@@ -242,7 +245,16 @@ def _experience(options: argparse.Namespace) -> int:
     return 0
 
 
+def _status(verdicts: Iterable[Verdict]) -> int:
+    """The exit code, by the verdicts on the kernels that were given."""
+    outcomes = {verdict.outcome for verdict in verdicts} - {Outcome.PASSED}
+    if not outcomes:
+        return 0
+    return _UNSUPPORTED if outcomes == {Outcome.UNSUPPORTED} else _FAILED
+
+
 _DEMO_BUDGET = 16  # enough for these three
+_FAILED, _USAGE, _UNSUPPORTED = 1, 2, 3
 _UNREAD = 141  # what a shell says of a program that SIGPIPE ended
 
 _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {

@@ -18,8 +18,8 @@ from optiml_magic.errors import MachineError, OptimlError
 from optiml_magic.experience.store import Experience
 from optiml_magic.plugins import load
 from optiml_magic.profilers.permission import permission
-from optiml_magic.provenance import package_version
 from optiml_magic.settings import Settings
+from optiml_magic.version import package_version
 
 if TYPE_CHECKING:
     from optiml_magic.devices.ratio import Ratio

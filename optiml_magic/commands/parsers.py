@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Never
 
-from optiml_magic import __version__
 from optiml_magic.errors import UsageError
+from optiml_magic.version import package_version
 
 HELP = """\
 %%optiml optimize   search for a faster kernel: verified, measured, explained
@@ -124,7 +124,7 @@ def line_parser() -> argparse.ArgumentParser:
         epilog=STATUS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"optiml {__version__}")
+    parser.add_argument("--version", action="version", version=f"optiml {package_version()}")
     verbs = parser.add_subparsers(
         dest="verb", metavar="COMMAND", required=True, parser_class=_Parser
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from optiml_magic.annotate import annotate as annotation
 from optiml_magic.commands.views import AnnotateView, CheckView, ExperienceView, ProfileView
-from optiml_magic.errors import KernelFailed, UsageError
+from optiml_magic.errors import UsageError
 from optiml_magic.experience import shipped
 from optiml_magic.experience.store import Experience
 from optiml_magic.model.evaluation import Step
@@ -28,6 +28,7 @@ from optiml_magic.result import Result
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.synthesize import Synthesis, begin
 from optiml_magic.timings import Stage, Timings
+from optiml_magic.verifiers.verify import failure
 
 _SETTINGS = (
     "device", "llm", "llm_url", "thoughts", "budget", "seconds", "seed", "policy", "objective",
@@ -167,11 +168,7 @@ def synthesized(
 def require_passed(verdict: Verdict) -> None:
     """Raise KernelFailed for an input kernel that did not pass."""
     if not verdict.passed:
-        raise KernelFailed(
-            f"the input kernel failed, {verdict.outcome}: {verdict.summary}",
-            fix=verdict.fix,
-            line=verdict.line,
-        )
+        raise failure(verdict)
 
 
 def _resumed(options: argparse.Namespace, settings: Settings) -> Path | None:

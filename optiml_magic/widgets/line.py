@@ -18,8 +18,8 @@ from optiml_magic.timings import DOING, Stage
 class Now:
     """What goes on: of ``what``, a stage or the ``title`` of an edit, and the figures so far.
 
-    ``budget`` is 0 where nothing is counted, ``best`` empty before anything faster is found, ``pace``
-    the rate and the time that is left in words, ``note`` why it is shown like this.
+    ``budget`` is 0 where nothing is counted, ``best`` empty before anything faster is found,
+    ``pace`` the rate and the time that is left in words, ``note`` why it is shown like this.
     """
 
     what: str

@@ -46,9 +46,7 @@ class PlainView:
         self._line = line
         self._board = Board(subject)
         self._began = time.monotonic()
-        self._now = Now(
-            subject.baseline, "prepare", task=subject.task, budget=subject.budget
-        )
+        self._now = Now(subject.baseline, "prepare", task=subject.task, budget=subject.budget)
         self._stage: Stage = "prepare"
         self._lock = threading.Lock()  # of the line and of what it is made from
         self._pace = Pace(self._draw)
