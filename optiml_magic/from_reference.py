@@ -172,8 +172,8 @@ def _called_so(reference: Callable[..., Any], given: _Given) -> Callable[..., An
     if all(name in names for name in given.values):
         return reference
     raise UsageError(
-        "an input is named by a word that Python keeps to itself",
-        fix="call it otherwise, in the inputs and in the reference",
+        "the name of an input is a Python keyword",
+        fix="rename it in the inputs and in the reference",
     )
 
 

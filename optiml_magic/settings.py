@@ -119,15 +119,15 @@ def resolve(flags: dict[str, Any] | None = None) -> Settings:
     settings = Settings(**values)
     for name in _POSITIVE:
         if not getattr(settings, name) > 0:
-            raise UsageError(f"{name} is {getattr(settings, name)}", fix="it must be above zero")
+            raise UsageError(f"{name} is {getattr(settings, name)}", fix="use a value above zero")
     if settings.thoughts < 0:
-        raise UsageError(f"thoughts is {settings.thoughts}", fix="it must be zero or more")
+        raise UsageError(f"thoughts is {settings.thoughts}", fix="use zero or more")
     for name, allowed in _CHOICES.items():
         value = getattr(settings, name)
         if value not in allowed:
-            raise UsageError(f"{name} is {value!r}", fix=f"it must be {', '.join(allowed)}")
+            raise UsageError(f"{name} is {value!r}", fix=f"choose one of {', '.join(allowed)}")
     if settings.nvcc_args and settings.compiler != "nvcc":
-        raise UsageError("--nvcc-args is for nvcc alone", fix="add --compiler nvcc")
+        raise UsageError("--nvcc-args works only with nvcc", fix="add --compiler nvcc")
     return settings
 
 

@@ -75,7 +75,7 @@ def _one_export(options: argparse.Namespace, found: Sequence[Task | Synthesis]) 
     if options.export is not None and len(found) > 1:
         raise UsageError(
             f"--export takes one program, and {options.file} defines {len(found)} tasks",
-            fix="optimise the one task from a file of its own",
+            fix="put the task in a file of its own",
         )
 
 

@@ -53,7 +53,7 @@ class _Parser(argparse.ArgumentParser):
     """argparse that neither prints nor exits: a notebook's kernel must survive ``-h``."""
 
     def error(self, message: str) -> Never:
-        raise UsageError(f"{self.prog}: {message}", fix=f"{self.prog} -h tells the options")
+        raise UsageError(f"{self.prog}: {message}", fix=f"see {self.prog} -h")
 
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002
         raise HelpShown(message)
@@ -64,7 +64,7 @@ class _Parser(argparse.ArgumentParser):
         if flags:
             known = [option for action in self._actions for option in action.option_strings]
             near = get_close_matches(flags[0].split("=")[0], known, n=1)
-            fix = f"did you mean {near[0]}?" if near else f"{self.prog} -h tells the options"
+            fix = f"did you mean {near[0]}?" if near else f"see {self.prog} -h"
             raise UsageError(f"{self.prog}: unknown option {flags[0]}", fix=fix)
         return found, unknown
 

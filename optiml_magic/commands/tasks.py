@@ -27,7 +27,9 @@ from optiml_magic.source.program import parse_program
 def from_file(path: Path) -> list[Task]:
     """The tasks that a Python file defines as ``task`` or ``tasks``."""
     if not path.is_file():
-        raise UsageError(f"there is no file {path}", fix="give the path of a TASK.py")
+        raise UsageError(
+            f"there is no file {path}", fix="give the path of a file that defines `task`"
+        )
     try:
         names = runpy.run_path(str(path))
     except OptimlError:
@@ -116,7 +118,7 @@ def from_words(options: argparse.Namespace, namespace: Mapping[str, Any]) -> Tas
         if name not in parameters:
             raise BindingError(
                 f"{options.ref} has no parameter `{name}`",
-                fix=nearest(name, parameters) or f"it has {', '.join(parameters) or 'none'}",
+                fix=nearest(name, parameters) or f"choose one of {', '.join(parameters) or 'none'}",
             )
     known = {name: value for name, value in namespace.items() if _is_value(value)}
     inputs: dict[str, Any] = {}
@@ -133,7 +135,7 @@ def from_words(options: argparse.Namespace, namespace: Mapping[str, Any]) -> Tas
         elif name in renamed or parameter.default is parameter.empty:
             raise BindingError(
                 f"no array or number named `{source}`, which {options.ref} asks for",
-                fix=nearest(source, known) or f"define {source}, or say --inputs {name}=...",
+                fix=nearest(source, known) or f"define {source}, or pass --inputs {name}=...",
             )
     task = Task(
         reference=reference,
@@ -223,7 +225,7 @@ def _reference(name: str | None, namespace: Mapping[str, Any]) -> Any:
     if not callable(function):
         what = "is not defined" if name not in namespace else "is not a function"
         known = [key for key, value in namespace.items() if callable(value)]
-        fix = nearest(name, known) or f"define {name} first"
+        fix = nearest(name, known) or f"define a function {name} first"
         if not name.isidentifier():
             fix = f"define a function of the inputs that calls {name}, and name that one"
         raise UsageError(f"the reference `{name}` {what}", fix=fix)

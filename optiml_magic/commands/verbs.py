@@ -160,7 +160,7 @@ def synthesized(
     elif examples or options.accept:
         flag = "--examples" if examples else "--accept"
         raise UsageError(
-            f"{flag} is for words alone, and there is a reference", fix=f"leave {flag} out"
+            f"{flag} is for words alone, and there is a reference", fix=f"leave out {flag}"
         )
     return begin(task, settings, words, resume=_resumed(options, settings))
 
@@ -181,5 +181,5 @@ def _journal(name: str, settings: Settings) -> Path:
     if path.suffix != ".jsonl":
         path = settings.runs / f"{name}.jsonl"
     if not path.is_file():
-        raise UsageError(f"no journal at {path}", fix=f"journals of earlier runs: {settings.runs}")
+        raise UsageError(f"no journal at {path}", fix=f"name a run of those in {settings.runs}")
     return path

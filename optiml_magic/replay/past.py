@@ -58,5 +58,5 @@ def searched(recordings: Sequence[Recording], settings: Settings) -> Replayed:
 def _no_kernel(_: str) -> Never:
     raise UsageError(
         "a replayed search has no inputs to call a kernel with",
-        fix="take its .program, or optimise with --resume and the journal",
+        fix="use its .program, or optimise with --resume and the journal",
     )

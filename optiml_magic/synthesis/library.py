@@ -66,7 +66,7 @@ class Kept(np.ndarray[Any, Any]):
 class _Random:
     def __getattr__(self, name: str) -> Any:
         raise RefusalError(
-            f"`np.random.{name}`: random numbers are others each time", "Give them as an input."
+            f"`np.random.{name}`: random numbers are others each time", "give them as an input"
         )
 
 

@@ -30,7 +30,7 @@ def verify(
     ``difference`` says what is wrong all the same with outputs that are within the tolerance. An
     ``inspector`` is asked which thread wrote the first wrong element: a run more.
 
-    Outputs hold a pattern that nobody can foretell and that differs from one launch to the next, so
+    Outputs hold a pattern that cannot be predicted and that differs from one launch to the next, so
     that an answer left behind by an earlier run cannot pass for a new one.
     """
     checks: tuple[OutputCheck, ...] = ()

@@ -220,7 +220,7 @@ def test_candidates_are_counted_by_what_they_promise(
 
 def test_a_metric_that_ncu_was_not_asked_for_is_said_to_be_that() -> None:
     (found,) = Levels(emulated=False).complete([Measured(BUILD, JOB, TIMED)])
-    assert found.why("smsp__inst_executed_pipe_fp64.sum") == "ncu was not asked for it"
+    assert found.why("smsp__inst_executed_pipe_fp64.sum") == "not requested from ncu"
 
 
 def fake(folder: Path, says: str) -> None:
