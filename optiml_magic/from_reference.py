@@ -141,7 +141,7 @@ def _measured(task: Task, reference: Callable[..., Any]) -> _Given:
 
 
 def _merged(given: _Given, reference: Callable[..., Any]) -> _Given | None:
-    """With one size in the place of two that have to be equal; None where there are none such."""
+    """With one size in place of two that have to be equal; None where there are none such."""
     graph = _traced(reference, given)
     for assumption in graph.assumptions:
         names = [str(side) for side in (assumption.left, assumption.right)]

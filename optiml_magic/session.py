@@ -104,7 +104,7 @@ def session(
     the inputs of the problem that ``Session.begin`` names.
     ``machine``: emulated counts are weighted by the machine code too; half a second a new build.
     The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, which takes
-    seconds: there the finalists are inspected in the place of all who would win.
+    seconds: there the finalists are inspected in place of all who would win.
     """
     options = options_of(task or Task(""), settings)
     choice = choose(settings.device)

@@ -121,13 +121,13 @@ def _complaints(text: str, options: CompileOptions) -> Iterator[tuple[int, str]]
 
 
 def _literal(value: str) -> str | None:
-    """The file that a macro names; None for one that cannot be told, as within < and >."""
+    """The file that a macro names; None for one that cannot be decided, as within < and >."""
     literal = _LITERAL.fullmatch(value)
     return literal[1] if literal else None
 
 
 def _names(match: re.Match[str], macros: dict[str, set[str | None]]) -> Iterator[str | None]:
-    """The files that an include may mean; None for one that cannot be told."""
+    """The files that an include may mean; None for one that cannot be decided."""
     name = match["quoted"] if match["quoted"] is not None else match["angled"]
     if name is not None:
         yield name

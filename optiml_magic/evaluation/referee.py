@@ -72,7 +72,7 @@ class Evaluator:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be told of the run as a whole."""
+        """What there is to say about the run as a whole."""
         return (*self._notes, *self._tools.profiler.notes)
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[Evaluation]:
@@ -111,7 +111,7 @@ class Evaluator:
         """The finalists timed once more against the input kernel, all in turn; by number.
 
         One that was never the fastest is scrutinised now, and where nobody looked for hazards yet
-        somebody does; a verdict stands in the place of one that fails. Empty on a device whose
+        somebody does; a verdict takes the place of one that fails. Empty on a device whose
         times are estimated; the earlier measurements where a finalist faults this time.
         """
         if not self._tools.profiler.settles:

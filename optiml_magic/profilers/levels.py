@@ -1,7 +1,7 @@
 """The levels of measurement beside the durations, each by its own means, asked once for a batch.
 
 Static: the machine code, through nvdisasm. Energy and clocks: NVML, on request. Counters: ncu in a
-child process. On an emulated device its own counts stand in their place. A level that does not
+child process. An emulated device gives its own counts instead. A level that does not
 answer leaves its reason in the measurement, and the others go on.
 """
 

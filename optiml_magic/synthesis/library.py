@@ -84,7 +84,7 @@ class _Joining:
 class Library:
     """A module of NumPy as a reference finds it while it is traced.
 
-    What is asked for is made then: entries of the table in the place of its functions, and of
+    What is asked for is made then: entries of the table in place of its functions, and of
     those that NumPy writes in Python their own code, traced as well.
     """
 
