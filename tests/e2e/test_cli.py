@@ -132,7 +132,7 @@ def test_profile_writes_measurement_and_findings(folder: Path) -> None:
         (["check", "task.py", "--device", "tpu"], "no device named 'tpu'"),
         (["check", "task.py", "--kernel", "missing.cu"], "there is no file missing.cu"),
         (["optimize", "task.py", "--resume", "missing"], "no journal"),
-        (["optimize", "task.py", "--objective", "cost"], "it must be speed, energy"),
+        (["optimize", "task.py", "--objective", "cost"], "choose one of speed, energy"),
         (
             ["optimize", "task.py", "--objective", "energy", "--device", "emulated"],
             "draws no power",
@@ -296,9 +296,11 @@ def test_a_kernel_that_the_device_cannot_run_has_an_exit_code_of_its_own(folder:
 def test_a_profile_has_its_findings_before_its_metrics_and_what_was_printed_last(
     folder: Path,
 ) -> None:
-    body = "if (i < n) out[i] = 3.0f * x[i];"
-    spoken = body.replace("3.0f", "3.0").replace(";", '; if (i == 0) printf("\\\\033[2J!");')
-    (folder / "task.py").write_text(TASK.replace(body, spoken))
+    apart = "int j = i % 30 * 100 + i / 30; if (i < n) out[j] = 3.0f * x[j];"
+    spoken = f'{apart} if (i == 0) printf("\\\\033[2J!");'
+    launch = "\n#pragma optiml launch scale grid(cdiv(n, 256)) block(256)\n__global__"
+    task = TASK.replace("if (i < n) out[i] = 3.0f * x[i];", spoken)
+    (folder / "task.py").write_text(task.replace("\n__global__", launch))
     done = optiml("profile", "task.py", "--device", "emulated:h200", cwd=folder)
     assert done.returncode == 0
     shown = done.stdout
