@@ -92,7 +92,7 @@ class Trials:
         if failed:
             found.append(f"at {failed[0]} the reference {unanswered[failed[0]]}")
         if differing:
-            beside = "and the reference differ" if self._problem.references else "fails"
+            beside = "fails or differs from the reference" if self._problem.references else "fails"
             found.append(f"the input kernel {beside} at {_few(differing)}")
         return f"other sizes: {'; '.join(found)}"
 
