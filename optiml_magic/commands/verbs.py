@@ -116,7 +116,7 @@ def replay(options: argparse.Namespace) -> Replayed:
     given = [name for name in ("budget", "seed") if getattr(options, name) is not None]
     if given:
         raise UsageError(
-            f"--{given[0]} is of a search, and this one is over",
+            f"--{given[0]} belongs to a search, and this one is over",
             fix="name a --policy to search again over what was evaluated",
         )
     if len(recordings) > 1:
@@ -160,7 +160,7 @@ def synthesized(
     elif examples or options.accept:
         flag = "--examples" if examples else "--accept"
         raise UsageError(
-            f"{flag} is for words alone, and there is a reference", fix=f"leave out {flag}"
+            f"{flag} is only for words, and there is a reference", fix=f"leave out {flag}"
         )
     return begin(task, settings, words, resume=_resumed(options, settings))
 

@@ -75,7 +75,7 @@ class OptimlMagics(Magics):
         if options.name and (not options.name.isidentifier() or iskeyword(options.name)):
             raise UsageError(
                 f"`{options.name}` cannot be the name of a result",
-                fix="give a name that Python takes for a variable, or none",
+                fix="use a name that is a Python variable, or leave it out",
             )
         try:
             if options.verb == "synthesize":

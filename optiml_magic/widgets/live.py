@@ -19,8 +19,8 @@ Progress = Callable[[Step, Refused], None]
 Stop = Callable[[], bool]
 Mode = Literal["auto", "widget", "text"]
 DEAF = (
-    "While this cell runs, this kernel hears no button: end the search with the notebook's "
-    "interrupt (\u25a0, or Ctrl-C). What was found is kept."
+    "While this cell runs, the button does not work: to stop the search, interrupt the kernel "
+    "(\u25a0, or Ctrl-C). What was found is kept."
 )
 
 
@@ -120,7 +120,7 @@ def watched(
 def _lacking(kernel: Any, mode: Mode) -> str:
     """Why the widget cannot show, or ""."""
     if mode == "text":
-        return "as text, as asked"
+        return "as text, as requested"
     missing = [name for name in ("ipywidgets", "anywidget") if find_spec(name) is None]
     if missing:
         return f"no live view: {' and '.join(missing)} not installed"

@@ -81,7 +81,7 @@ class PlainView:
             self._line.write(self._now)
 
     def stopped(self) -> bool:
-        """Never: nobody can press anything here."""
+        """Never: nothing can be pressed here."""
         return False
 
     def finish(self, summary: Summary, instead: object | None = None) -> None:

@@ -28,7 +28,7 @@ def test_help_is_shown_and_nothing_exits(words: str) -> None:
     [
         ("optimize --bugdet 3", "unknown option --bugdet", "did you mean --budget?"),
         ("optimise", "invalid choice: 'optimise'", "-h"),
-        ("optimize --budget many", "invalid whole_number value", "-h"),
+        ("optimize --budget many", "is not a whole number", "-h"),
         ("optimize --budget 0", "0 is less than 1", "-h"),
         ("check 'open", "No closing quotation", "close the quote"),
         ("run --llm none", "unknown option --llm", "-h"),

@@ -56,7 +56,7 @@ def test_it_tells_of_experience_and_plug_ins(home, monkeypatch):
     assert not broken.well
     assert "not a database" in broken.found
     assert doctor._experience(settings).found == "0 edits of earlier runs"
-    assert doctor._experience(resolve({"experience": "none"})).found == "not used, as asked"
+    assert doctor._experience(resolve({"experience": "none"})).found == "not used, as requested"
     assert doctor._plugins() == doctor.Fact(True, "plug-ins", "none")
     left_out = Plugins(names=("one of two 1.0",), _notes={"plug-in `x` is left out: no": None})
     monkeypatch.setattr(doctor, "load", lambda: left_out)
