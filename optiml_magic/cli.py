@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 
 from optiml_magic import early
-from optiml_magic.commands import parsers
 from optiml_magic.errors import UsageError
 from optiml_magic.widgets.line import Now, clear, first
 
@@ -20,6 +19,8 @@ def main(words: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if words is None else words
     if given and given[0] in _STAGED:
         first(Now(given[0], "prepare"))
+    from optiml_magic.commands import parsers  # a twentieth of a second
+
     try:
         options = parsers.parse(parsers.line_parser(), given)
     except parsers.HelpShown as page:
