@@ -223,7 +223,9 @@ def _reference(name: str | None, namespace: Mapping[str, Any]) -> Any:
         return None
     function = namespace.get(name)
     if not callable(function):
-        what = "is not defined" if name not in namespace else "is not a function"
+        what = "is not defined"
+        if name in namespace:
+            what = f"is not a function but of type {type(function).__name__}"
         known = [key for key, value in namespace.items() if callable(value)]
         fix = nearest(name, known) or f"define a function {name} first"
         if not name.isidentifier():

@@ -156,7 +156,7 @@ BAD = {
     "Python": ("check --ref transpose_ref", "import numpy\n", "there is no kernel here", None),
     "misspelt type": ("check --ref transpose_ref", TRANSPOSE.replace("float* out", "flaot* out"), "did you mean `float`", 2),
     "misspelt scratch": ("check --ref transpose_ref", "#pragma optiml scratch t flot[n]\n" + TRANSPOSE, "did you mean `float`", 2),
-    "array as reference": ("check --ref a", TRANSPOSE, "define a function", None),
+    "array as reference": ("check --ref a", TRANSPOSE, "not a function but of type ndarray", None),
     "words as numbers": ("check --ref worded", TRANSPOSE, "return an array of numbers", None),
     "empty cell": ("optimize", "\n", "there is no kernel in this cell", None),
     "no reference": ("check --ref transpose_rf", TRANSPOSE, "did you mean", None),

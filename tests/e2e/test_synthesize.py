@@ -169,7 +169,7 @@ def test_a_cell_of_words(shell: Any) -> None:  # noqa: F811
         ("class --ref half", "`class` cannot be the name", "variable"),
         ("--ref hlaf", "the reference `hlaf` is not defined", "half"),
         ("--ref np.exp", "the reference `np.exp` is not defined", "a function of the inputs"),
-        ("--ref a", "the reference `a` is not a function", "define a"),
+        ("--ref a", "the reference `a` is not a function", "define a function a"),
         ("--ref every", "takes any number of arguments, `*arrays`", "name each"),
         ("--ref half --inputs b=a", "half has no parameter `b`", "it has a"),
         ("--ref half --inputs a=nothing", "no array or number named `nothing`", "define nothing"),
