@@ -93,7 +93,7 @@ RIDDLES = {
     r"\bmend(s|ed|ing)?\b": "fix",
     r"hears? no button": "say what to press instead",
     r"\bwhich side strode\b": "which side jumps",
-    r"\bit is no [a-z]": "it is not a",
+    r"\bit is no (?!longer|more|other)[a-z]": "it is not a",
     r"\bsay --": "pass --",
     r"\bforetell": "predict",
     r"\bwithout a look at\b": "without checking",
