@@ -15,24 +15,36 @@ if TYPE_CHECKING:
 
     from optiml_magic.optimize import optimize
     from optiml_magic.result import Result
+    from optiml_magic.runs.saved import load, save
     from optiml_magic.searching import Search
     from optiml_magic.settings import Settings
 
 __version__ = "0.1.0"
-__all__ = ["Result", "Search", "Settings", "Task", "load_ipython_extension", "optimize"]
+__all__ = [
+    "Result",
+    "Search",
+    "Settings",
+    "Task",
+    "load",
+    "load_ipython_extension",
+    "optimize",
+    "save",
+]
 
 _LAZY = {
     "Result": "optiml_magic.result",
     "Search": "optiml_magic.searching",
     "Settings": "optiml_magic.settings",
+    "load": "optiml_magic.runs.saved",
+    "save": "optiml_magic.runs.saved",
 }
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Called by ``%load_ext optiml_magic``; touches neither CUDA nor the emulator."""
-    from optiml_magic.magics.optiml import OptimlMagics
+    """Called by ``%load_ext optiml_magic``; what the magic needs loads when it is first used."""
+    from optiml_magic.magics.first import FirstUse
 
-    shell.register_magics(OptimlMagics)
+    shell.register_magics(FirstUse)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""A search beside the notebook's cells: a thread, and a handle to ask, stop and collect it."""
+"""A search beside the notebook's cells: a thread, and a handle to ask, steer and collect it."""
 
 from __future__ import annotations
 
@@ -8,33 +8,35 @@ import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Never, TypeVar
 
+from optiml_magic.errors import UsageError
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.quantities import number_of
+from optiml_magic.search.controls import Controls
 
 T = TypeVar("T")
 Progress = Callable[[Step, Refused], None]
-Stop = Callable[[], bool]
 
+_USES = {"done": ".result() has it", "paused": ".resume() lets it go on, .stop() ends it"}
 _GRACE = 3.0  # seconds at the interpreter's exit; a notebook server kills its kernel after five
 
 
 class Handle(Generic[T]):
     """A search that runs in a thread of its own and prints nothing.
 
-    ``run`` gets a function to call with each step and all refusals so far, and one that says
-    whether to stop; what it returns or raises is the handle's result. Closing the interpreter stops
-    the search as ``stop`` does, and waits three seconds for it; its journal holds every finished
-    evaluation either way.
+    ``run`` gets a function to call with each step and all refusals so far, and ``controls`` to
+    obey; what it returns or raises is the handle's result. Closing the interpreter stops the search
+    as ``stop`` does, and waits three seconds for it; its journal holds every finished evaluation
+    either way.
     """
 
-    def __init__(self, run: Callable[[Progress, Stop], T], *, name: str) -> None:
+    def __init__(self, run: Callable[[Progress, Controls], T], *, name: str) -> None:
         self.name = name
+        self.controls = Controls()
         self._run = run
         self._future: Future[T] = Future()
-        self._stop = threading.Event()
         self._began = time.monotonic()
         self._seconds: float | None = None
         self._evaluations = 0
@@ -49,9 +51,13 @@ class Handle(Generic[T]):
 
     @property
     def state(self) -> str:
-        """``running``, ``stopping``, ``done`` or ``failed``."""
+        """``running``, ``paused``, ``stopping``, ``done`` or ``failed``.
+
+        ``paused`` from when that is asked for: the evaluation in flight may still be running.
+        """
         if not self.done:
-            return "stopping" if self._stop.is_set() else "running"
+            unstopped = "paused" if self.controls.paused else "running"
+            return "stopping" if self.controls.stopped else unstopped
         return "failed" if self._future.exception() else "done"
 
     @property
@@ -72,12 +78,31 @@ class Handle(Generic[T]):
         return self._future.result(timeout)
 
     def stop(self) -> None:
-        """End the search after the evaluation in flight; ``result`` then has the best so far."""
-        self._stop.set()
+        """End the search after the evaluation in flight; ``result`` then has the best so far.
+
+        A search that is paused ends at once.
+        """
+        self.controls.stop()
+
+    def pause(self) -> None:
+        """Let the search wait after the evaluation in flight; its budget of seconds waits too."""
+        self.controls.pause()
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self.controls.resume()
+
+    def suggest(self, program: str, parent: int | None = None) -> None:
+        """Have a program that you wrote evaluated next, as an edit of candidate ``parent``.
+
+        Without one it is an edit of the best so far. UsageError with its line where it cannot be
+        one, and where the search has not begun or is over.
+        """
+        self.controls.require(parent, program)
 
     def _work(self) -> None:
         try:
-            result = self._run(self._count, self._stop.is_set)
+            result = self._run(self._count, self.controls)
         except BaseException as error:  # noqa: BLE001  # whatever it is, it is the caller's
             self._seconds = self.seconds
             self._future.set_exception(error)
@@ -90,6 +115,11 @@ class Handle(Generic[T]):
     def _count(self, _: Step, __: Refused) -> None:
         self._evaluations += 1
 
+    def __reduce__(self) -> Never:
+        raise UsageError(
+            f"the search `{self.name}` cannot be pickled", fix="save its .result(): that can be"
+        )
+
     def __repr__(self) -> str:
         if self.state == "running" and not self._evaluations:
             # What the cell that began it shows for good, so nothing here may grow old.
@@ -99,7 +129,7 @@ class Handle(Generic[T]):
         error = self._future.exception() if self.done else None
         if error is not None:
             return f"{head}, {tail}: {type(error).__name__}: {error}"
-        use = ".result() has it" if self.done else ".result() waits for it, .stop() ends it"
+        use = _USES.get(self.state, ".result() waits for it, .stop() ends it")
         return f"{head}, {tail}; {use}"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

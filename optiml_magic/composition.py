@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from optiml_magic.engines.base import Engine
+from optiml_magic.engines.inline import Inline
+from optiml_magic.engines.pool import Pool
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.journal import Journal
 from optiml_magic.model.candidate import Proposal
@@ -21,9 +24,11 @@ from optiml_magic.proposers.mixture import informed, mixed
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
 from optiml_magic.proposers.spaces import space_of
+from optiml_magic.search.loop import Batches
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.policies.base import Policy
-from optiml_magic.search.search import Expand, Roots, TreeSearch, no_more
+from optiml_magic.search.search import TreeSearch
+from optiml_magic.search.sources import Expand, Roots, Sources, no_more
 from optiml_magic.session import Session
 from optiml_magic.settings import Settings
 
@@ -59,25 +64,37 @@ def roots_of(thinker: Thinker | None, journal: Journal) -> Roots:
     return journal.remember_waves(thinker or (lambda *_: Wave(())))
 
 
+def batches_of(members: Session) -> Batches:
+    """How the engine of a session wants to be asked."""
+    return (Inline if members.choice.is_emulated else Pool).batches
+
+
+def engine_of(members: Session, evaluator: Evaluator, goes_on: Callable[[], bool]) -> Engine:
+    """Who evaluates, as long as the search ``goes_on``."""
+    if members.choice.is_emulated:
+        return Inline(evaluator, goes_on)
+    return Pool(evaluator, members.compilers, goes_on)
+
+
 def tree_of(
     problem: Problem,
     evaluator: Evaluator,
-    expand: Expand,
+    sources: Sources,
     settings: Settings,
     policy: Policy | None = None,
     *,
-    roots: Roots = no_more,
     author: Author | None = None,
 ) -> TreeSearch:
-    """The search from the input kernel and ``roots``; ``policy`` overrules that of the settings.
+    """The search from the input kernel; ``policy`` overrules that of the settings.
 
     ``author`` is of the input kernel.
     """
     return TreeSearch(
         Proposal(problem.program.text, BASELINES[author], author or "user", prior=1.0),
-        informed(expand, evaluator.facts),
+        informed(sources.expand, evaluator.facts),
         partial(space_of, evaluator.facts),
-        roots=roots,
+        roots=sources.roots,
+        by_hand=sources.by_hand,
         policy=policy or POLICIES[settings.policy](),
         seed=settings.seed,
     )

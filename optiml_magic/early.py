@@ -1,7 +1,8 @@
-"""What a command needs on a card, begun before all of the command is loaded.
+"""What a command needs of its device, begun before all of the command is loaded.
 
-Its processes take two to three seconds to start, and to load a command takes two. Whoever opens a
-session takes what was begun for its device, and ends the rest.
+On a card its processes take two to three seconds to start, of an emulated device half of one, and
+to load a command takes one or two. Whoever opens a session takes what was begun for its device, and
+ends the rest.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from optiml_magic.child import ahead
+from optiml_magic.child.spare import SPARES
+from optiml_magic.chips import CHIPS, DEFAULT_CHIP
 from optiml_magic.devices import probe
 from optiml_magic.errors import UsageError
 from optiml_magic.settings import resolve
@@ -27,17 +30,27 @@ _INSPECTORS: dict[str, SanitizerInspector] = {}
 
 
 def begin(words: Sequence[str]) -> None:
-    """Start the processes of a command line; nothing where it needs no card, or none is there."""
+    """Start the processes of a command line; nothing where there is no such device."""
     try:
         settings = resolve()
     except UsageError:  # which the command tells
         return
     device = _device(_option(words, "device") or settings.device)
-    if device is None or not probe.has_driver():
+    if device is None:
         return
-    probe.begin(int(device.partition(":")[2]))
-    ahead.begin("optiml_magic.devices.host", [device])
-    ahead.begin("optiml_magic.compilers.host", [_option(words, "compiler") or settings.compiler])
+    family, _, index = device.partition(":")
+    objects = [str(settings.objects.absolute())] if family == "emulated" else []
+    if family == "cuda":
+        probe.begin(int(index))
+    hosts = {
+        "optiml_magic.devices.host": [device, *objects],
+        "optiml_magic.compilers.host": [_option(words, "compiler") or settings.compiler],
+    }
+    for module, arguments in hosts.items():
+        if not SPARES.waits(module):  # of an earlier command in this process
+            ahead.begin(module, arguments)
+    if family == "emulated":
+        return
     if words[0] in _INSPECTED:
         from optiml_magic.verifiers.sanitizer import SanitizerInspector
 
@@ -72,11 +85,15 @@ def end() -> None:
 
 
 def _device(asked: str) -> str | None:
-    """The card that is chosen for a name, if it is one."""
-    if asked in ("auto", "cuda"):
-        return "cuda:0"
-    family, _, index = asked.partition(":")
-    return asked if family == "cuda" and index.isdigit() else None
+    """The device that is chosen for a name, if there may be one."""
+    family, _, rest = asked.partition(":")
+    if asked == "auto":
+        family = "cuda" if probe.has_driver() else "emulated"
+    if family == "emulated" and (rest or DEFAULT_CHIP) in CHIPS:
+        return f"emulated:{rest or DEFAULT_CHIP}"
+    if family == "cuda" and (rest or "0").isdigit() and probe.has_driver():
+        return f"cuda:{int(rest or 0)}"
+    return None
 
 
 def _option(words: Sequence[str], name: str) -> str:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from optiml_magic.calling import Kernels, noted
 from optiml_magic.calls import call
 from optiml_magic.chips import DEFAULT_CHIP, chip
-from optiml_magic.compilers.cached import CachedCompiler
 from optiml_magic.compilers.options import options_of
-from optiml_magic.composition import proposers_of, remembered, roots_of, tree_of
+from optiml_magic.composition import (
+    batches_of,
+    engine_of,
+    proposers_of,
+    remembered,
+    roots_of,
+    tree_of,
+)
 from optiml_magic.devices.base import Case
 from optiml_magic.devices.choice import Choice, choose
-from optiml_magic.engines.base import Engine
-from optiml_magic.engines.inline import Inline
-from optiml_magic.engines.pool import Pool
 from optiml_magic.errors import KernelFailed, SourceError, UsageError
 from optiml_magic.evaluation import Evaluator, Extent
 from optiml_magic.evaluation.limit import Limit
@@ -28,9 +31,7 @@ from optiml_magic.experience.kinds import kind_of
 from optiml_magic.experience.recall import Past, told
 from optiml_magic.experience.recorder import Recorder
 from optiml_magic.experience.store import Experience, Setting
-from optiml_magic.exports import Exportable
-from optiml_magic.inprocess import InProcess, library_of
-from optiml_magic.journal import About, Journal
+from optiml_magic.journal import About, Asked, Journal
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
@@ -43,11 +44,14 @@ from optiml_magic.model.thought import Fate, Wanted, fates
 from optiml_magic.model.view import View
 from optiml_magic.problem import Problem, prepare
 from optiml_magic.profilers.roofs import published
+from optiml_magic.proposers.hand import suggestion
 from optiml_magic.proposers.model import language_model, notes_of, thinker_of
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
-from optiml_magic.result import Kernel, Result
+from optiml_magic.result import Result
+from optiml_magic.search.controls import Controls
 from optiml_magic.search.loop import Budget, Progress, run
+from optiml_magic.search.sources import Sources
 from optiml_magic.session import (
     Session,
     about_of,
@@ -114,23 +118,26 @@ def _prepared_beside(task: Task, settings: Settings, members: Session) -> Proble
     return problem
 
 
-def optimize(
+def optimize(  # noqa: PLR0913  # what a front end says beside the task and the settings
     task: Task,
     settings: Settings,
     *,
     wanted: Wanted | None = None,
     resume: Path | None = None,
+    asked: Asked | None = None,
     progress: Progress = lambda *_: None,
-    stop: Callable[[], bool] = lambda: False,
+    controls: Controls | None = None,
     timings: Timings | None = None,
 ) -> Result:
     """Search for a faster program; the best is verified, and never worse than the input.
 
     The search begins from the kernel of the task; where that was written for something ``wanted``,
-    also from programs that the model of the settings writes by the best strategies. The settings'
-    seconds bound all of it, from the beginning of ``timings`` on.
+    also from programs that the model of the settings writes by the best strategies. ``asked`` is
+    the command that it is of, which the journal keeps. The settings' seconds bound all of it, from
+    the beginning of ``timings`` on, but for those that ``controls`` pause it: the end, which times
+    the finalists once more, is not paused.
     """
-    timings = timings or Timings()
+    timings, controls = timings or Timings(), controls or Controls()
     require_objective(settings)
     chosen = choose_model(settings.llm, settings.llm_url)
     with (
@@ -142,12 +149,13 @@ def optimize(
         proposers = proposers_of(members, settings, model)
         limit = Limit(timings, settings.seconds, settles=members.tools.profiler.settles)
         thinker = thinker_of(model, wanted, settings, lambda: timings.elapsed)
-        batches = (Inline if members.choice.is_emulated else Pool).batches
+        batches = batches_of(members)
         header = header_of(problem, members, settings, proposers, batches.size)
         path = resume or settings.runs / f"{header.run}.jsonl"
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
         learned = HitRates(experience.tallies(setting))
         about = about_of(problem, members, chosen.reason, header.run)
+        about = replace(about, call=noted(problem, settings), asked=asked)
         if wanted is not None:
             about = written_for(about, wanted, problem, timings)
         known = about.notes
@@ -164,23 +172,25 @@ def optimize(
                     objective=settings.objective,
                     limit=limit,
                 )
-            engine = _engine(members, evaluator)
+            engine = engine_of(members, evaluator, partial(controls.goes_on, timings))
             recorder = Recorder(experience, journal.run, setting)
             past = Past(experience, settings, setting.source)
             find = journal.remember_known(partial(_known, past, evaluator, setting.family))
             expand = recorder.expand(remembered(proposers, journal, find))
-            roots = roots_of(thinker, journal)
-            search = tree_of(problem, evaluator, expand, settings, roots=roots, author=about.author)
+            by_hand = journal.remember_suggestions(controls.take)
+            sources = Sources(expand, roots_of(thinker, journal), by_hand)
+            search = tree_of(problem, evaluator, sources, settings, author=about.author)
             begin = recorder.evaluate(journal.remember_evaluate(engine, evaluator.remember))
-            trajectory = run(
-                search,
-                begin,
-                Budget(settings.budget, settings.seconds, limit.kept, limit.first),
-                batches=batches,
-                progress=progress,
-                stop=stop,
-                timings=timings,
-            )
+            with controls.accepting(partial(suggestion, search.step), journal.suggest):
+                trajectory = run(
+                    search,
+                    begin,
+                    Budget(settings.budget, settings.seconds, limit.kept, limit.first),
+                    batches=batches,
+                    progress=progress,
+                    controls=controls,
+                    timings=timings,
+                )
             trajectory = replace(trajectory, objective=settings.objective)
             trajectory = recorder.settle(_elsewhere(_settled(trajectory, evaluator), evaluator))
             late = (note for note in members.plugins.notes if note not in known)
@@ -188,7 +198,7 @@ def optimize(
                 recorder.won(trajectory, journal.known, about.origin)
             learned_of = told(journal.known, trajectory)
             said = (*evaluator.notes, *late, *notes_of(model, thinker), *learned_of, *past.notes)
-            said = (*said, *experience.notes)
+            said = (*said, *experience.notes, *journal.left)
             spent = timings.seconds()
             journal.end(trajectory, (*known, *said), spent)
         finally:
@@ -283,62 +293,6 @@ def run_once(task: Task, settings: Settings, *, program: str | None = None) -> d
         )
 
 
-def kernel(
-    problem: Problem, settings: Settings, text: str, *, about: tuple[str, ...] = ()
-) -> Kernel:
-    """A program of a problem as a callable on the user's arrays; ``about`` goes into exports.
-
-    NumPy arrays run in a device host that stays for the next call, arrays on a GPU in this process.
-    """
-    choice = choose(settings.device)
-    parameters = [b.name for b in problem.interface.named("input", "inout")]
-    first = problem.instances[0]
-    exportable = Exportable(
-        problem.name,
-        parse_program(text),
-        problem.interface,
-        first.shapes,
-        first.values,
-        problem.task.outputs,
-        about,
-        options_of(problem.task, settings),
-    )
-    return Kernel(
-        exportable,
-        [*parameters, *exportable.scalars],
-        [bound.name for bound in problem.interface.named("output")],
-        choice.name,
-        _Calls(problem, settings),
-    )
-
-
-class _Calls:
-    """Calls of one kernel: what they need is opened with the first, and closed with this."""
-
-    def __init__(self, problem: Problem, settings: Settings) -> None:
-        self._problem = problem
-        self._settings = settings
-        self._opened = ExitStack()
-        self._finalizer = weakref.finalize(self, self._opened.close)
-
-    def __call__(self, program: str, values: Mapping[str, Any]) -> dict[str, Any]:
-        if any(library_of(value) for value in values.values()):
-            return self._in_process(program, values)
-        return call(self._problem, self._members.tools, program, values)
-
-    @cached_property
-    def _members(self) -> Session:
-        members = self._opened.enter_context(session(self._settings, task=self._problem.task))
-        members.begin(self._problem)
-        return members
-
-    @cached_property
-    def _in_process(self) -> InProcess:
-        options = options_of(self._problem.task, self._settings)
-        hosted = self._opened.enter_context(closing(compiler_of(self._settings, options)))
-        return InProcess(self._problem, CachedCompiler(hosted, self._settings.compiled), options)
-
-
 def _elsewhere(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
     """The winner is timed at another size too; one that is wrong there has not won."""
     root = trajectory.root
@@ -348,12 +302,6 @@ def _elsewhere(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
             break
         trajectory = trajectory.rejected(best, verdict)
     return trajectory
-
-
-def _engine(members: Session, evaluator: Evaluator) -> Engine:
-    if members.choice.is_emulated:
-        return Inline(evaluator)
-    return Pool(evaluator, members.compilers)
 
 
 def _settled(trajectory: Trajectory, evaluator: Evaluator) -> Trajectory:
@@ -395,4 +343,4 @@ def result_of(
         peer=about.peer,
         thoughts=thoughts,
     )
-    return Result(summary, partial(kernel, problem, settings, about=provenance(summary)))
+    return Result(summary, Kernels.of(problem, settings, provenance(summary)))

@@ -11,10 +11,12 @@ from optiml_magic import exports
 from optiml_magic.errors import KernelFailed, MachineError, UsageError
 from optiml_magic.exports import Exportable
 from optiml_magic.model.evaluation import Trajectory
-from optiml_magic.reports import html, table, text
+from optiml_magic.reports import html, shown, table, text
 from optiml_magic.reports.figure import Picture
+from optiml_magic.reports.markup import element
 from optiml_magic.reports.pictures import pictures
 from optiml_magic.reports.roofline import roofline
+from optiml_magic.reports.shown import Diff, Tree
 from optiml_magic.reports.summary import Summary
 
 
@@ -53,7 +55,7 @@ class Kernel:
         unknown = named.keys() - {*self.parameters, *self.outputs}
         if twice or unknown:
             name = min(twice or unknown)
-            what = "given twice" if twice else "no input of this kernel"
+            what = "given twice" if twice else "not an input of this kernel"
             raise UsageError(
                 f"`{name}` is {what}", fix=f"name an input: {', '.join(self.parameters)}"
             )
@@ -69,7 +71,14 @@ class Kernel:
         return exports.write(self._exportable, path, overwrite=overwrite)
 
     def __repr__(self) -> str:
-        return f"<kernel ({', '.join(self.parameters)}) on {self.device}>"
+        taken, made = ", ".join(self.parameters), ", ".join(self.outputs)
+        arrow = f" -> {made}" if made else ""
+        return f"<kernel {self._exportable.name}({taken}){arrow} on {self.device}>"
+
+    def _repr_html_(self) -> str:
+        how = "call it with arrays; .program.text is its text, .export(path) writes it to a file"
+        text = shown.code(self.program.text)
+        return element("div", element("p", f"{self!r}: {how}"), text)
 
 
 class KernelRun(Protocol):
@@ -84,17 +93,17 @@ class Result:
 
     def __init__(self, summary: Summary, kernel: Callable[[str], Kernel]) -> None:
         self.summary = summary
-        self._kernel = kernel
+        self.kernels = kernel
 
     @cached_property
     def best(self) -> Kernel:
         """The winner as a callable, ``out = result.best(a)``; the input if nothing beat it."""
-        return self._kernel(self.summary.winner.candidate.text)
+        return self.kernels(self.summary.winner.candidate.text)
 
     @cached_property
     def original(self) -> Kernel:
         """The input kernel as a callable."""
-        return self._kernel(self.summary.root.candidate.text)
+        return self.kernels(self.summary.root.candidate.text)
 
     @property
     def program(self) -> str:
@@ -119,9 +128,9 @@ class Result:
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         return self.best(*arrays, **named)
 
-    def diff(self) -> str:
-        """From the input kernel to the winner, as a unified diff."""
-        return self.summary.diff()
+    def diff(self) -> Diff:
+        """From the input kernel to the winner, as a unified diff: a str that shows its lines."""
+        return Diff(self.summary.diff())
 
     def export(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the winner as a file that stands alone: see ``Kernel.export``; needs no GPU.
@@ -153,21 +162,25 @@ class Result:
         raise UsageError(f"there is no roofline: {found.reason}", fix="see .rows() for the figures")
 
     @property
-    def tree(self) -> Mapping[int, tuple[int, ...]]:
+    def tree(self) -> Tree:
         """The numbers of the children of each candidate, by its number; 0 is the input kernel."""
-        return table.children(self.trajectory)
+        return Tree(self.summary)
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat row for each candidate, in order; seconds with their source and chip."""
         return table.rows(self.summary)
 
     def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame. Raises MachineError where pandas is not installed."""
+        """The rows as a pandas DataFrame.
+
+        Raises MachineError where pandas is not installed, which is an extra of this package.
+        """
         try:
             import pandas as pd
         except ImportError as cause:
             raise MachineError(
-                "pandas is not installed", fix="pip install pandas, or use .rows()"
+                "pandas is not installed",
+                fix="pip install 'optiml-magic[pandas]', or use .rows(), a list of dicts",
             ) from cause
         return pd.DataFrame(self.rows())
 

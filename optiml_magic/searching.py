@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from optiml_magic import rewards
+from optiml_magic.calling import noted
 from optiml_magic.composition import proposers_of, remembered, tree_of
 from optiml_magic.errors import UsageError
 from optiml_magic.evaluation import Evaluator
@@ -22,11 +24,13 @@ from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.optimize import prepared, require_objective, result_of
+from optiml_magic.proposers.hand import suggestion
 from optiml_magic.proposers.model import language_model
 from optiml_magic.reports.quantities import number_of
 from optiml_magic.result import Result
+from optiml_magic.search.controls import Controls
 from optiml_magic.search.policies.base import Policy
-from optiml_magic.search.search import also
+from optiml_magic.search.sources import Sources, also
 from optiml_magic.session import about_of, header_of, session
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.timings import Timings
@@ -75,7 +79,8 @@ class Search:
             header = header_of(problem, members, settings, proposers, batch=1)
             if policy is not None:
                 header = replace(header, policy=type(policy).__name__)
-            self._about = about_of(problem, members, chosen.reason, header.run)
+            about = about_of(problem, members, chosen.reason, header.run)
+            self._about = replace(about, call=noted(problem, settings))
             path = settings.runs / f"{header.run}.jsonl"
             self._journal = Journal.create(path, header, about=self._about)
             opened.callback(self._journal.close)
@@ -84,7 +89,12 @@ class Search:
             )
             expand = remembered(proposers, self._journal)
             begun = also(*(Proposal(text, "another root", "user") for text in roots))
-            self._tree = tree_of(problem, self._evaluator, expand, settings, policy, roots=begun)
+            self._controls = Controls()
+            by_hand = self._journal.remember_suggestions(self._controls.take)
+            sources = Sources(expand, begun, by_hand)
+            self._tree = tree_of(problem, self._evaluator, sources, settings, policy)
+            check = partial(suggestion, self._tree.step)
+            opened.enter_context(self._controls.accepting(check, self._journal.suggest))
             self._open = opened.pop_all()
 
     def ask(self, count: int = 1) -> list[Candidate]:
@@ -159,6 +169,14 @@ class Search:
                 )
             self._journal.record(candidate, evaluation)
             self._steps += self._tree.tell([evaluation])
+
+    def suggest(self, program: str, parent: int | None = None) -> None:
+        """Let a program that was written by hand be the next candidate of ``ask``.
+
+        It is an edit of candidate ``parent``, which was told, or of the best so far. UsageError
+        with its line where it cannot be one.
+        """
+        self._controls.require(parent, program)
 
     @property
     def best(self) -> Step:

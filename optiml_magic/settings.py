@@ -6,7 +6,9 @@ Resolved anew at each command, in the order flag, environment, default.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -106,7 +108,7 @@ _CHOICES = {
 _SWITCHES = {"0": False, "1": True, "false": False, "true": True}
 
 
-def resolve(flags: dict[str, Any] | None = None) -> Settings:
+def resolve(flags: Mapping[str, Any] | None = None) -> Settings:
     """The settings for one command; ``flags`` that are None were not given."""
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     values: dict[str, Any] = {}
@@ -125,7 +127,9 @@ def resolve(flags: dict[str, Any] | None = None) -> Settings:
     for name, allowed in _CHOICES.items():
         value = getattr(settings, name)
         if value not in allowed:
-            raise UsageError(f"{name} is {value!r}", fix=f"choose one of {', '.join(allowed)}")
+            near = get_close_matches(str(value), allowed, n=1)
+            fix = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(allowed)}"
+            raise UsageError(f"{name} is {value!r}", fix=fix)
     if settings.nvcc_args and settings.compiler != "nvcc":
         raise UsageError("--nvcc-args works only with nvcc", fix="add --compiler nvcc")
     return settings

@@ -27,6 +27,7 @@ from optiml_magic.problem.inputs import at_border
 from optiml_magic.proposers.interface import inputs_of, interface
 from optiml_magic.proposers.model import language_model, thinker_of
 from optiml_magic.result import Result
+from optiml_magic.search.controls import Controls
 from optiml_magic.search.loop import Progress
 from optiml_magic.settings import Settings
 from optiml_magic.synthesis.thoughts import features
@@ -52,7 +53,7 @@ def synthesize(
     resume: Path | None = None,
     progress: Progress = lambda *_: None,
     entered: Callable[[Stage], None] = lambda _: None,
-    stop: Callable[[], bool] = lambda: False,
+    controls: Controls | None = None,
 ) -> Result:
     """A verified kernel for what the task's reference computes; ``words`` become its comment.
 
@@ -67,7 +68,7 @@ def synthesize(
         resume=resume,
         progress=progress,
         timings=Timings(entered),
-        stop=stop,
+        controls=controls,
     )
 
 

@@ -13,16 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from optiml_magic import exports
-from optiml_magic.commands import doctor, tasks, verbs
+from optiml_magic.commands import doctor, outcomes, parsers, tasks, verbs
 from optiml_magic.commands.views import CheckView, ProfileView
 from optiml_magic.errors import KernelFailed, KernelUnsupported, OptimlError, UsageError
+from optiml_magic.journal import Asked
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.oracles import Shown
 from optiml_magic.printable import printable
 from optiml_magic.reports import annotation_html, contract, experience, html, text, tree
+from optiml_magic.reports.colour import coloured
 from optiml_magic.reports.markup import document
 from optiml_magic.reports.summary import Summary
+from optiml_magic.runs import saved
 from optiml_magic.synthesize import Synthesis
 from optiml_magic.testing.kernels import DEMO, known_task
 from optiml_magic.widgets.line import StageLine, TerminalLine, clear
@@ -44,7 +47,7 @@ def run(options: argparse.Namespace, words: Sequence[str], began: float) -> int:
 
 def _command(options: argparse.Namespace, words: Sequence[str], began: float) -> int:
     try:
-        options.words, options.began = words, began
+        options.words, options.began, options.asked = words, began, Asked(tuple(words))
         _check_outputs(options)
         return _VERBS[options.verb](options)
     except OptimlError as error:
@@ -223,13 +226,56 @@ def _bench(options: argparse.Namespace) -> int:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    summary = verbs.replay(options).result.summary
+    return _shown(options, verbs.replay(options).result.summary, "optiml replay")
+
+
+def _load(options: argparse.Namespace) -> int:
+    return _shown(options, saved.load(options.file).summary, "optiml load")
+
+
+def _shown(options: argparse.Namespace, summary: Summary, title: str) -> int:
+    """The report of a search that is over, with its tree."""
     _print("\n".join([text.render(summary), "", "tree:", *(f"  {x}" for x in tree.lines(summary))]))
     _write_json(options, [contract.optimized(summary)])
     if options.html:
-        Path(options.html).write_text(html.page([summary], "optiml replay"), encoding="utf-8")
+        Path(options.html).write_text(html.page([summary], title), encoding="utf-8")
         _print(f"report: {options.html}")
     return _status([summary.root.evaluation.verdict])
+
+
+def _history(options: argparse.Namespace) -> int:
+    found = outcomes.listed(options, verbs.settings_of(options))
+    _print(repr(found))
+    if options.json:
+        Path(options.json).write_text(json.dumps(found.rows(), indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    found = outcomes.compared(options, verbs.settings_of(options), {})
+    _print(repr(found))
+    if options.html:
+        Path(options.html).write_text(
+            document("optiml compare", found.fragment()), encoding="utf-8"
+        )
+        _print(f"report: {options.html}")
+    return 0
+
+
+def _save(options: argparse.Namespace) -> int:
+    result = outcomes.named(options.name, verbs.settings_of(options), {})
+    _print(f"written: {saved.save(result, options.file, overwrite=options.force)}")
+    return 0
+
+
+def _resume(options: argparse.Namespace) -> int:
+    path, asked = outcomes.resumable(options.name, verbs.settings_of(options), {})
+    if asked.cell is not None:
+        raise UsageError(
+            f"{path.stem} was begun in a notebook", fix=f"%optiml resume {path.stem} goes on there"
+        )
+    words = [*asked.words, *outcomes.more(options), "--resume", str(path)]
+    return _command(parsers.parse(parsers.line_parser(), words), words, options.began)
 
 
 def _experience(options: argparse.Namespace) -> int:
@@ -267,6 +313,11 @@ _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "demo": _demo,
     "bench": _bench,
     "replay": _replay,
+    "load": _load,
+    "history": _history,
+    "compare": _compare,
+    "save": _save,
+    "resume": _resume,
     "experience": _experience,
     "doctor": _doctor,
 }
@@ -302,4 +353,4 @@ def _write_json(options: argparse.Namespace, outcomes: list[dict[str, Any]]) -> 
 
 
 def _print(text: str) -> None:
-    sys.stdout.write(text.rstrip("\n") + "\n")
+    sys.stdout.write(coloured(text.rstrip("\n"), sys.stdout) + "\n")

@@ -9,8 +9,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, get_args
 
 Stage = Literal[
-    "prepare", "compile", "verify", "measure", "count", "inspect", "settle", "propose", "idle"
-]
+    "prepare", "compile", "verify", "measure", "count", "inspect", "settle", "propose", "paused",
+    "idle",
+]  # fmt: skip
 DOING: dict[Stage, str] = {
     "prepare": "preparing",
     "compile": "compiling",
@@ -20,6 +21,7 @@ DOING: dict[Stage, str] = {
     "inspect": "looking for hazards",
     "settle": "timing the finalists",
     "propose": "looking for edits",
+    "paused": "paused",
     "idle": "waiting",
 }
 STAGES: tuple[Stage, ...] = get_args(Stage)
@@ -69,13 +71,16 @@ class Timings:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the beginning."""
-        return self._clock() - self._began
+        """Seconds since the beginning, without those that it was paused."""
+        now = self._clock()
+        return now - self._began - self._until(now)["paused"]
 
     def seconds(self) -> dict[str, float]:
-        """Seconds of every stage so far; together they are ``elapsed``."""
-        now = self._clock()
-        found: dict[str, float] = {str(name): spent for name, spent in self._spent.items()}
+        """Seconds of every stage so far; all but ``paused`` together are ``elapsed``."""
+        return {str(name): spent for name, spent in self._until(self._clock()).items()}
+
+    def _until(self, now: float) -> dict[Stage, float]:
+        found = dict(self._spent)
         found[self._stack[-1]] += now - self._since
         return found
 

@@ -58,7 +58,7 @@ def table(rows: dict[str, Row]) -> list[str]:
     heads = ["task", "s", "limit", "complete", "a minute", "device has work", *STAGES]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for name, row in rows.items():
-        spent = [f"{row['timings'][stage]:.1f}" for stage in STAGES]
+        spent = [f"{row['timings'].get(stage, 0.0):.1f}" for stage in STAGES]
         facts = [f"{row['wall_s']:.1f}", f"{row['seconds']:g}", str(row["complete"])]
         facts += [f"{row['a_minute']:g}", f"{busy(row):.0%}"]
         lines.append("| " + " | ".join([name, *facts, *spent]) + " |")

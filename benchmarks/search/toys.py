@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.search.landscapes import LANDSCAPES, Landscape  # noqa: E402
 from benchmarks.search.large import grown  # noqa: E402
+from optiml_magic.search.controls import Controls  # noqa: E402
 from optiml_magic.search.loop import Budget, at_once, run  # noqa: E402
 from optiml_magic.search.policies import POLICIES  # noqa: E402
 from optiml_magic.search.policies.base import Policy  # noqa: E402
@@ -55,16 +56,16 @@ def needed(make: Callable[[int], Landscape], seed: int, policy: Policy) -> int:
     """Evaluations until a program with ``SHARE`` of the best gain was evaluated."""
     landscape = make(seed)
     tree = TreeSearch(landscape.root, landscape.expand, landscape.spaces, policy=policy, seed=seed)
-    found = False
+    controls = Controls()
 
     def look(step: Any, _: Any) -> None:
-        nonlocal found
-        found = found or landscape.share(step.candidate.text) >= SHARE
+        if landscape.share(step.candidate.text) >= SHARE:
+            controls.stop()
 
     trajectory = run(
-        tree, at_once(landscape.evaluate), Budget(BUDGET), progress=look, stop=lambda: found
+        tree, at_once(landscape.evaluate), Budget(BUDGET), progress=look, controls=controls
     )
-    return len(trajectory.steps) if found else BUDGET
+    return len(trajectory.steps) if controls.stopped else BUDGET
 
 
 def table(policies: Mapping[str, Policy], seeds: Sequence[int]) -> dict[str, dict[str, list[int]]]:

@@ -14,7 +14,8 @@ from optiml_magic.model.view import View
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.policies.base import Policy
 from optiml_magic.search.policies.puct import Puct
-from optiml_magic.search.search import Expand, Spaces, TreeSearch, untuned
+from optiml_magic.search.search import TreeSearch
+from optiml_magic.search.sources import Expand, Spaces, untuned
 
 #: The rules that leave what a thread does as it is: a text without the others has no recipe.
 SMALL = frozenset((

@@ -52,6 +52,11 @@ class Spares:
             waiting = None
         return waiting.child if waiting is not None else ahead.child(module, arguments, kinds)
 
+    def waits(self, module: str) -> bool:
+        """Whether a child of that module waits, which may fit."""
+        with self._lock:
+            return module in self._waiting
+
     def keep(self, child: Child, seconds: float) -> None:
         """Let a child wait, or end it as ``Child.close`` does where nobody else may have it."""
         if not child.reset(_RESET_SECONDS):

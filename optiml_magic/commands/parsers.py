@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Never
 
+from optiml_magic.commands import keeping, misspelt
 from optiml_magic.errors import UsageError
 from optiml_magic.version import package_version
 
@@ -21,10 +22,16 @@ HELP = """\
 %%optiml header     keep shared device code for #include; %optiml header lists it
 %optiml  best       the best program of the last optimize
 %optiml  export     write it to FILE.cu, FILE.py or FILE_torch.py, which stand alone
+%optiml  save       a result with all its evidence in FILE.json; %optiml load reads it
+%optiml  history    the runs of this home, newest first
+%optiml  compare    two results or runs: what is faster, what differs
+%optiml  status     the searches that run now
+%optiml  stop       end one in the background; its best so far is kept
+%optiml  resume     go on with one that is paused, or was stopped or killed
 %optiml  replay     a past search from its journal, without a device or a key
 %optiml  experience what earlier runs learned: which findings and rules paid off
 %optiml  doctor     what this machine can do, and what is missing
-%optiml  help       this page; COMMAND -h lists the options of a command
+%optiml  help       this page; help COMMAND, or COMMAND -h, has the options of a command
 """
 
 _SUFFIXES = ".cu, .py or _torch.py"  # of every format; to load them takes half a second
@@ -38,6 +45,7 @@ exit codes:
   141  the reader of a pipe closed it
 """
 
+_ALONE = ("-h", "--help", "--version")
 _SEARCHED = ("optimize", "synthesize")
 _SYNTHESIZE = "a kernel from a reference in NumPy or from words, then a search from it"
 _REPLAY = "show a past search, or how another policy would have searched it"
@@ -58,6 +66,17 @@ class _Parser(argparse.ArgumentParser):
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002
         raise HelpShown(message)
 
+    def format_usage(self) -> str:
+        return f"usage: {misspelt.usage(self.prog, self._actions)}\n"
+
+    def format_help(self) -> str:
+        self.usage = misspelt.usage(self.prog, self._actions).replace("%", "%%")
+        return super().format_help()
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            raise misspelt.of_choices(self.prog, action, value)
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         found, unknown = super().parse_known_args(args, namespace)
         flags = [flag for flag in unknown if flag.startswith("-")]
@@ -71,7 +90,7 @@ class _Parser(argparse.ArgumentParser):
 
 def cell_parser() -> argparse.ArgumentParser:
     """For ``%optiml`` and ``%%optiml``: the kernel is the cell, names come from the namespace."""
-    parser = _Parser("optiml", description="CUDA kernels in a notebook.")
+    parser = _Parser("%optiml", description="CUDA kernels in a notebook.")
     verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", parser_class=_Parser)
     for verb, summary in (
         ("optimize", "search for a faster kernel"),
@@ -81,7 +100,7 @@ def cell_parser() -> argparse.ArgumentParser:
         ("annotate", "show what each line became"),
         ("run", "run once and return the outputs"),
     ):
-        command = verbs.add_parser(verb, help=summary, description=summary)
+        command = verbs.add_parser(verb, prog=f"%%optiml {verb}", help=summary, description=summary)
         command.add_argument("name", nargs="?", help="bind the result to this name")
         if verb == "synthesize":
             _confirming(command, "the name of a list of (inputs by name, output)")
@@ -111,8 +130,10 @@ def cell_parser() -> argparse.ArgumentParser:
     _replaying(again)
     _watching(again)
     verbs.add_parser("experience", help=_EXPERIENCE, description=_EXPERIENCE)
+    keeping.in_a_cell(verbs)
     verbs.add_parser("doctor", help="what this machine can do")
-    verbs.add_parser("help", help="all commands")
+    help_ = verbs.add_parser("help", help="all commands, or the options of one")
+    help_.add_argument("command", nargs="?", choices=sorted(verbs.choices), help="of this command")
     return parser
 
 
@@ -173,6 +194,7 @@ def line_parser() -> argparse.ArgumentParser:
     learned = verbs.add_parser("experience", help=_EXPERIENCE, description=_EXPERIENCE)
     learned.add_argument("--html", metavar="OUT", help="write the tables to this file")
     learned.add_argument("--json", metavar="OUT", help="write them to this file")
+    keeping.on_a_line(verbs)
     verbs.add_parser("doctor", help="what this machine can do, and what is missing")
     return parser
 
@@ -187,6 +209,11 @@ def split(line: str) -> list[str]:
 
 def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
     """Parsed words. Raises UsageError for wrong ones, HelpShown where help was asked for."""
+    if words and words[0].startswith("-") and words[0] not in _ALONE:
+        raise UsageError(
+            f"{parser.prog}: `{words[0]}` comes before any command",
+            fix=f"{parser.prog} optimize {' '.join(words)}, or another command",
+        )
     return parser.parse_args(_joined(words))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from optiml_magic.commands import misspelt
 from optiml_magic.errors import BindingError, OptimlError, SourceError, UsageError
 from optiml_magic.kernels.signature import kernels
 from optiml_magic.kernels.unit import lift
@@ -68,6 +69,7 @@ def from_cell(
     headers: Mapping[str, str] | None = None,
 ) -> Task:
     """The task of a cell: names in the kernel are names in the notebook."""
+    misspelt.require_kernel(cell)
     renamed = _renamed(options.inputs)
     unit = lift(cell, foreign=True)
     wanted = {p.name for kernel in kernels(unit) for p in kernel.parameters}
@@ -223,14 +225,7 @@ def _reference(name: str | None, namespace: Mapping[str, Any]) -> Any:
         return None
     function = namespace.get(name)
     if not callable(function):
-        what = "is not defined"
-        if name in namespace:
-            what = f"is not a function but of type {type(function).__name__}"
-        known = [key for key, value in namespace.items() if callable(value)]
-        fix = nearest(name, known) or f"define a function {name} first"
-        if not name.isidentifier():
-            fix = f"define a function of the inputs that calls {name}, and name that one"
-        raise UsageError(f"the reference `{name}` {what}", fix=fix)
+        raise misspelt.reference(name, namespace)
     return function
 
 

@@ -25,6 +25,7 @@ from optiml_magic.oracles import Shown, referenced
 from optiml_magic.replay.past import Replayed, replayed, searched
 from optiml_magic.replay.recording import Recording
 from optiml_magic.result import Result
+from optiml_magic.search.controls import Controls
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.synthesize import Synthesis, begin
 from optiml_magic.timings import Stage, Timings
@@ -48,7 +49,7 @@ def optimize(
     *,
     progress: Callable[[Step, Refused], None] = lambda *_: None,
     entered: Callable[[Stage], None] = lambda _: None,
-    stop: Callable[[], bool] = lambda: False,
+    controls: Controls | None = None,
     before: float = 0.0,
 ) -> Result:
     """Search; the result may say that nothing better was found.
@@ -61,8 +62,9 @@ def optimize(
         settings,
         wanted=task.wanted if isinstance(task, Synthesis) else None,
         resume=_resumed(options, settings),
+        asked=getattr(options, "asked", None),
         progress=progress,
-        stop=stop,
+        controls=controls,
         timings=Timings(entered, before=before),
     )
 

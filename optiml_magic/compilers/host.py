@@ -6,6 +6,7 @@ file outside of them and of the toolkit's headers can be opened here once the co
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import sysconfig
@@ -15,7 +16,7 @@ from optiml_magic.child.confinement import available_memory, be_expendable, limi
 from optiml_magic.child.server import own_streams, serve
 from optiml_magic.compilers import wire
 from optiml_magic.compilers.base import Compiler
-from optiml_magic.errors import MachineError
+from optiml_magic.errors import MachineError, OptimlError
 from optiml_magic.model.build import CompileFailure, Diagnostic
 from optiml_magic.model.codec import to_json
 
@@ -29,6 +30,7 @@ def main(arguments: list[str]) -> int:
     _limit()
     requests, answers = own_streams()
     host = _CompileHost(arguments[0], arguments[1:])
+    host.begin()
     serve(host.answer, wire.KINDS, requests, answers, reset=host.reset)
     return 0
 
@@ -44,6 +46,11 @@ class _CompileHost:
         self._compiler: Compiler | None = None
         self._confined = False
         self._starved = False
+
+    def begin(self) -> None:
+        """Load the compiler before anybody asks; where it does not load, the first answer says."""
+        with contextlib.suppress(OptimlError, MemoryError):
+            self._compiler = self._opened()
 
     def answer(self, message: object) -> tuple[object, bytes]:
         try:

@@ -42,14 +42,25 @@ def main(arguments: list[str]) -> int:
     """Serve the device named by the first argument."""
     be_expendable()
     requests, answers = own_streams()
-    threading.Thread(target=prepare, args=(_ASKED,), daemon=True).start()  # beside the device
     emulated = is_emulated(arguments[0])
     if emulated:  # CUDA reserves more addresses than there is memory
         limit_memory()
+    ahead = threading.Thread(target=_prepare, args=arguments, daemon=True)  # beside the device
+    ahead.start()
     host = _DeviceHost(open_device(*arguments))
     reset = host.reset if emulated else None
     serve(host.answer, wire.KINDS, requests, answers, reset=reset)
+    ahead.join()  # LLVM ends with the process, and nobody may be in it
     return 0
+
+
+def _prepare(name: str, objects: str = "") -> None:
+    """What the first requests need, made while there are none."""
+    prepare(_ASKED)
+    if is_emulated(name) and objects:
+        from optiml_magic.emulator.jit import make_library
+
+        make_library(Path(objects))
 
 
 _ASKED = (wire.Put, wire.Execute, wire.Time, wire.Done, wire.Timings, Execution)

@@ -21,6 +21,7 @@ _LOCK = threading.Lock()  # an LLVM context is not for several threads at once
 #: Effort of LLVM. The library is compiled once. Kernels hold their registers in memory, and what
 #: they compute are vectors already: passes over them take several times as long and gain nothing.
 _LIBRARY, _KERNELS = 1, 0
+WORKERS = "om_worker", "om_worker_checked"  # which runs kernels; which looks for hazards as well
 _CALL = re.compile(r"call ([^@]*?) ?@((?:llvm\.)?[\w.]+)\((.*)\)")
 _ARGUMENT = re.compile(r"<\d+ x \w+>|\w+")
 
@@ -43,6 +44,15 @@ class Native:
 
     def address(self, function: str) -> int:
         return int(self._engine.get_function_address(function))
+
+
+def make_library(objects: Path) -> None:
+    """Have the object code in the folder that every kernel needs."""
+    cache = ObjectCache(objects)
+    for worker in WORKERS:
+        for text in complete("", worker)[1:]:
+            with _LOCK:
+                _object(text, str, cache, _LIBRARY)
 
 
 def _objects(own: str, library: Sequence[str], cache: ObjectCache | None) -> list[bytes]:

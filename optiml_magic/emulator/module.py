@@ -65,7 +65,7 @@ class Module:
         checks: bool = False,
         objects: Path | None = None,
     ) -> None:
-        from optiml_magic.emulator.jit import Native  # llvmlite loads with the first module
+        from optiml_magic.emulator.jit import WORKERS, Native  # llvmlite loads only here
 
         functions = calls.addresses(module)
         self.globals_ = _place_globals(module.variables, functions)
@@ -79,8 +79,7 @@ class Module:
                 )
                 self._kernels[function.name] = kernel
                 texts.append(text)
-        worker = "om_worker_checked" if checks else "om_worker"
-        self._native = Native("\n".join(texts), worker, objects) if texts else None
+        self._native = Native("\n".join(texts), WORKERS[checks], objects) if texts else None
 
     @property
     def entries(self) -> tuple[str, ...]:

@@ -26,9 +26,10 @@ class Tables:
     sites: list[Site] = field(default_factory=list)
     idle: list[Instruction] = field(default_factory=list)
     prints: bool = False  # printf is called
+    records: int = 0  # of the sites so far
 
     def site(self, site: Site) -> int:
         """The index of the first record of a new site."""
-        index = sum(len(s.spaces) for s in self.sites)
         self.sites.append(site)
-        return index
+        self.records += len(site.spaces)
+        return self.records - len(site.spaces)

@@ -16,7 +16,8 @@ class Inline:
     """The engine of a device that is this machine's CPU: nothing would be faster beside it."""
 
     evaluator: Evaluator
+    goes_on: Callable[[], bool]
     batches: Batches = ONE
 
     def __call__(self, candidates: Sequence[Candidate]) -> Callable[[], Sequence[Evaluation]]:
-        return self.evaluator.begin(candidates)
+        return self.evaluator.begin(candidates, self.goes_on)

@@ -23,6 +23,7 @@ class Pool:
 
     evaluator: Evaluator
     compilers: CompilerPool
+    goes_on: Callable[[], bool]
     batches: Batches = FEW
 
     def __call__(self, candidates: Sequence[Candidate]) -> Callable[[], Sequence[Evaluation]]:
@@ -30,4 +31,4 @@ class Pool:
             request = self.evaluator.request(candidate)
             if request is not None:
                 self.compilers.ahead(request)
-        return self.evaluator.begin(candidates)
+        return self.evaluator.begin(candidates, self.goes_on)

@@ -79,16 +79,24 @@ class Evaluator:
         """Verify and time each, count what passed in one go, then say what it all means."""
         return self.begin(candidates)()
 
-    def begin(self, candidates: Sequence[Candidate]) -> Callable[[], list[Evaluation]]:
+    def begin(
+        self, candidates: Sequence[Candidate], goes_on: Callable[[], bool] = lambda: True
+    ) -> Callable[[], list[Evaluation]]:
         """Do what needs the device; the result has the evaluations.
 
+        ``goes_on`` is asked before each but the first; where it says no, the others are left out.
         Others may begin before it is asked for; what was begun first is to be asked for first.
         """
         for candidate in candidates:
             self._asking.expect(candidate)
         first = any(candidate.number == 0 for candidate in candidates)
         self._warm()
-        evaluations = [self._timed(candidate) for candidate in candidates]
+        evaluations: list[Evaluation] = []
+        for candidate in candidates:
+            if evaluations and not goes_on():
+                break
+            evaluations.append(self._timed(candidate))
+        candidates = candidates[: len(evaluations)]
         counted = self._counted(candidates, evaluations)
 
         def understood() -> list[Evaluation]:

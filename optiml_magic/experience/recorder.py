@@ -43,7 +43,7 @@ class Recorder:
 
             def collected() -> Sequence[Evaluation]:
                 evaluations = begun()
-                for candidate, evaluation in zip(candidates, evaluations, strict=True):
+                for candidate, evaluation in zip(candidates, evaluations, strict=False):
                     self._evaluations[candidate.number] = evaluation
                     if candidate.parent is not None:
                         self._applied(candidate, evaluation)

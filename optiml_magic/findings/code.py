@@ -6,9 +6,11 @@ every chip as far as a chain of dependent instructions is to be told from an ind
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from operator import itemgetter
+from typing import NamedTuple
 
 from optiml_magic.ptx.cfg import Block, Graph, build
 from optiml_magic.ptx.faults import UnsupportedPtx
@@ -30,6 +32,15 @@ class Chain:
     slowest: Instruction
 
 
+class _Step(NamedTuple):
+    """An instruction of a loop, the registers that it reads and makes, and its latency."""
+
+    instruction: Instruction
+    reads: Sequence[str]
+    makes: Sequence[str]
+    cycles: int
+
+
 @dataclass(frozen=True)
 class Loop:
     """An innermost loop: its blocks in the order of the text."""
@@ -46,9 +57,16 @@ class Loop:
         return sum(1 for i in self.instructions if i.base not in _FREE)
 
     @cached_property
+    def _steps(self) -> tuple[_Step, ...]:
+        return tuple(
+            _Step(i, [r.name for r in used(i)], [r.name for r in defined(i)], latency(i))
+            for i in self.instructions
+        )
+
+    @cached_property
     def chain(self) -> Chain | None:
         """The longest chain from a register of one turn to the same register of the next."""
-        made = {r.name for i in self.instructions for r in defined(i)}
+        made = {name for step in self._steps for name in step.makes}
         carried = sorted(self._needed & made)
         found = [chain for name in carried if (chain := self._around(name)) is not None]
         return max(found, key=lambda c: c.cycles, default=None)
@@ -58,26 +76,26 @@ class Loop:
         """Registers that are read before the turn writes them."""
         made: set[str] = set()
         needed: set[str] = set()
-        for instruction in self.instructions:
-            needed |= {r.name for r in used(instruction)} - made
-            made |= {r.name for r in defined(instruction)}
+        for step in self._steps:
+            needed |= set(step.reads) - made
+            made |= set(step.makes)
         return frozenset(needed)
 
     def _around(self, name: str) -> Chain | None:
-        ready: dict[str, tuple[int, Instruction | None]] = {name: (0, None)}
-        for instruction in self.instructions:
-            waits = [ready[r.name] for r in used(instruction) if r.name in ready]
-            cycles, slowest = max(waits, key=lambda w: w[0], default=(0, None))
-            own = latency(instruction)
-            if slowest is None or own >= latency(slowest):
-                slowest = instruction
-            for register in defined(instruction):
-                if waits:
-                    ready[register.name] = cycles + own, slowest
-                else:
-                    ready.pop(register.name, None)
+        ready: dict[str, tuple[int, _Step | None]] = {name: (0, None)}
+        for step in self._steps:
+            waits = [ready[register] for register in step.reads if register in ready]
+            if not waits:
+                for register in step.makes:
+                    ready.pop(register, None)
+                continue
+            cycles, slowest = max(waits, key=itemgetter(0))
+            if slowest is None or step.cycles >= slowest.cycles:
+                slowest = step
+            for register in step.makes:
+                ready[register] = cycles + step.cycles, slowest
         cycles, slowest = ready.get(name, (0, None))
-        return Chain(cycles, slowest) if slowest is not None and cycles else None
+        return Chain(cycles, slowest.instruction) if slowest is not None and cycles else None
 
 
 @dataclass(frozen=True)
@@ -104,10 +122,13 @@ class Code:
         worst = (0, 0)
         for block in self.graph.blocks:
             alive = set(block.live_out)
+            number = sum(widths.get(name, 0) for name in alive)
             for instruction in reversed(block.every):
-                alive -= {r.name for r in defined(instruction)}
-                alive |= {r.name for r in used(instruction)}
-                number = sum(widths.get(name, 0) for name in alive)
+                made = {r.name for r in defined(instruction)} & alive
+                alive -= made
+                begun = {r.name for r in used(instruction)} - alive
+                alive |= begun
+                number += sum(widths[name] for name in begun) - sum(widths[name] for name in made)
                 worst = max(worst, (number, instruction.line))
         return worst[1], worst[0]
 

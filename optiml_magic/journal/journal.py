@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -23,8 +25,11 @@ from optiml_magic.journal.lines import (
     Made,
     Noted,
     RunHeader,
+    Taken,
     headed,
+    left_by_hand,
     read_whole,
+    said_of_left,
 )
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.codec import to_json
@@ -34,6 +39,7 @@ from optiml_magic.model.hit_rates import NO_EXPERIENCE, HitRates
 from optiml_magic.model.idea import Idea, Ideas, Make
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.suggestion import Suggestion
 from optiml_magic.model.thought import Wave
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.model.view import View
@@ -45,6 +51,7 @@ class Journal:
     def __init__(self, path: Path, file: BinaryIO, lines: Sequence[Line]) -> None:
         self.path = path
         self._file = file
+        self._lock = threading.Lock()  # of the file: suggestions come from other threads
         self.run = next((x.header.run for x in lines if x.header), "")
         self.hit_rates = next((x.hit_rates for x in lines if x.hit_rates), NO_EXPERIENCE)
         self._expansions = {(e.candidate, e.call): e for e in (x.expansion for x in lines) if e}
@@ -54,6 +61,9 @@ class Journal:
             for e in (x.evaluated for x in lines)
             if e
         }
+        self._suggested = deque(x.suggested for x in lines if x.suggested)
+        self._taken = deque((x.taken.number, x.taken.told) for x in lines if x.taken)
+        self._left_by_hand = left_by_hand(lines)
         self._waves = [x.wave for x in lines if x.wave]
         self._known = next((x.known for x in lines if x.known), None)
         self._calls: dict[int, int] = {}
@@ -159,6 +169,40 @@ class Journal:
 
         return remembered
 
+    def suggest(self, suggestion: Suggestion) -> None:
+        """Write down a program that somebody wrote by hand; from any thread."""
+        self._append(Line(suggested=suggestion))
+
+    def remember_suggestions(
+        self, take: Callable[[], Suggestion | None]
+    ) -> Callable[[int, int], Suggestion | None]:
+        """What was written by hand and becomes the next candidate, by its number and those told.
+
+        Each suggestion of the journal comes when it came then; those that nobody took before the
+        run ended come once all that was evaluated has, and then what ``take`` gives.
+        """
+        last = max((number for number, _ in self._evaluations), default=-1)
+
+        def remembered(number: int, told: int) -> Suggestion | None:
+            if self._taken:
+                if (number, told) < self._taken[0]:
+                    return None
+                self._taken.popleft()
+                return self._suggested.popleft()
+            if number <= last:
+                return None
+            suggestion = self._suggested.popleft() if self._suggested else take()
+            if suggestion is not None:
+                self._append(Line(taken=Taken(number, told)))
+            return suggestion
+
+        return remembered
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """What a report says of programs that were written by hand and not evaluated so far."""
+        return said_of_left(self._left_by_hand)
+
     @property
     def waves(self) -> tuple[Wave, ...]:
         """What a model wrote for the search to begin from, as far as it was asked."""
@@ -203,10 +247,10 @@ class Journal:
             begun = begin(fresh) if fresh else tuple
 
             def collected() -> Sequence[Evaluation]:
-                for candidate, evaluation in zip(fresh, begun(), strict=True):
+                for candidate, evaluation in zip(fresh, begun(), strict=False):
                     self.record(candidate, evaluation)
                     known[candidate.number] = evaluation
-                return [known[candidate.number] for candidate in candidates]
+                return [known[c.number] for c in candidates if c.number in known]
 
             return collected
 
@@ -229,9 +273,12 @@ class Journal:
         self._append(Line(ended=Ended(trajectory.stopped, notes, settled, dict(timings))))
 
     def _append(self, line: Line) -> None:
-        self._file.write(to_json(Line, line).encode() + b"\n")
-        with contextlib.suppress(OSError):  # not every file system can
-            os.fsync(self._file.fileno())
+        raw = to_json(Line, line).encode() + b"\n"
+        with self._lock:
+            self._left_by_hand += left_by_hand([line])
+            self._file.write(raw)
+            with contextlib.suppress(OSError):  # not every file system can
+                os.fsync(self._file.fileno())
 
 
 def _noted(idea: Idea) -> Noted:
@@ -260,6 +307,22 @@ def _opened(path: Path) -> BinaryIO:
             f"the journal {path} cannot be written: {cause.strerror}",
             fix="name a journal that is yours",
         ) from cause
+
+
+def in_use(path: Path) -> bool:
+    """Whether a run writes to the journal at ``path`` now, in this process or another."""
+    if sys.platform == "win32":
+        return False
+    import fcntl
+
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass  # a file system without locks
+    return False
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from optiml_magic.errors import UsageError
+from optiml_magic.model.called import Called
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.codec import from_json
 from optiml_magic.model.evaluation import Evaluation
@@ -17,6 +18,7 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.objective import Objective
 from optiml_magic.model.peer import Peer
 from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.suggestion import HAND, Suggestion
 from optiml_magic.model.thought import Author, Wave
 from optiml_magic.model.verdict import Verdict
 
@@ -55,6 +57,14 @@ class RunHeader:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """The command that a run is of: its words, and its cell; None for one of the command line."""
+
+    words: tuple[str, ...]
+    cell: str | None = None
+
+
+@dataclass(frozen=True)
 class About:
     """What a report says of a run beside its steps, known when it began."""
 
@@ -66,6 +76,8 @@ class About:
     origin: Origin | None = None
     author: Author | None = None  # of the input kernel, where the user did not write it
     peer: Peer | None = None  # in whose place such a kernel is to stand
+    call: Called | None = None  # how its programs are called; None where it would be large
+    asked: Asked | None = None  # None where no command was given
 
 
 @dataclass(frozen=True)
@@ -106,6 +118,17 @@ class Evaluated:
 
 
 @dataclass(frozen=True)
+class Taken:
+    """When the oldest suggestion that was not taken yet was: as candidate ``number``.
+
+    So many candidates were told by then.
+    """
+
+    number: int
+    told: int
+
+
+@dataclass(frozen=True)
 class Ended:
     """How a run ended; ``settled`` has what the finalists came to, by number, 0 among them."""
 
@@ -126,6 +149,8 @@ class Line:
     known: Known | None = None
     made: Made | None = None
     wave: Wave | None = None
+    suggested: Suggestion | None = None
+    taken: Taken | None = None
     evaluated: Evaluated | None = None
     ended: Ended | None = None
 
@@ -140,6 +165,24 @@ def read_lines(path: Path) -> tuple[RunHeader, Sequence[Line]]:
     """
     lines, _ = read_whole(path)
     return headed(lines, path), lines
+
+
+def left_by_hand(lines: Iterable[Line]) -> int:
+    """How many programs were written by hand and not evaluated."""
+    left = 0
+    for line in lines:
+        left += line.suggested is not None
+        tried = line.evaluated
+        left -= tried is not None and tried.candidate.proposal.proposer == HAND
+    return left
+
+
+def said_of_left(count: int) -> tuple[str, ...]:
+    """What a report says of so many programs that were written by hand and not evaluated."""
+    if count < 1:
+        return ()
+    programs, them = ("a program", "it") if count == 1 else (f"{count} programs", "them")
+    return (f"the search ended before {programs} written by hand; --resume evaluates {them}",)
 
 
 def headed(lines: Sequence[Line], path: Path) -> RunHeader:

@@ -166,7 +166,12 @@ def lift_program(program: Program, defines: Mapping[str, int | str] | None = Non
 
 @lru_cache(maxsize=256)
 def _lifted(text: str, defines: Defines, foreign: bool) -> Unit:
-    origin = preprocess(text, dict(defines), foreign=foreign)
+    return _of(text, preprocess(text, dict(defines), foreign=foreign))
+
+
+@lru_cache(maxsize=256)
+def _of(text: str, origin: Preprocessed) -> Unit:
+    """Mostly the same for who knows the macros from outside as for who does not."""
     syntax, less = parsed(origin.text)
     newlines = tuple(match.start() for match in re.finditer(b"\n", text.encode()))
     lifter = Lifter(syntax, origin=origin, newlines=newlines, less=less)

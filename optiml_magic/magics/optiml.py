@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from keyword import iskeyword
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,20 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.display import display
 
 from optiml_magic.background import Handle
-from optiml_magic.commands import doctor, parsers, tasks, verbs
+from optiml_magic.commands import doctor, outcomes, parsers, tasks, verbs
+from optiml_magic.commands.searches import Searches
 from optiml_magic.compilers.options import checked_header
 from optiml_magic.devices.choice import choose
 from optiml_magic.errors import OptimlError, UsageError
+from optiml_magic.journal import Asked
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
+from optiml_magic.reports import shown
 from optiml_magic.result import Result
+from optiml_magic.runs import saved
+from optiml_magic.runs.history import running
+from optiml_magic.search.controls import Controls
 from optiml_magic.synthesize import Synthesis
 from optiml_magic.widgets.live import live_view, stage_line, watched
 from optiml_magic.widgets.subject import Subject
@@ -37,32 +44,58 @@ class OptimlMagics(Magics):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self._headers: dict[str, str] = {}
+        self._searches = Searches()
+        if as_line not in shell.input_transformers_cleanup:
+            shell.input_transformers_cleanup.append(as_line)
+        assert shell.display_formatter is not None
+        pages = shell.display_formatter.formatters["text/html"]
+        pages.for_type_by_name("optiml_magic.model.evaluation", "Trajectory", shown.steps)
 
     @no_var_expand
     @line_cell_magic
     def optiml(self, line: str, cell: str | None = None) -> Any:
-        """CUDA kernels: optimize, check, profile, run, and more; %optiml help lists all."""
+        return self._command(parsers.split(line), cell)
+
+    optiml.__doc__ = (
+        f"CUDA kernels proved right, measured, explained and made faster.\n\n{parsers.HELP}"
+    )
+
+    def _command(self, words: Sequence[str], cell: str | None) -> Any:
+        if words in (["-h"], ["--help"]):
+            words = ["help"]
         try:
-            options = parsers.parse(parsers.cell_parser(), parsers.split(line))
+            options = parsers.parse(parsers.cell_parser(), words)
+            if options.verb == "help" and options.command:
+                parsers.parse(parsers.cell_parser(), [options.command, "-h"])
         except parsers.HelpShown as help_text:
-            print(help_text)  # noqa: T201  # help belongs on the cell's output
-            return None
+            return print(help_text)  # noqa: T201  # help belongs on the cell's output
         if options.verb in _CELL_VERBS:
+            options.asked = Asked(tuple(words), cell)
             return self._on_kernel(options, cell)
-        if options.verb == "header":
-            return print(self._header(options.name, cell))  # noqa: T201
-        if options.verb == "best":
-            return print(self._result(options.name).program.rstrip())  # noqa: T201
-        if options.verb == "export":
-            path = self._result(options.name).export(options.file, overwrite=options.force)
-            return print(f"written: {path}")  # noqa: T201
-        if options.verb == "replay":
-            return self._replay(options)
-        if options.verb == "experience":
-            return verbs.experience(options)
-        if options.verb == "doctor":
-            return print(doctor.render(doctor.examine(verbs.settings_of(options))))  # noqa: T201
+        if options.verb in self._line_verbs:
+            return self._line_verbs[options.verb](options, cell)
+        if cell is not None and cell.strip():
+            print("No command was given, so nothing was run: name one of these.\n")  # noqa: T201
         return print(parsers.HELP)  # noqa: T201
+
+    @property
+    def _line_verbs(self) -> Mapping[str, Callable[[Any, str | None], Any]]:
+        settings, names = verbs.settings_of, self._namespace
+        return {
+            "header": lambda o, cell: print(self._header(o.name, cell)),  # noqa: T201
+            "best": lambda o, _: print(self._result(o).program.rstrip()),  # noqa: T201
+            "export": lambda o, _: _written(self._result(o).export(o.file, overwrite=o.force)),
+            "save": lambda o, _: _written(saved.save(self._result(o), o.file, overwrite=o.force)),
+            "load": lambda o, _: self._keep(saved.load(o.file), o.name),
+            "history": lambda o, _: outcomes.listed(o, settings(o)),
+            "compare": lambda o, _: outcomes.compared(o, settings(o), names),
+            "status": lambda o, _: self._searches.status(running(settings(o).runs)),
+            "stop": lambda o, _: print(self._searches.stop(o.name)),  # noqa: T201
+            "resume": lambda o, _: self._resume(o),
+            "replay": lambda o, _: self._replay(o),
+            "experience": lambda o, _: verbs.experience(o),
+            "doctor": lambda o, _: print(doctor.render(doctor.examine(settings(o)))),  # noqa: T201
+        }
 
     @property
     def _namespace(self) -> dict[str, Any]:
@@ -72,11 +105,7 @@ class OptimlMagics(Magics):
 
     def _on_kernel(self, options: Any, cell: str | None) -> Any:
         text = cell or "" if options.verb == "synthesize" else _text(options, cell)
-        if options.name and (not options.name.isidentifier() or iskeyword(options.name)):
-            raise UsageError(
-                f"`{options.name}` cannot be the name of a result",
-                fix="use a name that is a Python variable, or leave it out",
-            )
+        _require_variable(options.name)
         try:
             if options.verb == "synthesize":
                 options.comment = text
@@ -131,22 +160,24 @@ class OptimlMagics(Magics):
         view = live_view(subject, self.shell, display, mode=options.view)
         search = watched(
             view,
-            lambda progress, stop: verbs.optimize(
-                task, options, progress=progress, entered=view.enter, stop=stop
+            lambda progress, controls: verbs.optimize(
+                task, options, progress=progress, entered=view.enter, controls=controls
             ),
             in_place=options.background,
         )
 
-        def run(progress: Callable[[Step, Refused], None], stop: Callable[[], bool]) -> Result:
-            result = search(progress, stop)
+        def run(progress: Callable[[Step, Refused], None], controls: Controls) -> Result:
+            result = search(progress, controls)
             verbs.require_passed(result.summary.root.evaluation.verdict)
             self._last = self._namespace[name] = result
             return result
 
         if options.background:
             view.show()
-            return Handle(run, name=name)
-        return run(lambda *_: None, lambda: False)
+            handle = Handle(run, name=name)
+            self._searches.add(handle)
+            return handle
+        return run(lambda *_: None, Controls())
 
     def _replay(self, options: Any) -> Result:
         """The live view of a search that is over, left as it ended; and its result."""
@@ -166,14 +197,55 @@ class OptimlMagics(Magics):
             view.finish(summary)
         return past.result
 
-    def _result(self, name: str | None) -> Result:
-        found = self._namespace.get(name) if name else self._last
-        if not isinstance(found, Result):
+    def _resume(self, options: Any) -> Any:
+        """A paused search goes on, or a run from its journal, by the command that it is of."""
+        waiting: Any = self._searches.paused(options.name)
+        if waiting is not None:
+            waiting.resume()
+            return waiting
+        path, asked = outcomes.resumable(options.name, verbs.settings_of(options), self._namespace)
+        if asked.cell is None:
             raise UsageError(
-                f"`{name}` is not a result" if name else "nothing was optimised yet",
-                fix="run a %%optiml optimize cell first",
+                f"{path.stem} was begun on the command line",
+                fix=f"optiml resume {path.stem} goes on there",
             )
-        return found
+        words = [*asked.words, *outcomes.more(options), "--resume", str(path)]
+        return self._command(words, asked.cell)
+
+    def _keep(self, result: Result, name: str | None) -> Result:
+        """A result that comes from a file, bound as one that comes from a search."""
+        _require_variable(name)
+        bound = name or re.sub(r"\W|^(?=\d)", "_", result.summary.task)
+        self._last = self._namespace[bound] = result
+        print(f"`{bound}` is this result:")  # noqa: T201
+        return result
+
+    def _result(self, options: Any) -> Result:
+        """The result that an option names, else the last."""
+        if options.name:
+            return outcomes.named(options.name, verbs.settings_of(options), self._namespace)
+        if self._last is None:
+            raise UsageError("nothing was optimised yet", fix="run a %%optiml optimize cell first")
+        return self._last
+
+
+def as_line(lines: list[str]) -> list[str]:
+    """``%%optiml`` without a body as the line magic: IPython refuses a cell magic without one."""
+    first, rest = lines[:1], lines[1:]
+    alone = bool(first) and re.match(r"%%optiml\b", first[0]) and not "".join(rest).strip()
+    return [first[0][1:]] if alone and not first[0].rstrip().endswith("?") else lines
+
+
+def _require_variable(name: str | None) -> None:
+    if name and (not name.isidentifier() or iskeyword(name)):
+        raise UsageError(
+            f"`{name}` cannot be the name of a result",
+            fix="give a name that Python takes for a variable, or none",
+        )
+
+
+def _written(path: Path) -> None:
+    print(f"written: {path}")  # noqa: T201
 
 
 def _text(options: Any, cell: str | None) -> str:

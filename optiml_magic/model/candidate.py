@@ -45,6 +45,10 @@ class Candidate:
     parent: int | None
     proposal: Proposal
 
+    def __repr__(self) -> str:
+        of = "" if self.parent is None else f" of #{self.parent}"
+        return f"<candidate #{self.number}{of}: {self.proposal.title}>"
+
     @property
     def text(self) -> str:
         """The program text: kernels and directives."""

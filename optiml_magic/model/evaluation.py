@@ -42,6 +42,10 @@ class Evaluation:
     test: HypothesisTest | None = None
     only_where: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        time = f", {self.measurement!r}" if self.measurement else ""
+        return f"<evaluation of #{self.candidate}: {self.verdict.outcome}{time}>"
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -55,6 +59,9 @@ class Step:
     def general(self) -> bool:
         """Whether it takes every size that the input kernel takes."""
         return not self.evaluation.only_where
+
+    def __repr__(self) -> str:
+        return f"<step: {self.candidate!r}, {self.evaluation!r}>"
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,10 @@ class Trajectory:
     stopped: str  # why the search ended
     finalists: tuple[int, ...] = ()
     objective: Objective = "speed"
+
+    def __repr__(self) -> str:
+        best = f"fastest #{self.best.candidate.number}, " if self.steps else ""
+        return f"<trajectory of {len(self.steps)} steps: {best}{self.stopped}>"
 
     @property
     def root(self) -> Step:

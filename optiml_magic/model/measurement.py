@@ -88,6 +88,9 @@ class Measurement:
     missing: tuple[Missing, ...] = ()
     rules: tuple[RuleResult, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<{self.seconds:.3g} s {self.source} on {self.chip}, {len(self.metrics)} metrics>"
+
     def metric(self, name: str) -> Metric | None:
         """A metric with its source, the first where several gave it; None where none did."""
         return next((m for m in self.metrics if m.name == name), None)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from optiml_magic.errors import UsageError
+
 _INTEGER = re.compile(
     r"\(?(-?(?:0[xX][0-9a-fA-F]+|(?P<octal>0[0-7]+)|[1-9][\d']*|0))(?:[uU]?[lL]{0,2}|[lL]{1,2}[uU])\)?"
 )
@@ -66,6 +68,16 @@ class Task:
     def __post_init__(self) -> None:
         if isinstance(self.kernel, str) and re.fullmatch(r"[^\n]*\.cu", self.kernel):
             object.__setattr__(self, "kernel", Path(self.kernel))
+
+    def __getstate__(self) -> dict[str, Any]:
+        name = getattr(self.reference, "__qualname__", "")
+        if "<" in name:  # of a lambda, or of a function within another
+            raise UsageError(
+                f"the reference `{name}` of this task cannot be pickled",
+                fix="define it with def at the top of a module or a notebook; "
+                "a Result pickles without it",
+            )
+        return dict(self.__dict__)
 
     @property
     def constants(self) -> dict[str, int]:

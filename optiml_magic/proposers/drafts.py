@@ -39,7 +39,14 @@ _KNOWN_LINES = frozenset(
 
 
 class Unusable(Exception):  # noqa: N818  # an expected end, caught by the proposer alone
-    """A draft that becomes no idea; the message tells the model why."""
+    """A draft that becomes no idea; the message tells the model why.
+
+    ``line`` counts from 1 in its text, 0 where it is about none.
+    """
+
+    def __init__(self, why: str, line: int = 0) -> None:
+        super().__init__(why)
+        self.line = line
 
 
 def idea(
@@ -105,7 +112,7 @@ def check(text: str, parent: Program, root: Program) -> None:
         used = _buffers(program)
         known = _buffers(root)
     except UsageError as unfit:
-        raise Unusable(_described(unfit, text)) from None
+        raise Unusable(_described(unfit, text), unfit.line or 0) from None
     if not program.launches:
         raise Unusable("the program has no launch directive")
     for tune in program.tunes:
@@ -132,7 +139,7 @@ def _new_text(draft: Draft, parent: str) -> str:
     if draft.edits:
         return _edited(parent, draft.edits)
     if draft.program:
-        return _with_newlines_of(parent, unfenced(draft.program))
+        return with_newlines_of(parent, unfenced(draft.program))
     raise Unusable("it gives neither `edits` nor `program`")
 
 
@@ -150,17 +157,17 @@ def _edited(parent: str, edits: list[Replacement]) -> str:
 
 def _spans(parent: str, edits: list[Replacement]) -> Iterator[tuple[int, int, str]]:
     for number, edit in enumerate(edits, 1):
-        find = _with_newlines_of(parent, edit.find)
+        find = with_newlines_of(parent, edit.find)
         if not find.strip():
             raise Unusable(f"the `find` of edit {number} is empty")
         at = parent.find(find)
         if at < 0 or parent.find(find, at + 1) >= 0:
             times = "does not occur" if at < 0 else "occurs more than once"
             raise Unusable(f"the `find` of edit {number} {times} in the program: {find[:80]!r}")
-        yield at, at + len(find), _with_newlines_of(parent, edit.replace)
+        yield at, at + len(find), with_newlines_of(parent, edit.replace)
 
 
-def _with_newlines_of(parent: str, text: str) -> str:
+def with_newlines_of(parent: str, text: str) -> str:
     """A program from Windows keeps its own line ends, which models do not write."""
     text = text.replace("\r\n", "\n")
     return text.replace("\n", "\r\n") if "\r\n" in parent else text

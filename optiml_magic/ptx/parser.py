@@ -10,6 +10,7 @@ import math
 import re
 from bisect import bisect_left
 from dataclasses import replace
+from functools import lru_cache
 
 from optiml_magic.ptx.faults import UnsupportedPtx
 from optiml_magic.ptx.nouns import (
@@ -35,8 +36,12 @@ from optiml_magic.ptx.nouns import (
 from optiml_magic.ptx.sources import SourceLines
 
 
+@lru_cache(maxsize=4)
 def parse(text: str) -> PtxModule:
-    """The module that ``text`` describes. Raises UnsupportedPtx for directives unknown here."""
+    """The module that ``text`` describes. Raises UnsupportedPtx for directives unknown here.
+
+    Whoever asks again gets the same one: nobody changes it.
+    """
     return _Parser(text).module()
 
 

@@ -7,19 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Never
 
+from optiml_magic.calling import Kernels
 from optiml_magic.errors import UsageError
+from optiml_magic.model.called import Called
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import NOTHING, Refused
 from optiml_magic.replay.pool import Pool
 from optiml_magic.replay.recording import Recording
+from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.quantities import number_of
+from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Result
 from optiml_magic.settings import Settings
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """A search that is over. ``result`` has all of a result but what needs the user's arrays."""
+    """A search that is over. ``result`` is as it was, and can be called."""
 
     steps: Sequence[tuple[Step, Refused]]
     result: Result
@@ -27,7 +31,7 @@ class Replayed:
 
 def replayed(recording: Recording) -> Replayed:
     """A search as it was."""
-    return Replayed(list(recording.steps()), Result(recording.summary, _no_kernel))
+    return Replayed(list(recording.steps()), recalled(recording.summary, recording.about.call))
 
 
 def searched(recordings: Sequence[Recording], settings: Settings) -> Replayed:
@@ -52,11 +56,21 @@ def searched(recordings: Sequence[Recording], settings: Settings) -> Replayed:
         model="",
         thoughts=(),
     )
-    return Replayed([(step, NOTHING) for step in found.steps], Result(summary, _no_kernel))
+    return Replayed(
+        [(step, NOTHING) for step in found.steps], recalled(summary, recordings[0].about.call)
+    )
+
+
+def recalled(summary: Summary, called: Called | None) -> Result:
+    """A result from what was written down of it."""
+    if called is None:
+        return Result(summary, _no_kernel)
+    root = summary.root.candidate.text
+    return Result(summary, Kernels.again(called, root, provenance(summary)))
 
 
 def _no_kernel(_: str) -> Never:
     raise UsageError(
-        "a replayed search has no inputs to call a kernel with",
+        "how to call the kernels of this run is not known",
         fix="use its .program, or optimise with --resume and the journal",
     )

@@ -22,12 +22,14 @@ from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.space import Point, Space
+from optiml_magic.model.suggestion import HAND
 from optiml_magic.model.view import View
 from optiml_magic.proposers.spaces import space_of
 from optiml_magic.replay.recording import Recording
 from optiml_magic.search.loop import Batches, Budget, at_once, run
 from optiml_magic.search.policies import POLICIES
-from optiml_magic.search.search import TreeSearch, also
+from optiml_magic.search.search import TreeSearch
+from optiml_magic.search.sources import also
 from optiml_magic.source.program import parse_program
 
 _SAME = (
@@ -229,8 +231,16 @@ def point_of(text: str) -> Point:
 
 
 def _tried(recording: Recording) -> Iterator[Tried]:
-    """Every idea of a run that became a text, those that another had made before among them."""
+    """Every idea of a run that became a text, those that another had made before among them.
+
+    What was written by hand is one of them.
+    """
     digests = {step.candidate.number: step.candidate.digest for step, _ in recording.steps()}
+    for step, _ in recording.steps():
+        candidate = step.candidate
+        if candidate.proposal.proposer == HAND and candidate.parent is not None:
+            noted = Noted(Idea.of(candidate.proposal).key, candidate.proposal)
+            yield Tried(digests[candidate.parent], candidate.digest, _textless(noted))
     ideas: dict[tuple[int, str], Noted] = {}
     for line in recording.lines:
         if line.expansion is not None:

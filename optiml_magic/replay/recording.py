@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from optiml_magic.errors import UsageError
-from optiml_magic.journal import NOT_TOLD, About, Ended, Line, RunHeader, read_lines
+from optiml_magic.journal import (
+    NOT_TOLD,
+    About,
+    Ended,
+    Line,
+    RunHeader,
+    left_by_hand,
+    read_lines,
+    said_of_left,
+)
 from optiml_magic.model.evaluation import Step, Trajectory
 from optiml_magic.model.refusal import Refusal, Refused
 from optiml_magic.model.thought import fates
@@ -52,7 +61,7 @@ class Recording:
     def trajectory(self) -> Trajectory:
         """The run as its result had it, finalists settled."""
         told = list(self.steps())
-        ended = self._ended
+        ended = self.ended
         found = Trajectory(
             tuple(step for step, _ in told),
             ended.stopped if ended else "no end in the journal",
@@ -63,15 +72,16 @@ class Recording:
     @property
     def summary(self) -> Summary:
         """What the reports draw from. Without an end, the seconds are those of the evaluations."""
-        ended, trajectory = self._ended, self.trajectory
+        ended, trajectory = self.ended, self.trajectory
         spent = sum(step.evaluation.seconds_spent for step in trajectory.steps)
+        left = said_of_left(left_by_hand(self.lines))
         return Summary(
             task=self.header.task,
             device=self.header.device,
             device_reason=self.about.device_reason,
             oracle=self.about.oracle,
             launch=self.about.launch,
-            notes=ended.notes if ended else (*self.about.notes, _CUT),
+            notes=ended.notes if ended else (*self.about.notes, _CUT, *left),
             trajectory=trajectory,
             wall_seconds=sum(ended.timings.values()) if ended else spent,
             timings=ended.timings if ended else {},
@@ -84,7 +94,7 @@ class Recording:
         )
 
     @property
-    def _ended(self) -> Ended | None:
+    def ended(self) -> Ended | None:
         """The last word, unless the run went on after it."""
         for line in reversed(self.lines):
             if line.ended is not None:

@@ -1,7 +1,8 @@
 """Annotated source as static HTML: a row for each line, its PTX and machine code folded below it.
 
 No script, no handler, no style block, nothing to load: a notebook's sanitiser, nbconvert and a
-strict content security policy leave it whole, and where styles are taken away a table stays.
+strict content security policy leave it whole, and where styles are taken away a table stays. The
+source stands before all figures but its share, so that a narrow page shows it; the others scroll.
 """
 
 from __future__ import annotations
@@ -12,26 +13,30 @@ from itertools import groupby
 from optiml_magic.model.finding import Finding
 from optiml_magic.reports.annotation import AnnotatedLine, Annotation, Instruction, LineCounts
 from optiml_magic.reports.annotation_text import cells, head
-from optiml_magic.reports.html import SEVERITY
+from optiml_magic.reports.blocks import MONO, SEVERITY, facts, quiet, section
 from optiml_magic.reports.markup import Markup, document, element
 from optiml_magic.reports.quantities import percent
 
-_FONT = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12px;line-height:1.45"
-_TABLE = f"border-collapse:collapse;width:100%;margin:8px 0;{_FONT}"
-_HEAD = "padding:2px 6px;text-align:right;vertical-align:bottom;font-weight:600;white-space:nowrap"
-_FIGURE = "padding:0 6px;text-align:right;vertical-align:top;white-space:nowrap"
-_SOURCE = "padding:0 8px;text-align:left;vertical-align:top;width:100%"
-_FACT = "padding:1px 10px 1px 0;text-align:left;vertical-align:top;white-space:pre-wrap"
-_CODE = "white-space:pre"
+_TABLE = f"border-collapse:collapse;margin:8px 0;{MONO}"
+_HEAD = "padding:2px 8px;text-align:right;vertical-align:bottom;font-weight:600"
+_FIGURE = "padding:0 8px;text-align:right;vertical-align:top;white-space:nowrap"
+_SOURCE = "padding:0 8px;text-align:left;vertical-align:top"
+_WIDTH = "min-width:32em"  # of the source, where a page is narrow
+_CODE = "white-space:pre;padding:0 4px"
 _FOLDED = "cursor:pointer;display:list-item;list-style-position:outside;margin-left:1.4em"
 _PLAIN = "margin-left:1.4em"
-_ASIDE = "margin:2px 0 0 1.4em"
+_ASIDE = "margin:2px 0 0 1.4em;max-width:60em;white-space:normal"
 _ASSEMBLY = (
-    f"{_FONT};margin:2px 0 6px 1.4em;padding:4px 8px;white-space:pre;overflow-x:auto;"
-    "border-left:2px solid rgba(128,128,128,0.5);background-color:transparent;color:inherit"
+    f"{MONO};margin:2px 0 6px 0;padding:4px 8px 4px 1.4em;white-space:pre;overflow-x:auto;"
+    # What opens takes the width of the source, and scrolls.
+    "width:0;min-width:100%;box-sizing:border-box;background-color:transparent;"
+    "border-left:2px solid rgba(128,128,128,0.5)"
 )
 # Tints that let the text of a light theme or a dark one through.
 _INSTRUCTIONS, _SECTORS, _CONFLICTS = "255,120,0", "0,120,255", "230,30,90"
+_BEFORE = 2  # columns that stand before the source: its number and its share
+_TOP = ("time", "check", "limit", "counts")  # facts that are told above the table
+_PARAGRAPH = "margin:4px 0;font-size:13px"
 _STRONGEST = 0.6  # opacity of a line that has it all
 _WIDEST = 64  # characters of PTX, beyond which machine code is no longer aligned
 
@@ -43,43 +48,58 @@ def page(annotations: list[Annotation], title: str) -> str:
 
 def fragment(annotation: Annotation) -> Markup:
     """One annotated kernel, to be set into a notebook or a page."""
-    names = [*head(annotation), "source"]
-    styles = [*[_HEAD] * (len(names) - 1), _HEAD.replace("right", "left")]
+    names = head(annotation)
+    styles = [*[_HEAD] * _BEFORE, _HEAD.replace("right", "left"), *[_HEAD] * len(names)]
+    titles = [*names[:_BEFORE], "source", *names[_BEFORE:]]
     header = element(
-        "tr", *(element("th", n, scope="col", style=s) for n, s in zip(names, styles, strict=True))
+        "tr",
+        *(
+            element("th", title.replace("/", " /\u00a0"), scope="col", style=style)
+            for title, style in zip(titles, styles, strict=False)
+        ),
     )
     rows = [_row(annotation, line) for line in annotation.lines]
     table = element("table", element("thead", header), element("tbody", *rows), style=_TABLE)
-    whole = (element("li", _advice(finding)) for finding in annotation.findings)
+    found = [_advice(finding) for finding in annotation.findings]
+    whole = element("ul", *(element("li", advice) for advice in found))
     return element(
         "div",
         element("h3", f"{annotation.name}, line by line"),
-        _facts(annotation),
-        *([element("ul", *whole)] if annotation.findings else []),
+        *_legend(annotation),
+        *([whole] * bool(found)),
         element("div", table, style="overflow-x:auto"),
+        section("Details", facts(annotation.facts), is_open=False),
     )
 
 
-def _facts(annotation: Annotation) -> Markup:
-    rows = [*annotation.facts, ("columns", _legend(annotation))]
-    cells = (
-        element("tr", element("td", name, style=_FACT), element("td", fact, style=_FACT))
-        for name, fact in rows
-    )
-    return element("table", *cells, style="border-collapse:collapse;font-size:13px")
-
-
-def _legend(annotation: Annotation) -> str:
+def _legend(annotation: Annotation) -> Iterator[Markup]:
+    """What was measured in a line, then what the colours and figures say."""
+    known = dict(annotation.facts)
+    told = [known[name] for name in _TOP if name in known]
+    yield element("p", "; ".join(told) + ".", style=_PARAGRAPH)
     opened = "a line opens to its PTX and the machine code (SASS) that ptxas made of it"
     if not annotation.counted:
-        return f"how many instructions of each a line became; {opened}"
-    waiting = "share of all samples of waiting warps, why most wait; " if annotation.sampled else ""
-    return (
-        "share of all executed instructions (orange); instructions executed, by warps; active "
-        "lanes of 32; sectors of 32 bytes a request to global or local memory touches, of how "
-        "many would do (blue: share of all sectors); extra turns a request to shared memory "
-        f"takes for bank conflicts (red: share of all); {waiting}{opened}"
+        yield quiet(f"How many instructions of each a line became; {opened}.", "p")
+        return
+    waiting = "; stalls: share of all samples of waiting warps" if annotation.sampled else ""
+    yield element(
+        "p",
+        *_swatch(_INSTRUCTIONS, "share of all executed instructions"),
+        *_swatch(_SECTORS, "share of all sectors (32 bytes) of global and local memory"),
+        *_swatch(_CONFLICTS, "share of all bank conflicts of shared memory"),
+        style=_PARAGRAPH,
     )
+    yield quiet(
+        "Instructions are counted by warps; lanes are the active ones of 32; sectors a request, "
+        "\u201c18 of 4\u201d where 4 would do; conflicts are extra turns a request"
+        f"{waiting}; {opened}.",
+        "p",
+    )
+
+
+def _swatch(color: str, text: str) -> tuple[str, ...]:
+    box = f"background-color:rgba({color},{_STRONGEST});padding:0 6px;margin-right:6px"
+    return element("span", "\u00a0", style=box), f"{text} \u00a0 "
 
 
 def _row(annotation: Annotation, line: AnnotatedLine) -> Markup:
@@ -88,7 +108,9 @@ def _row(annotation: Annotation, line: AnnotatedLine) -> Markup:
         element("td", value, style=_FIGURE + _heat(line, name))
         for name, value in zip(names, cells(annotation, line), strict=True)
     ]
-    return element("tr", *figures, element("td", _source(annotation, line), style=_SOURCE))
+    source = element("div", _source(annotation, line), style=_WIDTH)
+    row = [*figures[:_BEFORE], element("td", source, style=_SOURCE), *figures[_BEFORE:]]
+    return element("tr", *row)
 
 
 def _heat(line: AnnotatedLine, column: str) -> str:
@@ -107,7 +129,8 @@ def _heat(line: AnnotatedLine, column: str) -> str:
 def _tint(color: str, share: float) -> str:
     """The root of the share, so that a tenth can still be seen."""
     opacity = _STRONGEST * share**0.5
-    return f";background-color:rgba({color},{opacity:.2f})" if opacity >= 0.01 else ""
+    seen = f"rgba({color},{opacity:.2f})" if opacity >= 0.01 else "transparent"
+    return f";background-color:{seen}"
 
 
 def _source(annotation: Annotation, line: AnnotatedLine) -> Markup:

@@ -12,7 +12,9 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.reports.figure import (
     AFTER,
     BEFORE,
+    HEIGHT,
     INK,
+    WIDTH,
     NoPicture,
     Picture,
     drawing,
@@ -24,6 +26,7 @@ from optiml_magic.reports.summary import Summary
 
 NAME = "bars"
 _MOST = 8
+_LEAST = 5  # rows that the bars are drawn as thin as
 _ALONE = "microseconds that each would need alone (they overlap; dashed: the whole run)"
 _BUSY = {"dram": "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", **UTILISATION}
 _TITLES = {
@@ -75,7 +78,7 @@ def _drawn(
     ranked = sorted({*first, *last}, key=lambda n: -max(first.get(n, 0.0), last.get(n, 0.0)))
     names = ranked[:_MOST]
     changed = summary.winner is not summary.root
-    with drawing(7.4, 1.2 + 0.42 * len(names)) as (figure, axes):
+    with drawing(WIDTH, HEIGHT) as (figure, axes):
         rows = range(len(names))
         scale = 1e6 if estimated else 1.0
         thick = 0.36 if changed else 0.6
@@ -92,7 +95,7 @@ def _drawn(
             for color, whole in ((BEFORE, before), (AFTER, after))[: 2 if changed else 1]:
                 axes.axvline(scale * whole.seconds, color=color, linewidth=1.2, linestyle="--")
         axes.set_yticks(list(rows), [_TITLES.get(name, label(name, 24)) for name in names])
-        axes.invert_yaxis()
+        axes.set_ylim(max(len(names), _LEAST) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
         axes.set_xlim(left=0)
         axes.set_xlabel(_ALONE if estimated else "% of its peak")

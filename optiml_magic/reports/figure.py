@@ -1,15 +1,17 @@
-"""Matplotlib figures as SVG text: the same bytes each time, in the colours of the page around them.
+"""Matplotlib figures as SVG files: the same bytes each time, on a ground of their own.
 
-The object API alone is used, so that no state of a user's own plots is read or changed. Lines and
-text take the text colour of the page, as a light theme and a dark one both need.
+A page holds them as `<img>` with a data URI: notebooks that nobody trusts lose every `<svg>`. An
+image cannot take the text colour of the page around it; it follows the colour scheme of the page
+where a browser hands that on, as in JupyterLab, and its ground keeps it legible everywhere else.
+The object API alone is used, so that no state of a user's own plots is read or changed.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import re
 import warnings
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,13 +21,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from optiml_magic.printable import printable
-from optiml_magic.reports.markup import Markup
+from optiml_magic.reports.markup import Markup, element
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 INK = "#010203"  # stands for the text colour of the page
+WIDTH, HEIGHT = 7.4, 4.6  # inches, of all pictures of a run, which stand side by side
 BEFORE, AFTER, OTHER = "#e07b27", "#2f7fd0", "#8a8a8a"
 _DRAWING = Lock()  # settings of matplotlib are global
 _SETTINGS: dict[Any, Any] = {
@@ -46,37 +49,53 @@ _SETTINGS: dict[Any, Any] = {
     "xtick.color": INK,
     "ytick.color": INK,
     "legend.frameon": False,
+    "figure.constrained_layout.h_pad": 0.12,
+    "figure.constrained_layout.w_pad": 0.12,
     "figure.facecolor": "none",
     "axes.facecolor": "none",
 }
 _PLACES = re.compile(r' (d|x|y|width|height|transform)="([^"]*)"')
 _DIGITS = re.compile(r"-?\d+\.\d+")
 _FONT = "system-ui, DejaVu Sans, sans-serif"
-# A file of its own has no page around it.
-_ALONE = "<style>svg{color:#1f2328}@media(prefers-color-scheme:dark){svg{color:#e6edf3}}</style>"
+_THEMES = (
+    "<style>svg{color:#1f2328}.ground{fill:#fff}@media(prefers-color-scheme:dark){"
+    "svg{color:#e6edf3}.ground{fill:#16191f}}</style>"
+)
+_PIXELS = 1.25  # of a page for a point of the drawing
+_EDGE = 'x=".5" y=".5" rx="6" stroke="#808080" stroke-opacity=".3"'
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture; ``description`` says in words what is to be seen."""
+    """One picture, an SVG file as text; ``description`` says in words what is to be seen."""
 
     name: str
     description: str
-    svg: Markup
+    svg: str
 
     def save(self, path: str | Path) -> Path:
-        """Write it as an SVG file that stands alone."""
+        """Write it as an SVG file."""
         target = Path(path)
-        head, tail = self.svg.split(">", 1)
-        text = f'<?xml version="1.0" encoding="utf-8"?>\n{head}>{_ALONE}{tail}\n'
+        text = f'<?xml version="1.0" encoding="utf-8"?>\n{self.svg}\n'
         target.write_text(text, encoding="utf-8")
         return target
+
+    @property
+    def image(self) -> Markup:
+        """An element for a page, as wide as there is room, at most as wide as it was drawn."""
+        data = b64encode(self.svg.encode()).decode()
+        return element(
+            "img",
+            alt=self.description,
+            src=f"data:image/svg+xml;base64,{data}",
+            style="max-width:100%;height:auto",
+        )
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.description}"
 
     def _repr_html_(self) -> str:
-        return self.svg
+        return self.image
 
 
 @dataclass(frozen=True)
@@ -118,7 +137,7 @@ def settle(figure: Figure) -> None:
 
 
 def picture(figure: Figure, name: str, description: str) -> Picture:
-    """The figure as an element for a page."""
+    """The figure as a file."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     settle(figure)
@@ -126,41 +145,31 @@ def picture(figure: Figure, name: str, description: str) -> Picture:
     nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     canvas: Any = FigureCanvasSVG(figure)  # its methods have no types
     canvas.print_svg(out, metadata=nothing)  # savefig would draw it twice
-    return Picture(name, description, _element(out.getvalue(), name, description))
+    return Picture(name, description, _file(out.getvalue(), name, description))
 
 
-def _element(text: str, name: str, description: str) -> Markup:
-    """Without what belongs to a file, or would reach beyond the picture on a page."""
+def _file(text: str, name: str, description: str) -> str:
+    """Without what takes bytes and shows nothing, with a ground and a title."""
     body = text[text.index(">", text.index("<svg")) + 1 :]
     view = re.search(r'viewBox="([^"]*)"', text)
     assert view is not None
     for unwanted in (r"<metadata>.*?</metadata>\s*", r"<style.*?</style>\s*", r"<!--.*?-->\s*"):
         body = re.sub(unwanted, "", body, flags=re.DOTALL)
-    body = _own_names(body).replace(INK, "currentColor").replace("'DejaVu Sans'", _FONT)
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', body))
+    body = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", body)
+    body = body.replace(INK, "currentColor").replace("'DejaVu Sans'", _FONT)
     body = _PLACES.sub(lambda m: f' {m[1]}="{_DIGITS.sub(_rounded, m[2])}"', body)
     body = re.sub(r"\n\s*", "\n", body).replace("<defs/>\n", "")
-    _, _, width, height = view[1].split()
-    about = escape(printable(description), quote=False)
-    return Markup(
+    _, _, width, height = (float(n) for n in view[1].split())
+    ground = f'<rect class="ground" width="{width - 1:g}" height="{height - 1:g}" {_EDGE}/>'
+    return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'viewBox="{view[1]}" width="{width}" height="{height}" role="img" '
-        'style="max-width:100%;height:auto;stroke-linejoin:round">'
-        f"<title>{escape(name)}</title><desc>{about}</desc>{body.strip()}"
+        f'viewBox="{view[1]}" width="{width * _PIXELS:g}" height="{height * _PIXELS:g}" '
+        f'role="img" stroke-linejoin="round"><title>{escape(name)}</title>'
+        f"<desc>{escape(printable(description), quote=False)}</desc>{_THEMES}{ground}{body.strip()}"
     )
 
 
 def _rounded(number: re.Match[str]) -> str:
     """To a hundredth of a point, which nobody sees."""
     return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
-
-
-def _own_names(body: str) -> str:
-    """Names that are referred to become this picture's own; the others go."""
-    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', body))
-    mark = hashlib.sha256(body.encode()).hexdigest()[:8]
-
-    def renamed(match: re.Match[str]) -> str:
-        return f' id="{mark}-{match[1]}"' if match[1] in used else ""
-
-    body = re.sub(r' id="([^"]*)"', renamed, body)
-    return re.sub(r'(url\(#|href="#)', rf"\g<1>{mark}-", body)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from optiml_magic.reports.figure import (
     AFTER,
     BEFORE,
+    HEIGHT,
     INK,
     OTHER,
+    WIDTH,
     NoPicture,
     Picture,
     drawing,
@@ -38,7 +40,7 @@ def progress(summary: Summary) -> Picture | NoPicture:
     nan = float("nan")
     from matplotlib.ticker import MaxNLocator
 
-    with drawing(7.4, 3.2) as (figure, axes):
+    with drawing(WIDTH, HEIGHT) as (figure, axes):
         ends = [*at_best, (len(steps) - 1, at_best[-1][1])]
         axes.step(
             [x for x, _ in ends],

@@ -19,8 +19,10 @@ from optiml_magic.model.roofline import Work
 from optiml_magic.reports.figure import (
     AFTER,
     BEFORE,
+    HEIGHT,
     INK,
     OTHER,
+    WIDTH,
     NoPicture,
     Picture,
     drawing,
@@ -94,7 +96,7 @@ def roofline(summary: Summary) -> Picture | NoPicture:
     path = _thinned([p for step in best_so_far(summary) if (p := _point(step, unit, work))])
     passed = [step for step in summary.trajectory.steps if step.evaluation.verdict.passed]
     others = [p for step in passed if (p := _point(step, unit, work))]
-    with drawing(7.4, 4.0 + 0.19 * len(path)) as (figure, axes):
+    with drawing(WIDTH, HEIGHT) as (figure, axes):
         _scales(axes, unit, limits, [*path, *others])
         _dots(axes, others)
         _path(axes, path, summary.winner)

@@ -37,6 +37,9 @@ class Summary:
     peer: Peer | None = None  # the baseline of a kernel that there was none of before
     thoughts: tuple[Fate, ...] = ()  # that the search began from, the fastest first
 
+    def __repr__(self) -> str:
+        return f"<summary of {self.task}: {self.speedup:.3g}x {self.source}, {self.trajectory!r}>"
+
     @property
     def root(self) -> Step:
         """The input kernel."""
@@ -52,6 +55,14 @@ class Summary:
         """The best step where its gain is significant, else the input kernel."""
         best = self.trajectory.best
         return best if self.trajectory.better(self.root, best) else self.root
+
+    @property
+    def run(self) -> str:
+        """What ``optiml replay`` takes; empty where nothing keeps a journal."""
+        if self.journal is None:
+            return ""
+        known = self.journal.parent.name == "runs"  # of OPTIML_HOME, else it is told by its path
+        return self.journal.stem if known else str(self.journal)
 
     @property
     def recipe(self) -> str:

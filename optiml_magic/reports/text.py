@@ -10,6 +10,8 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.printable import printable
 from optiml_magic.reports import thoughts
+from optiml_magic.reports.advice import merged
+from optiml_magic.reports.outcome import bars, bounds, claim, limit
 from optiml_magic.reports.quantities import count, ratio, seconds
 from optiml_magic.reports.standing import floor
 from optiml_magic.reports.summary import (
@@ -20,46 +22,24 @@ from optiml_magic.reports.summary import (
     step_speedup,
 )  # fmt: skip
 
+_WIDE = 40  # characters of the longest bar
+
 
 def headline(summary: Summary) -> str:
     """One sentence: what came out."""
     verdict = summary.root.evaluation.verdict
     if not verdict.passed:
-        return f"{summary.task}: {summary.baseline} failed: {describe(verdict)}"
-    if summary.peer is not None and summary.saving is None:
-        return f"{summary.task}: {_beside(summary)}, {summary.source}, verified{_only(summary)}"
-    if summary.winner is summary.root:
-        tried = len(summary.trajectory.steps) - 1
-        return f"{summary.task}: no significant change found in {tried} candidates"
-    low, high = summary.interval
-    saved, least, most = summary.saving or (1.0, 1.0, 1.0)
-    if least > 1.0:
-        return (
-            f"{summary.task}: {ratio(saved)} fewer joules (between {ratio(least)} and "
-            f"{ratio(most)}) at {ratio(summary.speedup)} the speed, {summary.source}, verified"
-            + _only(summary)
-        )
-    return (
-        f"{summary.task}: {ratio(summary.speedup)} faster, {summary.source} "
-        f"(between {ratio(low)} and {ratio(high)}), verified{_only(summary)}"
-    )
+        return f"{summary.task}: {claim(summary)}: {describe(verdict)}"
+    if not (told := bounds(summary)):
+        return f"{summary.task}: {claim(summary)}"
+    narrowed = f"; {where}" if (where := only(summary)) else ""
+    return f"{summary.task}: {claim(summary)}, {summary.source} ({told}), verified{narrowed}"
 
 
-def _only(summary: Summary) -> str:
+def only(summary: Summary) -> str:
+    """What the winner requires of the sizes; empty where nothing."""
     where = " and ".join(summary.only_where)
-    return f"; only where {where}" if where else ""
-
-
-def _beside(summary: Summary) -> str:
-    """How the winner compares with the peer."""
-    assert summary.peer is not None
-    (low, high), found = summary.interval, summary.speedup
-    between = f"(between {ratio(low)} and {ratio(high)})"
-    if low > 1:
-        return f"{ratio(found)} faster than {summary.peer.name} {between}"
-    if high < 1:
-        return f"slower than {summary.peer.name}, {ratio(found)} its speed {between}"
-    return f"about as fast as {summary.peer.name}, {ratio(found)} its speed {between}"
+    return f"only where {where}" if where else ""
 
 
 def baselines(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -92,45 +72,62 @@ def render(summary: Summary) -> str:
     return printable("\n".join(_lines(summary)))
 
 
-def _lines(summary: Summary) -> Iterator[str]:
-    yield headline(summary)
-    yield f"  device       {summary.device}: {summary.device_reason}"
+def facts(summary: Summary) -> Iterator[tuple[str, str]]:
+    """How the run was made, and what it came to in all, by name."""
+    if summary.run:
+        yield "run", f"{summary.run} (optiml replay {summary.run})"
+    yield "device", f"{summary.device}: {summary.device_reason}"
     if summary.model:
-        yield f"  model        {summary.model}"
-    yield f"  checked by   {summary.oracle}"
-    yield f"  launch       {summary.launch}"
-    for name, told in baselines(summary):
-        yield f"  {name:<12} {told}"
-    yield f"  best         {_time(summary.winner)}: {summary.recipe}"
+        yield "model", summary.model
+    yield "checked by", summary.oracle
+    yield "launch", summary.launch
+    yield from baselines(summary)
+    yield "best", f"{_time(summary.winner)}: {summary.recipe}"
     if told := drawn(summary):
-        yield f"  energy       {told}"
-    floors = floor(summary.root, summary.winner)
-    if floors:
-        yield f"  floor        {floors}"
-    arithmetic = changed_arithmetic(summary)
-    if arithmetic:
-        yield f"  arithmetic   {arithmetic}"
+        yield "energy", told
+    if floors := floor(summary.root, summary.winner):
+        yield "floor", floors
+    if arithmetic := changed_arithmetic(summary):
+        yield "arithmetic", arithmetic
     verdicts = ", ".join(f"{number} {name}" for name, number in summary.verdicts.items())
     spent = f"{len(summary.trajectory.steps)} in {summary.wall_seconds:.1f} s"
-    yield f"  evaluations  {spent} ({verdicts}); {summary.trajectory.stopped}"
+    yield "evaluations", f"{spent} ({verdicts})"
     if summary.hypotheses:
-        states = ", ".join(f"{number} {name}" for name, number in summary.hypotheses.items())
-        yield f"  hypotheses   {states}"
-    for note in summary.notes:
-        yield f"  note         {note}"
-    yield from _section("thoughts", thoughts.lines(summary))
-    yield from _section(
-        f"findings on {summary.baseline}", findings(summary.root.evaluation.findings)
-    )
+        yield "hypotheses", ", ".join(f"{n} {name}" for name, n in summary.hypotheses.items())
+    yield "ended", summary.trajectory.stopped
+    yield from (("note", note) for note in summary.notes)
+
+
+def _lines(summary: Summary) -> Iterator[str]:
+    yield headline(summary)
+    yield from _bars(summary)
+    if told := limit(summary.winner):
+        yield f"  {told}"
+    path = summary.trajectory.lineage(summary.winner)
     if summary.winner is not summary.root:
-        path = summary.trajectory.lineage(summary.winner)
-        yield from _section("how it got there", _steps(summary, path))
         yield from _section("diff", summary.diff().splitlines())
+        yield from _section("how it got there", _steps(summary, path))
     elif len(summary.trajectory.steps) > 1:
-        tried = summary.trajectory.steps[1:]
-        yield from _section("what was tried", _steps(summary, tried))
+        yield from _section("what was tried", _steps(summary, summary.trajectory.steps[1:]))
+    yield from _section("thoughts", thoughts.lines(summary))
+    if summary.winner is not summary.root:
+        best = findings(summary.winner.evaluation.findings)
+        yield from _section("findings on the best", best)
+    on_root = findings(summary.root.evaluation.findings)
+    yield from _section(f"findings on {summary.baseline}", on_root)
     for program, refusals in summary.not_tried:
         yield from _section(f"not tried on {program}", [str(refusal) for refusal in refusals])
+    yield from _section("details", [f"{name:<12} {told}" for name, told in facts(summary)])
+
+
+def _bars(summary: Summary) -> Iterator[str]:
+    """The times beside each other."""
+    shown = bars(summary)
+    longest = max((bar.seconds for bar in shown), default=1.0)
+    width = max((len(bar.name) for bar in shown), default=0)
+    for bar in shown:
+        filled = "#" * max(1, round(_WIDE * bar.seconds / longest))
+        yield f"  {bar.name:<{width}}  {filled:<{_WIDE}}  {bar.told}"
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
@@ -141,12 +138,12 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
 
 
 def findings(found: Sequence[Finding]) -> list[str]:
-    """Each finding in a line, its first action below it."""
+    """What was found, the worst first, and below it what to try first; equal advice once."""
     lines = []
-    for finding in found:
-        lines.append(f"[{finding.severity}] {finding.tool}: {finding.cause}")
-        lines += [f"    try: {action.told}" for action in finding.actions[:1]]
-    return [printable(line) for line in lines]
+    for advice in merged(found):
+        lines += [f"[{f.severity}] {f.tool}: {f.cause}" for f in advice.findings]
+        lines += [f"    try: {action.told}" for action in advice.actions[:1]]
+    return [printable(line) for line in dict.fromkeys(lines)]
 
 
 def measurement(measured: Measurement) -> list[str]:

@@ -11,13 +11,16 @@ from typing import Protocol
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.refusal import Refused
+from optiml_magic.search.controls import Controls
 from optiml_magic.timings import Timings
 
 _RECENT = 8  # evaluations that say what the next one takes; ours
 
 Collect = Callable[[], Sequence[Evaluation]]
 Begin = Callable[[Sequence[Candidate]], Collect]
-"""Begins to evaluate candidates; the result waits for what became of them, in their order."""
+"""Begins to evaluate candidates; the result waits for what became of them, in their order.
+
+Of a search that is stopped in between it has the first of them."""
 Progress = Callable[[Step, Refused], None]
 """Called with each step, and with what the proposers would not do so far."""
 
@@ -106,18 +109,19 @@ def run(
     *,
     batches: Batches = ONE,
     progress: Progress = lambda *_: None,
-    stop: Callable[[], bool] = lambda: False,
+    controls: Controls | None = None,
     timings: Timings | None = None,
 ) -> Trajectory:
     """The trajectory of one search. Ctrl-C ends it like a stop: what was evaluated is kept.
 
-    The order of asking and telling does not depend on how long anything takes. The budget's seconds
-    are those of ``timings``, which may have begun before.
+    The order of asking and telling does not depend on how long anything takes, nor on when it is
+    paused. The budget's seconds are those of ``timings``, which may have begun before; they do not
+    run on while it is paused.
 
     The first step is the input kernel; if it fails, the search ends there, since there is nothing
     to compare with.
     """
-    timings = timings or Timings()
+    timings, controls = timings or Timings(), controls or Controls()
     steps: list[Step] = []
     evaluated: list[Step] = []  # without those that had come before
     flying: deque[tuple[list[Candidate], Collect]] = deque()
@@ -134,22 +138,26 @@ def run(
         repeated = len(steps) - len(evaluated)
         return budget.room(evaluated, timings.elapsed, repeated=repeated, begun=begun)
 
+    def halted() -> str:
+        """Waits while it is paused; without the input kernel's step a stop has to wait too."""
+        return "" if controls.goes_on(timings) or not steps else "stopped"
+
     why = ""
     try:
         while not why or flying:
-            while not why and len(flying) <= batches.ahead:
+            while not why and len(flying) <= batches.ahead and not (why := halted()):
                 begun = sum(len(candidates) for candidates, _ in flying)
                 wanted = min(batches.size, room(begun))
                 if wanted < 1:
                     break
                 with timings.stage("propose"):
                     candidates = search.ask(wanted)
-                if not candidates:
+                if not candidates or (why := halted()):
                     break
                 flying.append((candidates, begin(candidates)))
             if flying:
                 told()
-                why = why or ("stopped" if stop() else _ended(steps, evaluated, budget, room))
+                why = why or halted() or _ended(steps, evaluated, budget, room)
             elif not why:
                 why = "nothing left to try"
     except KeyboardInterrupt:

@@ -10,53 +10,33 @@ from __future__ import annotations
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step
-from optiml_magic.model.idea import Idea, Ideas
+from optiml_magic.model.idea import Idea
 from optiml_magic.model.refusal import Refusal, Refused
-from optiml_magic.model.space import Point, Space
+from optiml_magic.model.space import Point
+from optiml_magic.model.suggestion import HAND
 from optiml_magic.model.view import View
 from optiml_magic.search.policies.base import Arm, Policy, Tune
 from optiml_magic.search.policies.puct import Puct
 from optiml_magic.search.prefix import Prefix
+from optiml_magic.search.sources import ByHand, Expand, Roots, Spaces, no_more, nobody, untuned
 from optiml_magic.search.tree import Edits, Node
 from optiml_magic.tuning.gaussian import Gaussian
 
-Expand = Callable[[View, int], Ideas]
-"""Ideas for a step, best first; if none of them becomes a new text there are no more."""
-Roots = Callable[[Sequence[Step]], Sequence[Proposal]]
-"""Further programs to begin from, in the light of all steps so far; asked again when they are told,
-until there are none."""
-Spaces = Callable[[Step], Space | None]
-"""The open numbers of a step's program; None where it has none."""
 _PROPOSALS = 16  # asked of the proposers at a time; ours
-
-
-def untuned(_: Step) -> Space | None:
-    """No program has open numbers."""
-    return None
-
-
-def no_more(_: Sequence[Step]) -> Sequence[Proposal]:
-    """The search begins from one program."""
-    return ()
-
-
-def also(*proposals: Proposal) -> Roots:
-    """It begins from these as well."""
-    waiting = [proposals]
-    return lambda _: waiting.pop() if waiting else ()
 
 
 class TreeSearch:
     """The tree and what is in flight. Deterministic for a seed and an order of ``tell``.
 
     It begins from ``root``, the baseline of all, and then from what ``roots`` gives; once it gives
-    none it is not asked again. ``base`` is above all roots and stands for no program.
+    none it is not asked again. ``base`` is above all roots and stands for no program. What comes
+    ``by_hand`` is next, before all else.
 
     Ideas that were paid for are tried in the order in which they came, every other evaluation at
     least: a policy that liked others better would throw them away.
@@ -69,6 +49,7 @@ class TreeSearch:
         spaces: Spaces = untuned,
         *,
         roots: Roots = no_more,
+        by_hand: ByHand = nobody,
         policy: Policy | None = None,
         seed: int = 0,
     ) -> None:
@@ -78,6 +59,7 @@ class TreeSearch:
         self._seed = seed
         self.rng = random.Random(seed)  # noqa: S311  # a search, not a secret
         self._roots: Roots | None = roots
+        self._by_hand = by_hand
         self._seeds: deque[Proposal] = deque()
         self.base = Node(Candidate(-1, None, root), None, tunable=False, spent=True)
         self.root = Node(Candidate(0, None, root), self.base)
@@ -111,6 +93,14 @@ class TreeSearch:
     def refused(self) -> Refused:
         """What the proposers would not do so far, by the candidate that it was about."""
         return dict(self._refused)
+
+    def step(self, number: int | None) -> Step | None:
+        """A candidate that was told, None: the best so far; from any thread."""
+        best = self.best
+        if number is None:
+            return best.best if best is not None else None
+        told = Prefix(self._evaluated)
+        return next((step for step in told if step.candidate.number == number), None)
 
     def ask(self, count: int) -> list[Candidate]:
         """Up to ``count`` candidates to evaluate; fewer where too little is known yet."""
@@ -148,6 +138,8 @@ class TreeSearch:
                 node.at = point or node.at
                 if node.later:
                     self._push(self._waiting, node)
+                if node.candidate.proposal.proposer == HAND:  # below what was closed, perhaps
+                    node.reopen()
             if better or point is not None:
                 self._push(self._ranked, node)
             self._evaluated.append(step)
@@ -207,10 +199,13 @@ class TreeSearch:
             heapq.heappush(heap, (-node.value, node.candidate.number, node))
 
     def _next(self) -> Candidate | None:
-        """A program to begin from; else what was paid for and what the policy wants, in turn."""
-        root = self._begun()
-        if root is not None:
-            return root
+        """What is written by hand, or a program to begin from.
+
+        Else what was paid for and what the policy wants, in turn.
+        """
+        first = self._edited() or self._begun()
+        if first is not None:
+            return first
         found = None if self._paid_last else self._bought()
         self._paid_last = found is not None
         self.fruitless = None
@@ -222,6 +217,22 @@ class TreeSearch:
             elif (found := self._bought()) is None and (self._flying or not self._reopened()):
                 break
         return found
+
+    def _edited(self) -> Candidate | None:
+        """What somebody wrote by hand, below the program that he began from.
+
+        Where that did not pass, the tree goes on below the nearest above it that did; where it had
+        come before by another way, below the one that it stands for.
+        """
+        suggestion = self._by_hand(self._count, len(self._evaluated))
+        if suggestion is None:
+            return None
+        node = self._places[suggestion.parent]
+        while node.same is not None:
+            node = node.same
+        while node.best is None and node.parent is not None:
+            node = node.parent
+        return self._child(node, suggestion.parent, Idea.of(suggestion.proposal), suggestion.text)
 
     def _begun(self) -> Candidate | None:
         """The next of the other roots; more are asked for when all of those before are told."""
@@ -295,7 +306,10 @@ class TreeSearch:
         if made in self._texts:
             return None
         assert node.ground is not None
-        candidate = self._numbered(node.ground.candidate.number, idea.proposal(made))
+        return self._child(node, node.ground.candidate.number, idea, made)
+
+    def _child(self, node: Node, parent: int, idea: Idea, text: str) -> Candidate:
+        candidate = self._numbered(parent, idea.proposal(text))
         child = Node(candidate, node, idea.prior, node.and_then(idea), idea.starts)
         node.children += (child,)
         self.nodes.append(child)

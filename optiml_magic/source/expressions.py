@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -117,6 +118,7 @@ class Expression:
         return _print(self.tree)
 
 
+@lru_cache(maxsize=4096)
 def parse_expression(text: str, line: int | None = None) -> Expression:
     """The expression that ``text`` holds, or a SourceError at its column."""
     if len(text) > _MAX_LENGTH:

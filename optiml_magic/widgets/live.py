@@ -10,13 +10,13 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.summary import Summary
+from optiml_magic.search.controls import Controls
 from optiml_magic.timings import Stage
 from optiml_magic.widgets.line import DisplayLine, Line, StageLine, TerminalLine
 from optiml_magic.widgets.plain import PlainView
 from optiml_magic.widgets.subject import Subject
 
 Progress = Callable[[Step, Refused], None]
-Stop = Callable[[], bool]
 Mode = Literal["auto", "widget", "text"]
 DEAF = (
     "While this cell runs, the button does not work: to stop the search, interrupt the kernel "
@@ -47,8 +47,8 @@ class LiveView(Protocol):
     def enter(self, stage: Stage) -> None:
         """A stage begins; from any thread."""
 
-    def stopped(self) -> bool:
-        """Whether the user asked the view to stop the search."""
+    def steer(self, controls: Controls) -> None:
+        """What its buttons do from now on."""
 
     def finish(self, summary: Summary, instead: object | None = None) -> None:
         """The outcome; ``instead`` is shown in the view's place when it ends."""
@@ -96,21 +96,22 @@ R = TypeVar("R", bound=Summarized)
 
 
 def watched(
-    view: LiveView, search: Callable[[Progress, Stop], R], *, in_place: bool = False
-) -> Callable[[Progress, Stop], R]:
-    """``search`` with its steps shown in ``view``, which may stop it too.
+    view: LiveView, search: Callable[[Progress, Controls], R], *, in_place: bool = False
+) -> Callable[[Progress, Controls], R]:
+    """``search`` with its steps shown in ``view``, whose buttons have the same controls.
 
     With ``in_place`` the result takes the view's place at the end: for a search in the background,
     whose cell returned long ago.
     """
 
-    def run(progress: Progress, stop: Stop) -> R:
+    def run(progress: Progress, controls: Controls) -> R:
         def step(done: Step, refused: Refused) -> None:
             view(done, refused)
             progress(done, refused)
 
+        view.steer(controls)
         with view:
-            result = search(step, lambda: stop() or view.stopped())
+            result = search(step, controls)
             view.finish(result.summary, result if in_place else None)
         return result
 

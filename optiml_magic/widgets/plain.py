@@ -12,6 +12,7 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.quantities import number_of, ratio
 from optiml_magic.reports.summary import Summary
+from optiml_magic.search.controls import Controls
 from optiml_magic.timings import Stage
 from optiml_magic.widgets.frame import Board, Json
 from optiml_magic.widgets.line import Line, Now
@@ -80,9 +81,8 @@ class PlainView:
             )
             self._line.write(self._now)
 
-    def stopped(self) -> bool:
-        """Never: nothing can be pressed here."""
-        return False
+    def steer(self, controls: Controls) -> None:
+        """Nothing can be pressed here."""
 
     def finish(self, summary: Summary, instead: object | None = None) -> None:
         """Say how it ended; ``instead`` is shown in place of the line."""

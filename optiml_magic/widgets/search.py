@@ -14,6 +14,7 @@ import traitlets as t
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import NOTHING, Refused
 from optiml_magic.reports.markup import element
+from optiml_magic.search.controls import Controls
 from optiml_magic.timings import DOING, Stage
 from optiml_magic.widgets.frame import Board, Frame
 from optiml_magic.widgets.pace import Pace
@@ -27,8 +28,8 @@ _ROWS_PER_SECOND = 400  # rows of the tree that may go over the comm: longer run
 class SearchView(anywidget.AnyWidget):
     """What a running search has found so far.
 
-    ``update`` may be called from any thread; frames go out from one of our own. ``stop`` is set by
-    the button: with ipykernel 7 on a subshell's thread, while a cell runs.
+    ``update`` may be called from any thread; frames go out from one of our own. The button stops
+    its ``controls``: with ipykernel 7 on a subshell's thread, while a cell runs.
     """
 
     _esm = Path(__file__).with_name("search.js")
@@ -56,7 +57,7 @@ class SearchView(anywidget.AnyWidget):
     steps: t.List[dict[str, Any]] = t.List().tag(sync=True)
 
     def __init__(self, subject: Subject, *, hint: str = "") -> None:
-        self.stop = threading.Event()
+        self.controls = Controls()
         self._lock = threading.RLock()  # one writer of traits at a time: hold_sync is not atomic
         self._board = Board(subject)
         self._drawn = 0
@@ -74,6 +75,12 @@ class SearchView(anywidget.AnyWidget):
         )
         _hear_on_the_front_ends_shell(self.comm)
         self.on_msg(self._heard)
+
+    def steer(self, controls: Controls) -> None:
+        """What the button stops from now on; a search at once, where it was pressed already."""
+        pressed, self.controls = self.controls.stopped, controls
+        if pressed:
+            controls.stop()
 
     def start(self) -> None:
         """Begin to draw, and to count the seconds."""
@@ -99,7 +106,7 @@ class SearchView(anywidget.AnyWidget):
 
     def _heard(self, _: Any, content: Any, __: Any) -> None:
         if isinstance(content, dict) and content.get("kind") == "stop":
-            self.stop.set()
+            self.controls.stop()
             with self._lock:
                 self.stopping = True
 

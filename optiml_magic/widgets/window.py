@@ -10,6 +10,7 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.quantities import number_of
 from optiml_magic.reports.summary import Summary
+from optiml_magic.search.controls import Controls
 from optiml_magic.timings import Stage
 from optiml_magic.widgets.line import Text
 from optiml_magic.widgets.search import Ending, SearchView
@@ -59,9 +60,9 @@ class Window:
         """A stage begins."""
         self.view.enter(stage)
 
-    def stopped(self) -> bool:
-        """Whether the Stop button was pressed."""
-        return self.view.stop.is_set()
+    def steer(self, controls: Controls) -> None:
+        """What its buttons do from now on."""
+        self.view.steer(controls)
 
     def finish(self, summary: Summary, instead: object | None = None) -> None:
         """Say how it ended; ``instead`` is shown in the widget's place."""

@@ -15,6 +15,7 @@ SETUP = """\
 from functools import partial
 from IPython.display import display
 from optiml_magic.background import Handle
+from optiml_magic.search.controls import Controls
 from optiml_magic.widgets.live import live_view, watched
 from optiml_magic.widgets.subject import Subject
 from tests.unit.widgets.steps import search
@@ -26,12 +27,12 @@ def watch(pause=0.15, background=False, keep=False):
 """
 BLOCKING = """\
 view, run = watch(keep=True)
-result = run(lambda *step: None, lambda: False)
+result = run(lambda *step: None, Controls())
 print("ended:", result.summary.trajectory.stopped, len(result.summary.trajectory.steps))
 """
 ENDING = """\
 view, run = watch(pause=0.05)
-result = run(lambda *step: None, lambda: False)
+result = run(lambda *step: None, Controls())
 print("ended:", result.summary.trajectory.stopped)
 """
 BACKGROUND = """\

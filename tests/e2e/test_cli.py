@@ -128,7 +128,7 @@ def test_profile_writes_measurement_and_findings(folder: Path) -> None:
     [
         (["optimize", "missing.py"], "there is no file missing.py"),
         (["optimize", "task.py", "--devcie", "x"], "did you mean --device?"),
-        (["optimise", "task.py"], "invalid choice"),
+        (["optimise", "task.py"], "did you mean optimize?"),
         (["check", "task.py", "--device", "tpu"], "no device named 'tpu'"),
         (["check", "task.py", "--kernel", "missing.cu"], "there is no file missing.cu"),
         (["optimize", "task.py", "--resume", "missing"], "no journal"),

@@ -151,7 +151,7 @@ BAD = {
     "float64 array": ("check --ref transpose_ref --inputs a=wide", TRANSPOSE, "`a` holds float64", 2),
     "wrong argument count": ("check --ref transpose_ref --args a,out,rows", TRANSPOSE, "takes 4 arguments, the launch gives 3", None),
     "unbalanced brace": ("optimize --ref transpose_ref", TRANSPOSE.rstrip()[:-1], "the input kernel failed, compile_error", 2),
-    "no kernel": ("optimize", "int x;\n", "there is no kernel here", None),
+    "no kernel": ("optimize", "int x;\n", "there is no kernel here, only declarations", None),
     "semicolon": ("check --ref transpose_ref", TRANSPOSE.replace("a[row * cols + col];", "a[row * cols + col]"), 'expected a ";" at the end of this line', None),
     "Python": ("check --ref transpose_ref", "import numpy\n", "there is no kernel here", None),
     "misspelt type": ("check --ref transpose_ref", TRANSPOSE.replace("float* out", "flaot* out"), "did you mean `float`", 2),

@@ -7,10 +7,11 @@ import re
 import numpy as np
 import pytest
 
+from optiml_magic.calling import Kernels
 from optiml_magic.errors import BindingError
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
-from optiml_magic.optimize import evaluate_once, kernel, prepared, run_once
+from optiml_magic.optimize import evaluate_once, prepared, run_once
 from optiml_magic.settings import Settings, resolve
 from tests.present import sampled
 
@@ -74,7 +75,7 @@ def test_constants_bind_by_name_and_initialised_ones_keep_their_value(settings: 
 
 def test_a_call_may_give_constants_and_else_keeps_those_of_the_task(settings: Settings) -> None:
     problem = prepared(task(), settings)
-    best = kernel(problem, settings, problem.program.text)
+    best = Kernels.of(problem, settings)(problem.program.text)
     ones = np.ones(5, np.float32)
     np.testing.assert_allclose(best(X[:500]), convolved(X[:500], COEF, 3), rtol=1e-5)
     np.testing.assert_allclose(best(X, ones, 1), convolved(X, ones, 1), rtol=1e-5)
@@ -147,7 +148,7 @@ __global__ void half(const unsigned char* x, unsigned char* out, int n) {
 def test_a_call_writes_to_the_output_that_it_is_given(settings: Settings) -> None:
     problem = prepared(task(), settings)
     out = np.zeros_like(X)
-    returned = kernel(problem, settings, problem.program.text)(X, out=out)
+    returned = Kernels.of(problem, settings)(problem.program.text)(X, out=out)
     assert returned is out
     np.testing.assert_allclose(out, convolved(X, COEF, 3), rtol=1e-5)
 
@@ -177,7 +178,7 @@ def test_a_constant_may_be_a_struct(as_array: bool, settings: Settings) -> None:
     )
     assert checked.evaluation.verdict.passed, checked.evaluation.verdict
     problem = checked.problem
-    best = kernel(problem, settings, problem.program.text)
+    best = Kernels.of(problem, settings)(problem.program.text)
     other = affine[::-1].copy()
     np.testing.assert_allclose(best(X, affine=other), moved(X, other, affine[0]), rtol=1e-5)
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from optiml_magic.calling import Kernels
 from optiml_magic.errors import BindingError
 from optiml_magic.model.task import Task
-from optiml_magic.optimize import evaluate_once, kernel, prepared
+from optiml_magic.optimize import evaluate_once, prepared
 from optiml_magic.result import Kernel
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
@@ -50,7 +51,7 @@ __global__ void add(float* y, const float* x, int n) {
 def best(task: Task, device: str = "cuda") -> Kernel:
     settings = resolve({"device": device})
     problem = prepared(task, settings)
-    return kernel(problem, settings, problem.program.text)
+    return Kernels.of(problem, settings)(problem.program.text)
 
 
 def transpose(device: str = "cuda") -> Kernel:

@@ -32,16 +32,21 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert not set(heavy) & set(loaded)
 
 
-def test_loading_the_extension_touches_neither_cuda_nor_the_emulator() -> None:
+def test_loading_the_extension_loads_nothing_heavy_until_it_is_used() -> None:
     loaded = python(
         "import sys\n"
         "from IPython.testing.globalipapp import start_ipython\n"
         "shell = start_ipython()\n"
         "before = set(sys.modules)\n"
         "shell.run_line_magic('load_ext', 'optiml_magic')\n"
+        "print(' '.join(set(sys.modules) - before))\n"
+        "shell.run_line_magic('optiml', 'help')\n"
         "print(' '.join(set(sys.modules) - before))"
-    ).split()
-    assert not [name for name in loaded if name.split(".")[0] in ("cuda", "llvmlite", "cupy")]
+    ).splitlines()
+    first, used = set(loaded[0].split()), set(loaded[-1].split())
+    assert not {name.split(".")[0] for name in first} & {"cuda", "llvmlite", "numpy", "pydantic"}
+    assert "optiml_magic.magics.optiml" in used - first
+    assert not {name.split(".")[0] for name in used} & {"cuda", "llvmlite", "cupy"}
 
 
 def test_public_names_are_sorted_importable_and_all_there_are() -> None:

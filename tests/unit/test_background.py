@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
-from optiml_magic.background import Handle, Progress, Stop
+from optiml_magic.background import Handle, Progress
+from optiml_magic.errors import UsageError
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.suggestion import Suggestion
+from optiml_magic.search.controls import Controls
+from optiml_magic.timings import Timings
 from tests.unit.widgets.steps import Outcomes, search, step
 
 ROOT = Path(__file__).parents[2]
@@ -23,10 +28,10 @@ class Held:
         self.go = threading.Event()
         self.outcome = outcome
 
-    def __call__(self, progress: Progress, stop: Stop) -> Any:
+    def __call__(self, progress: Progress, controls: Controls) -> Any:
         progress(step(0), {})
         while not self.go.wait(0.005):
-            if stop():
+            if controls.stopped:
                 return "stopped early"
         if isinstance(self.outcome, BaseException):
             raise self.outcome
@@ -56,10 +61,10 @@ def test_waiting_has_a_limit() -> None:
 def test_stop_is_asked_for_and_then_done() -> None:
     entered, leave = threading.Event(), threading.Event()
 
-    def slow(progress: Progress, stop: Stop) -> bool:
+    def slow(progress: Progress, controls: Controls) -> bool:
         entered.set()
         leave.wait(5)
-        return stop()
+        return controls.stopped
 
     handle = Handle(slow, name="transpose")
     entered.wait(5)
@@ -100,7 +105,7 @@ def test_it_shows_its_state_and_then_its_result() -> None:
 def test_what_it_shows_at_first_does_not_grow_old() -> None:
     entered, leave = threading.Event(), threading.Event()
 
-    def slow(progress: Progress, stop: Stop) -> int:
+    def slow(progress: Progress, controls: Controls) -> int:
         entered.set()
         leave.wait(5)
         return 1
@@ -132,8 +137,8 @@ def test_the_clock_stands_when_it_is_done() -> None:
 
 
 def test_a_real_search_is_stopped_with_what_it_found() -> None:
-    def run(progress: Progress, stop: Stop) -> Outcomes:
-        return search(progress, stop, pause=0.01)
+    def run(progress: Progress, controls: Controls) -> Outcomes:
+        return search(progress, controls, pause=0.01)
 
     handle = Handle(run, name="toy")
     while handle.evaluations < 3:
@@ -144,13 +149,57 @@ def test_a_real_search_is_stopped_with_what_it_found() -> None:
     assert 3 <= len(trajectory.steps) <= 6
 
 
+def test_a_real_search_is_paused_resumed_and_given_a_program() -> None:
+    def run(progress: Progress, controls: Controls) -> Outcomes:
+        def check(parent: int | None, program: str) -> Suggestion | Refusal:
+            return Suggestion(parent or 7, program) if program else Refusal("hand", "empty", 4)
+
+        with controls.accepting(check, kept.append):
+            return search(progress, controls, pause=0.002)
+
+    kept: list[Suggestion] = []
+    handle = Handle(run, name="toy")
+    while handle.evaluations < 3:
+        time.sleep(0.001)
+    handle.pause()
+    assert handle.state == "paused"
+    time.sleep(0.05)
+    done = handle.evaluations
+    with pytest.raises(UsageError, match="line 4: the program was not taken: empty"):
+        handle.suggest("")
+    handle.suggest("of the best")
+    handle.suggest("of another", parent=2)
+    time.sleep(0.05)
+    assert handle.evaluations == done
+    assert "toy: paused, " in repr(handle)
+    assert ".resume() lets it go on, .stop() ends it" in repr(handle)
+    handle.resume()
+    assert handle.state == "running"
+    assert len(handle.result(10).summary.trajectory.steps) == 40
+    assert kept == [Suggestion(7, "of the best"), Suggestion(2, "of another")]
+
+
+def test_a_search_that_is_paused_ends_when_it_is_stopped() -> None:
+    entered = threading.Event()
+
+    def run(progress: Progress, controls: Controls) -> bool:
+        entered.set()
+        return controls.goes_on(Timings())
+
+    handle = Handle(lambda progress, controls: [entered.wait(5), run(progress, controls)], name="x")
+    handle.pause()
+    entered.set()
+    handle.stop()
+    assert handle.result(5)[1] is False
+
+
 PROGRAM = """
 import time
 from optiml_magic.background import Handle
 
-def run(progress, stop):
+def run(progress, controls):
     try:
-        while not ({obeys} and stop()):
+        while not ({obeys} and controls.stopped):
             time.sleep(0.01)
     finally:
         print("closed what it held", flush=True)
@@ -179,7 +228,7 @@ def test_it_needs_no_widgets() -> None:
     program = (
         "import sys; sys.modules['ipywidgets'] = sys.modules['anywidget'] = None\n"
         "from optiml_magic.background import Handle\n"
-        "print(Handle(lambda progress, stop: 7, name='x').result(5))\n"
+        "print(Handle(lambda progress, controls: 7, name='x').result(5))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT

@@ -27,7 +27,12 @@ def test_help_is_shown_and_nothing_exits(words: str) -> None:
     ("line", "message", "fix"),
     [
         ("optimize --bugdet 3", "unknown option --bugdet", "did you mean --budget?"),
-        ("optimise", "invalid choice: 'optimise'", "-h"),
+        ("optimise", "`optimise` is not a command", "did you mean optimize?"),
+        ("frobnicate", "`frobnicate` is not a command", "choose one of optimize, "),
+        ("optimize --view wigdet", "`wigdet` is not a value of --view", "did you mean widget?"),
+        ("optimize --view 3d", "`3d` is not a value of --view", "choose one of auto, widget, text"),
+        ("--ref f", "`--ref` comes before any command", "%optiml optimize --ref f"),
+        ("help optmize", "`optmize` is not a command", "did you mean optimize?"),
         ("optimize --budget many", "is not a whole number", "-h"),
         ("optimize --budget 0", "0 is less than 1", "-h"),
         ("check 'open", "No closing quotation", "close the quote"),
@@ -68,11 +73,47 @@ def test_a_variable_that_is_called_like_a_scratch_buffer_is_not_an_input() -> No
 
 @pytest.mark.parametrize(
     ("namespace", "message"),
-    [({}, "`ref` is not defined"), ({"ref": 3}, "`ref` is not a function")],
+    [({}, "`ref` is not defined"), ({"ref": 3}, "`ref` is not a function but of type int")],
 )
 def test_a_missing_reference_is_named(namespace: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=message) as raised:
         tasks.from_cell(CELL, cell("check --ref ref"), namespace)
+    assert "def ref(...)" in raised.value.fix
+    with pytest.raises(UsageError) as raised:
+        tasks.from_cell(CELL, cell("check --ref ref"), {**namespace, "reference": resolve})
+    assert raised.value.fix == "did you mean `reference`?"
+    with pytest.raises(UsageError) as raised:
+        tasks.from_cell(CELL, cell("check --ref ref"), {**namespace, "half": resolve})
+    assert raised.value.fix == "functions here: half; or define a function ref"
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "fix"),
+    [
+        ("int x;", "declarations", "__global__"),
+        ("// __device__\n/* int f() { } */", "comments", "__global__"),
+        ("import numpy as np\nx = np.ones(3)", "what looks like Python", "without %%optiml"),
+        ("def f(a):\n    return a", "what looks like Python", "without %%optiml"),
+        ("void add(float* a) { a[0] = 1; }", "the function `add` without", "underscores"),
+        ("global void add(float* a) {\n}", "the function `add` without", "underscores"),
+        (
+            "float f(float x) { if (x) { return x; } return 0; }\nint main() { }",
+            "the functions `f`, `main` without", "underscores",
+        ),
+        ("row-wise softmax of x", "words (`row-wise softmax of x`)", "%%optiml synthesize"),
+    ],
+)  # fmt: skip
+def test_a_cell_without_a_kernel_says_what_is_in_it(text: str, found: str, fix: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        tasks.from_cell("\n" + text, cell("check"), {})
+    assert f"there is no kernel here, only {found}" in raised.value.message
+    assert fix in raised.value.fix
+
+
+def test_a_wrong_value_of_a_setting_names_the_nearest() -> None:
+    with pytest.raises(UsageError, match="policy is 'mct'") as raised:
+        resolve({"policy": "mct"})
+    assert raised.value.fix == "did you mean mcts?"
 
 
 @pytest.mark.parametrize(

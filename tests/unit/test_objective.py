@@ -93,7 +93,9 @@ def test_the_reward_is_of_joules_where_a_program_is_not_slower(
 
 def test_reports_tell_the_joules() -> None:
     told = summary((1.0, 1.0), (1.0, 0.5))
-    assert text.headline(told).startswith("t: 2x fewer joules (between 1.9x and 2.1x) at 1x the")
+    assert text.headline(told).startswith(
+        "t: 2x fewer joules at 1x the speed, events (between 1.9x and 2.1x)"
+    )
     assert "1 J a run before, 0.5 J after" in text.render(told)
     outcome = contract.optimized(told)
     assert (outcome["objective"], outcome["best"]["joules"]) == ("energy", 0.5)

@@ -75,7 +75,9 @@ def test_a_peer_on_the_card_is_the_baseline_and_the_lowered_reference_where_it_b
     assert found.speedup == 8.0
     assert found.interval[0] < 8.0 < found.interval[1]
     told = text.render(found)
-    assert told.startswith(f"{EVIL}: 8x faster than CuPy running the reference (between ")
+    assert told.startswith(
+        f"{EVIL}: 8x faster than CuPy running the reference, estimated (between "
+    )
     assert "baseline     8 us estimated: CuPy running the reference, a graph\n" in told
     assert "begun from   4 us estimated: the lowered reference\n" in told
     assert "#0       1x estimated" not in told.split("how it got there")[0]

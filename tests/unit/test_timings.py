@@ -44,6 +44,18 @@ def test_what_was_loaded_before_is_of_its_preparing() -> None:
     assert (timings.seconds()["prepare"], timings.seconds()["idle"]) == (3, 1)
 
 
+def test_what_it_is_paused_is_no_work() -> None:
+    clock = Clock()
+    timings = Timings(clock=clock)
+    clock.now += 1
+    with timings.stage("paused"):
+        clock.now += 5
+        assert timings.elapsed == 1
+    clock.now += 2
+    assert timings.elapsed == 3
+    assert timings.seconds()["paused"] == 5
+
+
 def test_what_fails_has_taken_its_time_too() -> None:
     clock = Clock()
     timings = Timings(clock=clock)
@@ -74,7 +86,9 @@ def test_all_stages_together_are_the_whole(tree: object) -> None:
             clock.now += part  # type: ignore[operator]
 
     spend(tree)
-    assert sum(timings.seconds().values()) == pytest.approx(timings.elapsed)
+    found = timings.seconds()
+    worked = sum(found.values()) - found["paused"]
+    assert worked == pytest.approx(timings.elapsed)
 
 
 def test_another_thread_costs_no_wall_time_of_its_own() -> None:

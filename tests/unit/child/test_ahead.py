@@ -7,9 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from optiml_magic import early
-from optiml_magic.child import ahead
+from optiml_magic.child import ahead, spare
+from optiml_magic.child.spare import SPARES
 from optiml_magic.compilers import wire
+from optiml_magic.compilers.hosted import HostedCompiler
 from optiml_magic.devices import probe
+from optiml_magic.devices.hosted import HostedDevice
+from optiml_magic.settings import resolve
 from optiml_magic.verifiers.sanitizer import SanitizerInspector
 
 HOST = "optiml_magic.compilers.host"
@@ -17,8 +21,10 @@ HOST = "optiml_magic.compilers.host"
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
+    SPARES.end()
     yield
     early.end()
+    SPARES.end()
 
 
 def test_whoever_would_start_the_same_gets_it() -> None:
@@ -51,31 +57,46 @@ def test_what_nobody_asks_for_is_ended() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "device"),
+    ("words", "driver", "device"),
     [
-        ("check task.py", "cuda:0"),
-        ("check task.py --device cuda", "cuda:0"),
-        ("check task.py --device=cuda:1", "cuda:1"),
-        ("check task.py --device emulated", None),
-        ("check task.py --device emulated:h200", None),
-        ("check task.py --device cuda:x", None),
+        ("check task.py", True, "cuda:0"),
+        ("check task.py --device cuda", True, "cuda:0"),
+        ("check task.py --device=cuda:1", True, "cuda:1"),
+        ("check task.py --device cuda:x", True, None),
+        ("check task.py --device cuda", False, None),
+        ("check task.py", False, "emulated:h200"),
+        ("check task.py --device emulated", True, "emulated:h200"),
+        ("check task.py --device emulated:t4", False, "emulated:t4"),
+        ("check task.py --device emulated:x", False, None),
     ],
 )
-def test_a_command_begins_on_the_card_that_it_will_choose(
-    monkeypatch: pytest.MonkeyPatch, words: str, device: str | None
+def test_a_command_begins_on_the_device_that_it_will_choose(
+    monkeypatch: pytest.MonkeyPatch, words: str, *, driver: bool, device: str | None
 ) -> None:
     begun: list[str] = []
     monkeypatch.delenv("OPTIML_DEVICE", raising=False)
-    monkeypatch.setattr(probe, "has_driver", lambda: True)
+    monkeypatch.setattr(probe, "has_driver", lambda: driver)
     monkeypatch.setattr(probe, "begin", lambda _: None)
     monkeypatch.setattr(ahead, "begin", lambda _, arguments: begun.extend(arguments))
     monkeypatch.setattr(SanitizerInspector, "warm", lambda _: None)
     early.begin(words.split())
-    assert begun == ([device, "nvrtc"] if device else [])
-    assert (early.inspector(device or "") is not None) is (device is not None)
+    card = device is not None and device.startswith("cuda")
+    objects = [] if card else [str(resolve().objects.absolute())]
+    assert begun == ([device, *objects, "nvrtc"] if device else [])
+    assert (early.inspector(device or "") is not None) is card
 
 
-def test_without_a_driver_nothing_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "has_driver", lambda: False)
-    monkeypatch.setattr(ahead, "begin", lambda *_: pytest.fail("begun"))
-    early.begin(["check", "task.py", "--device", "cuda"])
+def test_the_hosts_of_an_emulated_device_that_begin_are_those_that_a_session_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spare, "_RESET_SECONDS", 60.0)  # they may still be loading
+    early.begin(["check", "task.py", "--device", "emulated:h200"])
+    begun = set(ahead._BEGUN.values())
+    device, compiler = HostedDevice("emulated:h200"), HostedCompiler("nvrtc")
+    device.start()
+    compiler._running()
+    assert {device._child, compiler._child} == begun
+    device.close()
+    compiler.close()
+    early.begin(["check", "task.py", "--device", "emulated:h200"])
+    assert not ahead._BEGUN  # the next command has those that wait

@@ -41,9 +41,9 @@ def device() -> HostedDevice:
 
 
 def compiler(*include: str) -> HostedCompiler:
-    """The same; the compiler itself is loaded with the first text."""
+    """The same, once its host has loaded the compiler."""
     found = HostedCompiler("nvrtc", include=include)
-    found._running()
+    found._asked()
     return found
 
 

@@ -14,7 +14,8 @@ from optiml_magic.model.thought import Attempt, Wave
 from optiml_magic.model.view import View
 from optiml_magic.search.loop import Batches, Budget, at_once, run
 from optiml_magic.search.policies import POLICIES
-from optiml_magic.search.search import TreeSearch, also
+from optiml_magic.search.search import TreeSearch
+from optiml_magic.search.sources import also
 from tests.unit.search import toy
 from tests.unit.test_journal import HEADER
 

@@ -15,6 +15,7 @@ from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
+from optiml_magic.search.controls import Controls
 from optiml_magic.search.loop import Batches, Budget, Collect
 from optiml_magic.search.loop import run as loop_run
 from optiml_magic.search.policies.puct import Puct
@@ -148,8 +149,13 @@ def test_the_unvisited_are_preferred_and_then_the_better() -> None:
 
 
 def test_a_stop_returns_what_was_found() -> None:
-    calls = iter([False, False, True])
-    trajectory = toy.run(search(), toy.evaluate, Budget(40), stop=lambda: next(calls))
+    controls, calls = Controls(), iter([0, 1, 2])
+
+    def progress(*_: object) -> None:
+        if next(calls) == 2:
+            controls.stop()
+
+    trajectory = toy.run(search(), toy.evaluate, Budget(40), controls=controls, progress=progress)
     assert trajectory.stopped == "stopped"
     assert len(trajectory.steps) == 3
 

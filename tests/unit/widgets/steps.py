@@ -14,6 +14,7 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.refusal import NOTHING, Refused
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.reports.summary import Summary
+from optiml_magic.search.controls import Controls
 from optiml_magic.search.loop import Budget
 from optiml_magic.search.search import TreeSearch
 from optiml_magic.widgets.subject import Subject
@@ -76,7 +77,7 @@ class Outcomes:
 
 def search(
     progress: Callable[[Step, Refused], None],
-    stop: Callable[[], bool],
+    controls: Controls,
     *,
     pause: float = 0.0,
     evaluations: int = 40,
@@ -86,7 +87,7 @@ def search(
         TreeSearch(toy.proposal("0" * toy.BITS), toy.expand),
         partial(_evaluate, progress, pause),
         Budget(evaluations),
-        stop=stop,
+        controls=controls,
     )
     return Outcomes(Summary("toy", "none", "toy", "", "", (), trajectory, 0.0, None))
 

@@ -23,6 +23,7 @@ SETUP = """
 from functools import partial
 from IPython.display import display
 from optiml_magic.background import Handle
+from optiml_magic.search.controls import Controls
 from optiml_magic.widgets.live import live_view, watched
 from optiml_magic.widgets.subject import Subject
 from tests.unit.widgets.steps import search
@@ -34,7 +35,7 @@ def watch(background=False):
 """
 BLOCKING = """
 view, run = watch()
-result = run(lambda *step: None, lambda: False)
+result = run(lambda *step: None, Controls())
 print(result.summary.trajectory.stopped, len(result.summary.trajectory.steps))
 """
 BACKGROUND = """

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from optiml_magic.model.refusal import NOTHING
+from optiml_magic.search.controls import Controls
 from optiml_magic.widgets import live
 from optiml_magic.widgets.line import DisplayLine, Text
 from optiml_magic.widgets.live import live_view, watched
@@ -38,10 +39,6 @@ def shell(*, stdin: bool = True, subshells: bool = True) -> Any:
 
 def nothing(*_: object) -> None:
     pass
-
-
-def never() -> bool:
-    return False
 
 
 def test_a_terminal_gets_a_line() -> None:
@@ -118,7 +115,7 @@ class TestWindow:
     def test_in_the_background_the_result_stands_in_its_place(self) -> None:
         displayed = Displayed()
         view = live_view(SUBJECT, shell(), displayed)
-        result = watched(view, search, in_place=True)(nothing, never)
+        result = watched(view, search, in_place=True)(nothing, Controls())
         assert displayed.shown[-1] is result
 
     def test_it_can_be_kept(self) -> None:
@@ -136,7 +133,7 @@ class TestWindow:
             raise RuntimeError("no")
 
         with pytest.raises(RuntimeError, match="no"):
-            watched(view, broken)(nothing, never)
+            watched(view, broken)(nothing, Controls())
         assert (view.view.state, view.view.ended) == ("failed", "RuntimeError")
 
     def test_an_interrupt_outside_the_loop_is_a_stop(self) -> None:
@@ -154,7 +151,7 @@ class TestWindow:
             if len(seen) == 3:
                 view.view._handle_custom_msg({"kind": "stop"}, [])
 
-        result = watched(view, search)(progress, never)
+        result = watched(view, search)(progress, Controls())
         assert result.summary.trajectory.stopped == "stopped"
         assert len(seen) == len(result.summary.trajectory.steps) == 3
         assert view.view.state == "stopped"
@@ -166,7 +163,6 @@ def test_the_line_of_a_cell_is_updated_and_ends_as_a_summary() -> None:
     with view:
         for one in some():
             view(one, NOTHING)
-        assert not view.stopped()
         view.finish(summary(some()))
     lines = [repr(thing) for thing in displayed.shown]
     assert lines[0] == "the input kernel: preparing (because)"
@@ -196,7 +192,7 @@ def test_a_search_in_the_background_writes_nothing_where_somebody_types(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     view = live_view(Subject("t", "d", "r", 5, background=True), None, Displayed())
-    watched(view, search, in_place=True)(nothing, never)
+    watched(view, search, in_place=True)(nothing, Controls())
     assert capsys.readouterr() == ("", "")
 
 

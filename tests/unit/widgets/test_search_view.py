@@ -100,9 +100,9 @@ def test_the_last_frame_is_complete_however_late_the_last_step_came(view: Search
 
 
 def test_the_button_sets_an_event_and_is_acknowledged(view: SearchView) -> None:
-    assert not view.stop.is_set()
+    assert not view.controls.stopped
     press(view)
-    assert view.stop.is_set()
+    assert view.controls.stopped
     assert view.stopping
     assert view.comm.updates()[-1] == {"stopping": True}
 
@@ -110,7 +110,7 @@ def test_the_button_sets_an_event_and_is_acknowledged(view: SearchView) -> None:
 @pytest.mark.parametrize("content", [{"kind": "other"}, {}, "stop", None, ["kind", "stop"]])
 def test_other_messages_mean_nothing(view: SearchView, content: Any) -> None:
     view._handle_custom_msg(content, [])
-    assert not view.stop.is_set()
+    assert not view.controls.stopped
 
 
 def test_steps_and_the_button_may_come_from_many_threads(view: SearchView) -> None:
