@@ -170,7 +170,7 @@ def synthesized(
 def require_passed(verdict: Verdict) -> None:
     """Raise KernelFailed for an input kernel that did not pass."""
     if not verdict.passed:
-        raise failure(verdict)
+        raise failure(verdict, "the input kernel")
 
 
 def _resumed(options: argparse.Namespace, settings: Settings) -> Path | None:

@@ -80,16 +80,16 @@ def judge(execution: Execution, condition: str = "") -> Verdict:
     return Verdict(Outcome.PASSED, "", checks=execution.checks, printed=printed)
 
 
-def failure(verdict: Verdict) -> KernelFailed:
-    """The exception for a verdict on the input kernel that is not a pass."""
+def failure(verdict: Verdict, what: str = "the kernel") -> KernelFailed:
+    """The exception for a verdict on a kernel that is not a pass; ``what`` says on which."""
     if verdict.outcome is Outcome.UNSUPPORTED:
         return KernelUnsupported(
-            f"the device cannot run this kernel: {verdict.summary}",
+            f"the device cannot run {what}: {verdict.summary}",
             fix=verdict.fix or "run it on another device: optiml doctor lists what is here",
             line=verdict.line,
         )
     return KernelFailed(
-        f"the kernel failed, {verdict.outcome}: {verdict.summary}",
+        f"{what} failed, {verdict.outcome}: {verdict.summary}",
         fix=verdict.fix,
         line=verdict.line,
     )
