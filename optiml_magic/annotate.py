@@ -79,7 +79,7 @@ def _static(task: Task, settings: Settings, unfit: UsageError) -> Annotation:
     facts = [("counts", f"{_NO_COUNTS}, since nothing can be run: {unfit}")]
     bare = {name.split("<")[0] for name in launched}
     facts += [
-        ("note", f"{kernel.name} is a template that no launch makes code of")
+        ("note", f"{kernel.name} is a template that no launch instantiates")
         for kernel in known
         if kernel.template_parameters and kernel.name not in bare
     ]
@@ -95,7 +95,7 @@ def _failed(failure: CompileFailure) -> KernelFailed:
     first = failure.errors[0]
     return KernelFailed(
         f"the kernel failed, compile_error: {first.message}",
-        fix="fix this line; there is no code to annotate",
+        fix="fix this line",
         line=first.line,
     )
 
@@ -124,7 +124,7 @@ def _run(problem: Problem, members: Session, bound: Bound) -> _Ran:
         verdict = verify(tools.device, build, verified, instructions=tools.instructions)
         facts.append(("check", describe(verdict)))
         if not verdict.passed and not verdict.checks:
-            return _Ran([*facts, ("counts", f"{_NO_COUNTS}, since the run did not end well")])
+            return _Ran([*facts, ("counts", f"{_NO_COUNTS}, since the run failed")])
     instance, plan = plans[0]
     job = Job(instance.case.key, plan, 0, count=False, instructions=tools.instructions)
     measured = tools.profiler.measure(build, job)

@@ -116,7 +116,9 @@ class Handle(Generic[T]):
         self._evaluations += 1
 
     def __reduce__(self) -> Never:
-        raise UsageError(f"the search `{self.name}` cannot be pickled", fix="its .result() can be")
+        raise UsageError(
+            f"the search `{self.name}` cannot be pickled", fix="save its .result(): that can be"
+        )
 
     def __repr__(self) -> str:
         if self.state == "running" and not self._evaluations:

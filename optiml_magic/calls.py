@@ -24,8 +24,9 @@ from optiml_magic.model.build import Build, CompileFailure
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.preparation import compiled
 from optiml_magic.problem import Instance, Problem
+from optiml_magic.reports.printed import block
 from optiml_magic.source.program import Program, parse_program
-from optiml_magic.verifiers.verify import judge
+from optiml_magic.verifiers.verify import failure, judge
 
 
 def call(problem: Problem, tools: Tools, text: str, values: Mapping[str, Any]) -> dict[str, Array]:
@@ -104,10 +105,11 @@ def _outputs(
 ) -> _Outputs:
     execution = tools.device.execute(build, Job("call", plan, poison, False, tools.instructions))
     if not poison:  # a second run with another poison would say the same again
-        sys.stdout.write(execution.printed)
+        lines = block(execution.printed, most=len(execution.printed))
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
     verdict = judge(execution)
     if not verdict.passed:
-        raise KernelFailed(f"{verdict.outcome}: {verdict.summary}", line=verdict.line)
+        raise failure(verdict)
     arrays = {b.name: tools.device.read("call", b.name) for b in buffers if b.role != "input"}
     return _Outputs(arrays, execution.unwritten)
 

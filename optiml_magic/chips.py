@@ -135,5 +135,5 @@ def chip(name: str) -> Chip:
     if found is None:
         near = get_close_matches(name.lower(), CHIPS, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise UsageError(f"no chip named {name!r}", fix=f"{hint}known chips: {', '.join(CHIPS)}")
+        raise UsageError(f"no chip named {name!r}", fix=f"{hint}choose one of {', '.join(CHIPS)}")
     return found

@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 
 from optiml_magic import early
-from optiml_magic.timings import DOING
-from optiml_magic.widgets.line import TerminalLine
+from optiml_magic.errors import UsageError
+from optiml_magic.widgets.line import Now, clear, first
 
 _STAGED = ("optimize", "synthesize", "check", "profile", "demo")
 
@@ -18,12 +18,25 @@ def main(words: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     given = sys.argv[1:] if words is None else words
     if given and given[0] in _STAGED:
-        TerminalLine().write(f"{given[0]}: {DOING['prepare']}")
+        first(Now(given[0], "prepare"))
+    from optiml_magic.commands import parsers  # a twentieth of a second
+
+    try:
+        options = parsers.parse(parsers.line_parser(), given)
+    except parsers.HelpShown as page:
+        clear()
+        sys.stdout.write(str(page))
+        return 0
+    except UsageError as error:
+        clear()
+        sys.stderr.write(f"optiml: {error}\n")
+        return 2
+    if options.verb in _STAGED:
         early.begin(given)
     # The commands take a second to load, processes on a card longer, a task's file what it likes.
     from optiml_magic import terminal
 
-    return terminal.run(given, began)
+    return terminal.run(options, given, began)
 
 
 if __name__ == "__main__":

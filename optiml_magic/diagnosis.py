@@ -89,7 +89,7 @@ class Diagnosis:
         root = self._measured.get(0) or measured
         if self._objective == "energy" and joules_of(root) is None:
             raise UsageError(
-                f"there are no joules to compare: {root.why(ENERGY)}", fix="--objective speed"
+                f"there are no joules to compare: {root.why(ENERGY)}", fix="use --objective speed"
             )
         standing = stand(measured, self._work(root), roofs)
         findings = diagnose(self._tools, standing.kind, subject)

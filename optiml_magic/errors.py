@@ -7,6 +7,7 @@
         BindingError      a parameter and the array given for it do not fit
         OracleError       the reference raised, or is not a function of its inputs
         KernelFailed      the input kernel itself does not compile, faults or is wrong
+          KernelUnsupported the device cannot run it: nothing is said about the kernel
       MachineError      this machine lacks something; the message names the remedy
       InternalError     a defect of this package
 
@@ -73,6 +74,10 @@ class OracleError(UsageError):
 
 class KernelFailed(UsageError):  # noqa: N818  # it says what happened to whom
     """The input kernel did not pass, so there is nothing to optimise or to run."""
+
+
+class KernelUnsupported(KernelFailed):
+    """The device lacks what the input kernel uses; another device may run it."""
 
 
 class MachineError(OptimlError):

@@ -141,7 +141,7 @@ def _measured(task: Task, reference: Callable[..., Any]) -> _Given:
 
 
 def _merged(given: _Given, reference: Callable[..., Any]) -> _Given | None:
-    """With one size in the place of two that have to be equal; None where there are none such."""
+    """With one size in place of two that have to be equal; None where there are none such."""
     graph = _traced(reference, given)
     for assumption in graph.assumptions:
         names = [str(side) for side in (assumption.left, assumption.right)]
@@ -172,8 +172,8 @@ def _called_so(reference: Callable[..., Any], given: _Given) -> Callable[..., An
     if all(name in names for name in given.values):
         return reference
     raise UsageError(
-        "an input is named by a word that Python keeps to itself",
-        fix="call it otherwise, in the inputs and in the reference",
+        "the name of an input is a Python keyword",
+        fix="rename it in the inputs and in the reference",
     )
 
 

@@ -82,6 +82,8 @@ def prepared(
         )
         return prepare(task, seeds=seeds, seconds=seconds, device=device, made=made)
     except SourceError as unreadable:
+        if "__global__" not in task.text and "#include" not in task.text:
+            raise  # a compiler would complain about the first word that is not C++
         try:
             program = parse_program(drop_host_code(task.text, task.constants)[0])
             source = program.compiled_text()
@@ -93,7 +95,7 @@ def prepared(
         if isinstance(failure, CompileFailure):
             raise KernelFailed(
                 f"the input kernel failed, compile_error: {failure.errors[0].message}",
-                fix="fix this line; the kernel could not be read",
+                fix="fix this line",
                 line=failure.errors[0].line,
             ) from None
         raise
@@ -212,7 +214,7 @@ def require_objective(settings: Settings) -> None:
     if settings.objective == "energy" and device.is_emulated:
         raise UsageError(
             f"{device.name} draws no power, and nothing else says how many joules a run needs",
-            fix="--device cuda where there is a card, or --objective speed",
+            fix="use --device cuda where there is a GPU, or --objective speed",
         )
 
 

@@ -79,8 +79,8 @@ def referenced(
     """
     if not words.strip():
         raise UsageError(
-            "there is neither a reference nor words",
-            fix="say what is wanted, or give a reference: a NumPy function of the inputs by name",
+            "there is neither a reference nor a description",
+            fix="describe what you want, or give a reference: a NumPy function of the inputs",
         )
     given = inputs_of(task) if task.inputs else ""
     path = _place(settings, words, given)
@@ -124,7 +124,7 @@ def _functions(oracle: Oracle) -> dict[str, Any]:
     if isinstance(made, Refused):  # it was kept by an earlier release that let it pass
         raise UsageError(
             f"the reference that was kept cannot be used: {made.reason}",
-            fix="say it in other words",
+            fix="describe it in other words",
         )
     return made
 
@@ -150,7 +150,7 @@ def _asked(settings: Settings, words: str, given: str, examples: Sequence[Exampl
     if isinstance(found, str):
         raise KernelFailed(
             f"{chosen.name} wrote no reference for these words: {found}",
-            fix="say more in your words, or give a reference",
+            fix="describe more, or give a reference",
         )
     return found
 

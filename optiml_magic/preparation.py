@@ -171,6 +171,8 @@ def _advice(error: Diagnostic, dropped: Mapping[str, str]) -> str:
     taken = dropped.get(error.undefined)
     if taken:
         return f"{taken}: mark it __device__"
+    if error.message.startswith("cannot open source file"):
+        return "pass its folder with -I, or keep its text with %%optiml header NAME"
     return "fix this line" if error.line else "fix the text of the kernel"
 
 

@@ -7,7 +7,6 @@ import inspect
 import tokenize
 import uuid
 from collections.abc import Callable
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -47,14 +46,6 @@ def source_digest(reference: Callable[..., Any]) -> str:
 
 
 def options_digest(options: CompileOptions, text: str) -> str:
-    """Of the options and the headers that ``text`` reaches; its own where that cannot be told."""
+    """Of the options and the headers that ``text`` reaches; its own where that is not known."""
     reached = fingerprint(text, options) or uuid.uuid4().hex
     return hashlib.sha256(f"{to_json(CompileOptions, options)} {reached}".encode()).hexdigest()[:16]
-
-
-def package_version() -> str:
-    """Of this package, where it is installed."""
-    try:
-        return metadata.version("optiml-magic")
-    except metadata.PackageNotFoundError:
-        return "(not installed)"

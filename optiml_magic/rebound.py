@@ -49,7 +49,7 @@ class _Rebinding:
         self._made: dict[int, Any] = {}  # also what calls itself
 
     def value(self, value: Any) -> Any:
-        """What stands in the place of a value that a function can reach."""
+        """What replaces a value that a function can reach."""
         match value:
             case ModuleType():
                 return self._module(value)

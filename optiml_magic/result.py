@@ -48,7 +48,7 @@ class Kernel:
         if len(arrays) > len(self.parameters):
             raise UsageError(
                 f"{len(arrays)} arguments given",
-                fix=f"the inputs are {', '.join(self.parameters)}",
+                fix=f"name an input: {', '.join(self.parameters)}",
             )
         given = dict(zip(self.parameters, arrays, strict=False))
         twice = given.keys() & named.keys()
@@ -57,7 +57,7 @@ class Kernel:
             name = min(twice or unknown)
             what = "given twice" if twice else "not an input of this kernel"
             raise UsageError(
-                f"`{name}` is {what}", fix=f"the inputs are {', '.join(self.parameters)}"
+                f"`{name}` is {what}", fix=f"name an input: {', '.join(self.parameters)}"
             )
         outputs = self._run(self.program.text, {**given, **named})
         values = tuple(outputs.values())

@@ -5,14 +5,15 @@ OptiML (arXiv 2602.12305) states the three parts; the form and every constant be
     S = ln(t_root / t)                                        speed-up, symmetric in the logarithm
     B = sum_k w_k clip(ln((m_k,root + 1) / (m_k + 1)), -1, 1)      proxies: lower is better
     G = sum_j l max(0, (m_j + 1) / (m_j,root + 1) - 1.1)           guardrails
-    R = clip((S + 0.15 B - G) / ln 65536, -1, 1)                   a candidate that failed has -1
+    R = clip((S + 0.15 B - G) / ln 65536, -1, 1)                   -1 for a candidate that failed
 
-Of energy the joules of a run stand in the place of t; where a program takes more than 1.05 times as
-long as the input kernel, or its joules are unknown, only as far as the speed-up does not say less.
+Where the objective is energy, t is the joules of a run instead of its seconds. A program that takes
+more than 1.05 times as long as the input kernel, or whose joules are unknown, gets at most the
+reward of its speed-up.
 
-Twice as fast is always worth a sixteenth: what is 17 times faster than the input kernel stands as
-far above 8.5 times as that above 4.25. The search scales rewards by those of its run.
-The proxies steer the search; the winner is picked by what was measured alone.
+A doubling of the speed is always worth a sixteenth: the step from 8.5 to 17 times the speed of the
+input kernel counts as much as that from 4.25 to 8.5. The search scales rewards by those of its run.
+The proxies only guide the search; the winner is picked by what was measured alone.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class Search:
         if candidate.number == 0:
             self._ours = False
         if self._settings.objective == "energy":
-            raise UsageError("a time from elsewhere says nothing of joules", fix="search for speed")
+            raise UsageError("a time from elsewhere has no joules", fix="search for speed")
         if self._ours:
             raise UsageError(
                 "the input kernel was timed here, and is not compared with times from elsewhere",
@@ -164,8 +164,8 @@ class Search:
             candidate = self._asked.pop(evaluation.candidate, None)
             if candidate is None:
                 raise UsageError(
-                    f"no candidate {evaluation.candidate} waits to be told",
-                    fix="tell each candidate of ask once",
+                    f"no candidate {evaluation.candidate} waits for its result",
+                    fix="tell the result of each candidate of ask once",
                 )
             self._journal.record(candidate, evaluation)
             self._steps += self._tree.tell([evaluation])
@@ -190,14 +190,14 @@ class Search:
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing is left to try, and nothing waits to be told."""
+        """Whether nothing is left to try, and nothing waits for its result."""
         return self._tree.exhausted and not self._asked
 
     @property
     def trajectory(self) -> Trajectory:
         """What was told so far, in its order; UsageError before the input kernel was."""
         if not self._steps:
-            raise UsageError("nothing was told yet", fix="ask, evaluate and tell first")
+            raise UsageError("no result was told yet", fix="ask, evaluate and tell first")
         steps = tuple(sorted(self._steps, key=lambda step: step.candidate.number != 0))
         found = Trajectory(steps, _STOPPED, objective=self._settings.objective)
         return found.told(self.refused)

@@ -51,7 +51,6 @@ from optiml_magic.proposers.base import Proposer
 from optiml_magic.provenance import (
     inputs_digest,
     options_digest,
-    package_version,
     source_digest,
 )
 from optiml_magic.settings import Settings
@@ -59,6 +58,7 @@ from optiml_magic.timings import Timings
 from optiml_magic.verifiers.disputed import EMULATING, EmulatedInspector, SecondOpinion
 from optiml_magic.verifiers.hazards import DeviceInspector, Inspector
 from optiml_magic.verifiers.sanitizer import SANITIZING, SanitizerInspector
+from optiml_magic.version import package_version
 
 _COMPILERS = max(1, min(4, (os.cpu_count() or 2) - 1))  # beside a card; ours
 _BY_LINE = 60.0  # seconds of ncu's figures by line of one run, where no limit asks for less; ours
@@ -104,7 +104,7 @@ def session(
     the inputs of the problem that ``Session.begin`` names.
     ``machine``: emulated counts are weighted by the machine code too; half a second a new build.
     The emulated device inspects for hazards by itself. On a GPU compute-sanitizer does, which takes
-    seconds: there the finalists are inspected in the place of all who would win.
+    seconds: there the finalists are inspected in place of all who would win.
     """
     options = options_of(task or Task(""), settings)
     choice = choose(settings.device)

@@ -121,17 +121,17 @@ def resolve(flags: Mapping[str, Any] | None = None) -> Settings:
     settings = Settings(**values)
     for name in _POSITIVE:
         if not getattr(settings, name) > 0:
-            raise UsageError(f"{name} is {getattr(settings, name)}", fix="it must be above zero")
+            raise UsageError(f"{name} is {getattr(settings, name)}", fix="use a value above zero")
     if settings.thoughts < 0:
-        raise UsageError(f"thoughts is {settings.thoughts}", fix="it must be zero or more")
+        raise UsageError(f"thoughts is {settings.thoughts}", fix="use zero or more")
     for name, allowed in _CHOICES.items():
         value = getattr(settings, name)
         if value not in allowed:
             near = get_close_matches(str(value), allowed, n=1)
-            fix = f"did you mean {near[0]}?" if near else f"it must be {', '.join(allowed)}"
+            fix = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(allowed)}"
             raise UsageError(f"{name} is {value!r}", fix=fix)
     if settings.nvcc_args and settings.compiler != "nvcc":
-        raise UsageError("--nvcc-args is for nvcc alone", fix="add --compiler nvcc")
+        raise UsageError("--nvcc-args works only with nvcc", fix="add --compiler nvcc")
     return settings
 
 

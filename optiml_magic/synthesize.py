@@ -98,7 +98,7 @@ def _written(
     assert task.reference is not None
     name = task.name or getattr(task.reference, "__name__", "kernel")
     task = replace(task, name=name)
-    note = f"{why.message}; the baseline is the first program of the model that is right"
+    note = f"{why.message}; the baseline is the first correct program of the model"
     skeleton, outputs = interface(task, name)
     task = replace(task, outputs={**dict.fromkeys(outputs, ""), **task.outputs})
     wanted = Wanted(words, _source(task), inputs_of(task), (), skeleton, "model", note)
@@ -127,8 +127,8 @@ def _first_right(thinker: Thinker, task: Task, settings: Settings) -> tuple[Wave
     tried = "; ".join(f"{s.candidate.proposal.title}: {_told(s)}" for s in steps)
     notes = "; ".join(dict.fromkeys([a.said for w in waves for a in w.attempts if a.said]))
     raise KernelFailed(
-        f"the model wrote no program that is right: {tried or notes or 'it gave none'}",
-        fix="say more of what you want, or write a reference in functions that are traced",
+        f"the model wrote no correct program: {tried or notes or 'it gave none'}",
+        fix="describe more of what you want, or write a reference in functions that are traced",
     )
 
 

@@ -1,7 +1,4 @@
-"""The commands of the command line: ``optiml VERB TASK.py``.
-
-Exit 0 done, 1 a kernel failed, 2 usage, 141 nobody read the output to its end.
-"""
+"""The commands of the command line: ``optiml VERB TASK.py``; ``optiml -h`` lists its exit codes."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,9 +15,10 @@ from typing import Any
 from optiml_magic import exports
 from optiml_magic.commands import doctor, outcomes, parsers, tasks, verbs
 from optiml_magic.commands.views import CheckView, ProfileView
-from optiml_magic.errors import KernelFailed, OptimlError, UsageError
+from optiml_magic.errors import KernelFailed, KernelUnsupported, OptimlError, UsageError
 from optiml_magic.journal import Asked
 from optiml_magic.model.task import Task
+from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.oracles import Shown
 from optiml_magic.printable import printable
 from optiml_magic.reports import annotation_html, contract, experience, html, text, tree
@@ -30,15 +28,15 @@ from optiml_magic.reports.summary import Summary
 from optiml_magic.runs import saved
 from optiml_magic.synthesize import Synthesis
 from optiml_magic.testing.kernels import DEMO, known_task
-from optiml_magic.widgets.line import StageLine, TerminalLine
+from optiml_magic.widgets.line import StageLine, TerminalLine, clear
 from optiml_magic.widgets.plain import PlainView
 from optiml_magic.widgets.subject import Subject
 
 
-def run(words: Sequence[str], began: float) -> int:
+def run(options: argparse.Namespace, words: Sequence[str], began: float) -> int:
     """Run one command, which ``began`` at that time; returns the exit status."""
     try:
-        status = _command(words, began)
+        status = _command(options, words, began)
         sys.stdout.flush()  # a pipe may break here first
     except BrokenPipeError:  # whoever reads has enough, as `head` has
         # The interpreter flushes what is left when it exits, and would complain again.
@@ -47,20 +45,17 @@ def run(words: Sequence[str], began: float) -> int:
     return status
 
 
-def _command(words: Sequence[str], began: float) -> int:
+def _command(options: argparse.Namespace, words: Sequence[str], began: float) -> int:
     try:
-        options = parsers.parse(parsers.line_parser(), words)
         options.words, options.began, options.asked = words, began, Asked(tuple(words))
         _check_outputs(options)
         return _VERBS[options.verb](options)
-    except parsers.HelpShown as help_text:
-        TerminalLine().end("", None)  # what was said before all this was loaded
-        _print(str(help_text))
-        return 0
     except OptimlError as error:
-        TerminalLine().end("", None)
+        clear()
         sys.stderr.write(f"optiml: {error}\n")
-        return 1 if isinstance(error, KernelFailed) else 2
+        if isinstance(error, KernelUnsupported):
+            return _UNSUPPORTED
+        return _FAILED if isinstance(error, KernelFailed) else _USAGE
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
@@ -83,7 +78,7 @@ def _one_export(options: argparse.Namespace, found: Sequence[Task | Synthesis]) 
     if options.export is not None and len(found) > 1:
         raise UsageError(
             f"--export takes one program, and {options.file} defines {len(found)} tasks",
-            fix="optimise the one task from a file of its own",
+            fix="put the task in a file of its own",
         )
 
 
@@ -105,7 +100,7 @@ def _confirmed(shown: Shown) -> bool:
     """Ask whoever sits at the terminal; nobody may."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
-    TerminalLine().end("", None)
+    clear()
     _print(printable("\n".join([*shown.lines(), ""])))
     return input("Is this what you want? [y/N] ").strip().lower() in ("y", "yes")
 
@@ -150,7 +145,7 @@ def _optimize_all(
     if options.html:
         Path(options.html).write_text(html.page(summaries, title), encoding="utf-8")
         _print(f"report: {options.html}")
-    return 0 if all(s.root.evaluation.verdict.passed for s in summaries) else 1
+    return _status(s.root.evaluation.verdict for s in summaries)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -161,7 +156,7 @@ def _check(options: argparse.Namespace) -> int:
     for view in views:
         _print(repr(view))
     _write_json(options, [_verdict(view) for view in views])
-    return 0 if all(view.passed for view in views) else 1
+    return _status(view.evaluation.verdict for view in views)
 
 
 def _verdict(view: CheckView | ProfileView) -> dict[str, Any]:
@@ -194,7 +189,7 @@ def _profile(options: argparse.Namespace) -> int:
                 )
             )
     _write_json(options, outcomes)
-    return 0 if all(view.passed for view in views) else 1
+    return _status(view.evaluation.verdict for view in views)
 
 
 def _annotate(options: argparse.Namespace) -> int:
@@ -245,7 +240,7 @@ def _shown(options: argparse.Namespace, summary: Summary, title: str) -> int:
     if options.html:
         Path(options.html).write_text(html.page([summary], title), encoding="utf-8")
         _print(f"report: {options.html}")
-    return 0 if summary.root.evaluation.verdict.passed else 1
+    return _status([summary.root.evaluation.verdict])
 
 
 def _history(options: argparse.Namespace) -> int:
@@ -279,7 +274,8 @@ def _resume(options: argparse.Namespace) -> int:
         raise UsageError(
             f"{path.stem} was begun in a notebook", fix=f"%optiml resume {path.stem} goes on there"
         )
-    return _command([*asked.words, *outcomes.more(options), "--resume", str(path)], options.began)
+    words = [*asked.words, *outcomes.more(options), "--resume", str(path)]
+    return _command(parsers.parse(parsers.line_parser(), words), words, options.began)
 
 
 def _experience(options: argparse.Namespace) -> int:
@@ -295,7 +291,16 @@ def _experience(options: argparse.Namespace) -> int:
     return 0
 
 
+def _status(verdicts: Iterable[Verdict]) -> int:
+    """The exit code, by the verdicts on the kernels that were given."""
+    outcomes = {verdict.outcome for verdict in verdicts} - {Outcome.PASSED}
+    if not outcomes:
+        return 0
+    return _UNSUPPORTED if outcomes == {Outcome.UNSUPPORTED} else _FAILED
+
+
 _DEMO_BUDGET = 16  # enough for these three
+_FAILED, _USAGE, _UNSUPPORTED = 1, 2, 3
 _UNREAD = 141  # what a shell says of a program that SIGPIPE ended
 
 _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {

@@ -154,7 +154,7 @@ def peers(entry: Entry) -> tuple[list[Party], dict[str, str]]:
     """The peers of a task that are installed; why others are not there, by name."""
     from cupy import _core as core
 
-    # CUB in the place of CuPy's own kernels, where it has one.
+    # CUB in place of CuPy's own kernels, where it has one.
     core.set_reduction_accelerators(["cub"])
     core.set_routine_accelerators(["cub"])
     found: list[Party] = [Library(n, function) for n, function in entry.libraries.items()]
@@ -174,7 +174,7 @@ def peers(entry: Entry) -> tuple[list[Party], dict[str, str]]:
 
 
 def running_on_cupy(entry: Entry) -> Party:
-    """The reference itself, with CuPy in the place of its names for NumPy."""
+    """The reference itself, with CuPy in place of its names for NumPy."""
     asked = inspect.signature(entry.reference).parameters
 
     def reference(cp: Any, **values: Any) -> Any:

@@ -68,7 +68,7 @@ class Suite:
             told(row)
             if row.error.startswith(_LOST):
                 raise MachineError(
-                    f"{entry.name}: {row.error}", fix="give the command again: it goes on"
+                    f"{entry.name}: {row.error}", fix="run the command again: it continues"
                 )
         names = [entry.name for entry in self.entries]
         found = {row.task: row for row in read(file)}

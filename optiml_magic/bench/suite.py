@@ -64,7 +64,7 @@ def chosen(names: Collection[str], part: Part | None) -> tuple[Entry, ...]:
         and part in (None, entry.part)
     )
     if not found:
-        raise UsageError(f"none of these tasks is {part}", fix="leave --part away")
+        raise UsageError(f"none of these tasks is {part}", fix="leave out --part")
     return found
 
 

@@ -12,6 +12,8 @@ from optiml_magic.kernels.signature import Parameter
 from optiml_magic.kernels.structs import members
 from optiml_magic.kernels.unit import Unit
 from optiml_magic.model.dtypes import DType, numbers, title
+from optiml_magic.source.dtypes import SCALARS
+from optiml_magic.source.expressions import nearest
 
 _TEXTURES = frozenset({"cudaTextureObject_t", "cudaSurfaceObject_t"})
 
@@ -29,7 +31,7 @@ def struct_dtype(
     dtype = layouts.get(parameter.ctype)
     if dtype is not None and not numbers(dtype):
         raise BindingError(
-            f"`{name}` holds {title(dtype)}, of which a member is not a number of a kernel's",
+            f"`{name}` holds {title(dtype)}, which has a member that is not a number",
             fix=f"make it an array of {suggested(unit, parameter.ctype)}",
             line=parameter.line,
         )
@@ -37,13 +39,14 @@ def struct_dtype(
         return dtype
     if members(unit, parameter.ctype):
         raise BindingError(
-            f"`{name}` is a struct `{parameter.ctype}`, and no array tells its layout",
+            f"`{name}` is a struct `{parameter.ctype}`, and no array gives its layout",
             fix=f"define `{name}` as an array of {suggested(unit, parameter.ctype)}",
             line=parameter.line,
         )
     raise BindingError(
-        f"`{name}` is of type `{parameter.ctype}`, which has no NumPy dtype here",
-        fix="use a built-in type, or name the template's type in the launch: kernel<float>",
+        f"`{name}` is of type `{parameter.ctype}`, for which there is no NumPy dtype",
+        fix=nearest(parameter.ctype, SCALARS)
+        or "use a built-in type, or name the template's type in the launch: kernel<float>",
         line=parameter.line,
     )
 

@@ -88,7 +88,7 @@ def pairs(launch: LaunchDirective, kernel: Kernel) -> Sequence[tuple[Parameter, 
         raise BindingError(
             f"`{kernel.name}` takes {len(kernel.parameters)} arguments, the launch gives "
             f"{len(launch.args)}",
-            fix=f"its parameters are {', '.join(p.name for p in kernel.parameters)}",
+            fix=f"pass its parameters: {', '.join(p.name for p in kernel.parameters)}",
             line=launch.line or kernel.line,
         )
     return list(zip(kernel.parameters, launch.args, strict=True))
@@ -172,13 +172,13 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
     if not found.named("output", "inout"):
         if program.scratch:
             raise BindingError(
-                "the kernel writes to scratch alone, so there is nothing to check",
-                fix="take the scratch directive of its output away",
+                "the kernel writes only to scratch, so there is nothing to check",
+                fix="remove the scratch directive of its output",
                 line=program.scratch[0].line,
             )
         raise BindingError(
             "the kernel writes to none of its parameters, so there is nothing to check",
-            fix="write the result to a pointer parameter, or say --out NAME",
+            fix="write the result to a pointer parameter, or pass --out NAME",
         )
     return found
 
@@ -201,7 +201,7 @@ def check_own_names(
         if scratch.name in arrays:
             raise SourceError(
                 f"`{scratch.name}` is scratch here, and an array of the task",
-                fix="take the directive away, or rename the scratch buffer and its parameter",
+                fix="remove the directive, or rename the scratch buffer and its parameter",
                 line=scratch.line,
             )
     if not program.tunes:
@@ -216,7 +216,7 @@ def check_own_names(
         if tune.name in taken and tune.name in values:
             raise SourceError(
                 f"`{tune.name}` is tuned here, and a parameter whose value the task gives",
-                fix=f"take the directive away, or leave `{tune.name}` out of the task's inputs",
+                fix=f"remove the directive, or leave `{tune.name}` out of the task's inputs",
                 line=tune.line,
             )
 
@@ -247,7 +247,8 @@ def _uses(
         for name in {n for pair in (repeat.swaps if repeat else ()) for n in pair} - given:
             raise SourceError(
                 f"`{name}` is swapped, and no launch of its round takes it",
-                fix=nearest(name, given) or f"buffers of this round: {', '.join(sorted(given))}",
+                fix=nearest(name, given)
+                or f"name a buffer of this round: {', '.join(sorted(given))}",
                 line=repeat.line if repeat else None,
             )
         for _ in range(len(repeat.swaps) + 1 if repeat else 1):
@@ -350,8 +351,8 @@ def check_array(buffer: BoundBuffer, value: Any) -> None:
         )
     if buffer.lanes > 1 and value.size % buffer.lanes:
         raise BindingError(
-            f"`{buffer.name}` has {value.size} elements, no multiple of the {buffer.lanes} lanes",
-            fix="pad it, or take the vector type away",
+            f"`{buffer.name}` has {value.size} elements, not a multiple of {buffer.lanes} lanes",
+            fix="pad it, or use a scalar type",
             line=buffer.line,
         )
 
@@ -372,7 +373,7 @@ def _role(
     if not parameter.certain:
         raise BindingError(
             f"what the kernel does with `{name}` cannot be read from the code",
-            fix=f"say it: --out {name} or --inout {name}",
+            fix=f"pass --out {name} or --inout {name}",
             line=parameter.line,
         )
     if not parameter.reads or name in set_before:
@@ -381,7 +382,7 @@ def _role(
         return "inout"
     raise BindingError(
         f"`{name}` is read and written, and there is no array to start from",
-        fix=f"define `{name}`, or say --out {name}, or clear it: #pragma optiml zero({name})",
+        fix=f"define `{name}`, or pass --out {name}, or clear it: #pragma optiml zero({name})",
         line=parameter.line,
     )
 

@@ -90,14 +90,14 @@ def plan(
         if name not in known:
             raise SourceError(
                 f"there is no buffer `{name}`",
-                fix=nearest(name, known) or f"buffers here: {', '.join(known)}",
+                fix=nearest(name, known) or f"name a buffer: {', '.join(known)}",
                 line=line,
             )
         found_buffer = buffers.get(name)
         if name in zeros and found_buffer is not None and found_buffer.role != "output":
             raise BindingError(
                 f"`{name}` is an {found_buffer.role} of the task and cannot be cleared",
-                fix=f"take `zero({name})` away",
+                fix=f"remove `zero({name})`",
                 line=line,
             )
     fills = tuple(
@@ -143,7 +143,7 @@ def _variables(
         if sizes[lowered] != given:
             raise BindingError(
                 f"`{bound.name}` has {given} bytes, and the variable in the code {sizes[lowered]}",
-                fix="make the array as large as the variable; nothing is filled up with zeros",
+                fix="make the array as large as the variable; the rest is not filled with zeros",
                 line=variable.line,
             )
         yield lowered, bound.name
@@ -191,7 +191,7 @@ def _scratch(program: Program, integers: Mapping[str, int], shapes: Shapes) -> I
         if elements < 1 or total > _MOST_SCRATCH:
             raise BindingError(
                 f"scratch {directive.name} of {elements} elements{told(directive.count, integers)}",
-                fix=f"ask for at least one, and for {_MOST_SCRATCH >> 30} GB in all at most",
+                fix=f"ask for at least one element, and at most {_MOST_SCRATCH >> 30} GB in all",
                 line=directive.line,
             )
         yield Scratch(directive.name, directive.dtype, elements)
@@ -247,14 +247,14 @@ def _launch(
     if block[0] * block[1] * block[2] > 1024:
         raise BindingError(
             f"a block of {block[0]} x {block[1]} x {block[2]} threads",
-            fix="a block holds 1024 threads at most",
+            fix="use at most 1024 threads in a block",
             line=directive.line,
         )
     shared = env.evaluate(directive.shared) if directive.shared else 0
     if not 0 <= shared <= env.chip.shared_bytes_per_block:
         raise BindingError(
             f"shared({shared})",
-            fix=f"a block of this chip has {env.chip.shared_bytes_per_block} bytes",
+            fix=f"use at most {env.chip.shared_bytes_per_block} bytes, all that a block has",
             line=directive.line or None,
         )
     return Launch(names[_expression_of(directive, kernel)], grid, block, shared, arguments)
@@ -274,7 +274,7 @@ def _extent(
             source = told(expressions["xyz".index(axis)], env.integers)
             raise BindingError(
                 f"{what}.{axis} is {value}{source}",
-                fix=f"it must lie between 1 and {limit}",
+                fix=f"use a value between 1 and {limit}",
                 line=line or None,
             )
     return axes[0], axes[1], axes[2]

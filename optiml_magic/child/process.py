@@ -183,7 +183,7 @@ class Child:
         self._release()
 
     def let_go(self, nothing: int) -> None:
-        """Put the file ``nothing`` in the place of the pipe, whose object may be in use."""
+        """Put the file ``nothing`` in place of the pipe, whose object may be in use."""
         with contextlib.suppress(OSError, ValueError):
             assert self._process.stdin is not None
             os.dup2(nothing, self._process.stdin.fileno(), inheritable=False)

@@ -18,8 +18,8 @@ from optiml_magic.errors import MachineError, OptimlError
 from optiml_magic.experience.store import Experience
 from optiml_magic.plugins import load
 from optiml_magic.profilers.permission import permission
-from optiml_magic.provenance import package_version
 from optiml_magic.settings import Settings
+from optiml_magic.version import package_version
 
 if TYPE_CHECKING:
     from optiml_magic.devices.ratio import Ratio
@@ -90,10 +90,10 @@ def _plugins() -> Fact:
 
 def _experience(settings: Settings) -> Fact:
     if settings.experience == "none":
-        return Fact(True, "experience", "not used, as asked")
+        return Fact(True, "experience", "not used, as requested")
     path = settings.experience_file
     if not path.exists():
-        return Fact(True, "experience", "none yet: it comes with every optimize")
+        return Fact(True, "experience", "none yet: every optimize adds to it")
     with closing(Experience(path)) as file:
         applied = sum(tally.applied for tally in file.tallies() if tally.kind == "rule")
         if file.notes:
@@ -121,7 +121,7 @@ def _fit() -> str:
 
     compiler, release = NvrtcCompiler(), driver_release()
     require_release(compiler.version, compiler.major, release)
-    return f"the driver knows CUDA {release}, NVRTC makes cubins of CUDA {compiler.major}"
+    return f"the driver supports CUDA {release}, NVRTC makes cubins of CUDA {compiler.major}"
 
 
 def _nvcc(settings: Settings) -> Fact:
@@ -129,7 +129,7 @@ def _nvcc(settings: Settings) -> Fact:
 
     found = _tried("nvcc", lambda: NvccCompiler().version)
     if not found.well and settings.compiler != "nvcc":
-        return Fact(True, "nvcc", f"{found.found}; only --compiler nvcc asks for it")
+        return Fact(True, "nvcc", f"{found.found}; only --compiler nvcc needs it")
     return found
 
 
@@ -191,8 +191,8 @@ def describe_timing(itself: Ratio, measured: Measurement) -> str:
     found = f"saxpy, {measured.seconds * 1e6:.1f} us, against itself: {itself}"
     if itself.beyond > 1 + _NOISE:
         raise MachineError(
-            f"{found}, which should hold 1",
-            fix="let nobody else use the card while kernels are timed; every interval is wider now",
+            f"{found}, which should include 1",
+            fix="keep others off the GPU while kernels are timed; every interval is wider now",
         )
     state = measured.conditions
     if state is None or state.after is None:

@@ -27,8 +27,7 @@ def of_choices(prog: str, action: argparse.Action, value: Any) -> UsageError:
     flag = "/".join(action.option_strings)
     what = f"a value of {flag}" if flag else "a command"
     near = get_close_matches(str(value), known, n=1)
-    listed = f"commands: {', '.join(known)}" if not flag else f"it must be {', '.join(known)}"
-    fix = f"did you mean {near[0]}?" if near else listed
+    fix = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(known)}"
     return UsageError(f"{prog}: `{value}` is not {what}", fix=fix)
 
 

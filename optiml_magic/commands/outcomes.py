@@ -25,7 +25,7 @@ _JOURNAL = ".jsonl"
 def listed(options: argparse.Namespace, settings: Settings) -> History:
     """The runs of this home, newest first."""
     if options.last < 1:
-        raise UsageError(f"--last is {options.last}", fix="it must be above zero")
+        raise UsageError(f"--last is {options.last}", fix="use a value above zero")
     return history(settings.runs, options.last)
 
 

@@ -10,14 +10,14 @@ from typing import Any, Never
 
 from optiml_magic.commands import keeping, misspelt
 from optiml_magic.errors import UsageError
-from optiml_magic.exports import FORMATS
+from optiml_magic.version import package_version
 
 HELP = """\
 %%optiml optimize   search for a faster kernel: verified, measured, explained
 %%optiml synthesize a kernel from a reference, or words; then the same search
 %%optiml check      compile it and compare it with the reference
 %%optiml profile    measure it and say what limits it
-%%optiml annotate   what became of each line: PTX, machine code, counts
+%%optiml annotate   what each line became: PTX, machine code, counts
 %%optiml run        run it once and return its outputs
 %%optiml header     keep shared device code for #include; %optiml header lists it
 %optiml  best       the best program of the last optimize
@@ -34,14 +34,21 @@ HELP = """\
 %optiml  help       this page; help COMMAND, or COMMAND -h, has the options of a command
 """
 
+_SUFFIXES = ".cu, .py or _torch.py"  # of every format; to load them takes half a second
 
-_SUFFIXES = ", ".join(f"{form.suffix} for {form.form}" for form in FORMATS)
-
+STATUS = """\
+exit codes:
+  0    done, and every kernel passed
+  1    a kernel failed
+  2    the command or its task is wrong, or this machine lacks something
+  3    the device cannot run the kernel (unsupported): nothing is said about the kernel
+  141  the reader of a pipe closed it
+"""
 
 _ALONE = ("-h", "--help", "--version")
 _SEARCHED = ("optimize", "synthesize")
 _SYNTHESIZE = "a kernel from a reference in NumPy or from words, then a search from it"
-_REPLAY = "show a past search, or how another policy would have gone over it"
+_REPLAY = "show a past search, or how another policy would have searched it"
 _BENCH = "run the suite of naive kernels beside its peers"
 _EXPERIENCE = "which tools, actions and rules paid off in earlier runs"
 
@@ -54,10 +61,10 @@ class _Parser(argparse.ArgumentParser):
     """argparse that neither prints nor exits: a notebook's kernel must survive ``-h``."""
 
     def error(self, message: str) -> Never:
-        raise UsageError(f"{self.prog}: {message}", fix=f"{self.prog} -h tells the options")
+        raise UsageError(f"{self.prog}: {message}", fix=f"see {self.prog} -h")
 
-    def print_help(self, file: Any = None) -> None:  # noqa: ARG002
-        raise HelpShown(self.format_help())
+    def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002
+        raise HelpShown(message)
 
     def format_usage(self) -> str:
         return f"usage: {misspelt.usage(self.prog, self._actions)}\n"
@@ -76,7 +83,7 @@ class _Parser(argparse.ArgumentParser):
         if flags:
             known = [option for action in self._actions for option in action.option_strings]
             near = get_close_matches(flags[0].split("=")[0], known, n=1)
-            fix = f"did you mean {near[0]}?" if near else f"{self.prog} -h tells the options"
+            fix = f"did you mean {near[0]}?" if near else f"see {self.prog} -h"
             raise UsageError(f"{self.prog}: unknown option {flags[0]}", fix=fix)
         return found, unknown
 
@@ -90,7 +97,7 @@ def cell_parser() -> argparse.ArgumentParser:
         ("synthesize", _SYNTHESIZE),
         ("check", "compile and compare with the reference"),
         ("profile", "measure and say what limits the kernel"),
-        ("annotate", "show what became of each line"),
+        ("annotate", "show what each line became"),
         ("run", "run once and return the outputs"),
     ):
         command = verbs.add_parser(verb, prog=f"%%optiml {verb}", help=summary, description=summary)
@@ -132,7 +139,13 @@ def cell_parser() -> argparse.ArgumentParser:
 
 def line_parser() -> argparse.ArgumentParser:
     """For the command line: the kernel is in the tasks that a Python file defines."""
-    parser = _Parser("optiml", description="CUDA kernels proved right, measured and made faster.")
+    parser = _Parser(
+        "optiml",
+        description="CUDA kernels proved right, measured and made faster.",
+        epilog=STATUS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"optiml {package_version()}")
     verbs = parser.add_subparsers(
         dest="verb", metavar="COMMAND", required=True, parser_class=_Parser
     )
@@ -141,7 +154,7 @@ def line_parser() -> argparse.ArgumentParser:
         ("synthesize", _SYNTHESIZE),
         ("check", "compile and compare with the reference"),
         ("profile", "measure and say what limits the kernel"),
-        ("annotate", "show what became of each line"),
+        ("annotate", "show what each line became"),
         ("run", "run once and print the outputs"),
     ):
         command = verbs.add_parser(verb, help=summary, description=summary)
@@ -152,7 +165,7 @@ def line_parser() -> argparse.ArgumentParser:
             )
             _confirming(command, 'a JSON file: a list of {"inputs": {NAME: ...}, "output": ...}')
         else:
-            command.add_argument("--kernel", metavar="FILE.cu", help="this program, for that task")
+            command.add_argument("--kernel", metavar="FILE.cu", help="instead of the task's kernel")
         command.add_argument("--json", metavar="OUT", help="write the outcome to this file")
         _running(command)
         _including(command)
@@ -198,7 +211,7 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Nam
     """Parsed words. Raises UsageError for wrong ones, HelpShown where help was asked for."""
     if words and words[0].startswith("-") and words[0] not in _ALONE:
         raise UsageError(
-            f"{parser.prog}: `{words[0]}` stands before any command",
+            f"{parser.prog}: `{words[0]}` comes before any command",
             fix=f"{parser.prog} optimize {' '.join(words)}, or another command",
         )
     return parser.parse_args(_joined(words))
@@ -221,14 +234,19 @@ def _running(command: argparse.ArgumentParser) -> None:
         "--run-seconds", type=float, help="limit of one run, after which it is killed (30)"
     )
     command.add_argument("--std", help="c++11, c++14, c++17 or c++20 (c++17)")
-    command.add_argument("--fast-math", action="store_true", default=None, help="as nvcc has it")
+    command.add_argument(
+        "--fast-math", action="store_true", default=None, help="as nvcc's --use_fast_math"
+    )
     command.add_argument("--compiler", help="nvrtc or nvcc (nvrtc)")
     command.add_argument("--nvcc-args", metavar="ARGS", help="more arguments for nvcc, quoted")
 
 
 def _profiling(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--energy", action="store_true", default=None, help="joules of a run, two seconds more"
+        "--energy",
+        action="store_true",
+        default=None,
+        help="joules of a run: two seconds more",
     )
 
 
@@ -253,7 +271,7 @@ def _searching(command: argparse.ArgumentParser) -> None:
     command.add_argument("--seed", type=int, help="of the search (0)")
     _choosing(command)
     command.add_argument(
-        "--objective", help="speed, or energy: the fewest joules among the about fastest (speed)"
+        "--objective", help="speed, or energy: the fewest joules among the fastest kernels (speed)"
     )
     command.add_argument(
         "--llm", metavar="MODEL", help="a model beside the rules: its name, none, or auto (auto)"
@@ -268,7 +286,7 @@ def _searching(command: argparse.ArgumentParser) -> None:
         "--exact", action="store_true", default=None,
         help="keep every bit of the outputs: no edit that changes the arithmetic",
     )  # fmt: skip
-    command.add_argument("--resume", metavar="JOURNAL", help="go on with this run")
+    command.add_argument("--resume", metavar="JOURNAL", help="continue this run")
 
 
 def _replaying(command: argparse.ArgumentParser) -> None:
@@ -276,7 +294,7 @@ def _replaying(command: argparse.ArgumentParser) -> None:
         "runs", metavar="RUN", nargs="+", help="the name of a run, or the path of its journal"
     )
     command.add_argument(
-        "--policy", help="search again with this policy over all that these runs evaluated"
+        "--policy", help="search again with this policy over everything that these runs evaluated"
     )
     command.add_argument("--budget", type=whole_number, help="evaluations of that search (24)")
     command.add_argument("--seed", type=int, help="of that search (0)")
@@ -293,22 +311,22 @@ def _benching(command: argparse.ArgumentParser) -> None:
         "--out",
         metavar="FOLDER",
         default="bench",
-        help="its rows are kept, and gone on from (bench)",
+        help="where its rows are kept; a later run continues from them (bench)",
     )
     command.add_argument(
-        "--size", choices=("full", "small"), default="full", help="of real work, or small (full)"
+        "--size", choices=("full", "small"), default="full", help="as in real work, or small (full)"
     )
     _choosing(command)
-    command.add_argument("--part", choices=("open", "held-out"), help="one part alone")
+    command.add_argument("--part", choices=("open", "held-out"), help="only this part")
     command.add_argument(
         "--peers", action=argparse.BooleanOptionalAction, default=True,
         help="time CuPy, the vendor's libraries and torch as well",
     )  # fmt: skip
     command.add_argument(
         "--from-references", action="store_true",
-        help="from kernels made of the references, in the place of the naive ones",
+        help="begin from kernels made from the references instead of the naive ones",
     )  # fmt: skip
-    command.add_argument("--list", action="store_true", help="the tasks, and nothing is run")
+    command.add_argument("--list", action="store_true", help="list the tasks and run nothing")
 
 
 def _watching(command: argparse.ArgumentParser) -> None:
@@ -321,13 +339,13 @@ def _confirming(command: argparse.ArgumentParser, form: str) -> None:
     command.add_argument(
         "--thoughts",
         type=int,
-        help="strategies that the model develops; 0: the reference alone (3)",
+        help="strategies that the model develops; 0: only the reference (3)",
     )
     command.add_argument(
         "--accept", action="store_true",
-        help="words alone: the reference and the examples that were shown are what you want",
+        help="with words only: confirm the reference and the examples that were shown",
     )  # fmt: skip
-    command.add_argument("--examples", metavar="EXAMPLES", help=f"words alone: yours; {form}")
+    command.add_argument("--examples", metavar="EXAMPLES", help=f"with words only: yours; {form}")
 
 
 def _binding(command: argparse.ArgumentParser, *, kernel: bool) -> None:

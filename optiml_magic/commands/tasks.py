@@ -28,7 +28,9 @@ from optiml_magic.source.program import parse_program
 def from_file(path: Path) -> list[Task]:
     """The tasks that a Python file defines as ``task`` or ``tasks``."""
     if not path.is_file():
-        raise UsageError(f"there is no file {path}", fix="give the path of a TASK.py")
+        raise UsageError(
+            f"there is no file {path}", fix="give the path of a file that defines `task`"
+        )
     try:
         names = runpy.run_path(str(path))
     except OptimlError:
@@ -118,7 +120,7 @@ def from_words(options: argparse.Namespace, namespace: Mapping[str, Any]) -> Tas
         if name not in parameters:
             raise BindingError(
                 f"{options.ref} has no parameter `{name}`",
-                fix=nearest(name, parameters) or f"it has {', '.join(parameters) or 'none'}",
+                fix=nearest(name, parameters) or f"choose one of {', '.join(parameters) or 'none'}",
             )
     known = {name: value for name, value in namespace.items() if _is_value(value)}
     inputs: dict[str, Any] = {}
@@ -135,7 +137,7 @@ def from_words(options: argparse.Namespace, namespace: Mapping[str, Any]) -> Tas
         elif name in renamed or parameter.default is parameter.empty:
             raise BindingError(
                 f"no array or number named `{source}`, which {options.ref} asks for",
-                fix=nearest(source, known) or f"define {source}, or say --inputs {name}=...",
+                fix=nearest(source, known) or f"define {source}, or pass --inputs {name}=...",
             )
     task = Task(
         reference=reference,

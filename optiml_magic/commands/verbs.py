@@ -11,7 +11,7 @@ from typing import Any
 
 from optiml_magic.annotate import annotate as annotation
 from optiml_magic.commands.views import AnnotateView, CheckView, ExperienceView, ProfileView
-from optiml_magic.errors import KernelFailed, UsageError
+from optiml_magic.errors import UsageError
 from optiml_magic.experience import shipped
 from optiml_magic.experience.store import Experience
 from optiml_magic.model.evaluation import Step
@@ -29,6 +29,7 @@ from optiml_magic.search.controls import Controls
 from optiml_magic.settings import Settings, resolve
 from optiml_magic.synthesize import Synthesis, begin
 from optiml_magic.timings import Stage, Timings
+from optiml_magic.verifiers.verify import failure
 
 _SETTINGS = (
     "device", "llm", "llm_url", "thoughts", "budget", "seconds", "seed", "policy", "objective",
@@ -117,7 +118,7 @@ def replay(options: argparse.Namespace) -> Replayed:
     given = [name for name in ("budget", "seed") if getattr(options, name) is not None]
     if given:
         raise UsageError(
-            f"--{given[0]} is of a search, and this one is over",
+            f"--{given[0]} belongs to a search, and this one is over",
             fix="name a --policy to search again over what was evaluated",
         )
     if len(recordings) > 1:
@@ -161,7 +162,7 @@ def synthesized(
     elif examples or options.accept:
         flag = "--examples" if examples else "--accept"
         raise UsageError(
-            f"{flag} is for words alone, and there is a reference", fix=f"leave {flag} out"
+            f"{flag} is only for words, and there is a reference", fix=f"leave out {flag}"
         )
     return begin(task, settings, words, resume=_resumed(options, settings))
 
@@ -169,11 +170,7 @@ def synthesized(
 def require_passed(verdict: Verdict) -> None:
     """Raise KernelFailed for an input kernel that did not pass."""
     if not verdict.passed:
-        raise KernelFailed(
-            f"the input kernel failed, {verdict.outcome}: {verdict.summary}",
-            fix=verdict.fix,
-            line=verdict.line,
-        )
+        raise failure(verdict, "the input kernel")
 
 
 def _resumed(options: argparse.Namespace, settings: Settings) -> Path | None:
@@ -186,5 +183,5 @@ def _journal(name: str, settings: Settings) -> Path:
     if path.suffix != ".jsonl":
         path = settings.runs / f"{name}.jsonl"
     if not path.is_file():
-        raise UsageError(f"no journal at {path}", fix=f"journals of earlier runs: {settings.runs}")
+        raise UsageError(f"no journal at {path}", fix=f"name a run of those in {settings.runs}")
     return path

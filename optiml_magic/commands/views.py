@@ -23,6 +23,7 @@ from optiml_magic.reports import (
 from optiml_magic.reports.annotation import Annotation
 from optiml_magic.reports.lines import lines as lines_of
 from optiml_magic.reports.markup import Markup, element
+from optiml_magic.reports.printed import block
 from optiml_magic.verifiers.hazards import report
 
 
@@ -49,6 +50,14 @@ class _View:
     def _notes(self) -> list[tuple[str, str]]:
         return [("note", printable(note)) for note in self.checked.notes]
 
+    @property
+    def _printed(self) -> list[str]:
+        return block(self.evaluation.verdict.printed)
+
+    def _with_printed(self, page: Markup) -> Markup:
+        printed = self._printed
+        return element("div", page, element("pre", "\n".join(printed))) if printed else page
+
 
 def _rightness(check: OutputCheck) -> str:
     right = f"{check.elements - check.wrong} of {check.elements} right"
@@ -73,11 +82,11 @@ class CheckView(_View):
         head = f"{self.checked.problem.name}: {text.describe(self.evaluation.verdict)}"
         facts = (f"  {name:<12} {fact}" for name, fact in self._facts)
         where = (f"  {line}" for line in text.pictures(self.evaluation.verdict))
-        return "\n".join([head, *facts, *where])
+        return "\n".join([head, *facts, *where, *self._printed])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         page = html.verdict(self.checked.problem.name, self.evaluation.verdict, self._facts)
-        return {"text/plain": repr(self), "text/html": page}
+        return {"text/plain": repr(self), "text/html": self._with_printed(page)}
 
 
 @dataclass(frozen=True)
@@ -119,16 +128,16 @@ class ProfileView(_View):
         lines = [self._headline, f"  {first}"]
         if evaluation.standing is not None:
             lines += [f"  {name:<6} {fact}" for name, fact in standing.lines(evaluation.standing)]
-        lines += [f"  {line}" for line in standing.levels(evaluation.measurement)]
-        lines += [f"  {line}" for line in metrics]
-        by_line = lines_of(evaluation.measurement)
-        if by_line:
-            lines += ["", "by line of the kernel:", *(f"  {line}" for line in by_line)]
-        found = text.findings(evaluation.findings)
-        if found:
-            lines += ["", "findings:", *(f"  {line}" for line in found)]
-        lines += [f"{name}: {note}" for name, note in self._notes]
-        return "\n".join(lines)
+        lines += [f"  {name:<6} {note}" for name, note in self._notes]
+        sections = {
+            "findings": text.findings(evaluation.findings),
+            "by line of the kernel": lines_of(evaluation.measurement),
+            "metrics": [*standing.levels(evaluation.measurement), *metrics],
+        }
+        for title, found in sections.items():
+            if found:
+                lines += ["", f"{title}:", *(f"  {line}" for line in found)]
+        return "\n".join([*lines, *([""] if self._printed else []), *self._printed])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         evaluation = self.evaluation
@@ -139,7 +148,7 @@ class ProfileView(_View):
             facts += standing.lines(evaluation.standing)
         facts += [("levels", line) for line in standing.levels(evaluation.measurement)]
         page = html.profile(self._headline, evaluation.measurement, evaluation.findings, facts)
-        return {"text/plain": repr(self), "text/html": page}
+        return {"text/plain": repr(self), "text/html": self._with_printed(page)}
 
 
 @dataclass(frozen=True)

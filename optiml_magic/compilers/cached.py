@@ -1,6 +1,6 @@
 """A compiler that remembers: raw PTX and cubin files by the hash of everything that made them.
 
-What the user's headers hold is part of it; where that cannot be told, nothing is remembered.
+What the user's headers hold is part of it; where that cannot be decided, nothing is remembered.
 
 An entry is three files, written to a temporary name and renamed, the JSON last: an entry without it
 does not exist, so readers and writers need no lock. The cubin can be opened with ``cuobjdump`` as

@@ -6,6 +6,7 @@ import re
 from typing import Literal
 
 from optiml_magic.model.build import CompileFailure, Diagnostic
+from optiml_magic.source.lexer import lex
 
 CELL = "/cell.cu"
 """What the compiler calls the kernel text: absolute, so that no folder of this machine gets in."""
@@ -30,24 +31,34 @@ _AT_END = re.compile(
 )
 
 
+_SEMICOLON = 'expected a ";"'
+# Below its message a compiler prints the line, and below that a caret: here under the first word.
+_AT_FIRST = re.compile(r"\n([ \t]*)[^ \t\n][^\n]*\n\1\^")
+
 _UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
 
 # Why a file did not open tells one that exists from one that does not.
 _REASON = re.compile(r"(cannot open source file \"[^\"\n]*\"): [^\n]*")
 
 
-def parse_log(log: str) -> tuple[Diagnostic, ...]:
-    """The messages of a log in order. One in a header ends with the header's name and line."""
+def parse_log(log: str, source: str = "") -> tuple[Diagnostic, ...]:
+    """The messages of a log in order. One in a header ends with the header's name and line.
+
+    A ``;`` that is missed at the beginning of a line is missing at the end of the code before it:
+    with the ``source`` the message points there.
+    """
     found = []
     for match in _MESSAGE.finditer(log):
         file, line = match["file"] or match["host"], match["line"] or match["at"]
         inside = file == CELL
-        text = match["text"].strip()
+        text, at = match["text"].strip(), int(line) if inside else 0
         if not inside:
             text = f"{text} (in {file.rsplit('/', 1)[-1]}:{line})"
+        elif text == _SEMICOLON and source and _AT_FIRST.match(log, match.end()):
+            text, at = f"{text} at the end of this line", _code_before(source, at)
         found.append(
             Diagnostic(
-                line=int(line) if inside else 0,
+                line=at,
                 severity="warning" if match["severity"] == "warning" else "error",
                 message=text,
                 undefined=_undefined(text),
@@ -64,14 +75,20 @@ def parse_log(log: str) -> tuple[Diagnostic, ...]:
     return tuple(found)
 
 
+def _code_before(source: str, line: int) -> int:
+    """The last line before ``line`` that is not blank or a comment."""
+    lines = lex(source).code.splitlines()[: line - 1]
+    return max((at for at, code in enumerate(lines, 1) if code.strip()), default=line)
+
+
 def _undefined(text: str) -> str:
     """The name that a message calls undefined; neither NVRTC nor nvcc gives this error a number."""
     found = _UNDEFINED.search(text)
     return found[1] if found else ""
 
 
-def failure(log: str, otherwise: str) -> CompileFailure:
+def failure(log: str, otherwise: str, source: str = "") -> CompileFailure:
     """A log without success: its errors, or the whole of it where none can be read."""
     log = _REASON.sub(r"\1", log)
-    errors = tuple(d for d in parse_log(log) if d.severity == "error")
+    errors = tuple(d for d in parse_log(log, source) if d.severity == "error")
     return CompileFailure(errors or (Diagnostic(0, "error", log.strip() or otherwise),), log)

@@ -31,7 +31,7 @@ _CELL_FOLDER = Path("/")  # the cell is called /cell.cu, and NVRTC looks beside 
 def fingerprint(text: str, options: CompileOptions) -> str | None:
     """SHA-256 of every header of the user that ``text`` can reach, with their names, in hex.
 
-    None where that cannot be told: an ``#include`` names a macro, or a header cannot be read. Nor
+    None where that is not known: an ``#include`` names a macro, or a header cannot be read. Nor
     is a file opened for a text that may not be compiled.
     """
     if refused(text, options) is not None:

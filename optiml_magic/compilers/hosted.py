@@ -82,7 +82,7 @@ class HostedCompiler:
             if isinstance(answer, Build | CompileFailure):
                 return answer
             raise InternalError(f"the compile host answered {answer}")
-        return _failed(f"the compiler died of this text twice: {last}")
+        return _failed(f"the compiler crashed on this text twice: {last}")
 
     def close(self) -> None:
         """Let go of the child, which may wait for the next owner (``child.spare``)."""

@@ -74,7 +74,7 @@ def refused(text: str, options: CompileOptions) -> Diagnostic | None:
 def preprocessed_refused(text: str) -> Diagnostic | None:
     """The same of what a preprocessor wrote, since nvcc's front end follows directives in it."""
     if any(_LEFT_OVER.search(joined) for joined in _readings(text)):
-        return Diagnostic(0, "error", "a directive that only macros spell: write it itself")
+        return Diagnostic(0, "error", "a directive made by a macro: write it out")
     return None
 
 
@@ -94,7 +94,7 @@ def _complaints(text: str, options: CompileOptions) -> Iterator[tuple[int, str]]
         directive = f"#{match['directive']}"
         for name in _names(match, macros):
             if name is None:
-                yield match.start(), f"{directive} of a macro: write the name of the header itself"
+                yield match.start(), f"{directive} of a macro: write the name of the header"
             elif name not in typed and _is_elsewhere(name):
                 yield match.start(), f"{directive} of a file outside of the toolkit and the task"
     plain = set()
@@ -105,7 +105,7 @@ def _complaints(text: str, options: CompileOptions) -> Iterator[tuple[int, str]]
                 plain.add(match.end())
     for match in _ASKED.finditer(text):
         if match.end() not in plain:
-            yield match.start(), "a question for a file outside of the toolkit and the task"
+            yield match.start(), "a test for a file outside of the toolkit and the task"
     for match in _LINE.finditer(text):
         yield match.start(), "a line directive"
     for match in _NUMBERED.finditer(text):  # g++ takes a macro for the name of the file
@@ -121,13 +121,13 @@ def _complaints(text: str, options: CompileOptions) -> Iterator[tuple[int, str]]
 
 
 def _literal(value: str) -> str | None:
-    """The file that a macro names; None for one that cannot be told, as within < and >."""
+    """The file that a macro names; None for one that cannot be decided, as within < and >."""
     literal = _LITERAL.fullmatch(value)
     return literal[1] if literal else None
 
 
 def _names(match: re.Match[str], macros: dict[str, set[str | None]]) -> Iterator[str | None]:
-    """The files that an include may mean; None for one that cannot be told."""
+    """The files that an include may mean; None for one that cannot be decided."""
     name = match["quoted"] if match["quoted"] is not None else match["angled"]
     if name is not None:
         yield name

@@ -52,7 +52,7 @@ class NvccCompiler:
         release = re.search(r"release (\d+)\.\d+, V([\d.]+)", told)
         if release is None:
             raise MachineError(
-                f"{self._nvcc} tells no version", fix="name a working nvcc: OPTIML_NVCC"
+                f"{self._nvcc} does not report its version", fix="name a working nvcc: OPTIML_NVCC"
             )
         self._major = int(release[1])
         host = os.environ.get("NVCC_CCBIN", "g++")
@@ -97,7 +97,7 @@ class NvccCompiler:
         ptx, cubin, names, log = first
         found = resources(log)
         if names.keys() != set(range(len(kernels))):
-            raise InternalError(f"nvcc told the names {names} for {kernels}")
+            raise InternalError(f"nvcc reported the names {names} for {kernels}")
         lowered = {kernel: names[at] for at, kernel in enumerate(kernels)}
         launched = {low for kernel, low in lowered.items() if not kernel.startswith("&")}
         if launched - found.keys():
@@ -173,7 +173,7 @@ def find_nvcc() -> str:
     found = inside or shutil.which("nvcc")
     if found is None:
         raise MachineError(
-            "there is no nvcc here",
+            "nvcc was not found",
             fix="install the CUDA toolkit and name it: CUDA_HOME, or OPTIML_NVCC=/path/to/nvcc; "
             "or use --compiler nvrtc",
         )
@@ -252,7 +252,7 @@ def _diagnostics(log: str, text: str) -> tuple[Diagnostic, ...]:
     named = re.sub(rf"^{re.escape(_FILE)}(?=[(:])", CELL, log, flags=re.MULTILINE)
     return tuple(
         d if d.line <= last else replace(d, line=0, message=d.message + _BEHIND)
-        for d in parse_log(named)
+        for d in parse_log(named, text)
     )
 
 

@@ -101,9 +101,9 @@ class NvrtcCompiler:
             (status,) = self._nvrtc.nvrtcCompileProgram(program, len(raw), raw)
             log = self._read(program, "ProgramLog").decode(errors="replace")
             if status == self._nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
-                raise UsageError(log.strip(), fix=f"{self._version} does not take this option")
+                raise UsageError(log.strip(), fix=f"remove this option for {self._version}")
             if status != self._nvrtc.nvrtcResult.NVRTC_SUCCESS:
-                return failure(log, str(status.name))
+                return failure(log, str(status.name), text)
             lowered = {
                 kernel: self._call("nvrtcGetLoweredName", program, kernel.encode()).decode()
                 for kernel in kernels

@@ -13,7 +13,7 @@ from optiml_magic.devices.base import is_emulated
 from optiml_magic.devices.driver import advice, driver_release
 from optiml_magic.errors import MachineError, UsageError
 
-_FIX = "devices: auto, cuda, cuda:INDEX, emulated, emulated:CHIP"
+_FIX = "choose auto, cuda, cuda:INDEX, emulated or emulated:CHIP"
 
 
 @dataclass(frozen=True)

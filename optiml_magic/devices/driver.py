@@ -29,7 +29,7 @@ def require_release(compiler: str, major: int, release: int) -> None:
     """
     if 0 < release < major:
         raise MachineError(
-            f"{compiler} makes cubins of CUDA {major}, and the driver knows CUDA {release}",
+            f"{compiler} makes cubins of CUDA {major}, and the driver supports CUDA {release}",
             fix=advice(release),
         )
 

@@ -80,7 +80,7 @@ class EmulatedDevice:
         try:
             scratch = _scratch(resident, job)
         except MemoryError:
-            return Execution(Fault(Outcome.LAUNCH_ERROR, "there is no memory for the scratch"))
+            return Execution(Fault(Outcome.LAUNCH_ERROR, "no memory for the scratch buffers"))
         variables = module.images()
         for symbol, buffer in job.plan.variables:
             variables[symbol][:] = resident.memory.view(resident.addresses[buffer])

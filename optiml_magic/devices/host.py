@@ -93,7 +93,7 @@ class _DeviceHost:
         except MemoryError:
             self._starved = True
             free = f"{available_memory() >> 20} MB are free"
-            return Fault(Outcome.LAUNCH_ERROR, f"there is no memory for this run; {free}"), b""
+            return Fault(Outcome.LAUNCH_ERROR, f"not enough memory for this run; {free}"), b""
         text = self._printed.take()
         if text and isinstance(answer, Execution):
             answer = replace(answer, printed=text)

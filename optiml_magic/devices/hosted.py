@@ -219,7 +219,7 @@ class HostedDevice:
                 answer, _ = child.ask(request, max(self._seconds, _PUT_SECONDS))
         except (TimeoutError, EOFError) as lost:
             raise MachineError(
-                "the device host did not take the inputs", fix="run it again"
+                "the device host did not accept the inputs", fix="run it again"
             ) from lost
         except OSError as full:
             raise MachineError(

@@ -34,10 +34,16 @@ Kind = Literal["times", "signs", "magnitudes", "below", "thirds", "steps", "larg
 class Map:
     """A change of the numbers of an array whose kind, as ``model.dtypes`` has it, is in ``kinds``.
 
-    times: that ``factor`` times the values. signs: half of them negated; floats that are all alike
-    drawn anew from -1 to 1. magnitudes: each divided by 1 to 10,000. below: the magnitudes times
-    -``factor``. thirds: a third of them 0. steps: multiples of half of the largest. large:
-    integers of many bits. alike: one of them everywhere. ``seed`` tells arrays from one another.
+    - times: the values times ``factor``.
+    - signs: half of them negated; floats that are all alike are drawn again, from -1 to 1.
+    - magnitudes: each divided by 1 to 10,000.
+    - below: the magnitudes times -``factor``.
+    - thirds: a third of them 0.
+    - steps: multiples of half of the largest.
+    - large: integers of many bits.
+    - alike: one of them everywhere.
+
+    ``seed`` differs from array to array.
     """
 
     kind: Kind

@@ -1,10 +1,10 @@
 """The ratio of two medians with an interval, from samples that were taken in turn.
 
 A round takes each program twice, once in the order and once against it (A B B A), so that a clock
-that drifts steadily falls on both alike. Its samples stand together: samples ``2 r`` and ``2 r +
+that drifts steadily falls on both alike. Its samples are consecutive: samples ``2 r`` and ``2 r +
 1`` of every program are those of round ``r``. The interval is a percentile bootstrap over whole
-rounds, the same ones for both programs: what moved both at once moves the ratio little, and is not
-held against it. Source: Efron and Tibshirani, "An Introduction to the Bootstrap", chapters 8 and
+rounds, the same ones for both programs: what moved both at once moves the ratio little, and
+does not count. Source: Efron and Tibshirani, "An Introduction to the Bootstrap", chapters 8 and
 13. Of fewer than five rounds, where resampling says little, it is between the extremes, and beyond
 them where these are not wide enough. The constants are ours.
 """

@@ -1,7 +1,7 @@
 """A known fault of LLVM's code for AVX-512, found in the finished machine code.
 
 For ``select(mask, f(a, b, memory), a)`` LLVM emits a masked ``vpternlog`` whose table can be that
-of another order of operands. Source: LLVM issue 157929, mended by pull request 209782 in July 2026;
+of another order of operands. Source: LLVM issue 157929, fixed by pull request 209782 in July 2026;
 every LLVM that llvmlite ships so far has it.
 """
 

@@ -72,7 +72,7 @@ class Evaluator:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be told of the run as a whole."""
+        """What there is to say about the run as a whole."""
         return (*self._notes, *self._tools.profiler.notes)
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[Evaluation]:
@@ -119,7 +119,7 @@ class Evaluator:
         """The finalists timed once more against the input kernel, all in turn; by number.
 
         One that was never the fastest is scrutinised now, and where nobody looked for hazards yet
-        somebody does; a verdict stands in the place of one that fails. Empty on a device whose
+        somebody does; a verdict takes the place of one that fails. Empty on a device whose
         times are estimated; the earlier measurements where a finalist faults this time.
         """
         if not self._tools.profiler.settles:
@@ -133,7 +133,7 @@ class Evaluator:
         The last that is asked: the profiler's baseline is another afterwards.
         """
         if not self._limit.affords_another_size:
-            self._note("the winner was not timed at another size: the seconds were spent")
+            self._note("the winner was not timed at another size: the time was used up")
             return None
         with self._tools.timings.stage("settle"):
             programs = [stages.prepare(one.text, self._context) for one in (root, winner)]
@@ -294,10 +294,10 @@ class Evaluator:
         pairs = zip(candidates, evaluations, strict=True)
         asked = self._asking.of(pairs, self._runs.keys(), self._best)
         if 0 in self._runs.keys() - asked:
-            self._note("the input kernel is too slow for ncu: the first faster program is counted")
+            self._note("too slow for ncu: the input kernel; the first faster program is profiled")
         if asked and 0 not in asked and not self._limit.affords_counters:
             asked = set()
-            self._note("ncu was not asked of the last candidates: the seconds were nearly spent")
+            self._note("ncu did not profile the last candidates: the time was nearly used up")
         closely, began = bool(asked) and not self._asking.looked, self._limit.elapsed
         begin = partial(
             self._tools.levels.begin,
@@ -351,7 +351,7 @@ class Evaluator:
         passed, verdicts, left_out = scrutinised(candidates, self._context, self._limit)
         settled: dict[int, Measurement | Verdict] = dict(verdicts)
         if left_out:
-            self._note(f"finalists left out, since the seconds were spent: {left_out}")
+            self._note(f"finalists left out, since the time was used up: {left_out}")
         if self._tools.extent == "finalists":
             slowest = max(map(self._seconds_of, passed.values()), default=0.0)
             hazardous, notes = hazards(passed, self._context, slowest)
@@ -361,7 +361,7 @@ class Evaluator:
         runs = [(p.build, self._context.job(p)) for p in left.values()]
         timed = self._tools.profiler.settle(runs)
         if isinstance(timed, Fault):
-            self._note("the finalists could not be timed once more")
+            self._note("the finalists could not be timed again")
             seen = {number: self._seen[p.identity].measurement for number, p in left.items()}
             return settled | {number: before for number, before in seen.items() if before}
         for number, found in zip([0, *left], timed, strict=True):

@@ -48,6 +48,6 @@ def told(of: Known, trajectory: Trajectory) -> tuple[str, ...]:
     elif any(path_of(trajectory, step) == path for step in trajectory.steps):
         end = "it was tried, and another was better"
     else:
-        end = "it did not come to that here"
+        end = "it was not tried here"
     best = f"{first.gain:.3g}x on {evidence.chip}, {evidence.source}, {evidence.origin.date}"
     return (f"experience: {rules} won on {kernels} like this one ({whose}: {best}); {end}",)

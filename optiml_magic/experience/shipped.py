@@ -15,7 +15,7 @@ def read(path: Path) -> tuple[tuple[Entry, ...], str]:
         lines = path.read_text(encoding="utf-8").splitlines()
         return tuple(from_json(Entry, line) for line in lines if line), ""
     except (OSError, ValueError) as unfit:
-        return (), f"what others measured is not used: {path.name}: {str(unfit).splitlines()[0]}"
+        return (), f"measurements of others are not used: {path.name}: {str(unfit).splitlines()[0]}"
 
 
 def write(path: Path, entries: Iterable[Entry]) -> None:

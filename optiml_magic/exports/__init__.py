@@ -27,7 +27,7 @@ def target(path: str | Path, *, overwrite: bool = False) -> tuple[Path, Export]:
     if not place.absolute().parent.is_dir():
         raise UsageError(f"no folder for {path}", fix="make the folder first")
     if place.is_dir() or (place.exists() and not overwrite):
-        fix = "choose another name" if place.is_dir() else "say overwrite=True, or --force"
+        fix = "choose another name" if place.is_dir() else "pass overwrite=True, or --force"
         raise UsageError(f"{path} exists", fix=fix)
     return place, found
 

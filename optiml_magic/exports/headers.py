@@ -1,4 +1,4 @@
-"""The user's headers written into a text, in the place of their ``#include`` lines."""
+"""The user's headers written into a text, in place of their ``#include`` lines."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Journal:
             if differing:
                 raise UsageError(
                     f"{path.name} is of another run: {', '.join(differing)} differ",
-                    fix="resume with what was the same then, or start a new run",
+                    fix="resume with the same inputs and settings, or start a new run",
                 )
             file.truncate(good)  # a line cut short by a kill is evaluated again
             file.seek(good)

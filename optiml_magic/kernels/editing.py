@@ -1,4 +1,4 @@
-"""Trees with other parts in the place of some of theirs; what changes loses its own bytes."""
+"""Trees with other parts in place of some of theirs; what changes loses its own bytes."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class _Inference:
         name = self.function.name + (f"<{names}>" if names else "")
         return SourceError(
             f"the launch of `{self.function.name}` cannot be inferred: {reason}",
-            fix="say how it runs, with your own sizes for the words in capitals: "
+            fix="write how it runs, with your own sizes for the words in capitals: "
             f"#pragma optiml launch {name} grid({', '.join(grid)}) block({', '.join(block)})"
             f"{shared}",
             line=self.function.line,

@@ -45,7 +45,7 @@ def with_launches(text: str, defines: Mapping[str, int] | None = None) -> Prepar
         names = ", ".join(kernel.name for kernel in unit.kernels)
         raise SourceError(
             f"there are {len(unit.kernels)} kernels ({names}) and no launch",
-            fix=f"say what runs, in order: #pragma optiml launch {first.name} grid(...) block(...)",
+            fix=f"write launches in order: #pragma optiml launch {first.name} grid(...) block(...)",
             line=first.line,
         )
     try:

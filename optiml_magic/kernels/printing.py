@@ -52,7 +52,7 @@ _UNARY, _POSTFIX, _PRIMARY = 14, 15, 16
 def printed(
     unit: Unit, function: Function, finish: Callable[[str], str] = lambda text: text
 ) -> str:
-    """The text of ``unit`` with this function in the place of the one that it was lifted from.
+    """The text of ``unit`` with this function in place of the one that it was lifted from.
 
     ``finish`` is what becomes of the function's own text.
     """

@@ -184,7 +184,7 @@ class Ranges:
 
 
 def _over(monomial: Monomial, own: Monomial) -> Monomial | None:
-    """``monomial`` over ``own``; None where it is no multiple."""
+    """``monomial`` over ``own``; None where it is not a multiple."""
     rest = list(monomial)
     for name in own:
         if name not in rest:

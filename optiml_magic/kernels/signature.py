@@ -71,7 +71,7 @@ class Kernel:
         names = [parameter.name for parameter in self.parameters]
         raise SourceError(
             f"`{self.name}` has no parameter `{name}`",
-            fix=nearest(name, names) or f"It has {', '.join(names) or 'none'}.",
+            fix=nearest(name, names) or f"choose one of {', '.join(names)}",
             line=self.line,
         )
 
@@ -87,7 +87,7 @@ class Kernel:
             raise SourceError(
                 f"`{self.name}` takes {len(self.template_parameters)} template arguments, "
                 f"not {len(given)}",
-                fix="Drop the others from the launch.",
+                fix="drop the others from the launch",
                 line=self.line,
             )
         pairs = zip(self.template_parameters, given, strict=False)
@@ -125,7 +125,7 @@ def select(known: Sequence[Kernel], launch: LaunchDirective) -> Kernel:
         if len(known) != 1:
             raise SourceError(
                 f"the launch names no kernel, and there are {len(known)}",
-                fix=f"Name one: {', '.join(names)}." if names else "Write a __global__ function.",
+                fix=f"name one: {', '.join(names)}" if names else "write a __global__ function",
                 line=launch.line or None,
             )
         return _complete(known[0].instantiate(()), launch)
@@ -137,13 +137,14 @@ def select(known: Sequence[Kernel], launch: LaunchDirective) -> Kernel:
     if not found:
         raise SourceError(
             f"there is no kernel `{base}`",
-            fix=nearest(base, names) or f"Kernels here: {', '.join(names) or 'none'}.",
+            fix=nearest(base, names)
+            or f"name a kernel of this program: {', '.join(names) or 'it has none'}",
             line=launch.line or None,
         )
     if len(found) > 1:
         raise SourceError(
             f"`{base}` is overloaded",
-            fix="Give each kernel a name of its own.",
+            fix="give each kernel a name of its own",
             line=launch.line or None,
         )
     return _complete(found[0].instantiate(arguments), launch)
@@ -156,7 +157,7 @@ def _complete(kernel: Kernel, launch: LaunchDirective) -> Kernel:
         raise SourceError(
             f"`{kernel.name}` lacks its template argument "
             f"`{wanted[len(kernel.template_arguments)]}`",
-            fix=f"Name them in the launch: {kernel.name}<{', '.join(wanted)}>.",
+            fix=f"name them in the launch: {kernel.name}<{', '.join(wanted)}>",
             line=launch.line or kernel.line,
         )
     return kernel

@@ -29,7 +29,7 @@ def choose(asked: str, base_url: str) -> ModelChoice:
     reason to go on without one; a model that was asked for by name is not.
     """
     if asked == "none":
-        return ModelChoice("", "none, as asked")
+        return ModelChoice("", "none, as requested")
     if asked != "auto":
         return ModelChoice(asked, f"{asked}, as asked")
     base_url = base_url or os.environ.get("OPENAI_BASE_URL", "")

@@ -82,7 +82,7 @@ class OpenAILLM:
         except openai.APIConnectionError:
             return self._failure("unreachable", "cannot be reached", began)
         except (openai.OpenAIError, ValueError, AttributeError, TypeError) as odd:
-            return self._failure("malformed", f"answers oddly ({type(odd).__name__})", began)
+            return self._failure("malformed", f"answers unexpectedly ({type(odd).__name__})", began)
 
     def close(self) -> None:
         """Close the connections."""
@@ -111,7 +111,7 @@ class OpenAILLM:
             return self._judged(refused, began)
         except (openai.OpenAIError, ValueError) as odd:
             # A ValueError: text that is no UTF-8 on the way out, or no JSON on the way in.
-            return self._failure("malformed", f"answers oddly ({type(odd).__name__})", began)
+            return self._failure("malformed", f"answers unexpectedly ({type(odd).__name__})", began)
         outcome = completion.read(body, time.monotonic() - began)
         if isinstance(outcome, LlmFailure):
             return replace(outcome, message=self._scrubbed(outcome.message))
@@ -125,7 +125,7 @@ class OpenAILLM:
             # What the endpoint says here may quote the key.
             return MachineError(
                 f"{self._where} does not accept the API key for `{self.name}` ({status})",
-                fix="set OPENAI_API_KEY to a key that may use this model, or say --llm none",
+                fix="set OPENAI_API_KEY to a key that may use this model, or use --llm none",
             )
         if status == 404 or refused.code in _UNKNOWN_MODEL:
             return UsageError(
@@ -175,11 +175,12 @@ def _checked_key(given: str, url: str | None) -> str:
         raise MachineError(
             "there is no API key for the language model",
             fix="set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, "
-            "or say --llm none",
+            "or use --llm none",
         )
     if not key.isascii() or not key.isprintable() or " " in key:
         raise MachineError(
-            "the API key holds blanks or characters that no key has", fix="set OPENAI_API_KEY anew"
+            "the API key holds blanks or characters that no key has",
+            fix="set OPENAI_API_KEY to a valid key",
         )
     return key or _NO_KEY
 

@@ -159,7 +159,7 @@ class Trajectory:
         return replace(self, steps=steps, finalists=finalists)
 
     def rejected(self, step: Step, verdict: Verdict) -> Trajectory:
-        """With a verdict in the place of a step's; the other finalists, or else all, may win."""
+        """With a verdict in place of a step's; the other finalists, or else all, may win."""
         number = step.candidate.number
         passed = (s.candidate.number for s in self.steps[1:] if s.evaluation.verdict.passed)
         steps = tuple(_settled(s, verdict) if s is step else s for s in self.steps)

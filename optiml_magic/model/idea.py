@@ -15,7 +15,7 @@ Make = Callable[[], "str | Refusal"]
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A text that is there already, in the place of one that is still to be made."""
+    """A text that is there already, in place of one that is still to be made."""
 
     text: str
 

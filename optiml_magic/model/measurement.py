@@ -111,9 +111,9 @@ class Measurement:
         if entry is None:  # what is in no vocabulary is taken for one of ncu's
             return reasons.get("counters", "no such metric")
         if "counters" in entry.levels and "counters" not in reasons:
-            return "ncu was not asked for it"
+            return "not requested from ncu"
         refused = [reasons[level] for level in entry.levels if level in reasons]
-        return "; ".join(dict.fromkeys(refused)) or "nobody asked for it"
+        return "; ".join(dict.fromkeys(refused)) or "not requested"
 
 
 def speedup_interval(root: Measurement, best: Measurement) -> tuple[float, float, float]:

@@ -29,14 +29,15 @@ class Task:
             returns them, so that fresh data can be drawn.
         sizes: the keyword arguments of ``inputs`` when it is a function.
         verify_sizes: smaller ones of them for a task too large to verify: candidates are verified
-            at these, and measured at ``sizes`` without a look at their outputs there.
+            at these, and measured at ``sizes``, where their outputs are not checked.
         outputs: specifications such as ``{"out": "f4[rows, cols]"}``; only needed where neither the
-            reference nor an array of that name in ``inputs`` tells shape and dtype, and for the
-            order of several: a tuple that the reference returns has it.
+            reference nor an array of that name in ``inputs`` has shape and dtype, and to name the
+            order of several, in which the reference returns a tuple.
         inout: buffers that are read and written, whose initial value is the one in ``inputs``.
         args: parameter values in order, by name, when names in the kernel differ from those in
-        ``inputs``. rtol, atol: tolerances; by default computed from the dtype. bytes, flops: what
-        the task needs at least to move and to compute in one run; by default the
+            ``inputs``.
+        rtol, atol: tolerances; by default computed from the dtype.
+        bytes, flops: what the task needs at least to move and to compute in one run; by default the
             input kernel's own counts are used, and the output says so.
         headers: text of headers by the name that an ``#include`` of the kernel gives.
         include: folders that are searched for headers, a kernel file's own before them.

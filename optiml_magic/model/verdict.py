@@ -90,6 +90,7 @@ class Verdict:
     checks: tuple[OutputCheck, ...] = ()
     notes: tuple[str, ...] = ()
     hazards: tuple[Hazard, ...] = ()  # where they were looked for
+    printed: str = ""  # by the kernel, on the first set of inputs on which it printed anything
 
     @property
     def passed(self) -> bool:

@@ -93,7 +93,7 @@ def prepare(
     """
     if not task.kernel and task.reference is not None:
         raise UsageError(
-            "the task has a reference and no kernel", fix="optiml synthesize makes one from it"
+            "the task has a reference and no kernel", fix="make one from it: optiml synthesize"
         )
     prepared = with_launches(task.text, task.constants)
     program = _with_arguments(prepared.program, task)
@@ -101,7 +101,7 @@ def prepare(
         if tune.name in task.defines:
             raise UsageError(
                 f"`{tune.name}` is tuned, and defined from outside as well",
-                fix=f"take -D {tune.name} away; the tune directive gives the value",
+                fix=f"remove -D {tune.name}; the tune directive gives the value",
                 line=tune.line,
             )
     _demand_sizes(task)
@@ -202,6 +202,12 @@ def _drawn(
 
 def _demand_sizes(task: Task) -> None:
     """Whether inputs can be drawn at the sizes where the task is verified; else a UsageError."""
+    for name in ("sizes", "verify_sizes"):
+        if not isinstance(getattr(task, name), Mapping):
+            raise UsageError(
+                f"`{name}` of the task is a {type(getattr(task, name)).__name__}",
+                fix=f'give a dict of numbers by name: {name}={{"n": 1024}}',
+            )
     unknown = sorted(set(task.verify_sizes) - set(task.sizes))
     if task.verify_sizes and (not callable(task.inputs) or unknown):
         what = (

@@ -61,7 +61,8 @@ def ask(
     for name in outputs:
         if not numbers(one[name].dtype):
             raise OracleError(
-                f"the reference gave `{name}` as {title(one[name].dtype)}", fix="return numbers"
+                f"the reference returned {title(one[name].dtype)} for `{name}`",
+                fix="return an array of numbers",
             )
     if twice:
         demand_same(one, two)
@@ -169,7 +170,7 @@ def named(
     several = list(answer) if isinstance(answer, tuple) else [answer]
     if len(several) != len(outputs) or any(value is None for value in several):
         lacking = any(value is None for value in several)
-        got = "nothing" if lacking else f"{len(several)} value(s)"
+        got = "nothing" if lacking else f"{len(several)} array{'s' * (len(several) > 1)}"
         more = len(several) < len(outputs)
         raise OracleError(
             f"the reference returned {got}; the kernel writes {', '.join(outputs) or 'nothing'}",

@@ -131,11 +131,11 @@ class References:
         differing = next((n for n in exact.outputs if not _agree(exact, found, n)), None)
         if differing is not None:
             self.note = (
-                f"references: computed by NumPy; on the card `{differing}` is another at {where}"
+                f"references: computed by NumPy; on the card `{differing}` differs at {where}"
             )
         elif found.seconds < exact.seconds:
             self._card = card
-            self.note = f"references: computed on the card, held against NumPy at {where}"
+            self.note = f"references: computed on the card, compared with NumPy at {where}"
         else:
             self.note = "references: computed by NumPy, which is faster here than the card"
 

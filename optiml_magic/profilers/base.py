@@ -23,7 +23,7 @@ class Profiler(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be told beside the measurements."""
+        """What there is to say beside the measurements."""
 
     def begin(self) -> None:
         """Forget the baseline: the next one measured is the input kernel of a problem."""

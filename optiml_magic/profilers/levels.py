@@ -1,7 +1,7 @@
 """The levels of measurement beside the durations, each by its own means, asked once for a batch.
 
 Static: the machine code, through nvdisasm. Energy and clocks: NVML, on request. Counters: ncu in a
-child process. On an emulated device its own counts stand in their place. A level that does not
+child process. An emulated device gives its own counts instead. A level that does not
 answer leaves its reason in the measurement, and the others go on.
 """
 
@@ -21,13 +21,13 @@ from optiml_magic.profilers.ncu import Counted, NcuCounters, Refused
 from optiml_magic.profilers.ncu_request import Depth
 
 _EMULATED = (
-    Missing("counters", "an emulated device has no hardware counters; its own counts stand here"),
+    Missing("counters", "an emulated device has no hardware counters; its own counts are shown"),
     Missing("energy", "an emulated device draws no power"),
 )
 _NOT_EMULATED = Missing("emulated", "the card runs the machine code itself; nothing is emulated")
-_OUT_OF_REACH = Missing("counters", "nobody will build on it, so ncu was not asked")
-_UNREAD = Missing("code__instructions", "nobody will build on it, so its code was not read")
-_NOT_ASKED = Missing("energy", "nobody asked for it: --energy")
+_OUT_OF_REACH = Missing("counters", "too slow to build on, so ncu did not profile it")
+_UNREAD = Missing("code__instructions", "too slow to build on, so its code was not read")
+_NOT_ASKED = Missing("energy", "not requested; pass --energy")
 
 _PATCHED = 200.0  # times slower, taken for what a run takes where ncu counts by line; ours
 _SLOW = 2e-3  # seconds of a kernel that may do so much that ncu is not done with it in time; ours

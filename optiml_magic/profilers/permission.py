@@ -52,7 +52,7 @@ def permission(notes: Sequence[str] = (), *, emulated: bool) -> Permission:
         found = f"{tool}; figures by line and NVIDIA's rules need its Python reader"
         return Permission(False, found, "pip install ncu-report, of the release of ncu")
     if emulated:
-        return Permission(True, f"{tool}, not tried: kernels ran emulated", "--device cuda asks it")
+        return Permission(True, f"{tool}, not tried: kernels ran emulated", "try it: --device cuda")
     return Permission(True, f"{tool} reads the counters")
 
 

@@ -166,7 +166,7 @@ class LlmProposer:
 
 
 def _repair(reply: str, complaints: Sequence[str]) -> str:
-    """The unusable reply and its faults, for the model to mend."""
+    """The unusable reply and its faults, for the model to fix."""
     faults = "\n".join(f"- {one_line(complaint, 500)}" for complaint in complaints[:8])
     quoted = reply[:_LONGEST_QUOTE].encode(errors="replace").decode()
     return "\n\n".join(

@@ -98,12 +98,12 @@ def _connect(blocks: list[Block], labels: dict[str, int], function: Function) ->
         elif end.base == "brx":
             table = end.operands[1]
             if not isinstance(table, Symbol):
-                raise UnsupportedPtx(end.opcode, end.line, "`brx.idx` needs a table of labels.")
+                raise UnsupportedPtx(end.opcode, end.line, "`brx.idx` needs a table of labels")
             block.successors = tuple(labels[name] for name in function.tables[table.name])
         elif end.base == "bra":
             target = end.operands[0]
             if not isinstance(target, Symbol):
-                raise UnsupportedPtx(end.opcode, end.line, "`bra` needs a label.")
+                raise UnsupportedPtx(end.opcode, end.line, "`bra` needs a label")
             block.successors = (labels[target.name], *(following if end.guard else ()))
         else:
             block.successors = following if end.guard else ()

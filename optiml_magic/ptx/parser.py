@@ -283,7 +283,7 @@ _VARIABLE = re.compile(
 
 
 def declaration(statement: str) -> list[Variable] | None:
-    """The variable that ``statement`` declares, or None where it is no declaration."""
+    """The variable that ``statement`` declares, or None where it is not a declaration."""
     statement = re.sub(
         r"\.ptr\b(?:\s*\.(?:global|const|shared|local))?(?:\s*\.align\s+\d+)?", "", statement
     )

@@ -71,6 +71,6 @@ def recalled(summary: Summary, called: Called | None) -> Result:
 
 def _no_kernel(_: str) -> Never:
     raise UsageError(
-        "nothing tells how to call the kernels of this run",
-        fix="take its .program, or optimise with --resume and the journal",
+        "how to call the kernels of this run is not known",
+        fix="use its .program, or optimise with --resume and the journal",
     )

@@ -1,4 +1,4 @@
-"""A kernel's text with what became of each line: PTX, machine code, and what was counted there."""
+"""A kernel's text with what each line became: PTX, machine code, and what was counted there."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _TITLES: dict[Kind, str] = {
     "action": "Actions: a tool and the rule that did what it advised",
     "rule": "Rules and models: all of their edits",
 }
-_NOTHING = "no experience yet: it comes with every optimize"
+_NOTHING = "no experience yet: every optimize adds to it"
 _MEANING = (
     "confirmed: the metric that the edit named moved the promised way, beyond noise; gained: at "
     "least 10 % less time than its parent, verified; hit rate: smoothed, what ranks the next edits"

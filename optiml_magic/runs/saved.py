@@ -16,12 +16,12 @@ from optiml_magic.errors import UsageError
 from optiml_magic.model.called import Called
 from optiml_magic.model.codec import from_json, to_json
 from optiml_magic.model.evaluation import Step
-from optiml_magic.provenance import package_version
 from optiml_magic.replay.past import recalled
 from optiml_magic.reports import text
 from optiml_magic.reports.diff import between
 from optiml_magic.reports.summary import Summary, step_speedup
 from optiml_magic.result import Result
+from optiml_magic.version import package_version
 
 FORMAT = "optiml run"
 SCHEMA = 1
@@ -80,7 +80,7 @@ def save(result: Result, path: str | Path, *, overwrite: bool = False) -> Path:
     if not place.absolute().parent.is_dir():
         raise UsageError(f"there is no folder for {path}", fix="make the folder first")
     if place.is_dir() or (place.exists() and not overwrite):
-        raise UsageError(f"{path} exists", fix="choose another name, or say --force")
+        raise UsageError(f"{path} exists", fix="choose another name, or pass --force")
     place.write_text(to_json(Saved, saved(result)) + "\n", encoding="utf-8")
     return place
 

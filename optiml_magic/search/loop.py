@@ -188,5 +188,5 @@ def _ended(
     if len(evaluated) >= budget.evaluations:
         return f"budget of {budget.evaluations} evaluations spent"
     if len(steps) - len(evaluated) >= budget.evaluations:
-        return f"{budget.evaluations} programs had come before"
+        return f"{budget.evaluations} programs were duplicates"
     return "" if budget.seconds == float("inf") or room() else f"{budget.seconds:g} s spent"

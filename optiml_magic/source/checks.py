@@ -34,7 +34,7 @@ def check_spelling(line: PreprocessorLine, lexed: Lexed) -> None:
     if words and words[0] in difflib.get_close_matches("optiml", words[:1], cutoff=0.8):
         raise SourceError(
             f"unknown pragma `{words[0]}`",
-            fix="Did you mean `#pragma optiml`?",
+            fix="did you mean `#pragma optiml`?",
             line=lexed.line_at(line.start),
         )
 
@@ -43,7 +43,7 @@ def check_text(text: str) -> None:
     if len(text) > _LONGEST:
         raise SourceError(
             f"a text of {len(text) / 1e6:.1f} million characters",
-            fix=f"Keep a program below {_LONGEST // 1_000_000} million characters.",
+            fix=f"keep a program below {_LONGEST // 1_000_000} million characters",
         )
     odd = _ODD.search(text)
     if odd:
@@ -51,7 +51,7 @@ def check_text(text: str) -> None:
             "a character that no file can hold"
             if odd[0] != "\0"
             else "a null byte, which ends a text for a compiler",
-            fix="Remove it.",
+            fix="remove it",
             line=text.count("\n", 0, odd.start()) + 1,
         )
 
@@ -70,7 +70,7 @@ def check_unique(directives: Iterable[Directive]) -> None:
         if key in seen:
             raise SourceError(
                 f"`{name}` has this directive on line {seen[key]} already",
-                fix="Remove one of the two.",
+                fix="remove one of the two",
                 line=directive.line,
             )
         seen[key] = directive.line
@@ -99,13 +99,13 @@ def _check_continued(
     if before is None or before.condition is None:
         raise SourceError(
             "`else` without an `if` before it",
-            fix="Give the launch above a condition, `if (n % 4 == 0)`, or take `else` away.",
+            fix="give the launch above a condition, `if (n % 4 == 0)`, or take `else` away",
             line=launch.line,
         )
     if repeated is not None or launch.repeat is not before.repeat:
         raise SourceError(
             "`repeat` between the launches of one dispatch",
-            fix="Write it above the first of them, or on it; it holds for all.",
+            fix="write it above the first of them, or on it; it holds for all",
             line=launch.line if repeated is None else repeated.line,
         )
 
@@ -114,6 +114,6 @@ def _check_ended(before: LaunchDirective | None) -> None:
     if before is not None and before.condition is not None:
         raise SourceError(
             f"nothing runs where `if ({before.condition})` does not hold",
-            fix="Let the launch that runs then follow, with `else` at its end.",
+            fix="let the launch that runs then follow, with `else` at its end",
             line=before.line,
         )

@@ -34,7 +34,7 @@ class Definition:
     is_macro: bool
 
     def applied(self, arguments: Sequence[str], constants: Mapping[str, int]) -> str | None:
-        """The body with its parameters replaced, or None where that cannot be told for certain.
+        """The body with its parameters replaced, or None where that cannot be decided for certain.
 
         A macro is told where brackets around its arguments and its result would change nothing.
         """

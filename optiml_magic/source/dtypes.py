@@ -18,6 +18,7 @@ _NAMED = {
     "cuFloatComplex": "<c8", "cuComplex": "<c8", "cuDoubleComplex": "<c16",
     "complex<float>": "<c8", "complex<double>": "<c16", "complex64": "<c8", "complex128": "<c16",
 }  # fmt: skip
+SCALARS = (*(n for n in _NAMED if "<" not in n), *_WORDS, "int32_t", "int64_t", "int32", "int64")
 _SIZED = re.compile(r"(u?)int(?:_fast|_least)?(8|16|32|64)(?:_t)?")
 _NUMPY = re.compile(r"[<|=]?([fiubc])([0-9]{1,2})")
 _VECTOR = re.compile(

@@ -124,7 +124,7 @@ def parse_expression(text: str, line: int | None = None) -> Expression:
     if len(text) > _MAX_LENGTH:
         raise SourceError(
             f"an expression of {len(text)} characters",
-            fix=f"Keep an expression below {_MAX_LENGTH} characters.",
+            fix=f"keep an expression below {_MAX_LENGTH} characters",
             line=line,
         )
     tree = _Parser(text, line).whole()
@@ -154,7 +154,7 @@ class _Parser:
         shown = self.text.strip() if len(self.text) <= 80 else self.text.strip()[:77] + "..."
         return SourceError(
             f"{message} at column {at + 1} of `{shown}`",
-            fix=fix or "Write C integer arithmetic, such as `cdiv(n, 256)` or `(n + 255) / 256`.",
+            fix=fix or "write C integer arithmetic, such as `cdiv(n, 256)` or `(n + 255) / 256`",
             line=self.line,
         )
 
@@ -175,13 +175,13 @@ class _Parser:
     def enter(self) -> None:
         self.nesting += 1
         if self.nesting > _MAX_NESTING:
-            raise self.error("too deep a nesting", f"Nest at most {_MAX_NESTING} levels.")
+            raise self.error("too deep a nesting", f"nest at most {_MAX_NESTING} levels")
 
     def built(self, node: Node, *parts: Node) -> Node:
         """``node``, once its tree is known to be low enough to walk by recursion."""
         height = 1 + max(self.heights.get(id(part), 0) for part in parts)
         if height > _MAX_HEIGHT:
-            raise self.error("too many operators in a row", f"Use at most {_MAX_HEIGHT}.")
+            raise self.error("too many operators in a row", f"use at most {_MAX_HEIGHT}")
         self.heights[id(node)] = height
         return node
 
@@ -234,10 +234,10 @@ class _Parser:
         match = _NUMBER.fullmatch(token)
         if match is None or (len(match[1]) > 1 and match[1].isdigit() and match[1][0] == "0"):
             if match is not None:
-                raise self.error(f"`{token}` is octal in C", f"Write `{token.lstrip('0') or 0}`.")
+                raise self.error(f"`{token}` is octal in C", f"write `{token.lstrip('0') or 0}`")
             raise self.error(f"`{token}` is not an integer")
         if len(match[1]) > 66 or int(match[1], 0) >= _LIMIT:
-            raise self.error("a number beyond 64 bits", "Use a number below 2**63.")
+            raise self.error("a number beyond 64 bits", "use a number below 2**63")
         self.at += 1
         return Number(int(match[1], 0))
 
@@ -246,7 +246,7 @@ class _Parser:
             self.at -= 1
             known = ", ".join(sorted(FUNCTIONS))
             raise self.error(f"no function `{function}`", nearest(function, FUNCTIONS)
-                             or f"The functions are {known}.")  # fmt: skip
+                             or f"use one of {known}")  # fmt: skip
         self.expect("(")
         arguments = [self.type_name() if function == "sizeof" else self.choice()]
         while self.take(","):
@@ -269,14 +269,14 @@ class _Parser:
         if spelled not in SIZES:
             self.at -= bool(words)
             raise self.error(f"the size of `{spelled}` is not known", nearest(spelled, SIZES)
-                             or "Write the number of bytes.")  # fmt: skip
+                             or "write the number of bytes")  # fmt: skip
         return Name(spelled)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """A sentence that names the closest of the known words, or nothing."""
     close = difflib.get_close_matches(word[:100], sorted(known), n=3, cutoff=0.5)
-    return "Did you mean " + " or ".join(f"`{name}`" for name in close) + "?" if close else ""
+    return "did you mean " + " or ".join(f"`{name}`" for name in close) + "?" if close else ""
 
 
 def _mentions(node: Node) -> frozenset[tuple[str, bool]]:
@@ -342,7 +342,7 @@ def _evaluate(node: Node, env: Mapping[str, int], shapes: Mapping[str, tuple[int
         case Call(function, parts):
             result = apply_function(function, [_evaluate(part, env, shapes) for part in parts])
     if not -_LIMIT <= result < _LIMIT:
-        raise SourceError("a value beyond 64 bits", fix="Keep every intermediate below 2**63.")
+        raise SourceError("a value beyond 64 bits", fix="keep every intermediate below 2**63")
     return result
 
 
@@ -350,7 +350,7 @@ def _lookup(name: str, env: Mapping[str, int]) -> int:
     if name in env:
         return int(env[name])
     known = ", ".join(sorted(env)) or "nothing"
-    raise SourceError(f"unknown name `{name}`", fix=nearest(name, env) or f"Known here: {known}.")
+    raise SourceError(f"unknown name `{name}`", fix=nearest(name, env) or f"use one of {known}")
 
 
 def _extent(
@@ -359,13 +359,13 @@ def _extent(
     if array not in shapes:
         known = ", ".join(sorted(shapes)) or "none"
         raise SourceError(
-            f"unknown array `{array}`", fix=nearest(array, shapes) or f"Arrays here: {known}."
+            f"unknown array `{array}`", fix=nearest(array, shapes) or f"name an array: {known}"
         )
     shape = shapes[array]
     if function == "shape":
         if not 0 <= axes[0] < len(shape):
             raise SourceError(
-                f"`{array}` has no axis {axes[0]}", fix=f"Its shape is {tuple(shape)}."
+                f"`{array}` has no axis {axes[0]}", fix=f"name an axis of its shape, {tuple(shape)}"
             )
         return int(shape[axes[0]])
     count = 1

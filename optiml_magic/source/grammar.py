@@ -19,7 +19,7 @@ from optiml_magic.source.directives import (
     TuneDirective,
     ZeroDirective,
 )
-from optiml_magic.source.dtypes import scalar_dtype
+from optiml_magic.source.dtypes import SCALARS, scalar_dtype
 from optiml_magic.source.expressions import Expression, nearest, parse_expression
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ def parse_directive(text: str, *, line: int = 0, start: int = 0) -> Directive:
     """
     head = HEAD.match(text)
     if head is None:
-        raise SourceError("not a directive", fix="Begin it with `#pragma optiml`.", line=line)
+        raise SourceError("not a directive", fix="begin it with `#pragma optiml`", line=line)
     reader = _Reader(text, head.end(), line, start)
-    word = reader.name("a directive", fix=f"The directives are {_KNOWN}.")
+    word = reader.name("a directive", fix=f"use one of {_KNOWN}")
     if word not in _DIRECTIVES:
         raise reader.error(
             f"unknown directive `{word}`",
-            nearest(word, _DIRECTIVES) or f"The directives are {_KNOWN}.",
+            nearest(word, _DIRECTIVES) or f"use one of {_KNOWN}",
         )
     directive = _DIRECTIVES[word](reader)
     reader.finish()
@@ -86,7 +86,7 @@ class _Reader:
     def expect(self, token: str, usage: str) -> None:
         if not self.take(token):
             found = self.text[self.at : self.at + 20].strip() or "the end of the line"
-            raise self.error(f"`{token}` expected, `{found}` found", f"Write `{usage}`.")
+            raise self.error(f"`{token}` expected, `{found}` found", f"write `{usage}`")
 
     def match(self, pattern: re.Pattern[str]) -> str | None:
         self.skip()
@@ -125,13 +125,13 @@ class _Reader:
             if depth < 0:
                 self.at = begin
                 return tuple(parts)
-        raise self.error(f"`{opening}` is never closed", f"Write `{usage}`.")
+        raise self.error(f"`{opening}` is never closed", f"write `{usage}`")
 
     def finish(self) -> None:
         self.skip()
         if self.at < len(self.text):
             left = self.text[self.at : self.at + 40].strip()
-            raise self.error(f"unexpected `{left}` at the end of the directive", "Remove it.")
+            raise self.error(f"unexpected `{left}` at the end of the directive", "remove it")
 
 
 def _launch(reader: _Reader) -> LaunchDirective:
@@ -141,9 +141,9 @@ def _launch(reader: _Reader) -> LaunchDirective:
     kernel = _spaced(reader.text[reader.at : until])
     reader.at = until
     if re.search(r"\b(if|else)\b", kernel):
-        raise reader.error("`if` or `else` before the extents", f"Write `{_DISPATCHED}`.")
+        raise reader.error("`if` or `else` before the extents", f"write `{_DISPATCHED}`")
     if kernel and (not _KERNEL.fullmatch(kernel) or kernel.count("<") != kernel.count(">")):
-        raise reader.error(f"`{kernel[:60]}` is not a kernel name", f"Write `{usage}`.")
+        raise reader.error(f"`{kernel[:60]}` is not a kernel name", f"write `{usage}`")
     clauses: dict[str, tuple[str, ...]] = {}
     repeat = None
     while word := reader.match(_CLAUSE):
@@ -151,21 +151,21 @@ def _launch(reader: _Reader) -> LaunchDirective:
         reader.at -= 1
         if word in ("repeat", "swap"):
             if word == "swap" or repeat is not None:
-                raise reader.error(f"`{word}` where none belongs", "Write `repeat(n) swap(a, b)`.")
+                raise reader.error(f"`{word}` is not expected here", "write `repeat(n) swap(a, b)`")
             repeat = _repeat(reader)
             continue
         if word in clauses:
-            raise reader.error(f"`{word}` is given twice", f"Write `{usage}`.")
+            raise reader.error(f"`{word}` is given twice", f"write `{usage}`")
         clauses[word] = reader.parts(usage)
     if unknown := reader.match(re.compile(r"(?!if\b|else\b)[A-Za-z_]\w*(?=\s*\()", re.ASCII)):
-        known = nearest(unknown, _CLAUSES) or f"The clauses are {', '.join(_CLAUSES)}."
+        known = nearest(unknown, _CLAUSES) or f"use one of {', '.join(_CLAUSES)}"
         raise reader.error(f"unknown clause `{unknown}`", known)
     for word in ("grid", "block"):
         if not 1 <= len(clauses.get(word, ())) <= 3:
             message = f"a launch needs `{word}(...)` with 1 to 3 axes"
-            raise reader.error(message, f"Write `{usage}`.")
+            raise reader.error(message, f"write `{usage}`")
     if len(clauses.get("shared", ("",))) != 1:
-        raise reader.error("`shared` takes one number of bytes", "Write `shared(BYTES)`.")
+        raise reader.error("`shared` takes one number of bytes", "write `shared(BYTES)`")
     args = clauses.get("args")
     if args is not None and [part.strip() for part in args] == [""]:
         args = ()
@@ -189,11 +189,11 @@ def _condition(reader: _Reader) -> Expression | None:
     if reader.match(_IF):
         parts = reader.parts(_DISPATCHED)
         if len(parts) != 1:
-            raise reader.error("`if` takes one condition", f"Write `{_DISPATCHED}`.")
+            raise reader.error("`if` takes one condition", f"write `{_DISPATCHED}`")
         condition = reader.expression(parts[0])
     if late := reader.match(_CLAUSE):
         word = late.rstrip("( \t")
-        raise reader.error(f"`{word}` behind `if` or `else`", f"Write `{_DISPATCHED}`.")
+        raise reader.error(f"`{word}` after `if` or `else`", f"write `{_DISPATCHED}`")
     return condition
 
 
@@ -211,24 +211,24 @@ def _repeat(reader: _Reader) -> RepeatDirective:
     usage = "repeat(COUNT) swap(a, b)"
     count = reader.parts(usage)
     if len(count) != 1:
-        raise reader.error("`repeat` takes one count", f"Write `{usage}`.")
+        raise reader.error("`repeat` takes one count", f"write `{usage}`")
     swaps = []
     while reader.match(re.compile(r"swap(?=\s*\()")):
         pair = [part.strip() for part in reader.parts(usage)]
         if len(pair) != 2 or not all(_NAME.fullmatch(name) for name in pair):
-            raise reader.error("`swap` takes the names of two buffers", f"Write `{usage}`.")
+            raise reader.error("`swap` takes the names of two buffers", f"write `{usage}`")
         swaps.append((pair[0], pair[1]))
     return RepeatDirective(reader.expression(count[0]), tuple(swaps), **reader.place)
 
 
 def _tune(reader: _Reader) -> TuneDirective:
     usage = "tune TILE in {8, 16, 32} = 16"
-    name = reader.name("the tuned name", f"Write `{usage}`.")
+    name = reader.name("the tuned name", f"write `{usage}`")
     if reader.match(re.compile(r"in\b")) is None:
-        raise reader.error("`in` expected", f"Write `{usage}`.")
+        raise reader.error("`in` expected", f"write `{usage}`")
     values = tuple(_integer(reader, part, usage) for part in reader.parts(usage, "{"))
     if len(set(values)) != len(values) or len(values) > _MAX_VALUES:
-        raise reader.error(f"the values of `{name}` repeat or are too many", "Give each once.")
+        raise reader.error(f"the values of `{name}` repeat or are too many", "give each once")
     value, begin = None, reader.at
     if reader.take("="):
         reader.skip()
@@ -240,7 +240,7 @@ def _tune(reader: _Reader) -> TuneDirective:
         condition = reader.expression(reader.rest())
     if value is not None and value not in values:
         raise reader.error(
-            f"{name} = {value} is not in its set", f"Choose one of {', '.join(map(str, values))}."
+            f"{name} = {value} is not in its set", f"choose one of {', '.join(map(str, values))}"
         )
     return TuneDirective(
         name, values, value, condition, **reader.place,
@@ -251,10 +251,10 @@ def _tune(reader: _Reader) -> TuneDirective:
 def _integer(reader: _Reader, text: str, usage: str) -> int:
     text = "".join(text.split())
     if not _INTEGER.fullmatch(text):
-        raise reader.error(f"`{text[:40]}` is not an integer", f"Write `{usage}`.")
+        raise reader.error(f"`{text[:40]}` is not an integer", f"write `{usage}`")
     value = int(text, 16 if "x" in text.lower() else 10)
     if not -(2**63) <= value < 2**63:
-        raise reader.error(f"{value} is beyond 64 bits", "Use a smaller value.")
+        raise reader.error(f"{value} is beyond 64 bits", "use a smaller value")
     return value
 
 
@@ -264,21 +264,22 @@ def _require(reader: _Reader) -> RequireDirective:
 
 def _scratch(reader: _Reader) -> ScratchDirective:
     usage = "scratch partial float[cdiv(n, 256)]"
-    name = reader.name("the name of the buffer", f"Write `{usage}`.")
+    name = reader.name("the name of the buffer", f"write `{usage}`")
     spelled = " ".join((reader.match(re.compile(r"[<|]?[\w ]+(?=\[)", re.ASCII)) or "").split())
     dtype = scalar_dtype(spelled)
     if dtype is None:
-        raise reader.error(f"`{spelled}` is not an element type", f"Write `{usage}`.")
+        fix = nearest(spelled, SCALARS) or f"write `{usage}`"
+        raise reader.error(f"`{spelled}` is not an element type", fix)
     counts = reader.parts(usage, "[")
     if len(counts) != 1:
-        raise reader.error("a scratch buffer has one extent", f"Write `{usage}`.")
+        raise reader.error("a scratch buffer has one extent", f"write `{usage}`")
     return ScratchDirective(name, dtype, reader.expression(counts[0]), **reader.place)
 
 
 def _one_buffer(reader: _Reader, usage: str) -> str:
     names = [part.strip() for part in reader.parts(usage)]
     if len(names) != 1 or not _NAME.fullmatch(names[0]):
-        raise reader.error("the name of one buffer is missing", f"Write `{usage}`.")
+        raise reader.error("the name of one buffer is missing", f"write `{usage}`")
     return names[0]
 
 
@@ -301,13 +302,13 @@ def _init(reader: _Reader) -> InitDirective:
     elif _NAME.fullmatch(text):
         value = text
     else:
-        raise reader.error(f"`{text[:40]}` is neither a number nor an array", f"Write `{usage}`.")
+        raise reader.error(f"`{text[:40]}` is neither a number nor an array", f"write `{usage}`")
     return InitDirective(buffer, value, **reader.place)
 
 
 def _size(reader: _Reader) -> SizeDirective:
     usage = "size n = shape(a, 0)"
-    name = reader.name("the name of the scalar", f"Write `{usage}`.")
+    name = reader.name("the name of the scalar", f"write `{usage}`")
     reader.expect("=", usage)
     return SizeDirective(name, reader.expression(reader.rest()), **reader.place)
 

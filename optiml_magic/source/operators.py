@@ -64,7 +64,7 @@ def apply_binary(op: str, left: int, right: int) -> int:
         return _PLAIN[op](left, right)
     if op in ("<<", ">>"):
         if not 0 <= right < 64:
-            raise SourceError(f"a shift by {right}", fix="Shift by 0 to 63 bits.")
+            raise SourceError(f"a shift by {right}", fix="shift by 0 to 63 bits")
         return left << right if op == "<<" else left >> right
     quotient = divide(left, right)
     return quotient if op == "/" else left - quotient * right
@@ -83,6 +83,6 @@ def apply_function(function: str, values: Sequence[int]) -> int:
 def divide(left: int, right: int) -> int:
     """The quotient rounded toward zero, as C does."""
     if right == 0:
-        raise SourceError("a division by zero", fix="Give the divisor a value other than 0.")
+        raise SourceError("a division by zero", fix="give the divisor a value other than 0")
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient

@@ -111,7 +111,7 @@ class Program:
                 known = ", ".join(tunes) or "none"
                 raise SourceError(
                     f"`{name}` is not a tuned name",
-                    fix=nearest(name, tunes) or f"Tuned names here: {known}.",
+                    fix=nearest(name, tunes) or f"use a tuned name: {known}",
                 )
         edits = []
         for name, value in values.items():
@@ -153,7 +153,7 @@ class Program:
             if tune.value is None:
                 raise SourceError(
                     f"`{tune.name}` has no value yet",
-                    fix=f"Choose one: `{replace(tune, value=tune.values[0])}`.",
+                    fix=f"choose one: `{replace(tune, value=tune.values[0])}`",
                     line=tune.line,
                 )
         macros = self.macros
@@ -206,7 +206,7 @@ class Program:
             (d for d in self.directives if str(d) == str(directive)), None
         )
         if found is None:
-            raise SourceError(f"`{directive}` is not in this program", fix="Name one that is.")
+            raise SourceError(f"`{directive}` is not in this program", fix="name one that is")
         begin = self.text.rfind("\n", 0, found.start) + 1
         if self.text[begin : found.start].strip():
             return parse_program(_splice(self.text, [(found.start, found.end, "")]))
@@ -282,8 +282,8 @@ def parse_program(text: str) -> Program:
     for line in lexed.active():
         if line.word == "line" or line.word.isdigit():
             raise SourceError(
-                "a line directive, which makes every line number below it false",
-                fix="Remove it.",
+                "a line directive, which makes every line number below it wrong",
+                fix="remove it",
                 line=lexed.line_at(line.start),
             )
         if not HEAD.match(line.text):
@@ -313,7 +313,7 @@ def _check_tunes(program: Program) -> None:
         if line.word == "define" and words and words[0] in names:
             raise SourceError(
                 f"`{words[0]}` is tuned, and defined here as well",
-                fix="Remove the #define; the tune directive gives the value.",
+                fix="remove the #define; the tune directive gives the value",
                 line=program.lexed.line_at(line.start),
             )
     values = program.values
@@ -323,14 +323,14 @@ def _check_tunes(program: Program) -> None:
         for name in sorted(tune.condition.names - names):
             raise SourceError(
                 f"`{name}` in `if {tune.condition}` is not a tuned name",
-                fix=nearest(name, names) or "Write conditions on sizes as `require`.",
+                fix=nearest(name, names) or "write conditions on sizes as `require`",
                 line=tune.line,
             )
         if tune.condition.names <= values.keys() and not _holds(tune, values):
             given = ", ".join(f"{n} = {values[n]}" for n in sorted(tune.condition.names))
             raise SourceError(
                 f"{given} breaks `if {tune.condition}`",
-                fix="Choose values for which the condition holds.",
+                fix="choose values for which the condition holds",
                 line=tune.line,
             )
 
@@ -339,7 +339,7 @@ def _check_member(tune: TuneDirective, value: int) -> None:
     if value not in tune.values:
         raise SourceError(
             f"{tune.name} = {value} is not in its set",
-            fix=f"Choose one of {', '.join(map(str, tune.values))}.",
+            fix=f"choose one of {', '.join(map(str, tune.values))}",
             line=tune.line,
         )
 

@@ -70,7 +70,7 @@ def parse(text: str) -> Syntax:
     except UnicodeEncodeError as error:
         raise SourceError(
             "a character that no file can hold",
-            fix="Remove the lone surrogate.",
+            fix="remove the lone surrogate",
             line=text.count("\n", 0, error.start) + 1,
         ) from None
     return Syntax(raw, _parser().parse(_mask_attributes(raw)).root_node)

@@ -78,7 +78,7 @@ class Traced:
 
     @property
     def owns(self) -> bool:
-        """Whether it is no view."""
+        """Whether it is not a view."""
         return self._base is None
 
     def views(self, base: Traced, at: tuple[Place, ...]) -> bool:
@@ -89,7 +89,7 @@ class Traced:
         """Other content, of the same shape and dtype."""
         assert values.dtype == self.dtype
         if self._fixed:
-            raise RefusalError(f"it writes to {self._fixed}", "Write to a copy, made by `.copy()`.")
+            raise RefusalError(f"it writes to {self._fixed}", "write to a copy, made by `.copy()`")
         self.trace.made(values)
         if self._base is None:
             self._node = values
@@ -154,7 +154,7 @@ class Traced:
             )
         if name.startswith("__") or not hasattr(np.ndarray, name):
             raise AttributeError(f"an array has no attribute {name!r}")
-        raise RefusalError(f"`.{name}` of an array is not traced", "Write it in other functions.")
+        raise RefusalError(f"`.{name}` of an array is not traced", "write it in other functions")
 
     def astype(self, dtype: Any, *_: Any, copy: bool = True, **__: Any) -> Any:
         return self.trace.function(np.ndarray.astype, (self, dtype), {"copy": copy})
@@ -195,7 +195,7 @@ class Traced:
     @property
     def real(self) -> Traced:
         if self.dtype.kind == "c":
-            raise RefusalError("`.real` of complex numbers", "Compute both parts by themselves.")
+            raise RefusalError("`.real` of complex numbers", "compute both parts by themselves")
         return self
 
     @property
@@ -209,7 +209,7 @@ class Traced:
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise RefusalError(
             "an array that is traced is put where only a plain array fits",
-            "Make the result by NumPy functions of the arrays that are given.",
+            "make the result by NumPy functions of the arrays that are given",
         )
 
     def __bool__(self) -> bool:
@@ -274,7 +274,7 @@ class Traced:
 def _decides(what: str) -> NoReturn:
     raise RefusalError(
         f"{what}: which way it goes is known only when the data are",
-        "Compute both ways and choose with `np.where`, or make it a size.",
+        "compute both ways and choose with `np.where`, or make it a size",
     )
 
 
@@ -282,7 +282,7 @@ def unrolled(count: int) -> None:
     """Whether a loop of so many steps may be traced step by step."""
     if count > _MOST_STEPS:
         raise RefusalError(
-            f"a loop of {count} steps", "Write it over whole arrays, with an axis for the loop."
+            f"a loop of {count} steps", "write it over whole arrays, with an axis for the loop"
         )
 
 

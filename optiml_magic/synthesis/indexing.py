@@ -52,7 +52,7 @@ def taken(trace: Trace, x: Traced, key: Any) -> Any:
     if any(_is_mask(trace, part) for part in keys):
         raise RefusalError(
             "a mask selects as many elements as the data say",
-            "Keep all and choose with `np.where`, or reduce with `where=`.",
+            "keep all and choose with `np.where`, or reduce with `where=`",
         )
     chosen = selected(trace, x.extents, keys)
     number = not chosen.shape and not any(part is Ellipsis for part in keys)
@@ -70,7 +70,7 @@ def assigned(trace: Trace, x: Traced, key: Any, value: Any) -> None:
         if len(keys) > 1 or mask.ndim > x.ndim or given.ndim:
             raise RefusalError(
                 "it assigns to as many elements as the data say",
-                "Assign one number under a mask, or choose with `np.where`.",
+                "assign one number under a mask, or choose with `np.where`",
             )
         wide = (*mask.extents, *([constant(1)] * (x.ndim - mask.ndim)))
         at = tuple(axis(k) for k in range(mask.ndim))
@@ -81,7 +81,7 @@ def assigned(trace: Trace, x: Traced, key: Any, value: Any) -> None:
     if not _apart(chosen):
         raise RefusalError(
             "it assigns at places that the data tell: equal ones have no order on a GPU",
-            "Add with `np.add.at`, or count with `np.bincount`.",
+            "add with `np.add.at`, or count with `np.bincount`",
         )
     if not given.views(x, chosen.at):
         values = fitted(trace, cast(given.node, x.dtype), chosen.shape)
@@ -100,7 +100,7 @@ def added(trace: Trace, ufunc: Any, x: Any, key: Any, values: Any = None) -> Non
     if not isinstance(x, Traced) or ufunc.nin != 2:
         raise RefusalError(
             f"`np.{ufunc.__name__}.at` on a plain array",
-            "Make the array in the reference, by `np.zeros` for example.",
+            "make the array in the reference, by `np.zeros` for example",
         )
     chosen = selected(trace, x.extents, key if isinstance(key, tuple) else (key,))
     given = fitted(trace, cast(operand(trace, values).node, x.dtype), chosen.shape)
@@ -247,7 +247,7 @@ def _is_mask(trace: Trace, part: Any) -> bool:
 def _wrapped(extent: int, at: Any) -> int:
     """A subscript that may count from the end; IndexError beyond the axis."""
     if not _is_number(at):
-        raise RefusalError(f"a subscript of type {type(at).__name__}", "Use numbers and slices.")
+        raise RefusalError(f"a subscript of type {type(at).__name__}", "use numbers and slices")
     number = at if isinstance(at, WHOLE) else int(at)
     if number < 0:
         number = number + extent

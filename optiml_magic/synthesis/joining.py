@@ -37,7 +37,7 @@ def concatenate(
     trace: Trace, arrays: Sequence[Any], axis: Any = 0, out: Any = None, dtype: Any = None
 ) -> Traced:
     if out is not None:
-        raise RefusalError("`concatenate(out=)`", "Assign its result to a slice.")
+        raise RefusalError("`concatenate(out=)`", "assign its result to a slice")
     values = [operand(trace, x) for x in arrays]
     if axis is None:
         values = [trace.function(np.ravel, (Traced(trace, x.node),), {}) for x in values]
@@ -95,9 +95,9 @@ def pad(
 ) -> Any:
     x = operand(trace, array)
     if options or mode not in ("constant", "edge", "reflect", "symmetric", "wrap"):
-        raise RefusalError(f"`np.pad` in mode {mode!r}", "Pad by constants, edges or mirrors.")
+        raise RefusalError(f"`np.pad` in mode {mode!r}", "pad by constants, edges or mirrors")
     if not isinstance(constant_values, (int, float, np.generic)):
-        raise RefusalError("`np.pad` with several constants", "Pad one side after the other.")
+        raise RefusalError("`np.pad` with several constants", "pad one side after the other")
     shape = list(x.extents)
     at: list[Place] = []
     inside: list[Node] = []
@@ -164,7 +164,7 @@ def take(
     trace: Trace, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
 ) -> Any:
     if out is not None:
-        raise RefusalError("`np.take` with `out`", "Write it as a subscript.")
+        raise RefusalError("`np.take` with `out`", "write it as a subscript")
     x = operand(trace, a)
     if axis is None:
         x, axis = trace.function(np.ravel, (Traced(trace, x.node),), {}), 0
@@ -199,7 +199,7 @@ def bincount(trace: Trace, x: Any, weights: Any = None, minlength: Any = 0) -> T
     if not isinstance(minlength, WHOLE) or minlength == 0:
         raise RefusalError(
             "`np.bincount` without `minlength` has as many results as the data say",
-            "Give `minlength`, above all that is counted.",
+            "give `minlength`, above all that is counted",
         )
     if places.dtype.kind not in "iub" or places.ndim != 1:
         raise TypeError("bincount counts whole numbers of one axis")

@@ -66,7 +66,7 @@ class Kept(np.ndarray[Any, Any]):
 class _Random:
     def __getattr__(self, name: str) -> Any:
         raise RefusalError(
-            f"`np.random.{name}`: random numbers are others each time", "Give them as an input."
+            f"`np.random.{name}`: random numbers are others each time", "give them as an input"
         )
 
 
@@ -84,7 +84,7 @@ class _Joining:
 class Library:
     """A module of NumPy as a reference finds it while it is traced.
 
-    What is asked for is made then: entries of the table in the place of its functions, and of
+    What is asked for is made then: entries of the table in place of its functions, and of
     those that NumPy writes in Python their own code, traced as well.
     """
 

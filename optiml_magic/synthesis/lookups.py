@@ -67,7 +67,7 @@ def quantile(trace: Trace, a: Any, q: Any, axis: Any = None, *, keepdims: Any = 
     """Between two elements in proportion; several are one after the other."""
     shares = known(operand(trace, q).node)
     if shares is None or isinstance(axis, tuple):
-        raise RefusalError("a quantile of several axes, or by data", "Ask for one after the other.")
+        raise RefusalError("a quantile of several axes, or by data", "ask for one after the other")
     if shares.ndim:
         several = [quantile(trace, a, s, axis, keepdims=keepdims) for s in shares]
         return trace.function(np.stack, (several,), {})
@@ -115,13 +115,13 @@ def histogram(
     if isinstance(bins, WHOLE):
         if range is None:
             raise RefusalError(
-                "`np.histogram` whose edges the data decide", "Give a number of bins and a `range`."
+                "`np.histogram` whose edges the data decide", "give a number of bins and a `range`"
             )
         edges = operand(trace, np.linspace(float(range[0]), float(range[1]), int(bins) + 1))
     elif not isinstance(bins, str):
         edges = operand(trace, bins)
     else:
-        raise RefusalError(f"`np.histogram` with bins by {bins!r}", "Give their edges.")
+        raise RefusalError(f"`np.histogram` with bins by {bins!r}", "give their edges")
     value = Traced(trace, cast(operand(trace, a).node, np.float64))
     flat = trace.function(np.reshape, (value, -1), {})
     place = searchsorted(trace, edges[1:-1], flat, "right")
@@ -149,7 +149,7 @@ def cov(
 ) -> Any:
     value: Any = operand(trace, m)
     if y is not None or value.ndim != 2:
-        raise RefusalError("`np.cov` of anything but a matrix", "Give it two axes.")
+        raise RefusalError("`np.cov` of anything but a matrix", "give it two axes")
     wanted = dtype or np.result_type(value.dtype, np.float64)
     value = Traced(trace, cast((value if rowvar else value.T).node, wanted))
     apart = mapped(trace, np.subtract, value, mean(trace, value, 1, keepdims=True))
@@ -171,7 +171,7 @@ def _as_many_as_data_say(name: str) -> Any:
     def refused(*_: Any, **__: Any) -> Any:
         raise RefusalError(
             f"`np.{name}` has as many results as the data say",
-            "Keep all and choose with `np.where`, or reduce with `where=`.",
+            "keep all and choose with `np.where`, or reduce with `where=`",
         )
 
     return refused

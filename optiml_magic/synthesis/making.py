@@ -87,7 +87,7 @@ def arange(
     numbers = (first, last, by)
     if not all(isinstance(n, (*WHOLE, np.integer)) for n in numbers):
         if any(isinstance(n, (Size, Traced)) for n in numbers):
-            raise RefusalError("`np.arange` in fractions", "Scale an `np.arange` of whole numbers.")
+            raise RefusalError("`np.arange` in fractions", "scale an `np.arange` of whole numbers")
         places: Any = numbers
         return operand(trace, np.arange(*places, dtype=dtype))
     first, last, by = (n if isinstance(n, WHOLE) else int(n) for n in numbers)

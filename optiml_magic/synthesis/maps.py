@@ -32,7 +32,7 @@ def operand(trace: Trace, value: Any) -> Traced:
     array = np.array(value)
     if array.dtype.kind not in "biufcV":
         raise RefusalError(
-            f"a value of type {type(value).__name__}", "Compute with arrays of numbers alone."
+            f"a value of type {type(value).__name__}", "compute with arrays of numbers alone"
         )
     weak = type(value) if type(value) in (int, float, complex) else None
     array.flags.writeable = False
@@ -133,7 +133,7 @@ def mapped(trace: Trace, ufunc: Any, *values: Any, dtype: Any = None) -> Traced:
     """A ufunc of one result, in the loop that NumPy takes for these dtypes."""
     known = vars(np).get(ufunc.__name__) is ufunc
     if not known or ufunc.nout != 1:
-        raise RefusalError(f"`{ufunc.__name__}` is not traced", "Write it in other functions.")
+        raise RefusalError(f"`{ufunc.__name__}` is not traced", "write it in other functions")
     operands = [operand(trace, value) for value in values]
     wanted = tuple(x.weak if x.weak in (int, float, complex) else x.dtype for x in operands)
     signature = (*([None] * ufunc.nin), None if dtype is None else np.dtype(dtype))
@@ -151,7 +151,7 @@ def delivered(trace: Trace, result: Traced, out: Any) -> Any:
     if target is None:
         return result
     if not isinstance(target, Traced):
-        raise RefusalError("`out` is a plain array", "Make it by `np.empty` in the reference.")
+        raise RefusalError("`out` is a plain array", "make it by `np.empty` in the reference")
     if not np.can_cast(result.dtype, target.dtype, "same_kind"):
         raise TypeError(f"cannot cast from {result.dtype} to {target.dtype} in place")
     target.put(fitted(trace, cast(result.node, target.dtype), target.extents))
@@ -172,7 +172,7 @@ def called(trace: Trace, ufunc: Any, inputs: Sequence[Any], options: dict[str, A
         target = out[0] if isinstance(out, tuple) else out
         if target is None:
             raise RefusalError(
-                "`where=` without `out=` leaves numbers undefined", "Use `np.where` instead."
+                "`where=` without `out=` leaves numbers undefined", "use `np.where` instead"
             )
         result = where(trace, chosen, result, target)
     return delivered(trace, result, out)
@@ -183,7 +183,7 @@ def where(trace: Trace, condition: Any, one: Any = None, two: Any = None) -> Tra
     if one is None or two is None:
         raise RefusalError(
             "`np.where` of a condition alone has as many results as the data say",
-            "Give both alternatives.",
+            "give both alternatives",
         )
     chosen, *sides = (operand(trace, value) for value in (condition, one, two))
     shape = together(trace, [x.extents for x in (chosen, *sides)])

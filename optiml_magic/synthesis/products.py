@@ -55,7 +55,7 @@ def contracted(
 @function(np.matmul)
 def matmul(trace: Trace, x1: Any, x2: Any, out: Any = None, **options: Any) -> Any:
     if options:
-        raise RefusalError(f"`matmul` with {', '.join(options)}", "Cast its operands instead.")
+        raise RefusalError(f"`matmul` with {', '.join(options)}", "cast its operands instead")
     one, two = operand(trace, x1), operand(trace, x2)
     if not one.ndim or not two.ndim:
         raise ValueError("matmul of a number")
@@ -138,7 +138,7 @@ def einsum(
     if not isinstance(subscripts, str):
         subscripts, operands = _as_string((subscripts, *operands))
     if set(more) - {"optimize", "order"}:
-        raise RefusalError(f"`einsum` with {', '.join(more)}", "Cast its operands instead.")
+        raise RefusalError(f"`einsum` with {', '.join(more)}", "cast its operands instead")
     values = [operand(trace, x) for x in operands]
     if dtype is not None:
         values = [Traced(trace, cast(x.node, dtype)) for x in values]
@@ -231,7 +231,7 @@ def convolve(trace: Trace, a: Any, v: Any, mode: str = "full") -> Any:
 def correlate(trace: Trace, a: Any, v: Any, mode: str = "valid") -> Any:
     one, two = operand(trace, a), operand(trace, v)
     if one.shape[0] < two.shape[0]:
-        raise RefusalError("`correlate` with the longer one last", "Give the longer one first.")
+        raise RefusalError("`correlate` with the longer one last", "give the longer one first")
     if two.dtype.kind == "c":
         two = mapped(trace, np.conjugate, two)
     return _slid(trace, one, two, mode)

@@ -149,7 +149,7 @@ def var(
     **options: Any,
 ) -> Any:
     if set(options) - {"correction"}:
-        raise RefusalError("`var` with a mask or a mean", "Write the sum of squares out.")
+        raise RefusalError("`var` with a mask or a mean", "write the sum of squares out")
     value = operand(trace, a)
     inner, result = _precision(value, dtype)
     chosen = axes(axis, value.ndim)
@@ -229,7 +229,7 @@ function(np.cumprod)(_running(np.multiply))
 def _sorted(*, places: bool) -> Any:
     def called(trace: Trace, a: Any, axis: Any = -1, **options: Any) -> Any:
         if options.get("order") is not None:
-            raise RefusalError("`sort(order=)`", "Sort numbers alone.")
+            raise RefusalError("`sort(order=)`", "sort numbers alone")
         value = operand(trace, a)
         if axis is None:
             value = trace.function(np.reshape, (Traced(trace, value.node), -1), {})

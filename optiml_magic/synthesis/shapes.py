@@ -26,7 +26,7 @@ def fitted(samples: Sequence[Sample]) -> dict[str, Extents] | Refused:
         shapes = [np.shape(values[name]) for _, values in samples]
         if len(set(map(len, shapes))) > 1:
             several = " or ".join(map(str, sorted(set(map(len, shapes)))))
-            return Refused(f"`{name}` has {several} axes", 0, "Give it as many at each size.")
+            return Refused(f"`{name}` has {several} axes", 0, "give it as many at each size")
         extents = []
         for k in range(len(shapes[0])):
             seen = [(sizes, shape[k]) for (sizes, _), shape in zip(samples, shapes, strict=True)]
@@ -36,7 +36,7 @@ def fitted(samples: Sequence[Sample]) -> dict[str, Extents] | Refused:
                 return Refused(
                     f"axis {k} of `{name}` has the extents {numbers}, which no sizes explain",
                     0,
-                    "Make the axes of inputs from sizes alone, and name those sizes.",
+                    "make the axes of inputs from sizes alone, and name those sizes",
                 )
             extents.append(extent)
         found[name] = tuple(extents)

@@ -128,7 +128,7 @@ def valued(expression: Polynomial, at: Mapping[str, Any]) -> Any:
 
 
 def substituted(expression: Polynomial, given: Mapping[str, Polynomial]) -> Polynomial:
-    """The expression with other expressions in the place of symbols."""
+    """The expression with other expressions in place of symbols."""
     total = _NOTHING
     for monomial, factor in expression.terms:
         product = constant(factor)

@@ -39,7 +39,7 @@ def _logsumexp(x: Any, axis: int = -1, keepdims: bool = False) -> Any:
 
 def _gelu(x: Any, approximate: str = "none") -> Any:
     if approximate == "none":
-        raise RefusalError("`gelu` by the error function", "Say `approximate='tanh'`.")
+        raise RefusalError("`gelu` by the error function", "say `approximate='tanh'`")
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
@@ -82,7 +82,7 @@ def called(trace: Trace, function: Any, args: Sequence[Any], options: Mapping[st
         return _WRITTEN[name](*given, **extra)
     known = getattr(np, name if name in _SAME else _RENAMED.get(name, ""), None)
     if known is None:
-        raise RefusalError(f"`torch.{name}` is not traced", "Write it in functions of NumPy.")
+        raise RefusalError(f"`torch.{name}` is not traced", "write it in functions of NumPy")
     if name in ("permute", "reshape") and len(given) > 2:
         given = [given[0], given[1:]]
     if name == "rsub":

@@ -79,7 +79,7 @@ class _Tracing:
         if self._arrays > _MOST_ARRAYS:
             raise RefusalError(
                 f"more than {_MOST_ARRAYS} arrays",
-                "Write its loops over whole arrays, with an axis for each loop.",
+                "write its loops over whole arrays, with an axis for each loop",
             )
 
     def _line(self) -> int:
@@ -104,7 +104,7 @@ class _Tracing:
             case "outer" if len(inputs) == 2:
                 one, two = (operand(self, x) for x in inputs)
                 return mapped(self, ufunc, one[(..., *([None] * two.ndim))], two)
-        raise RefusalError(f"`np.{ufunc.__name__}.{method}`", "Write it in other functions.")
+        raise RefusalError(f"`np.{ufunc.__name__}.{method}`", "write it in other functions")
 
     def function(self, func: Any, args: Any, kwargs: Any) -> Any:
         entry = FUNCTIONS.get(func)
@@ -119,7 +119,7 @@ class _Tracing:
         name = f"{home}.{func.__name__}".replace("numpy", "np", 1)
         code = own(func)
         if code is None:
-            raise RefusalError(f"`{name}` is not traced", "Write it in functions that are.")
+            raise RefusalError(f"`{name}` is not traced", "write it in functions that are")
         if func not in self._written:
             self._written[func] = rebound(code, self.library, self.plain)
         try:
@@ -132,7 +132,7 @@ class _Tracing:
             raise
         except (TypeError, AttributeError) as error:
             raise RefusalError(
-                f"`{name}` is not traced", "Write it in functions that are."
+                f"`{name}` is not traced", "write it in functions that are"
             ) from error
 
 
@@ -172,7 +172,7 @@ def traced(
     except Exception as error:  # noqa: BLE001  # a reference may raise what it likes
         line = _line(reference, error)
         reason = f"{type(error).__name__}: {error}"
-        return Refused(reason, line, "Give it what it computes with in NumPy without an error.")
+        return Refused(reason, line, "give it what it computes with in NumPy without an error")
     return Graph(tuple(inputs.values()), outputs, dict(sizes), tuple(trace.assumptions))
 
 
@@ -186,7 +186,7 @@ def _inputs(
         array = np.asarray(value)
         if kind(array.dtype) == "V":
             raise RefusalError(
-                f"`{name}` holds {array.dtype}", "Give arrays of numbers; a struct by its members."
+                f"`{name}` holds {array.dtype}", "give arrays of numbers; a struct by its members"
             )
         shape = shapes.get(name) or tuple(_extent(name, n, sizes) for n in array.shape)
         found[name] = Input(shape, array.dtype, name)
@@ -198,7 +198,7 @@ def _extent(name: str, extent: int, sizes: Mapping[str, int]) -> Polynomial:
     if len(fitting) > 1:
         raise RefusalError(
             f"an axis of `{name}` may be {' or '.join(fitting)}: all are {extent}",
-            "Trace at sizes that differ.",
+            "trace at sizes that differ",
         )
     return Polynomial.symbol(fitting[0]) if fitting else constant(extent)
 
@@ -209,7 +209,7 @@ def _weak(value: Any) -> type | None:
 
 def _outputs(trace: _Tracing, answer: Any) -> tuple[tuple[str, Node], ...]:
     if answer is None:
-        raise RefusalError("it returns nothing", "Return the arrays that it computes.")
+        raise RefusalError("it returns nothing", "return the arrays that it computes")
     if isinstance(answer, Mapping):
         named = {str(name): value for name, value in answer.items()}
     elif isinstance(answer, tuple):

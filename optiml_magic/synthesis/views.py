@@ -233,7 +233,7 @@ def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
     if not isinstance(repeats, WHOLE):
         counts = known(operand(trace, repeats).node)
         if counts is None:
-            raise RefusalError("`np.repeat` as often as the data say", "Repeat all equally often.")
+            raise RefusalError("`np.repeat` as often as the data say", "repeat all equally often")
         if counts.size > 1:
             places = np.repeat(np.arange(int(x.shape[along])), counts)
             return trace.function(np.take, (x, places, along), {})

@@ -22,7 +22,7 @@ from optiml_magic.synthesis import tracing
 from optiml_magic.synthesis.refusals import Refused
 from optiml_magic.synthesis.table import FUNCTIONS, METHODS
 
-_FIX = "Write it in functions of NumPy alone, as formulas over whole arrays."
+_FIX = "write it in functions of NumPy alone, as formulas over whole arrays"
 _LONGEST = 20_000  # characters
 _NODES = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Assign, ast.AugAssign,

@@ -39,7 +39,7 @@ class Lanes:
     """``thread`` numbers the threads of the launch; ``must`` is off where a lane may not run.
 
     ``names`` are the built-in variables and the counters of the loops around; ``lost`` are counters
-    of loops whose rounds could not be told.
+    of loops whose rounds could not be decided.
     """
 
     names: Mapping[str, Numbers]

@@ -53,7 +53,7 @@ class Comparison:
         spared: loads that were predicted and did not run, as the compiler kept the element from
             another access of the thread; ``dropped`` those that nothing explains but that nobody
             needs their value.
-        notes: what could not be told, such as loops without an end.
+        notes: what could not be decided, such as loops without an end.
     """
 
     kernel: str

@@ -42,8 +42,8 @@ class Exactness:
                 if not same_bits(wanted, readings[1][name]):
                     raise OracleError(
                         f"the input kernel gives `{name}` other bits from run to run "
-                        f"(on {instance.condition}), so nothing can be held to them",
-                        fix="leave --exact out",
+                        f"(on {instance.condition}), so --exact cannot compare with them",
+                        fix="leave out --exact",
                     )
             self._wanted[instance.case.key] = readings[0]
 

@@ -19,6 +19,7 @@ from optiml_magic.verifiers.verify import fresh_poison, judge, verify
 
 _SMALL = 1 << 28  # thread instructions of a launch at a small size
 _WILD = 1 << 24  # where an integer may make a loop of any length
+_REFERENCE = "the reference "  # how a message about it begins
 FINAL = "final"  # what the keys of large cases begin with
 
 
@@ -39,6 +40,7 @@ class Learner:
         self._instructions = instructions
         self._hung = False  # the input kernel did not come back: no more is asked of it
         self.root: Compiled | None = None
+        self.unanswered: dict[str, str] = {}  # by condition: what the reference did wrong there
 
     def learned(self, condition: Condition, key: str) -> Instance | None:
         """The set of inputs with its answer, if the input kernel has that answer as well."""
@@ -58,6 +60,10 @@ class Learner:
                     condition.draw(), condition.name, key, condition.maps
                 )
                 return Drawn(instance, root.plan(instance))
+            except UsageError as error:
+                if error.message.startswith(_REFERENCE):
+                    self.unanswered[condition.name] = error.message.removeprefix(_REFERENCE)
+                return None
             except Exception:  # noqa: BLE001  # the task's own code: it does not know such inputs
                 return None
 

@@ -39,7 +39,7 @@ class Scrutiny:
     def learn(self, root: Compiled, measured: Measurement) -> tuple[str, ...]:
         """What the input kernel can do is what a candidate must; its own traffic sets no record.
 
-        Returns what there is to be told of it.
+        Returns what there is to say about it.
         """
         timed = measured.source == "events"
         self.trials.learn(root, measured.seconds if timed else 0.0)

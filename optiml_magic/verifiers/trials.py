@@ -83,12 +83,18 @@ class Trials:
 
     @property
     def _about_sizes(self) -> str:
-        if not self._sized:
-            why = "the input kernel is right at none of them" if self._refused else "not checked"
-            return f"other sizes: {why}"
-        text = f"other sizes: {len(self._sized)} checked, {_few(self._sized)}"
-        refused = f"; not asked for where the input kernel is wrong: {_few(self._refused)}"
-        return text + (refused if self._refused else "")
+        unanswered = self._learner.unanswered
+        failed = [name for name in self._refused if name in unanswered]
+        differing = [name for name in self._refused if name not in unanswered]
+        found = [
+            f"{len(self._sized)} checked, {_few(self._sized)}" if self._sized else "not checked"
+        ]
+        if failed:
+            found.append(f"at {failed[0]} the reference {unanswered[failed[0]]}")
+        if differing:
+            beside = "fails or differs from the reference" if self._problem.references else "fails"
+            found.append(f"the input kernel {beside} at {_few(differing)}")
+        return f"other sizes: {'; '.join(found)}"
 
     def learn(self, root: Compiled, seconds: float = 0.0) -> None:
         """Find the small sizes, and the scales at one of them, that the input kernel gets right.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from optiml_magic.devices.base import Device, Execution, Job, Order
-from optiml_magic.errors import InternalError
+from optiml_magic.errors import InternalError, KernelFailed, KernelUnsupported
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict
@@ -30,11 +30,11 @@ def verify(
     ``difference`` says what is wrong all the same with outputs that are within the tolerance. An
     ``inspector`` is asked which thread wrote the first wrong element: a run more.
 
-    Outputs hold a pattern that nobody can foretell and that differs from one launch to the next, so
+    Outputs hold a pattern that cannot be predicted and that differs from one launch to the next, so
     that an answer left behind by an earlier run cannot pass for a new one.
     """
     checks: tuple[OutputCheck, ...] = ()
-    printed: tuple[str, ...] = ()
+    printed = ""
     if not plans:
         raise InternalError("a verification without a case would pass anything")
     for at, (instance, plan) in enumerate(plans):
@@ -46,41 +46,53 @@ def verify(
         inexact = difference(instance)
         if inexact:
             return replace(verdict, outcome=Outcome.WRONG, summary=inexact)
-        printed = printed or verdict.notes
+        printed = printed or verdict.printed
         written = [buffer.name for buffer in instance.case.buffers if buffer.role != "input"]
         if not written or [check.name for check in verdict.checks] != written:
             raise InternalError(f"outputs {written} were not all compared: {verdict.checks}")
         checks = worst(checks, verdict.checks)
     elements = sum(check.elements for check in checks)
     summary = f"{elements} output elements right on {len(plans)} sets of inputs"
-    return Verdict(Outcome.PASSED, summary, checks=checks, notes=(*notes, *printed))
+    return Verdict(Outcome.PASSED, summary, checks=checks, notes=tuple(notes), printed=printed)
 
 
 def judge(execution: Execution, condition: str = "") -> Verdict:
-    """The verdict on one execution; ``condition`` says on which inputs.
-
-    What the kernel printed is among its notes.
-    """
+    """The verdict on one execution; ``condition`` says on which inputs."""
     fault = execution.fault
     on = f" (on {condition})" if condition and not condition.startswith("seed ") else ""
-    notes = (f"the kernel printed: {execution.printed}",) if execution.printed else ()
+    printed = execution.printed
     if fault is not None:
         where = f" in block {fault.block}, thread {fault.thread}" if fault.block else ""
         message = f"{fault.message}{where}{on}"
-        return Verdict(fault.outcome, message, line=fault.line, notes=notes)
+        return Verdict(fault.outcome, message, line=fault.line, printed=printed)
     if execution.modified_inputs:
         names = ", ".join(execution.modified_inputs)
         return Verdict(
             Outcome.INPUT_MODIFIED,
             f"the kernel wrote to its input {names}{on}",
             fix="write to the outputs alone, or declare the buffer in-out",
-            notes=notes,
+            printed=printed,
         )
     for check in execution.checks:
         if not check.passed:
             summary = _describe(check, condition)
-            return Verdict(Outcome.WRONG, summary, checks=execution.checks, notes=notes)
-    return Verdict(Outcome.PASSED, "", checks=execution.checks, notes=notes)
+            return Verdict(Outcome.WRONG, summary, checks=execution.checks, printed=printed)
+    return Verdict(Outcome.PASSED, "", checks=execution.checks, printed=printed)
+
+
+def failure(verdict: Verdict, what: str = "the kernel") -> KernelFailed:
+    """The exception for a verdict on a kernel that is not a pass; ``what`` says on which."""
+    if verdict.outcome is Outcome.UNSUPPORTED:
+        return KernelUnsupported(
+            f"the device cannot run {what}: {verdict.summary}",
+            fix=verdict.fix or "run it on another device: optiml doctor lists what is here",
+            line=verdict.line,
+        )
+    return KernelFailed(
+        f"{what} failed, {verdict.outcome}: {verdict.summary}",
+        fix=verdict.fix,
+        line=verdict.line,
+    )
 
 
 def blamed(
@@ -125,9 +137,6 @@ def _describe(check: OutputCheck, condition: str) -> str:
     if check.comparable and check.max_ulp and check.max_abs_error:
         of = " of the finite ones" if check.nonfinite else ""
         text += f"; the worst{of} is off by {check.max_abs_error:.3g}, {check.max_ulp:.3g} ulp"
-    off_by_one = check.rtol == check.atol == 0 and check.max_abs_error == 1
-    if off_by_one and check.got != check.wanted and not check.unwritten:
-        text += "; every one is off by 1: if that is rounding, allow it with --atol 1"
     if check.nonfinite:
         text += f"; {check.nonfinite} are NaN or infinite and should not be"
     if check.unwritten:

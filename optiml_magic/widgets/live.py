@@ -18,9 +18,9 @@ from optiml_magic.widgets.subject import Subject
 
 Progress = Callable[[Step, Refused], None]
 Mode = Literal["auto", "widget", "text"]
-DEAF = (
-    "This kernel gets no messages while a cell runs: end the search with the notebook's "
-    "interrupt (\u25a0, or Ctrl-C). What was found is kept."
+UNHEARD = (
+    "While this cell runs, the buttons do not work: to stop the search, interrupt the kernel "
+    "(\u25a0, or Ctrl-C). What was found is kept."
 )
 
 
@@ -128,7 +128,7 @@ def watched(
 def _lacking(kernel: Any, mode: Mode) -> str:
     """Why the widget cannot show, or ""."""
     if mode == "text":
-        return "as text, as asked"
+        return "as text, as requested"
     missing = [name for name in ("ipywidgets", "anywidget") if find_spec(name) is None]
     if missing:
         return f"no live view: {' and '.join(missing)} not installed"
@@ -141,4 +141,4 @@ def _lacking(kernel: Any, mode: Mode) -> str:
 def _hint(subject: Subject, kernel: Any) -> str:
     """Kernels without subshells, ipykernel 6 among them, take messages between cells only."""
     heard = subject.background or getattr(kernel, "_supports_kernel_subshells", False)
-    return "" if heard else DEAF
+    return "" if heard else UNHEARD

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -12,9 +13,9 @@ from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.quantities import number_of, ratio
 from optiml_magic.reports.summary import Summary
 from optiml_magic.search.controls import Controls
-from optiml_magic.timings import DOING, Stage
+from optiml_magic.timings import Stage
 from optiml_magic.widgets.frame import Board
-from optiml_magic.widgets.line import Line
+from optiml_magic.widgets.line import Line, Now
 from optiml_magic.widgets.node import Json
 from optiml_magic.widgets.pace import Pace
 from optiml_magic.widgets.subject import Subject
@@ -22,17 +23,23 @@ from optiml_magic.widgets.subject import Subject
 _REST = 0.5  # seconds between two times that the stage is written: it changes many times a second
 
 
-def paced(evaluations: int, elapsed: float, limit: float) -> str:
-    """Evaluations a minute and what is left of the seconds, as far as either is known."""
-    rate = f", {60 * evaluations / elapsed:.0f} a minute" if evaluations > 1 else ""
-    return rate + (f", {max(0.0, limit - elapsed):.0f} s left" if limit else "")
+def paced(evaluations: int, budget: int, elapsed: float, limit: float) -> str:
+    """Evaluations a minute and the time that is left, as far as either is known.
+
+    Until there is a rate only the limit says what is left; 0 is no limit.
+    """
+    most = max(0.0, limit - elapsed) if limit else float("inf")
+    if evaluations < 2:
+        return f"at most {most:.0f} s left" if limit else ""
+    left = min(most, (budget - evaluations) * elapsed / evaluations)
+    return f"{60 * evaluations / elapsed:.0f} a minute, about {max(0.0, left):.0f} s left"
 
 
 class PlainView:
     """A view of one line. It has no button: Ctrl-C ends the search and keeps what was found.
 
-    Steps are written as they come; the stage by a thread of our own, so that what stands there is
-    never older than half a second.
+    Steps are written as they come; the stage by a thread of our own, so that what is shown is never
+    older than half a second.
     """
 
     def __init__(self, subject: Subject, line: Line, why: str) -> None:
@@ -41,7 +48,7 @@ class PlainView:
         self._line = line
         self._board = Board(subject)
         self._began = time.monotonic()
-        self._text = subject.baseline
+        self._now = Now(subject.baseline, "prepare", task=subject.task, budget=subject.budget)
         self._stage: Stage = "prepare"
         self._lock = threading.Lock()  # of the line and of what it is made from
         self._pace = Pace(self._draw)
@@ -53,7 +60,7 @@ class PlainView:
         if not self._shown:
             self._shown = True
             self._began = time.monotonic()
-            self._line.write(f"{self._text}: {DOING[self._stage]} ({self.why})")
+            self._line.write(replace(self._now, note=self.why))
             self._pace.start()
 
     def enter(self, stage: Stage) -> None:
@@ -69,12 +76,14 @@ class PlainView:
         with self._lock:
             self._board.add(step, refused)
             frame = self._board.frame()
-            best, title = _best(frame.best), step.candidate.proposal.title
-            self._text = f"{frame.evaluations} of {self._subject.budget}{best}"
-            self._line.write(f"{self._text}: {title}")
+            title = step.candidate.proposal.title
+            self._now = replace(
+                self._now, stage=None, title=title, done=frame.evaluations, best=_best(frame.best)
+            )
+            self._line.write(self._now)
 
     def steer(self, controls: Controls) -> None:
-        """Nobody can press anything here."""
+        """Nothing can be pressed here."""
 
     def finish(self, summary: Summary, instead: object | None = None) -> None:
         """Say how it ended; ``instead`` is shown in place of the line."""
@@ -93,15 +102,16 @@ class PlainView:
         self._line.end(f"{spent}; {ended}", instead)
 
     def _draw(self) -> float:
-        """The stage beside what stands there, with the rate and the time that is left."""
+        """The stage, the figures so far, the rate and the time that is left."""
         with self._lock:
             elapsed = time.monotonic() - self._began
-            pace = paced(self._board.count, elapsed, self._subject.seconds)
-            self._line.write(f"{self._text}: {DOING[self._stage]}{pace}")
+            subject = self._subject
+            pace = paced(self._now.done, subject.budget, elapsed, subject.seconds)
+            self._line.write(replace(self._now, stage=self._stage, pace=pace))
         return _REST
 
 
 def _best(best: Json) -> str:
     if not best or not best["significant"]:
         return ""
-    return f", best {ratio(best['speedup'])} {best['source']}"
+    return f"{ratio(best['speedup'])} {best['source']}"

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from optiml_magic.cli import main
+from optiml_magic.exports import FORMATS
 from optiml_magic.timings import STAGES
 from tests.present import SOAK, sampled
 
@@ -131,7 +132,7 @@ def test_profile_writes_measurement_and_findings(folder: Path) -> None:
         (["check", "task.py", "--device", "tpu"], "no device named 'tpu'"),
         (["check", "task.py", "--kernel", "missing.cu"], "there is no file missing.cu"),
         (["optimize", "task.py", "--resume", "missing"], "no journal"),
-        (["optimize", "task.py", "--objective", "cost"], "it must be speed, energy"),
+        (["optimize", "task.py", "--objective", "cost"], "choose one of speed, energy"),
         (
             ["optimize", "task.py", "--objective", "energy", "--device", "emulated"],
             "draws no power",
@@ -220,7 +221,7 @@ def test_the_first_line_names_the_stage_before_anything_is_done(folder: Path, ve
     (folder / "task.py").write_text(f"open('go').read()\n{TASK}")
     mine, its = pty.openpty()
     command = [sys.executable, "-m", "optiml_magic.cli", verb, "task.py"]
-    environ = {**os.environ, "OPTIML_LLM": "none", "OPTIML_BUDGET": "2"}
+    environ = {**os.environ, "OPTIML_LLM": "none", "OPTIML_BUDGET": "2", "TERM": "xterm"}
     pipe = subprocess.DEVNULL
     with subprocess.Popen(command, stdout=pipe, stderr=its, cwd=folder, env=environ) as process:
         os.close(its)
@@ -231,7 +232,7 @@ def test_the_first_line_names_the_stage_before_anything_is_done(folder: Path, ve
     assert process.returncode == 0
     assert first == f"\r\033[K  {verb}: preparing"
     assert "compiling" in rest or "verifying" in rest
-    assert rest.endswith("\r\033[K")  # nothing of it stays
+    assert rest.endswith("\033[1A\033[2K")  # nothing of it stays
 
 
 def _read(terminal: int) -> str:
@@ -254,3 +255,65 @@ def test_a_reader_that_has_enough_ends_it_quietly(folder: Path, words: tuple[str
         process.stdout.close()
         told = process.stderr.read()
     assert (process.returncode, told) == (141, "")
+
+
+LIGHT = """\
+import sys
+from optiml_magic.cli import main
+assert main(sys.argv[1:]) in (0, 2)
+print(" ".join({name.split(".")[0] for name in sys.modules}))
+"""
+
+
+@pytest.mark.parametrize(
+    "words", [["--version"], ["-h"], ["check", "-h"], ["check", "--dvice", "x"]]
+)
+def test_help_the_version_and_wrong_options_load_nothing_heavy(words: list[str]) -> None:
+    command = [sys.executable, "-c", LIGHT, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert not {"numpy", "rich", "tree_sitter", "llvmlite", "pydantic", "IPython"} & set(loaded)
+
+
+def test_the_help_names_the_exit_codes_and_every_format(folder: Path) -> None:
+    page = optiml("-h", cwd=folder).stdout
+    assert "3    the device cannot run the kernel (unsupported)" in page
+    options = optiml("optimize", "-h", cwd=folder).stdout
+    assert all(form.suffix in options for form in FORMATS)
+
+
+def test_a_kernel_that_the_device_cannot_run_has_an_exit_code_of_its_own(folder: Path) -> None:
+    beyond = TASK.replace("if (i < n)", '__shared__ int s[1]; asm("nanosleep.u32 1;"); if (i < n)')
+    (folder / "task.py").write_text(beyond.replace("nanosleep.u32 1", "griddepcontrol.wait"))
+    device = ("--device", "emulated:h200")
+    done = optiml("check", "task.py", *device, cwd=folder)
+    assert (done.returncode, "unsupported" in done.stdout) == (3, True)
+    done = optiml("run", "task.py", *device, cwd=folder)
+    assert done.returncode == 3
+    assert "the device cannot run the kernel" in done.stderr
+
+
+def test_a_profile_has_its_findings_before_its_metrics_and_what_was_printed_last(
+    folder: Path,
+) -> None:
+    apart = "int j = i % 30 * 100 + i / 30; if (i < n) out[j] = 3.0f * x[j];"
+    spoken = f'{apart} if (i == 0) printf("\\\\033[2J!");'
+    launch = "\n#pragma optiml launch scale grid(cdiv(n, 256)) block(256)\n__global__"
+    task = TASK.replace("if (i < n) out[i] = 3.0f * x[i];", spoken)
+    (folder / "task.py").write_text(task.replace("\n__global__", launch))
+    done = optiml("profile", "task.py", "--device", "emulated:h200", cwd=folder)
+    assert done.returncode == 0
+    shown = done.stdout
+    assert (
+        shown.index("findings:") < shown.index("metrics:") < shown.index("printed by the kernel:")
+    )
+    assert "  | \\x1b[2J!" in shown
+    assert "\033" not in shown
+
+
+def test_a_reference_that_fails_at_another_size_is_named(folder: Path) -> None:
+    fixed = TASK.replace("lambda x: 3 * x", "lambda x: 3 * x.reshape(3000)")
+    (folder / "task.py").write_text(fixed)
+    done = optiml("check", "task.py", "--device", "emulated:h200", cwd=folder)
+    assert "the reference raised ValueError: cannot reshape array" in done.stdout
+    assert "the input kernel is wrong" not in done.stdout

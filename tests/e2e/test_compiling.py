@@ -102,7 +102,7 @@ def test_an_error_in_a_header_stands_on_the_line_of_its_cell(shell: InteractiveS
         ("check --ref scaled -I nowhere", KERNEL, "there is no folder"),
         ("check --ref scaled --std c++99", KERNEL, "std is 'c"),
         ("check --ref scaled --compiler gcc", KERNEL, "compiler is 'gcc'"),
-        ("check --ref scaled --nvcc-args -O1", KERNEL, "--nvcc-args is for nvcc alone"),
+        ("check --ref scaled --nvcc-args -O1", KERNEL, "--nvcc-args works only with nvcc"),
         ("check --ref scaled -D 3=4", KERNEL, "a macro cannot be called that"),
     ],
 )

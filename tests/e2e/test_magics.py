@@ -152,6 +152,12 @@ BAD = {
     "wrong argument count": ("check --ref transpose_ref --args a,out,rows", TRANSPOSE, "takes 4 arguments, the launch gives 3", None),
     "unbalanced brace": ("optimize --ref transpose_ref", TRANSPOSE.rstrip()[:-1], "the input kernel failed, compile_error", 2),
     "no kernel": ("optimize", "int x;\n", "there is no kernel here, only declarations", None),
+    "semicolon": ("check --ref transpose_ref", TRANSPOSE.replace("a[row * cols + col];", "a[row * cols + col]"), 'expected a ";" at the end of this line', None),
+    "Python": ("check --ref transpose_ref", "import numpy\n", "there is no kernel here", None),
+    "misspelt type": ("check --ref transpose_ref", TRANSPOSE.replace("float* out", "flaot* out"), "did you mean `float`", 2),
+    "misspelt scratch": ("check --ref transpose_ref", "#pragma optiml scratch t flot[n]\n" + TRANSPOSE, "did you mean `float`", 2),
+    "array as reference": ("check --ref a", TRANSPOSE, "not a function but of type ndarray", None),
+    "words as numbers": ("check --ref worded", TRANSPOSE, "return an array of numbers", None),
     "empty cell": ("optimize", "\n", "there is no kernel in this cell", None),
     "no reference": ("check --ref transpose_rf", TRANSPOSE, "did you mean", None),
     "unknown device": ("check --ref transpose_ref --device emulated:h20", TRANSPOSE, "did you mean h200?", None),
@@ -164,7 +170,7 @@ def test_bad_input_is_a_short_error_that_names_the_line_and_the_fix(
     shell: InteractiveShell, name: str
 ) -> None:
     line, body, message, at = BAD[name]
-    shell.run_cell("wide = a.astype('f8')")
+    shell.run_cell("wide = a.astype('f8')\ndef worded(a): return 'numbers'")
     with pytest.raises(OptimlError) as raised:
         cell(shell, line, body)
     shown = "\n".join(raised.value._render_traceback_())

@@ -169,7 +169,7 @@ def test_a_search_in_the_background_is_seen_stopped_and_gone_on_with(
     assert run.state == "running"
     shell.user_ns["handle"] = handle
     assert "so there is no result yet" in wrong(shell, "%optiml compare handle transpose")
-    assert "Did you mean `transpose`?" in wrong(shell, "%optiml stop transpos")
+    assert "did you mean `transpose`?" in wrong(shell, "%optiml stop transpos")
     assert "is still running" in wrong(shell, "%optiml resume transpose")
     with pytest.raises(UsageError, match="cannot be pickled"):
         pickle.dumps(handle)

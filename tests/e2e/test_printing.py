@@ -30,7 +30,9 @@ def task(x: np.ndarray) -> Task:
 def test_output_is_shown_once(capsys):
     with pytest.warns(UserWarning, match="left 4 of 128"):  # asked for by a second run
         run_once(task(np.arange(128, dtype=np.float32)), resolve({"device": "emulated"}))
-    assert capsys.readouterr().out == "x[0] = 0.0\nx[50] = 50.0\nx[100] = 100.0\n"
+    assert capsys.readouterr().out == (
+        "printed by the kernel:\n  | x[0] = 0.0\n  | x[50] = 50.0\n  | x[100] = 100.0\n"
+    )
 
 
 def test_an_assertion_names_its_text_and_line(capsys):

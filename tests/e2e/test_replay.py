@@ -253,7 +253,7 @@ def test_what_is_told_must_have_been_asked_and_clocks_are_not_mixed(home: Path) 
     settings = optiml_magic.Settings(device="emulated:h200", llm="none", home=home)
     task = known_task("transpose_naive", rows=64, cols=64)
     with optiml_magic.Search(task, settings) as search:
-        with pytest.raises(UsageError, match="nothing was told"):
+        with pytest.raises(UsageError, match="no result was told"):
             _ = search.result
         (root,) = search.ask(4)
         assert search.ask() == []

@@ -175,7 +175,7 @@ def test_where_a_finalist_faults_the_race_is_still_rejected(
     assert isinstance(settled[2], Verdict)
     assert settled[1] == trajectory.steps[1].evaluation.measurement
     assert trajectory.settled(settled).best.candidate.text == HONEST
-    assert "the finalists could not be timed once more" in evaluator.notes
+    assert "the finalists could not be timed again" in evaluator.notes
 
 
 def test_where_nobody_can_look_the_run_says_so(evaluator, trajectory, monkeypatch):
@@ -214,7 +214,7 @@ def test_where_the_seconds_are_spent_the_best_alone_is_a_finalist(
     assert sorted(settled) == [0, 1]
     assert timed.asked[-1][0] == 2
     assert trajectory.settled(settled).best.candidate.text == HONEST
-    assert "finalists left out, since the seconds were spent: 2" in evaluator.notes
+    assert "finalists left out, since the time was used up: 2" in evaluator.notes
 
 
 def test_where_the_seconds_are_spent_no_other_size_is_timed(
@@ -225,7 +225,7 @@ def test_where_the_seconds_are_spent_no_other_size_is_timed(
     best = trajectory.steps[1].candidate
     assert evaluator.elsewhere(trajectory.root.candidate, best) is None
     assert len(timed.asked) == before
-    told = "the winner was not timed at another size: the seconds were spent"
+    told = "the winner was not timed at another size: the time was used up"
     assert told in evaluator.notes
 
 
@@ -250,5 +250,5 @@ def test_where_the_end_is_near_ncu_is_not_asked(evaluator, timed, monkeypatch):
     monkeypatch.setattr(evaluator, "_limit", Spent())
     assert evaluated(9, "5.0f * x[i] - 3.0f * x[i]")
     assert asked == [1, 0]
-    told = "ncu was not asked of the last candidates: the seconds were nearly spent"
+    told = "ncu did not profile the last candidates: the time was nearly used up"
     assert told in evaluator.notes

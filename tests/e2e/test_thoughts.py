@@ -114,7 +114,7 @@ def test_a_reference_that_nobody_can_lower_needs_a_program_that_is_right(
         monkeypatch.setattr(Recording, "_thought", lambda *_: "I would rather not.")
         assert main(words) == 1
     said = capsys.readouterr().err
-    assert "the model wrote no program that is right: there is no JSON object" in said
+    assert "the model wrote no correct program: there is no JSON object" in said
     assert main([*words, "--llm", "none"]) == 2
     assert "a loop of 500 steps, in line 4 of the reference" in capsys.readouterr().err
 

@@ -191,7 +191,7 @@ def test_a_constant_struct_of_another_layout_is_refused() -> None:
     assert verdict.outcome is Outcome.INVALID
     assert "it has 16 bytes for the compiler, and 12 in the array" in verdict.summary
     assert verdict.line == 1
-    with pytest.raises(BindingError, match="`affine` is a struct `Affine`, and no array tells"):
+    with pytest.raises(BindingError, match="`affine` is a struct `Affine`, and no array gives"):
         evaluate_once(
             Task(AFFINE, moved, {**given, "affine": X[:2]}), resolve({"device": "emulated"})
         )

@@ -58,6 +58,6 @@ def test_what_a_kernel_prints_is_told_up_to_a_cap() -> None:
     settings = resolve({"device": "cuda", **SETTINGS})
     checked = evaluate_once(task(), settings, program=HOSTILE["printf flood"].text)
     assert checked.evaluation.verdict.passed
-    (note,) = [note for note in checked.notes if note.startswith("the kernel printed: ")]
-    assert len(note) < 5000
-    assert note.endswith("bytes more")
+    printed = checked.evaluation.verdict.printed
+    assert len(printed) < 5000
+    assert printed.endswith("bytes more")

@@ -63,23 +63,23 @@ REFUSED: dict[str, tuple[Task, type[OptimlError], int | None, str, str]] = {
     ),
     "a misspelt pragma": (
         edited(SCAN, "#pragma optiml", "#pragma optim"),
-        SourceError, 2, "unknown pragma `optim`", "Did you mean `#pragma optiml`?",
+        SourceError, 2, "unknown pragma `optim`", "did you mean `#pragma optiml`?",
     ),
     "a misspelt directive": (
         edited(SCAN, "launch", "lunch"),
-        SourceError, 2, "unknown directive `lunch`", "Did you mean `launch`?",
+        SourceError, 2, "unknown directive `lunch`", "did you mean `launch`?",
     ),
     "a misspelt clause": (
         edited(SCAN, "shared(", "shmem("),
-        SourceError, 2, "unknown clause `shmem`", "Did you mean `shared`?",
+        SourceError, 2, "unknown clause `shmem`", "did you mean `shared`?",
     ),
     "a clause in the plural": (
         edited(SCAN, "block(256)", "blocks(256)"),
-        SourceError, 2, "unknown clause `blocks`", "Did you mean `block`?",
+        SourceError, 2, "unknown clause `blocks`", "did you mean `block`?",
     ),
     "a misspelt kernel": (
         edited(SCAN, "hillis_steele", "hilis_steele"),
-        SourceError, 2, "there is no kernel `hilis_steele`", "Did you mean `hillis_steele`?",
+        SourceError, 2, "there is no kernel `hilis_steele`", "did you mean `hillis_steele`?",
     ),
     "a bracket left open": (
         edited(SCAN, "cdiv(n, 256))", "cdiv(n, 256)"),
@@ -99,15 +99,15 @@ REFUSED: dict[str, tuple[Task, type[OptimlError], int | None, str, str]] = {
     ),
     "scratch left out": (
         edited(SUM, "#pragma optiml scratch partial float[cdiv(n, 512)]\n", ""),
-        OracleError, None, "returned 1 value(s); the kernel writes partial, out", "#pragma optiml scratch NAME",
+        OracleError, None, "returned 1 array; the kernel writes partial, out", "#pragma optiml scratch NAME",
     ),
     "one answer of two": (
         answered("reductions/mean_variance", lambda x: x.mean(1)),
-        OracleError, None, "returned 1 value(s); the kernel writes mean, variance", "one array for each output",
+        OracleError, None, "returned 1 array; the kernel writes mean, variance", "one array for each output",
     ),
     "an answer of another shape": (
         answered("basics/grid_stride", lambda x: x[:5]),
-        BindingError, 3, "gives `x` the shape (5,), not (2000,)", "make the two agree",
+        BindingError, 3, "gives `x` the shape (5,), not (2000,)", "make the two shapes equal",
     ),
     "another name in the reference": (
         answered("matrices/gemv_column", lambda M, x: M @ x),  # noqa: N803
@@ -118,7 +118,7 @@ REFUSED: dict[str, tuple[Task, type[OptimlError], int | None, str, str]] = {
 FAILED: dict[str, tuple[Task, int, str, str]] = {
     "a semicolon left out": (
         edited("matrices/thomas", "c_star[before]);", "c_star[before])"),
-        14, 'expected a ";"', "",
+        13, 'expected a ";" at the end of this line', "",
     ),
     "an undefined name": (
         edited("sorting/merge_path", "begin - i;", "begin - ii;"),
@@ -134,7 +134,7 @@ FAILED: dict[str, tuple[Task, int, str, str]] = {
     ),
     "an unknown name in the grid": (
         edited(SCAN, "cdiv(n, 256)", "cdiv(N, 256)"),
-        2, "unknown name `N` in `cdiv(N, 256)`", "Known here: n",
+        2, "unknown name `N` in `cdiv(N, 256)`", "use one of ",
     ),
     "a fraction for an int": (
         given("images/blur_box", "w", lambda w: w + 0.5),
@@ -156,7 +156,7 @@ FAILED: dict[str, tuple[Task, int, str, str]] = {
 
 
 @pytest.mark.parametrize("mistake", REFUSED)
-def test_a_slip_is_refused_with_its_line_and_its_mend(mistake: str) -> None:
+def test_a_slip_is_refused_with_its_line_and_its_fix(mistake: str) -> None:
     task, kind, line, message, fix = REFUSED[mistake]
     with pytest.raises(kind) as error:
         prepared(task, resolve())

@@ -131,7 +131,7 @@ def test_a_kernel_that_faults_is_shown_without_counts() -> None:
     launch = "#pragma optiml launch grid(cdiv(n, 256)) block(256)\n"
     found = annotate(scaled(launch + SCALE.replace("if (i < n) ", "")), settings())
     assert facts(found)["check"].startswith("out_of_bounds: line 4: ")
-    assert facts(found)["counts"] == "nothing was counted, since the run did not end well"
+    assert facts(found)["counts"] == "nothing was counted, since the run failed"
     assert not found.counted
     line = line_with(found, "out[i]")
     assert any(i.text.startswith("st.global.f32") for i in line.instructions)
@@ -166,7 +166,7 @@ def test_what_cannot_run_is_compiled_and_the_reason_said(task: Task, why: str) -
 def test_a_template_without_a_launch_says_that_it_has_no_code() -> None:
     template = "template <int N> " + SCALE.replace("scale", "times").replace("3.0f", "N")
     found = annotate(Task(SCALE + template), settings())
-    assert ("note", "times is a template that no launch makes code of") in found.facts
+    assert ("note", "times is a template that no launch instantiates") in found.facts
     launched = f"#pragma optiml launch times<4> grid(cdiv(n, 64)) block(64)\n{template}"
     found = annotate(Task(launched), settings())
     assert line_with(found, "out[i]").instructions

@@ -85,7 +85,7 @@ def test_only_buffers_of_the_round_are_swapped() -> None:
     text = f"#pragma optiml launch step grid(1) block(1) repeat(2) swap(from, too)\n{STEP}"
     with pytest.raises(SourceError, match="`too` is swapped, and no launch") as error:
         bound(text, **{"from": F4})
-    assert error.value.fix == "Did you mean `to`?"
+    assert error.value.fix == "did you mean `to`?"
 
 
 def test_a_zeroed_accumulator_is_an_output() -> None:
@@ -305,7 +305,7 @@ PART = "#pragma optiml scratch part f4[n]\n"
     ("directive", "message", "fix"),
     [
         ("scratch x f4[n]", "`x` is scratch here, and an array of the task", "rename the scratch"),
-        ("scratch out f4[n]", "`out` is scratch here", "take the directive away"),
+        ("scratch out f4[n]", "`out` is scratch here", "remove the directive"),
         (
             "tune n in {1, 2} = 1",
             "`n` is tuned here, and a parameter",
@@ -327,7 +327,7 @@ def test_a_directive_takes_no_name_of_the_task(directive: str, message: str, fix
 
 
 def test_an_output_that_is_scratch_leaves_nothing_to_check() -> None:
-    with pytest.raises(BindingError, match="writes to scratch alone") as raised:
+    with pytest.raises(BindingError, match="writes only to scratch") as raised:
         bound(f"#pragma optiml scratch out f4[n]\n{ADD}", x=F4, n=8)
     assert raised.value.line == 1
 

@@ -28,10 +28,10 @@ def test_help_is_shown_and_nothing_exits(words: str) -> None:
     [
         ("optimize --bugdet 3", "unknown option --bugdet", "did you mean --budget?"),
         ("optimise", "`optimise` is not a command", "did you mean optimize?"),
-        ("frobnicate", "`frobnicate` is not a command", "commands: optimize, "),
+        ("frobnicate", "`frobnicate` is not a command", "choose one of optimize, "),
         ("optimize --view wigdet", "`wigdet` is not a value of --view", "did you mean widget?"),
-        ("optimize --view 3d", "`3d` is not a value of --view", "it must be auto, widget, text"),
-        ("--ref f", "`--ref` stands before any command", "%optiml optimize --ref f"),
+        ("optimize --view 3d", "`3d` is not a value of --view", "choose one of auto, widget, text"),
+        ("--ref f", "`--ref` comes before any command", "%optiml optimize --ref f"),
         ("help optmize", "`optmize` is not a command", "did you mean optimize?"),
         ("optimize --budget many", "is not a whole number", "-h"),
         ("optimize --budget 0", "0 is less than 1", "-h"),
@@ -81,7 +81,7 @@ def test_a_missing_reference_is_named(namespace: dict[str, object], message: str
     assert "def ref(...)" in raised.value.fix
     with pytest.raises(UsageError) as raised:
         tasks.from_cell(CELL, cell("check --ref ref"), {**namespace, "reference": resolve})
-    assert raised.value.fix == "Did you mean `reference`?"
+    assert raised.value.fix == "did you mean `reference`?"
     with pytest.raises(UsageError) as raised:
         tasks.from_cell(CELL, cell("check --ref ref"), {**namespace, "half": resolve})
     assert raised.value.fix == "functions here: half; or define a function ref"

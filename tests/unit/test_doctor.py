@@ -37,7 +37,7 @@ def test_what_is_not_known_of_the_card_has_its_reason():
 
 @pytest.mark.parametrize("itself", [Ratio(1.05, 1.03, 1.07), Ratio(0.95, 0.93, 0.97)])
 def test_a_card_that_disagrees_with_itself_is_not_well(itself):
-    with pytest.raises(MachineError, match="should hold 1"):
+    with pytest.raises(MachineError, match="should include 1"):
         doctor.describe_timing(itself, measured(None))
 
 
@@ -56,7 +56,7 @@ def test_it_tells_of_experience_and_plug_ins(home, monkeypatch):
     assert not broken.well
     assert "not a database" in broken.found
     assert doctor._experience(settings).found == "0 edits of earlier runs"
-    assert doctor._experience(resolve({"experience": "none"})).found == "not used, as asked"
+    assert doctor._experience(resolve({"experience": "none"})).found == "not used, as requested"
     assert doctor._plugins() == doctor.Fact(True, "plug-ins", "none")
     left_out = Plugins(names=("one of two 1.0",), _notes={"plug-in `x` is left out: no": None})
     monkeypatch.setattr(doctor, "load", lambda: left_out)

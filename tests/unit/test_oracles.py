@@ -166,7 +166,7 @@ def test_an_output_of_several_may_be_a_dict_or_a_tuple(home: Path) -> None:
 
 
 def test_words_need_a_model_and_a_model_words(home: Path) -> None:
-    with pytest.raises(UsageError, match="neither a reference nor words"):
+    with pytest.raises(UsageError, match="neither a reference nor a description"):
         referenced(Task(), Settings(home=home, llm="none"), " ")
     with pytest.raises(UsageError, match="words alone need a model"):
         referenced(Task(), Settings(home=home, llm="none"), WORDS)

@@ -83,14 +83,14 @@ def from_integer(sign: str, mode: str, from_bits: str, to_bits: str) -> str:
     )
 
 
-def _under(mode: str, header: str, call: str, type_: str, mending: str = "") -> str:
-    """``call`` under ``mode``; ``mending`` makes ``%result`` of its ``%r``."""
+def _under(mode: str, header: str, call: str, type_: str, correction: str = "") -> str:
+    """``call`` under ``mode``; ``correction`` makes ``%result`` of its ``%r``."""
     return f"""
 {header} strictfp noinline {{
   call void @llvm.set.rounding(i32 {_MODES[mode]}) strictfp
   %r = {call} strictfp
   call void @llvm.set.rounding(i32 {_MODES["rn"]}) strictfp
-{mending}  ret {type_} {"%result" if mending else "%r"}
+{correction}  ret {type_} {"%result" if correction else "%r"}
 }}"""
 
 

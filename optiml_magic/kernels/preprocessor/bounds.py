@@ -28,7 +28,7 @@ class Value(NamedTuple):
 
     @property
     def truth(self) -> bool | None:
-        """Whether it is other than zero, None where that cannot be told."""
+        """Whether it is other than zero, None where that cannot be decided."""
         if self.low > 0 or self.high < 0:
             return True
         return False if self.low == self.high == 0 else None

@@ -51,7 +51,7 @@ class Names:
     foreign: bool = False
 
     def defined(self, name: str) -> bool | None:
-        """Whether a name is a macro, None where that cannot be told."""
+        """Whether a name is a macro, None where that cannot be decided."""
         state = self.expander.table.get(name)
         if state is not None:
             return None if state is State.UNKNOWN else isinstance(state, Macro)
@@ -72,7 +72,7 @@ class Names:
         return UNKNOWN if known is None else NO
 
     def condition(self, text: str) -> bool | None:
-        """Whether what stands behind ``#if`` holds, None where that cannot be told."""
+        """Whether what follows ``#if`` holds, None where that cannot be decided."""
         try:
             tokens = self.expander.expand(self._asked([token for token, _ in read(text)]))
             if len(tokens) > _MAX_TOKENS:

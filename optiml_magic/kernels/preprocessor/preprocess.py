@@ -47,7 +47,7 @@ class Piece:
 
 
 class Edit(NamedTuple):
-    """What stands in the place of a span of the original."""
+    """What replaces a span of the original."""
 
     start: int
     end: int

@@ -62,7 +62,7 @@ def _ends(
 
 
 def _split(symbols: Symbols, form: Polynomial, op: str) -> tuple[Polynomial, ...]:
-    """What a form is the greatest or the least of: itself alone where it is no such thing."""
+    """What a form is the greatest or the least of: itself alone where it is not one."""
     name = next((n for n in form.symbols if symbols[n].op == op), "")
     rest = form - Polynomial.symbol(name) if name else form
     if not name or rest.value is None:

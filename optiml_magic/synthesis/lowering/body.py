@@ -369,7 +369,7 @@ class Body:
         """The name of an array of constants in the text."""
         if node.value.size > _MOST_CONSTANTS:
             raise RefusalError(
-                f"it brings {node.value.size} numbers along", "Give them as an input."
+                f"it brings {node.value.size} numbers along", "give them as an input"
             )
         if node not in self.tables:
             self.tables[node] = self.fresh("table")

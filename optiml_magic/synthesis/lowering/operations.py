@@ -87,10 +87,10 @@ def computed(body: Body, node: Map, values: Sequence[Value]) -> Value:
         own = kind = "int"
     family = {"f": _of_floats, "i": _of_integers, "u": _of_integers}.get(letter(arguments[0]))
     if family is None:
-        raise RefusalError(f"`np.{operation}` of {arguments[0]}", "Compute in real numbers.")
+        raise RefusalError(f"`np.{operation}` of {arguments[0]}", "compute in real numbers")
     made = family(body, operation, values, kind, own)
     if made is None:
-        raise RefusalError(f"`np.{operation}` has no CUDA function here", "Write it out.")
+        raise RefusalError(f"`np.{operation}` has no CUDA function here", "write it out")
     return made
 
 
@@ -120,7 +120,7 @@ def _of_bools(operation: str, values: Sequence[Value]) -> Value:
         return Value(c.unary("!", values[0].expression), "bool")
     sign = _LOGICAL.get(operation)
     if sign is None:
-        raise RefusalError(f"`np.{operation}` of bool", "Cast to numbers first.")
+        raise RefusalError(f"`np.{operation}` of bool", "cast to numbers first")
     one, two = (_to(v, "bool").expression for v in values)
     for here, there in ((one, two), (two, one)):
         if isinstance(here, Literal) and sign in ("&&", "||"):
@@ -280,7 +280,7 @@ def neutral(operation: str, kind: str) -> Expr:
     if operation in ("logaddexp", "logaddexp2"):
         return c.number(-np.inf, kind)
     if ufunc.identity is None:
-        raise RefusalError(f"`np.{operation}.reduce`", "Reduce by a sum, a product or an extreme.")
+        raise RefusalError(f"`np.{operation}.reduce`", "reduce by a sum, a product or an extreme")
     return c.number(ufunc.identity, kind)
 
 
@@ -303,7 +303,7 @@ def combined(body: Body, operation: str, total: Expr, value: Value, kind: str) -
         return
     given = c.converted(value, kind) if value.type != "bool" else value.expression
     if operation in ("logical_and", "logical_or"):
-        raise RefusalError(f"`np.{operation}.reduce` of {kind}", "Compare with zero first.")
+        raise RefusalError(f"`np.{operation}.reduce` of {kind}", "compare with zero first")
     sign = _UPDATES.get(operation)
     if sign is not None:
         body.emit(c.assign(total, given, sign))
@@ -312,5 +312,5 @@ def combined(body: Body, operation: str, total: Expr, value: Value, kind: str) -
     floats = kind in ("float", "double")
     made_of = (_of_floats if floats else _of_integers)(body, operation, pair, kind, kind)
     if made_of is None:
-        raise RefusalError(f"`np.{operation}.reduce`", "Reduce by a sum, a product or an extreme.")
+        raise RefusalError(f"`np.{operation}.reduce`", "reduce by a sum, a product or an extreme")
     body.emit(c.assign(total, made_of.expression))

@@ -87,12 +87,12 @@ def _lowered(
     outputs = _outputs(graph)
     for given in graph.inputs:
         if given.name in graph.sizes:
-            raise RefusalError(f"`{given.name}` is a size and an array", "Call one otherwise.")
+            raise RefusalError(f"`{given.name}` is a size and an array", "call one otherwise")
     names = {*(x.name for x in graph.inputs), *graph.sizes, *outputs}
     for one in names:
         if not re.fullmatch(r"[A-Za-z_]\w*", one, re.ASCII) or c.reserved(one):
             raise RefusalError(
-                f"`{one}` is not a name in CUDA C++", f"Call it `{one}_` or otherwise."
+                f"`{one}` is not a name in CUDA C++", f"call it `{one}_` or otherwise"
             )
     base = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_") or "kernel"
     if base in names or c.reserved(base) or base in _FUNCTIONS:
@@ -139,7 +139,7 @@ def _outputs(graph: Graph) -> list[str]:
         name = "out" if not key else f"out{key}" if key.isdigit() else key
         while name in inputs or name in graph.sizes:
             if name == key:
-                raise RefusalError(f"`{key}` is an input and an output", "Name it otherwise.")
+                raise RefusalError(f"`{key}` is an input and an output", "name it otherwise")
             name += "_"
         found.append(name)
     return found
@@ -202,7 +202,7 @@ def _demand_small(array: Array, sizes: Mapping[str, int]) -> None:
     if count > _MOST_ELEMENTS:
         raise RefusalError(
             f"`{array.name}` would have {count} elements, and an index 31 bits",
-            "Give it in pieces of fewer than 2^31 elements.",
+            "give it in pieces of fewer than 2^31 elements",
         )
 
 

@@ -70,7 +70,7 @@ def type_of(dtype: DType) -> str:
     return found
 
 
-_OTHER = ("Give arrays of numbers, a struct by its members.", "Compute real and imaginary parts.")
+_OTHER = ("give arrays of numbers, a struct by its members", "compute real and imaginary parts")
 
 
 def computed(dtype: DType) -> str:

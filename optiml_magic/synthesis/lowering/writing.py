@@ -154,5 +154,5 @@ def _atomic(body: Body, operation: str, dtype: DType, target: Expr, value: Expr)
             return body.function(f"atomic_{'max' if most else 'min'}_{kind}", address, value)
     raise RefusalError(
         f"`np.{operation}.at` of {dtype.name}: a GPU does not do that to one place at a time",
-        "Collect in int32 or float32, by a sum or an extreme.",
+        "collect in int32 or float32, by a sum or an extreme",
     )

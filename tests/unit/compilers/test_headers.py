@@ -202,7 +202,7 @@ def test_options_that_cannot_be(task: Task, settings: dict[str, str], message: s
     [
         ({"std": "c++99"}, "std is 'c\\+\\+99'"),
         ({"compiler": "clang"}, "compiler is 'clang'"),
-        ({"nvcc_args": "-O1"}, "--nvcc-args is for nvcc alone"),
+        ({"nvcc_args": "-O1"}, "--nvcc-args works only with nvcc"),
     ],
 )
 def test_settings_that_cannot_be(values: dict[str, str], message: str) -> None:

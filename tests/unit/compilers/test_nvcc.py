@@ -48,7 +48,7 @@ def test_the_one_that_is_named_comes_before_the_toolkit_and_the_path(
 
 
 def test_without_nvcc_the_error_says_where_it_is_looked_for() -> None:
-    with pytest.raises(MachineError, match="there is no nvcc here") as raised:
+    with pytest.raises(MachineError, match="nvcc was not found") as raised:
         NvccCompiler()
     for place in ("CUDA_HOME", "OPTIML_NVCC", "--compiler nvrtc"):
         assert place in raised.value.fix
@@ -65,7 +65,7 @@ def test_a_name_that_is_no_program_is_not_passed_over(
 
 def test_what_is_no_nvcc_and_a_missing_host_compiler(tmp_path: Path) -> None:
     program(tmp_path / "path", prints="hello")
-    with pytest.raises(MachineError, match="tells no version"):
+    with pytest.raises(MachineError, match="does not report its version"):
         NvccCompiler()
     program(tmp_path / "path", prints="Cuda compilation tools, release 13.0, V13.0.88")
     with pytest.raises(MachineError, match=r"there is no g\+\+") as raised:

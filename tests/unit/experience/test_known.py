@@ -89,7 +89,7 @@ def test_a_file_of_entries_that_cannot_be_read_is_noted(tmp_path: Path) -> None:
     for file in (bad, tmp_path / "missing.jsonl"):
         past = Past(Experience(None), Settings(shipped=file), "events")
         assert past.known(kind()).entries == ()
-        assert past.notes[0].startswith(f"what others measured is not used: {file.name}: ")
+        assert past.notes[0].startswith(f"measurements of others are not used: {file.name}: ")
     assert shipped.read(Path(os.devnull)) == ((), "")
 
 
@@ -111,7 +111,7 @@ def test_what_ships_was_timed_on_a_card_and_says_where_it_comes_from() -> None:
     [
         (("tile 0 copy",), "it won here too"),
         (("block_size 0 block",), "it was tried, and another was better"),
-        (("stage 0 loops (0,)", "tile 0 copy"), "it did not come to that here"),
+        (("stage 0 loops (0,)", "tile 0 copy"), "it was not tried here"),
     ],
 )
 def test_a_result_says_what_it_was_told(path, end) -> None:

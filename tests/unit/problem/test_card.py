@@ -35,7 +35,7 @@ def test_it_answers_from_then_on_where_both_agree() -> None:
     found = references(slow)
     found.try_card({"x": X}, "n = 1000")
     assert found.is_on_card
-    assert found.note == "references: computed on the card, held against NumPy at n = 1000"
+    assert found.note == "references: computed on the card, compared with NumPy at n = 1000"
     change = {"x": Map("times", 3.0)}
     answer = found.answer({"x": X}, change, twice=True)
     content = mapped(change["x"], X)

@@ -25,7 +25,7 @@ SHAPES = st.lists(st.integers(1, 4), min_size=0, max_size=4).map(tuple)
         ((8,), (8, 4), "axis 1, of 4, is missing"),
         ((8, 4), (8,), "axis 1, of 4, is too many"),
         ((32,), (8, 4), "as many elements: return answer.reshape((8, 4))"),
-        ((7,), (8, 4), "make the two agree"),
+        ((7,), (8, 4), "make the two shapes equal"),
     ],
 )
 def test_a_wrong_shape_is_read(got: tuple[int, ...], wanted: tuple[int, ...], told: str) -> None:

@@ -220,7 +220,7 @@ def test_candidates_are_counted_by_what_they_promise(
 
 def test_a_metric_that_ncu_was_not_asked_for_is_said_to_be_that() -> None:
     (found,) = Levels(emulated=False).complete([Measured(BUILD, JOB, TIMED)])
-    assert found.why("smsp__inst_executed_pipe_fp64.sum") == "ncu was not asked for it"
+    assert found.why("smsp__inst_executed_pipe_fp64.sum") == "not requested from ncu"
 
 
 def fake(folder: Path, says: str) -> None:
@@ -347,9 +347,9 @@ def test_without_a_driver_nothing_is_to_be_done(
     assert permission.permission(emulated=True).well
 
 
-def test_of_what_nobody_builds_on_ncu_is_not_asked() -> None:
+def test_of_what_is_too_slow_to_build_on_ncu_is_not_asked() -> None:
     evaluation = Evaluation(1, "", Verdict(Outcome.PASSED, ""), measurement=TIMED)
     levels = Levels(emulated=False, counters=NcuCounters("emulated:h200", CASES))
     (found,) = levels.begin([evaluation], {1: (BUILD, JOB)}, counted=())()
     assert found.measurement is not None
-    assert "nobody will build on it" in found.measurement.why("dram__bytes.sum")
+    assert "too slow to build on" in found.measurement.why("dram__bytes.sum")

@@ -103,7 +103,7 @@ def test_a_search_that_finds_the_same_alone_ends() -> None:
     tree = TreeSearch(ROOT, letters("abcdefghijkl"))
     trajectory = toy.run(tree, evaluate, Budget(evaluations=5))
     assert len(trajectory.steps) == 1 + 5
-    assert trajectory.stopped == "5 programs had come before"
+    assert trajectory.stopped == "5 programs were duplicates"
     assert (tree.stalled, tree.root.visits) == (0, 1)
 
 

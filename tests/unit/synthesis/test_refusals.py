@@ -117,12 +117,13 @@ def test_a_refusal_names_the_line_and_what_to_do(reference: Callable[..., Any]) 
     lines, first = inspect.getsourcelines(inner if reference is nested else reference)
     assert refused.line == first + next(k for k, line in enumerate(lines) if "# here" in line)
     assert refused.reason
-    assert refused.fix.endswith(".")
+    assert not refused.fix[:1].isupper()
+    assert not refused.fix.endswith(".")
 
 
 def test_a_reference_that_returns_nothing_is_refused() -> None:
     assert graph_of(nothing) == Refused(
-        "it returns nothing", 0, "Return the arrays that it computes."
+        "it returns nothing", 0, "return the arrays that it computes"
     )
 
 
