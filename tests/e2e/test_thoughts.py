@@ -59,7 +59,7 @@ def answering(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ite
 def synthesized(tmp_path: Path, name: str, *words: object) -> dict[str, Any]:
     out = tmp_path / "out.json"
     given = ["synthesize", tmp_path / "task.py", "--words", WORDS[name], "--json", out]
-    given += ["--budget", 14, "--verify-seeds", 1, *words]
+    given += ["--budget", 20, "--verify-seeds", 1, *words]
     assert main([str(word) for word in given]) == 0
     found: dict[str, Any] = json.loads(out.read_text())
     return found
