@@ -48,6 +48,7 @@ def optimize(
     *,
     progress: Callable[[Step, Refused], None] = lambda *_: None,
     entered: Callable[[Stage], None] = lambda _: None,
+    spent: Callable[[str], None] = lambda _: None,
     controls: Controls | None = None,
     before: float = 0.0,
 ) -> Result:
@@ -63,6 +64,7 @@ def optimize(
         resume=_resumed(options, settings),
         asked=getattr(options, "asked", None),
         progress=progress,
+        spent=spent,
         controls=controls,
         timings=Timings(entered, before=before),
     )

@@ -30,6 +30,8 @@ _AT_END = re.compile(
 )
 
 
+# The compiler names the line of what follows, which is rarely the one to be changed.
+_SEMICOLON = ('expected a ";"', 'expected a ";" here or at the end of the line before')
 _UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
 
 # Why a file did not open tells one that exists from one that does not.
@@ -42,7 +44,7 @@ def parse_log(log: str) -> tuple[Diagnostic, ...]:
     for match in _MESSAGE.finditer(log):
         file, line = match["file"] or match["host"], match["line"] or match["at"]
         inside = file == CELL
-        text = match["text"].strip()
+        text = match["text"].strip().replace(*_SEMICOLON)
         if not inside:
             text = f"{text} (in {file.rsplit('/', 1)[-1]}:{line})"
         found.append(

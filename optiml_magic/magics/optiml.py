@@ -14,11 +14,13 @@ from IPython.display import display
 
 from optiml_magic.background import Handle
 from optiml_magic.commands import doctor, outcomes, parsers, tasks, verbs
+from optiml_magic.commands.page import HELP
 from optiml_magic.commands.searches import Searches
 from optiml_magic.compilers.options import checked_header
 from optiml_magic.devices.choice import choose
 from optiml_magic.errors import OptimlError, UsageError
 from optiml_magic.journal import Asked
+from optiml_magic.magics.first import FirstUse
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
@@ -45,8 +47,6 @@ class OptimlMagics(Magics):
         super().__init__(shell)
         self._headers: dict[str, str] = {}
         self._searches = Searches()
-        if as_line not in shell.input_transformers_cleanup:
-            shell.input_transformers_cleanup.append(as_line)
         assert shell.display_formatter is not None
         pages = shell.display_formatter.formatters["text/html"]
         pages.for_type_by_name("optiml_magic.model.evaluation", "Trajectory", shown.steps)
@@ -56,9 +56,7 @@ class OptimlMagics(Magics):
     def optiml(self, line: str, cell: str | None = None) -> Any:
         return self._command(parsers.split(line), cell)
 
-    optiml.__doc__ = (
-        f"CUDA kernels proved right, measured, explained and made faster.\n\n{parsers.HELP}"
-    )
+    optiml.__doc__ = FirstUse.optiml.__doc__
 
     def _command(self, words: Sequence[str], cell: str | None) -> Any:
         if words in (["-h"], ["--help"]):
@@ -76,7 +74,7 @@ class OptimlMagics(Magics):
             return self._line_verbs[options.verb](options, cell)
         if cell is not None and cell.strip():
             print("No command was given, so nothing was run: name one of these.\n")  # noqa: T201
-        return print(parsers.HELP)  # noqa: T201
+        return print(HELP)  # noqa: T201
 
     @property
     def _line_verbs(self) -> Mapping[str, Callable[[Any, str | None], Any]]:
@@ -91,6 +89,7 @@ class OptimlMagics(Magics):
             "compare": lambda o, _: outcomes.compared(o, settings(o), names),
             "status": lambda o, _: self._searches.status(running(settings(o).runs)),
             "stop": lambda o, _: print(self._searches.stop(o.name)),  # noqa: T201
+            "pause": lambda o, _: print(self._searches.pause(o.name)),  # noqa: T201
             "resume": lambda o, _: self._resume(o),
             "replay": lambda o, _: self._replay(o),
             "experience": lambda o, _: verbs.experience(o),
@@ -161,7 +160,12 @@ class OptimlMagics(Magics):
         search = watched(
             view,
             lambda progress, controls: verbs.optimize(
-                task, options, progress=progress, entered=view.enter, controls=controls
+                task,
+                options,
+                progress=progress,
+                entered=view.enter,
+                spent=view.spend,
+                controls=controls,
             ),
             in_place=options.background,
         )
@@ -227,13 +231,6 @@ class OptimlMagics(Magics):
         if self._last is None:
             raise UsageError("nothing was optimised yet", fix="run a %%optiml optimize cell first")
         return self._last
-
-
-def as_line(lines: list[str]) -> list[str]:
-    """``%%optiml`` without a body as the line magic: IPython refuses a cell magic without one."""
-    first, rest = lines[:1], lines[1:]
-    alone = bool(first) and re.match(r"%%optiml\b", first[0]) and not "".join(rest).strip()
-    return [first[0][1:]] if alone and not first[0].rstrip().endswith("?") else lines
 
 
 def _require_variable(name: str | None) -> None:

@@ -34,7 +34,8 @@ class Hypothesis:
         low, high = self.factor
         if high <= 1.0:
             return f"{self.metric} {self.direction}"
-        times = f"{low:.3g}x" if low == high else f"{low:.3g}x to {high:.3g}x"
+        low_, high_ = (f"{x:.3g}x" if x < 1000 else f"{x:.0f}x" for x in (low, high))
+        times = low_ if low == high else f"{low_} to {high_}"
         return f"{self.metric} {times} {self.direction}"
 
 

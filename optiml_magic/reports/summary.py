@@ -61,7 +61,8 @@ class Summary:
         """What ``optiml replay`` takes; empty where nothing keeps a journal."""
         if self.journal is None:
             return ""
-        known = self.journal.parent.name == "runs"  # of OPTIML_HOME, else it is told by its path
+        # Of OPTIML_HOME, or of a saved file, which keeps the name alone; else the path is given.
+        known = self.journal.parent.name in ("runs", "")
         return self.journal.stem if known else str(self.journal)
 
     @property

@@ -73,6 +73,9 @@ class PlainView:
             self._text = f"{frame.evaluations} of {self._subject.budget}{best}"
             self._line.write(f"{self._text}: {title}")
 
+    def spend(self, told: str) -> None:
+        """The report says it; one line has no room."""
+
     def steer(self, controls: Controls) -> None:
         """Nobody can press anything here."""
 

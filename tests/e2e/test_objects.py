@@ -21,7 +21,7 @@ import optiml_magic
 from optiml_magic.background import Handle
 from optiml_magic.cli import main
 from optiml_magic.errors import OptimlError, UsageError
-from optiml_magic.magics.optiml import as_line
+from optiml_magic.magics.first import as_line
 from optiml_magic.result import Result
 from tests.e2e.test_magics import SETUP, TRANSPOSE
 
@@ -173,6 +173,10 @@ def test_a_search_in_the_background_is_seen_stopped_and_gone_on_with(
     assert "is still running" in wrong(shell, "%optiml resume transpose")
     with pytest.raises(UsageError, match="cannot be pickled"):
         pickle.dumps(handle)
+    assert "paused after the evaluation in flight" in ran(shell, "%optiml pause")[1]
+    assert ran(shell, "%optiml status")[0].here[0][1] == "paused"
+    assert ran(shell, "%optiml resume")[0] is handle
+    assert handle.state == "running"
     assert "stopping" in ran(shell, "%optiml stop")[1]
     done = len(handle.result(60).trajectory.steps)
     assert "no search runs" in wrong(shell, "%optiml stop")
@@ -195,6 +199,7 @@ def test_a_paused_search_goes_on_by_its_name(shell: InteractiveShell) -> None:
         def resume(self) -> None:
             gone_on.append(self.name)
 
+    ran(shell, "%optiml status")  # the magic takes its place with its first use
     magics = shell.find_line_magic("optiml").__self__
     held = Paused(lambda _progress, stop: time.sleep(0.5), name="k")
     magics._searches.add(held)
@@ -312,6 +317,15 @@ def test_the_question_mark_has_the_commands(shell: InteractiveShell, text: str) 
     with capture_output() as captured:
         shell.run_cell(text)
     assert "%%optiml optimize" in captured.stdout
+
+
+def test_help_comes_in_the_first_cell_too() -> None:
+    """IPython refuses a cell magic without a body before the magic sees it."""
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "optiml_magic")
+    assert "usage: %%optiml optimize" in ran(shell, "%%optiml optimize -h")[1]
+    InteractiveShell.clear_instance()
 
 
 def test_a_cell_that_is_empty_or_names_no_command_says_so(shell: InteractiveShell) -> None:

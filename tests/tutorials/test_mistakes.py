@@ -118,7 +118,7 @@ REFUSED: dict[str, tuple[Task, type[OptimlError], int | None, str, str]] = {
 FAILED: dict[str, tuple[Task, int, str, str]] = {
     "a semicolon left out": (
         edited("matrices/thomas", "c_star[before]);", "c_star[before])"),
-        14, 'expected a ";"', "",
+        14, 'expected a ";" here or at the end of the line before', "",
     ),
     "an undefined name": (
         edited("sorting/merge_path", "begin - i;", "begin - ii;"),
