@@ -455,7 +455,7 @@ def test_an_editor_has_the_room_of_the_diff(start: Start) -> None:
 
 
 def test_what_a_model_cost_and_a_replay_that_took_no_time(start: Start) -> None:
-    page = start(some(), spent="llm:toy: 11 + 7 tokens in 1 requests, 0 s", elapsed=0.0)
+    page = start(some(), spent="llm:toy: 11 + 7 tokens in 1 request, 0 s", elapsed=0.0)
     assert "11 + 7 tokens" in shown(page, ".optiml-search")
     assert shown(page, ".optiml-count").startswith("4 of 24 evaluations \u00b7 ")
     assert "Infinity" not in shown(page, ".optiml-count")
