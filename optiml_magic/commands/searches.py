@@ -77,6 +77,11 @@ class Searches:
     def pause(self, name: str | None) -> str:
         """Let one wait after the evaluation in flight; what to say of it."""
         handle = self._one(name)
+        if handle.state == "stopping":
+            raise UsageError(
+                f"the search `{handle.name}` is stopping",
+                fix=f"when it has ended, %optiml resume {handle.name} goes on with its run",
+            )
         handle.pause()
         return f"{handle.name}: paused after the evaluation in flight; %optiml resume goes on"
 

@@ -72,9 +72,11 @@ class HypothesisTest:
     @property
     def _times(self) -> str:
         change = self.change
-        if not change or change == 1.0:
+        if not change:
             return ""
-        return f", {change:.3g}x higher" if change > 1.0 else f", {1 / change:.3g}x lower"
+        times, way = (change, "higher") if change > 1.0 else (1 / change, "lower")
+        told = f"{times:.3g}x"
+        return "" if told == "1x" else f", {told} {way}"
 
 
 def untested(outcome: str) -> HypothesisTest:

@@ -208,6 +208,15 @@ def test_a_paused_search_goes_on_by_its_name(shell: InteractiveShell) -> None:
     held.result(5)
 
 
+def test_a_search_that_is_stopping_is_not_paused(shell: InteractiveShell) -> None:
+    ran(shell, "%optiml status")
+    held: Handle[Any] = Handle(lambda _progress, _controls: time.sleep(0.5), name="k")
+    shell.find_line_magic("optiml").__self__._searches.add(held)
+    ran(shell, "%optiml stop k")
+    assert "`k` is stopping" in wrong(shell, "%optiml pause k")
+    held.result(5)
+
+
 KILLED = f"""
 import os, signal, time
 from IPython.core.interactiveshell import InteractiveShell
