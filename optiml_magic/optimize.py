@@ -36,16 +36,17 @@ from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.model.evaluation import Evaluation, Trajectory
+from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.experience import Known
 from optiml_magic.model.hit_rates import HitRates
+from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.model.thought import Fate, Wanted, fates
 from optiml_magic.model.view import View
 from optiml_magic.problem import Problem, prepare
 from optiml_magic.profilers.roofs import published
 from optiml_magic.proposers.hand import suggestion
-from optiml_magic.proposers.model import language_model, notes_of, thinker_of
+from optiml_magic.proposers.model import language_model, notes_of, spent_by, thinker_of
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Result
@@ -126,6 +127,7 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
     resume: Path | None = None,
     asked: Asked | None = None,
     progress: Progress = lambda *_: None,
+    spent: Callable[[str], None] = lambda _: None,
     controls: Controls | None = None,
     timings: Timings | None = None,
 ) -> Result:
@@ -133,7 +135,8 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
 
     The search begins from the kernel of the task; where that was written for something ``wanted``,
     also from programs that the model of the settings writes by the best strategies. ``asked`` is
-    the command that it is of, which the journal keeps. The settings' seconds bound all of it, from
+    the command that it is of, which the journal keeps. ``spent`` is called before ``progress``
+    with what the model cost so far. The settings' seconds bound all of it, from
     the beginning of ``timings`` on, but for those that ``controls`` pause it: the end, which times
     the finalists once more, is not paused.
     """
@@ -151,7 +154,7 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
         thinker = thinker_of(model, wanted, settings, lambda: timings.elapsed)
         batches = batches_of(members)
         header = header_of(problem, members, settings, proposers, batches.size)
-        path = resume or settings.runs / f"{header.run}.jsonl"
+        path = resume.absolute() if resume else settings.runs / f"{header.run}.jsonl"
         setting = Setting(members.tools.profiler.source, members.tools.chip.family)
         learned = HitRates(experience.tallies(setting))
         about = about_of(problem, members, chosen.reason, header.run)
@@ -181,13 +184,18 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
             sources = Sources(expand, roots_of(thinker, journal), by_hand)
             search = tree_of(problem, evaluator, sources, settings, author=about.author)
             begin = recorder.evaluate(journal.remember_evaluate(engine, evaluator.remember))
+
+            def told_of(step: Step, refused: Refused) -> None:
+                spent(spent_by(model, thinker))
+                progress(step, refused)
+
             with controls.accepting(partial(suggestion, search.step), journal.suggest):
                 trajectory = run(
                     search,
                     begin,
                     Budget(settings.budget, settings.seconds, limit.kept, limit.first),
                     batches=batches,
-                    progress=progress,
+                    progress=told_of,
                     controls=controls,
                     timings=timings,
                 )
@@ -199,13 +207,13 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
             learned_of = told(journal.known, trajectory)
             said = (*evaluator.notes, *late, *notes_of(model, thinker), *learned_of, *past.notes)
             said = (*said, *experience.notes, *journal.left)
-            spent = timings.seconds()
-            journal.end(trajectory, (*known, *said), spent)
+            seconds = timings.seconds()
+            journal.end(trajectory, (*known, *said), seconds)
         finally:
             journal.close()
     about = replace(about, notes=(*known, *said))
     thoughts = fates(journal.waves, trajectory.steps)
-    return result_of(problem, settings, about, trajectory, spent, path, thoughts=thoughts)
+    return result_of(problem, settings, about, trajectory, seconds, path, thoughts=thoughts)
 
 
 def require_objective(settings: Settings) -> None:

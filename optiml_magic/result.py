@@ -145,7 +145,7 @@ class Result:
         return self.best.export(path, overwrite=overwrite)
 
     def pictures(self) -> dict[str, Picture]:
-        """By name: ``roofline``, ``bars`` and ``progress``; those that there are.
+        """By name: ``roofline``, ``bars``, ``progress`` and ``tree``; those that there are.
 
         Each shows itself in a notebook, and ``.save(path)`` writes it as an SVG file.
         """

@@ -28,6 +28,8 @@ def in_a_cell(verbs: Any) -> None:
     _command(verbs, "status", "the searches that run now, here and in other processes")
     stop = _command(verbs, "stop", "end a search in the background; the best so far is its result")
     stop.add_argument("name", nargs="?", help="of the search, where several run")
+    pause = _command(verbs, "pause", "let a search in the background wait; resume goes on")
+    pause.add_argument("name", nargs="?", help="of the search, where several run")
     again = _command(verbs, "resume", _RESUME)
     again.add_argument(
         "name", nargs="?", help="of a search, a result or a kernel, or the name of a run"

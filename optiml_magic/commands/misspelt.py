@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import builtins
 import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,10 +38,7 @@ def reference(name: str, namespace: Mapping[str, Any]) -> UsageError:
         what = f"is not a function but of type {type(namespace[name]).__name__}"
     else:
         what = "is not defined"
-    functions = {n: value for n, value in namespace.items() if inspect.isfunction(value)}
-    own = [
-        n for n, f in functions.items() if n[0] != "_" and not f.__module__.startswith("IPython")
-    ]
+    own = [n for n, f in namespace.items() if inspect.isfunction(f) and _typed(n, f)]
     callables = [n for n, value in namespace.items() if callable(value) and not _ours(value)]
     fix = nearest(name, own) or nearest(name, callables)
     if not fix and own:
@@ -58,7 +56,8 @@ def _ours(value: Any) -> bool:
 
 def _typed(name: str, function: Any) -> bool:
     """Whether it is the user's and not one of those that IPython puts into every namespace."""
-    return name[0] != "_" and not function.__module__.startswith("IPython")
+    ours = name[0] != "_" and not hasattr(builtins, name)
+    return ours and not function.__module__.startswith("IPython")
 
 
 def require_kernel(text: str) -> None:

@@ -12,28 +12,6 @@ from optiml_magic.commands import keeping, misspelt
 from optiml_magic.errors import UsageError
 from optiml_magic.version import package_version
 
-HELP = """\
-%%optiml optimize   search for a faster kernel: verified, measured, explained
-%%optiml synthesize a kernel from a reference, or words; then the same search
-%%optiml check      compile it and compare it with the reference
-%%optiml profile    measure it and say what limits it
-%%optiml annotate   what each line became: PTX, machine code, counts
-%%optiml run        run it once and return its outputs
-%%optiml header     keep shared device code for #include; %optiml header lists it
-%optiml  best       the best program of the last optimize
-%optiml  export     write it to FILE.cu, FILE.py or FILE_torch.py, which stand alone
-%optiml  save       a result with all its evidence in FILE.json; %optiml load reads it
-%optiml  history    the runs of this home, newest first
-%optiml  compare    two results or runs: what is faster, what differs
-%optiml  status     the searches that run now
-%optiml  stop       end one in the background; its best so far is kept
-%optiml  resume     go on with one that is paused, or was stopped or killed
-%optiml  replay     a past search from its journal, without a device or a key
-%optiml  experience what earlier runs learned: which findings and rules paid off
-%optiml  doctor     what this machine can do, and what is missing
-%optiml  help       this page; help COMMAND, or COMMAND -h, has the options of a command
-"""
-
 _SUFFIXES = ".cu, .py or _torch.py"  # of every format; to load them takes half a second
 
 STATUS = """\
@@ -61,7 +39,7 @@ class _Parser(argparse.ArgumentParser):
     """argparse that neither prints nor exits: a notebook's kernel must survive ``-h``."""
 
     def error(self, message: str) -> Never:
-        raise UsageError(f"{self.prog}: {message}", fix=f"see {self.prog} -h")
+        raise UsageError(f"{self.prog}: {message}", fix=f"{self.prog} -h lists the options")
 
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002
         raise HelpShown(message)
@@ -81,9 +59,9 @@ class _Parser(argparse.ArgumentParser):
         found, unknown = super().parse_known_args(args, namespace)
         flags = [flag for flag in unknown if flag.startswith("-")]
         if flags:
-            known = [option for action in self._actions for option in action.option_strings]
-            near = get_close_matches(flags[0].split("=")[0], known, n=1)
-            fix = f"did you mean {near[0]}?" if near else f"see {self.prog} -h"
+            known = {o.lstrip("-"): o for action in self._actions for o in action.option_strings}
+            near = get_close_matches(flags[0].split("=")[0].lstrip("-"), known, n=1)
+            fix = f"did you mean {known[near[0]]}?" if near else f"{self.prog} -h lists the options"
             raise UsageError(f"{self.prog}: unknown option {flags[0]}", fix=fix)
         return found, unknown
 

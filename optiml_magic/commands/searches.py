@@ -74,6 +74,17 @@ class Searches:
             f"`{handle.name}`"
         )
 
+    def pause(self, name: str | None) -> str:
+        """Let one wait after the evaluation in flight; what to say of it."""
+        handle = self._one(name)
+        if handle.state == "stopping":
+            raise UsageError(
+                f"the search `{handle.name}` is stopping",
+                fix=f"when it has ended, %optiml resume {handle.name} goes on with its run",
+            )
+        handle.pause()
+        return f"{handle.name}: paused after the evaluation in flight; %optiml resume goes on"
+
     def paused(self, name: str | None) -> Handle[Any] | None:
         """The one that is paused and has this name; the only one where none is given."""
         found = [h for h in self.going if h.state == "paused" and name in (None, h.name)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import re
 import runpy
 from collections.abc import Mapping
 from dataclasses import replace
@@ -75,9 +76,16 @@ def from_cell(
     wanted = {p.name for kernel in kernels(unit) for p in kernel.parameters}
     wanted |= {v.bare_name for v in device_variables(unit) if not v.initialised}
     wanted -= _own(cell)  # what an earlier cell left under such a name is not meant
-    wanted |= set(_names(options.args)) | set(renamed)
+    wanted |= set(_names(options.args))
+    reference = _reference(options.ref, namespace)
+    for given in sorted(set(renamed) - wanted):
+        if not re.search(rf"\b{re.escape(given)}\b", cell) and not _takes(reference, given):
+            raise BindingError(
+                f"--inputs names `{given}`, which neither the kernel nor the reference takes",
+                fix=nearest(given, wanted) or f"the kernel has {', '.join(sorted(wanted))}",
+            )
     inputs: dict[str, Any] = {}
-    for parameter in sorted(wanted):
+    for parameter in sorted(wanted | set(renamed)):
         source = renamed.get(parameter, parameter)
         if source in namespace:
             if _is_value(namespace[source]):
@@ -89,7 +97,7 @@ def from_cell(
             )
     task = Task(
         kernel=cell,
-        reference=_reference(options.ref, namespace),
+        reference=reference,
         inputs=inputs,
         outputs=dict(_output(spec) for spec in options.out or ()),
         inout=tuple(options.inout or ()),
@@ -227,6 +235,18 @@ def _reference(name: str | None, namespace: Mapping[str, Any]) -> Any:
     if not callable(function):
         raise misspelt.reference(name, namespace)
     return function
+
+
+def _takes(reference: Any, name: str) -> bool:
+    """Whether a reference may be given that name; of one without a signature nobody knows."""
+    if reference is None:
+        return False
+    try:
+        parameters = inspect.signature(reference).parameters
+    except ValueError:
+        return True
+    kinds = [parameter.kind for parameter in parameters.values()]
+    return name in parameters or inspect.Parameter.VAR_KEYWORD in kinds
 
 
 def _is_value(value: Any) -> bool:

@@ -49,6 +49,7 @@ def optimize(
     *,
     progress: Callable[[Step, Refused], None] = lambda *_: None,
     entered: Callable[[Stage], None] = lambda _: None,
+    spent: Callable[[str], None] = lambda _: None,
     controls: Controls | None = None,
     before: float = 0.0,
 ) -> Result:
@@ -64,6 +65,7 @@ def optimize(
         resume=_resumed(options, settings),
         asked=getattr(options, "asked", None),
         progress=progress,
+        spent=spent,
         controls=controls,
         timings=Timings(entered, before=before),
     )

@@ -8,7 +8,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
-from optiml_magic.commands import parsers
+from optiml_magic.commands.page import HELP
 
 
 def begin(shell: InteractiveShell) -> None:
@@ -40,6 +40,4 @@ class FirstUse(Magics):
             return shell.run_line_magic("optiml", line)
         return shell.run_cell_magic("optiml", line, cell)
 
-    optiml.__doc__ = (
-        f"CUDA kernels proved right, measured, explained and made faster.\n\n{parsers.HELP}"
-    )
+    optiml.__doc__ = f"CUDA kernels proved right, measured, explained and made faster.\n\n{HELP}"

@@ -14,6 +14,7 @@ from IPython.display import display
 
 from optiml_magic.background import Handle
 from optiml_magic.commands import doctor, outcomes, parsers, tasks, verbs
+from optiml_magic.commands.page import HELP
 from optiml_magic.commands.searches import Searches
 from optiml_magic.compilers.options import checked_header
 from optiml_magic.devices.choice import choose
@@ -73,7 +74,7 @@ class OptimlMagics(Magics):
             return self._line_verbs[options.verb](options, cell)
         if cell is not None and cell.strip():
             print("No command was given, so nothing was run: name one of these.\n")  # noqa: T201
-        return print(parsers.HELP)  # noqa: T201
+        return print(HELP)  # noqa: T201
 
     @property
     def _line_verbs(self) -> Mapping[str, Callable[[Any, str | None], Any]]:
@@ -88,6 +89,7 @@ class OptimlMagics(Magics):
             "compare": lambda o, _: outcomes.compared(o, settings(o), names),
             "status": lambda o, _: self._searches.status(running(settings(o).runs)),
             "stop": lambda o, _: print(self._searches.stop(o.name)),  # noqa: T201
+            "pause": lambda o, _: print(self._searches.pause(o.name)),  # noqa: T201
             "resume": lambda o, _: self._resume(o),
             "replay": lambda o, _: self._replay(o),
             "experience": lambda o, _: verbs.experience(o),
@@ -158,7 +160,12 @@ class OptimlMagics(Magics):
         search = watched(
             view,
             lambda progress, controls: verbs.optimize(
-                task, options, progress=progress, entered=view.enter, controls=controls
+                task,
+                options,
+                progress=progress,
+                entered=view.enter,
+                spent=view.spend,
+                controls=controls,
             ),
             in_place=options.background,
         )

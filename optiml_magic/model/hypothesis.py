@@ -34,7 +34,8 @@ class Hypothesis:
         low, high = self.factor
         if high <= 1.0:
             return f"{self.metric} {self.direction}"
-        times = f"{low:.3g}x" if low == high else f"{low:.3g}x to {high:.3g}x"
+        low_, high_ = (f"{x:.3g}x" if x < 1000 else f"{x:.0f}x" for x in (low, high))
+        times = low_ if low == high else f"{low_} to {high_}"
         return f"{self.metric} {times} {self.direction}"
 
 
@@ -71,9 +72,11 @@ class HypothesisTest:
     @property
     def _times(self) -> str:
         change = self.change
-        if not change or change == 1.0:
+        if not change:
             return ""
-        return f", {change:.3g}x higher" if change > 1.0 else f", {1 / change:.3g}x lower"
+        times, way = (change, "higher") if change > 1.0 else (1 / change, "lower")
+        told = f"{times:.3g}x"
+        return "" if told == "1x" else f", {told} {way}"
 
 
 def untested(outcome: str) -> HypothesisTest:

@@ -25,6 +25,12 @@ _FAMILY: dict[str, RooflineClass] = {
     "blocks": "launch",
     "launch": "launch",
 }
+_LONGEST: dict[RooflineClass, str] = {
+    "memory": "memory accesses",
+    "compute": "instructions",
+    "latency": "waits for results",
+    "launch": "launches",
+}
 _DOMINANT = 1.5  # a limit counts as the only one when the next family is this factor below
 _INTENSITY_MARGIN = 4.0  # intensity this factor off the ridge point leaves no doubt
 _BUSY = 60.0  # per cent of its peak from which on a resource is a limit
@@ -68,10 +74,10 @@ def _estimated(measured: Measurement, theory: RooflineClass | None) -> tuple[Roo
     ranked = sorted(families, key=lambda name: -families[name])
     top, second = ranked[0], ranked[1]
     if families[top] < _DOMINANT * families[second] and {top, second} != {"memory", "compute"}:
-        return "mixed", f"the terms for {top} and {second} are alike"
+        return "mixed", f"{_LONGEST[top]} and {_LONGEST[second]} take about as long"
     if top in ("memory", "compute") and theory is not None and theory != top:
-        return theory, f"the task's intensity says so, though {top} has the longest term"
-    return top, f"{top} has the longest term of the time model"
+        return theory, f"the task's intensity says so, though {_LONGEST[top]} take longest"
+    return top, f"by the estimate, {_LONGEST[top]} take longest"
 
 
 def _on_a_card(

@@ -70,14 +70,21 @@ def thinker_of(
     )
 
 
+def spent_by(model: LlmProposer | None, thinker: Thinker | None = None) -> str:
+    """What the model cost so far: its tokens, requests and seconds; empty where there is none."""
+    if model is None:
+        return ""
+    usage, thought = model.usage, 0
+    if thinker is not None:
+        usage, thought = usage.and_then(thinker.usage), thinker.usage.requests
+    requests = "1 request" if usage.requests == 1 else f"{usage.requests} requests"
+    spent = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens in {requests}"
+    of = f", {thought} of them for thoughts" if thought else ""
+    return f"{model.name}: {spent}{of}, {usage.seconds:.0f} s"
+
+
 def notes_of(model: LlmProposer | None, thinker: Thinker | None = None) -> tuple[str, ...]:
     """What the model cost, and every answer of it that could not be used."""
     if model is None:
         return ()
-    usage, thought = model.usage, 0
-    if thinker is not None:
-        usage, thought = usage.and_then(thinker.usage), thinker.usage.requests
-    spent = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens in {usage.requests} requests"
-    of = f", {thought} of them for thoughts" if thought else ""
-    told = thinker.notes if thinker else ()
-    return (f"{model.name}: {spent}{of}, {usage.seconds:.0f} s", *told, *model.notes)
+    return (spent_by(model, thinker), *(thinker.notes if thinker else ()), *model.notes)

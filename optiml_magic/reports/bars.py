@@ -51,7 +51,10 @@ def bars(summary: Summary) -> Picture | NoPicture:
     if before is None or after is None:
         return NoPicture(NAME, "the input kernel has no time")
     if before.source == "estimated":
-        return _drawn(summary, _terms(before), _terms(after), before, after)
+        terms = _terms(before), _terms(after)
+        if not terms[0] or not terms[1]:
+            return NoPicture(NAME, "the estimate does not say where the time goes")
+        return _drawn(summary, *terms, before, after)
     used = _utilisation(before), _utilisation(after)
     if not used[0] or not used[1]:
         return NoPicture(NAME, "no hardware counters say where the time goes")

@@ -61,8 +61,8 @@ class Summary:
         """What ``optiml replay`` takes; empty where nothing keeps a journal."""
         if self.journal is None:
             return ""
-        # One of OPTIML_HOME, or of a saved result, has a name; any other a path.
-        known = self.journal.parent.name == "runs" or len(self.journal.parts) == 1
+        # Of OPTIML_HOME, or of a saved file, which keeps the name alone; else the path is given.
+        known = self.journal.parent.name in ("runs", "")
         return self.journal.stem if known else str(self.journal)
 
     @property

@@ -50,6 +50,9 @@ class Program:
     directives: tuple[Directive, ...] = field(compare=False, repr=False)
     lexed: Lexed = field(compare=False, repr=False)
 
+    def __repr__(self) -> str:
+        return f"<program of {len(self.text.splitlines())} lines; .text is its text>"
+
     @property
     def launches(self) -> tuple[LaunchDirective, ...]:
         return self._of(LaunchDirective)

@@ -47,6 +47,9 @@ class LiveView(Protocol):
     def enter(self, stage: Stage) -> None:
         """A stage begins; from any thread."""
 
+    def spend(self, told: str) -> None:
+        """What the model cost so far, in words; empty without one. From any thread."""
+
     def steer(self, controls: Controls) -> None:
         """What its buttons do from now on."""
 

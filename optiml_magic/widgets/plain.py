@@ -82,6 +82,9 @@ class PlainView:
             )
             self._line.write(self._now)
 
+    def spend(self, told: str) -> None:
+        """The report says it; one line has no room."""
+
     def steer(self, controls: Controls) -> None:
         """Nothing can be pressed here."""
 

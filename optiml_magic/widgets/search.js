@@ -4,7 +4,7 @@
 
 const TRAITS = [
   "task", "device", "reason", "baseline", "budget", "seconds", "hint", "state", "stopping", "paused",
-  "ended", "elapsed", "doing", "evaluations", "best", "program", "diff", "findings",
+  "ended", "elapsed", "doing", "spent", "evaluations", "best", "program", "diff", "findings",
   "refused", "verdicts", "steps", "reported",
 ];
 const TABS = {
@@ -91,6 +91,7 @@ function buildHead(send) {
     fill: element("div", "optiml-fill"),
     count: element("span", "optiml-count"),
     verdicts: element("span", "optiml-verdicts"),
+    spent: element("div", "optiml-faint"),
     best: described("div", "optiml-lead", { "aria-live": "polite" }),
     notice: described("div", "optiml-notice", { role: "status" }),
   };
@@ -101,6 +102,7 @@ function buildHead(send) {
       element("div", "optiml-steer", head.state, pause, stop)),
     bar,
     element("div", "optiml-row optiml-faint", head.count, head.verdicts),
+    head.spent,
     head.best,
     head.notice,
   ];
@@ -118,6 +120,7 @@ function drawHead(head, get) {
   drawBar(head, get, running);
   const counts = Object.entries(get("verdicts")).map(([name, count]) => `${count} ${words(name)}`);
   write(head.verdicts, counts.join(", "));
+  write(head.spent, get("spent"));
   drawBest(head.best, get);
   head.stop.hidden = head.pause.hidden = !running || Boolean(get("hint"));
   head.stop.disabled = head.stop.disabled || get("stopping");
@@ -137,8 +140,9 @@ function drawBar(head, get, running) {
   head.bar.setAttribute("aria-valuemin", "0");
   head.bar.setAttribute("aria-valuemax", String(budget));
   head.bar.setAttribute("aria-valuenow", String(Math.min(done, budget)));
-  const said = [`${done} of ${budget} evaluations in ${duration(elapsed)}`];
-  if (done > 1) said.push(`${Math.round((60 * done) / elapsed)} a minute`);
+  const took = elapsed ? ` in ${duration(elapsed)}` : ""; // a replay takes no time
+  const said = [`${done} of ${budget} evaluations${took}`];
+  if (done > 1 && elapsed) said.push(`${Math.round((60 * done) / elapsed)} a minute`);
   if (running) said.push(left(done, budget, elapsed, limit));
   if (ended) said.push(ended);
   write(head.count, said.filter(Boolean).join(" \u00b7 "));
@@ -355,12 +359,13 @@ function buildNode(send, open) {
   }
   function draw(node) {
     if (node.id !== wanted) return;
-    panel.replaceChildren(...about(node),
-      ...(node.diff ? [folded(`Diff against #${node.parent}`, coloured(node.diff))] : []),
-      folded("Program", ...program(node)));
+    const diff = folded(`Diff against #${node.parent}`, coloured(node.diff));
+    diff.hidden = !node.diff;
+    panel.replaceChildren(...about(node), diff,
+      folded("Program", ...program(node, (editing) => { diff.open = !editing; })));
     panel.scrollTop = 0;
   }
-  function program(node) {
+  function program(node, changed) {
     const shown = code(node.program);
     const text = described("textarea", "optiml-code optiml-text", {
       "aria-label": `program of #${node.id}`, spellcheck: "false", "data-lm-suppress-shortcuts": "true",
@@ -383,6 +388,7 @@ function buildNode(send, open) {
       shown.hidden = editing;
       edit.hidden = editing || !open();
       text.hidden = evaluate.hidden = cancel.hidden = !editing;
+      changed(editing); // an editor needs the room
       if (editing) text.focus();
     }
     show(drafts.has(node.id));

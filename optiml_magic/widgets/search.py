@@ -60,6 +60,7 @@ class SearchView(anywidget.AnyWidget):
     ended = t.Unicode().tag(sync=True)
     elapsed = t.Float(0.0).tag(sync=True)
     doing = t.Unicode().tag(sync=True)  # the stage that runs now
+    spent = t.Unicode().tag(sync=True)  # what the model cost so far
     evaluations = t.Int(0).tag(sync=True)
     best = t.Dict().tag(sync=True)
     program = t.Unicode().tag(sync=True)
@@ -77,6 +78,7 @@ class SearchView(anywidget.AnyWidget):
         self._drawn = 0
         self._began = self._seen = time.monotonic()
         self._doing = DOING["prepare"]
+        self._spent = ""
         self._pace = Pace(self._draw)
         super().__init__(
             task=subject.task,
@@ -111,6 +113,10 @@ class SearchView(anywidget.AnyWidget):
         """A stage begins; it is drawn with the next frame."""
         self._doing = DOING[stage]
 
+    def spend(self, told: str) -> None:
+        """What the model cost so far; it is drawn with the next frame."""
+        self._spent = told
+
     def finish(self, state: Ending, ended: str, summary: Summary | None = None) -> None:
         """The last frame: how the search ended and why. The view then stays as it is.
 
@@ -120,6 +126,7 @@ class SearchView(anywidget.AnyWidget):
         with self._lock, self.hold_sync():
             self._show(self._board.frame())
             self._summary = summary
+            self.spent = self._spent
             self.state, self.ended, self.doing, self.paused = state, ended, "", False
             self.reported = summary is not None
 
@@ -185,7 +192,7 @@ class SearchView(anywidget.AnyWidget):
             if count != self._drawn:
                 self._show(self._board.frame())
             self._count()
-            self.doing = self._doing
+            self.doing, self.spent = self._doing, self._spent
             self.stopping, self.paused = self.controls.stopped, self.controls.paused
         return _REST + count / _ROWS_PER_SECOND
 

@@ -70,6 +70,10 @@ class Window:
         """A stage begins."""
         self.view.enter(stage)
 
+    def spend(self, told: str) -> None:
+        """What the model cost so far."""
+        self.view.spend(told)
+
     def steer(self, controls: Controls) -> None:
         """What its buttons do from now on."""
         self.view.steer(controls)

@@ -70,6 +70,7 @@ def traits(steps: Sequence[Step], **others: Any) -> dict[str, Any]:
         "paused": False,
         "reported": False,
         "doing": "",
+        "spent": "",
         "ended": "",
         "elapsed": 3.25,
     }
@@ -442,6 +443,23 @@ def test_a_program_is_edited_by_hand_and_sent(start: Start) -> None:
     page.locator(".optiml-best").click()
     answer(page, some(), 3)
     assert not page.get_by_role("button", name="Edit").is_visible()
+
+
+def test_an_editor_has_the_room_of_the_diff(start: Start) -> None:
+    page = start(some())
+    page.locator(".optiml-best").click()
+    answer(page, some(), 3)
+    diff = page.locator("details", has_text="Diff against #1").first
+    for name, is_open in (("Edit", False), ("Cancel", True)):
+        page.get_by_role("button", name=name).click()
+        assert diff.evaluate("e => e.open") == is_open
+
+
+def test_what_a_model_cost_and_a_replay_that_took_no_time(start: Start) -> None:
+    page = start(some(), spent="llm:toy: 11 + 7 tokens in 1 request, 0 s", elapsed=0.0)
+    assert "11 + 7 tokens" in shown(page, ".optiml-search")
+    assert shown(page, ".optiml-count").startswith("4 of 24 evaluations \u00b7 ")
+    assert "Infinity" not in shown(page, ".optiml-count")
 
 
 def test_it_is_paused_and_resumed(start: Start) -> None:

@@ -173,6 +173,10 @@ def test_a_search_in_the_background_is_seen_stopped_and_gone_on_with(
     assert "is still running" in wrong(shell, "%optiml resume transpose")
     with pytest.raises(UsageError, match="cannot be pickled"):
         pickle.dumps(handle)
+    assert "paused after the evaluation in flight" in ran(shell, "%optiml pause")[1]
+    assert ran(shell, "%optiml status")[0].here[0][1] == "paused"
+    assert ran(shell, "%optiml resume")[0] is handle
+    assert handle.state == "running"
     assert "stopping" in ran(shell, "%optiml stop")[1]
     done = len(handle.result(60).trajectory.steps)
     assert "no search runs" in wrong(shell, "%optiml stop")
@@ -195,12 +199,21 @@ def test_a_paused_search_goes_on_by_its_name(shell: InteractiveShell) -> None:
         def resume(self) -> None:
             gone_on.append(self.name)
 
-    ran(shell, "%optiml status")
+    ran(shell, "%optiml status")  # the magic takes its place with its first use
     magics = shell.find_line_magic("optiml").__self__
     held = Paused(lambda _progress, stop: time.sleep(0.5), name="k")
     magics._searches.add(held)
     assert ran(shell, "%optiml resume k")[0] is held
     assert gone_on == ["k"]
+    held.result(5)
+
+
+def test_a_search_that_is_stopping_is_not_paused(shell: InteractiveShell) -> None:
+    ran(shell, "%optiml status")
+    held: Handle[Any] = Handle(lambda _progress, _controls: time.sleep(0.5), name="k")
+    shell.find_line_magic("optiml").__self__._searches.add(held)
+    ran(shell, "%optiml stop k")
+    assert "`k` is stopping" in wrong(shell, "%optiml pause k")
     held.result(5)
 
 
@@ -313,6 +326,15 @@ def test_the_question_mark_has_the_commands(shell: InteractiveShell, text: str) 
     with capture_output() as captured:
         shell.run_cell(text)
     assert "%%optiml optimize" in captured.stdout
+
+
+def test_help_comes_in_the_first_cell_too() -> None:
+    """IPython refuses a cell magic without a body before the magic sees it."""
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "optiml_magic")
+    assert "usage: %%optiml optimize" in ran(shell, "%%optiml optimize -h")[1]
+    InteractiveShell.clear_instance()
 
 
 def test_a_cell_that_is_empty_or_names_no_command_says_so(shell: InteractiveShell) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optiml_magic.commands import parsers, tasks
-from optiml_magic.errors import UsageError
+from optiml_magic.errors import BindingError, UsageError
 from optiml_magic.settings import resolve
 
 CELL = "__global__ void k(const float* x, float* out, int n) { out[n] = x[n]; }"
@@ -69,6 +69,14 @@ def test_a_variable_that_is_called_like_a_scratch_buffer_is_not_an_input() -> No
     assert set(found.inputs) == {"x", "n"}
     named = tasks.from_cell(text, cell("check --inputs part"), {"part": np.ones(3)})
     assert set(named.inputs) == {"part"}
+
+
+def test_an_input_that_nobody_takes_is_named() -> None:
+    known = {"y": np.ones(3), "ref": lambda x, alpha: x}
+    with pytest.raises(BindingError, match="`xx`, which neither the kernel nor the reference"):
+        tasks.from_cell(CELL, cell("check --ref ref --inputs xx=y"), known)
+    task = tasks.from_cell(CELL, cell("check --ref ref --inputs x=y,alpha=y"), known)
+    assert task.inputs["alpha"] is known["y"]
 
 
 @pytest.mark.parametrize(

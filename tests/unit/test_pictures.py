@@ -126,6 +126,12 @@ def test_bars_stand_for_the_terms_of_the_model_and_say_so() -> None:
     assert not any(text.startswith("best, ") for text in texts(bars(run(40, 39))))
 
 
+def test_without_terms_there_are_no_bars() -> None:
+    assert bars(run(40, 10, bounds=())) == NoPicture(
+        "bars", "the estimate does not say where the time goes"
+    )
+
+
 def test_on_a_card_bars_are_what_ncu_says_or_nothing() -> None:
     metric = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
     timed = {"source": "events", "bounds": (Bound("measured", 1e-5),)}
