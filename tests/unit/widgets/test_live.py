@@ -194,8 +194,8 @@ def test_a_stage_is_named_beside_the_rate_and_what_is_left() -> None:
         assert repr(displayed.shown[-1]).endswith(" s left")
     assert paced(1, 24, 2.0, 0.0) == ""
     assert paced(1, 24, 2.0, 60.0) == "at most 58 s left"
-    assert paced(9, 24, 6.0, 60.0) == "90 a minute, about 10 s left"
-    assert paced(9, 999, 6.0, 60.0) == "90 a minute, about 54 s left"
+    assert paced(9, 24, 6.0, 60.0) == "about 10 s left, 90 a minute"
+    assert paced(9, 999, 6.0, 60.0) == "about 54 s left, 90 a minute"
 
 
 def test_a_search_in_the_background_writes_nothing_where_somebody_types(
