@@ -42,9 +42,9 @@ _LAZY = {
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Called by ``%load_ext optiml_magic``; what the magic needs loads when it is first used."""
-    from optiml_magic.magics.first import FirstUse
+    from optiml_magic.magics.first import begin
 
-    shell.register_magics(FirstUse)
+    begin(shell)
 
 
 def __getattr__(name: str) -> Any:

@@ -20,6 +20,7 @@ from optiml_magic.devices.choice import choose
 from optiml_magic.errors import OptimlError, UsageError
 from optiml_magic.files import read_kernel
 from optiml_magic.journal import Asked
+from optiml_magic.magics.first import FirstUse
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
@@ -46,8 +47,6 @@ class OptimlMagics(Magics):
         super().__init__(shell)
         self._headers: dict[str, str] = {}
         self._searches = Searches()
-        if as_line not in shell.input_transformers_cleanup:
-            shell.input_transformers_cleanup.append(as_line)
         assert shell.display_formatter is not None
         pages = shell.display_formatter.formatters["text/html"]
         pages.for_type_by_name("optiml_magic.model.evaluation", "Trajectory", shown.steps)
@@ -57,9 +56,7 @@ class OptimlMagics(Magics):
     def optiml(self, line: str, cell: str | None = None) -> Any:
         return self._command(parsers.split(line), cell)
 
-    optiml.__doc__ = (
-        f"CUDA kernels proved right, measured, explained and made faster.\n\n{parsers.HELP}"
-    )
+    optiml.__doc__ = FirstUse.optiml.__doc__
 
     def _command(self, words: Sequence[str], cell: str | None) -> Any:
         if words in (["-h"], ["--help"]):
@@ -228,13 +225,6 @@ class OptimlMagics(Magics):
         if self._last is None:
             raise UsageError("nothing was optimised yet", fix="run a %%optiml optimize cell first")
         return self._last
-
-
-def as_line(lines: list[str]) -> list[str]:
-    """``%%optiml`` without a body as the line magic: IPython refuses a cell magic without one."""
-    first, rest = lines[:1], lines[1:]
-    alone = bool(first) and re.match(r"%%optiml\b", first[0]) and not "".join(rest).strip()
-    return [first[0][1:]] if alone and not first[0].rstrip().endswith("?") else lines
 
 
 def _require_variable(name: str | None) -> None:

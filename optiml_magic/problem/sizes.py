@@ -2,9 +2,11 @@
 
 A task's ``inputs(rng, **sizes)`` is called with them. Other arrays are drawn anew at other extents
 where a scalar of the kernel equals an extent, or follows from one by a ``size`` directive: every
-axis of that extent follows, and every scalar. Where none does, as with outputs whose shape only the
-reference knows, the integer scalars are taken for the sizes. Whether that meant what the task means
-is learned on the input kernel: a size at which it is not right is not asked of a candidate.
+axis of that extent follows, and every scalar; one that counts the elements of an array follows that
+array. Where none equals an extent, the integer scalars are taken for the sizes: one that counts the
+elements of an array, ``n = rows * cols``, gives it as many, all along its first axis. Whether that
+meant what the task means is learned on the input kernel: a size at which it is not right is not
+asked of a candidate.
 """
 
 from __future__ import annotations
@@ -69,18 +71,31 @@ class Sizing:
     def _resized(self, sizes: Sizes, seed: int, contents: bool) -> dict[str, Any]:
         first, rng = self.first, np.random.default_rng(seed)
         extents = {self.own[name]: size for name, size in sizes.items()}
+        shapes = {
+            name: _shape(value, extents)
+            for name, value in first.items()
+            if isinstance(value, np.ndarray) and value.ndim
+        }
+        follow = {first[name].size: math.prod(shape) for name, shape in shapes.items()} | extents
         derived = {directive.name for directive in self.program.sizes}
         values: dict[str, Any] = {}
         for name, value in first.items():
-            if isinstance(value, np.ndarray) and value.ndim:
-                shape = tuple(extents.get(extent, extent) for extent in value.shape)
-                none: Any = np.broadcast_to(np.zeros((), value.dtype), shape)
-                values[name] = self._alike(name, value).drawn(rng, shape) if contents else none
+            if name in shapes:
+                none: Any = np.broadcast_to(np.zeros((), value.dtype), shapes[name])
+                alike = self._alike(name, value)
+                values[name] = alike.drawn(rng, shapes[name]) if contents else none
             elif isinstance(value, (int, np.integer)) and name not in derived:
-                values[name] = type(value)(extents.get(int(value), int(value)))
+                values[name] = type(value)(follow.get(int(value), int(value)))
             elif name not in derived:
                 values[name] = value
         return values
+
+
+def _shape(array: Array, extents: Mapping[int, int]) -> tuple[int, ...]:
+    """Each axis at its new extent; of an array that is only counted, one axis with all elements."""
+    if array.size in extents and not any(extent in extents for extent in array.shape):
+        return (extents[array.size], *[1] * (array.ndim - 1))
+    return tuple(extents.get(extent, extent) for extent in array.shape)
 
 
 def with_sizes(program: Program, values: Mapping[str, Any]) -> dict[str, Any]:

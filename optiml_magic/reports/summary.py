@@ -61,7 +61,8 @@ class Summary:
         """What ``optiml replay`` takes; empty where nothing keeps a journal."""
         if self.journal is None:
             return ""
-        known = self.journal.parent.name == "runs"  # of OPTIML_HOME, else it is told by its path
+        # One of OPTIML_HOME, or of a saved result, has a name; any other a path.
+        known = self.journal.parent.name == "runs" or len(self.journal.parts) == 1
         return self.journal.stem if known else str(self.journal)
 
     @property

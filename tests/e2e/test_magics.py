@@ -68,7 +68,7 @@ def test_optimize_binds_a_callable_result_to_the_kernels_name_and_to_underscore(
     assert np.array_equal(result.best(other), other.T)
     bundle = result._repr_mimebundle_()
     assert bundle.keys() == {"text/plain", "text/html"}
-    for part in ("estimated", "Findings", "Diff", "Trajectory", "inferred"):
+    for part in ("estimated", "Findings", "Diff", "The tree of all", "inferred"):
         assert part in bundle["text/html"]
 
 

@@ -21,7 +21,7 @@ import optiml_magic
 from optiml_magic.background import Handle
 from optiml_magic.cli import main
 from optiml_magic.errors import OptimlError, UsageError
-from optiml_magic.magics.optiml import as_line
+from optiml_magic.magics.first import as_line
 from optiml_magic.result import Result
 from tests.e2e.test_magics import SETUP, TRANSPOSE
 
@@ -195,6 +195,7 @@ def test_a_paused_search_goes_on_by_its_name(shell: InteractiveShell) -> None:
         def resume(self) -> None:
             gone_on.append(self.name)
 
+    ran(shell, "%optiml status")
     magics = shell.find_line_magic("optiml").__self__
     held = Paused(lambda _progress, stop: time.sleep(0.5), name="k")
     magics._searches.add(held)

@@ -50,7 +50,7 @@ def test_it_answers_from_then_on_where_both_agree() -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda x: slow(x) + hasattr(x, "get"), "on the card `out` is another at n = 3"),
+        (lambda x: slow(x) + hasattr(x, "get"), "on the card `out` differs at n = 3"),
         (lambda x: np.asarray(slow(x), like=None) if not hasattr(x, "get") else 1 / 0, "Zero"),
         (lambda x: slow(x) if not hasattr(x, "get") else x.get(), "it gives `out` as a ndarray"),
         (lambda x: 2 * x if x.dtype == np.float32 else 1 / 0, "in the dtypes of the inputs"),

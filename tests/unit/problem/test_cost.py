@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import Any
 
@@ -76,6 +77,17 @@ def test_one_that_is_quick_is_asked_at_the_sizes_of_the_task(
     assert reference.asked == [N] * 4
     assert problem.notes == ()
     assert problem.references is not None
+
+
+def test_a_call_that_had_to_wait_for_a_core_is_not_taken_for_a_slow_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = itertools.count()
+    seconds = lambda *_: 0.4 if next(calls) == 2 else 1e-3  # noqa: E731  # the second size, once
+    monkeypatch.setattr(References, "time", seconds)
+    reference = Reference()
+    assert prepare(Task(TEXT, reference, given()), seeds=1, seconds=10.0).notes == ()
+    assert max(reference.asked) == N
 
 
 def test_seeds_are_left_out_for_time_and_one_is_kept() -> None:

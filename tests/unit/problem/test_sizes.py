@@ -56,6 +56,23 @@ def test_where_no_extent_is_a_scalar_the_integers_are_the_sizes() -> None:
     assert (values["x"].shape, values["n"]) == ((256,), 31)
 
 
+def test_a_scalar_that_counts_the_elements_of_an_array_gives_it_as_many() -> None:
+    inputs = {"x": X.reshape(16, 16), "n": 256}
+    found = prepare(Task(COPY, reference=lambda x: x, inputs=inputs), seeds=1).sizing
+    assert found is not None
+    values = found.draw({"n": 31}, 1)
+    assert (values["x"].shape, values["n"]) == ((31, 1), 31)
+
+
+def test_a_count_of_elements_follows_the_extents() -> None:
+    text = COPY.replace("int n)", "int n, int rows)")
+    inputs = {"x": X.reshape(32, 8), "n": 256, "rows": 32}
+    found = prepare(Task(text, reference=lambda x: x, inputs=inputs), seeds=1).sizing
+    assert found is not None
+    values = found.draw({"rows": 31}, 1)
+    assert (values["x"].shape, values["n"]) == ((31, 8), 248)
+
+
 def test_without_integers_there_are_no_other_sizes() -> None:
     text = COPY.replace(", int n", "").replace("cdiv(n, 64)", "4")
     assert prepare(Task(text, reference=lambda x: x, inputs={"x": X}), seeds=1).sizing is None

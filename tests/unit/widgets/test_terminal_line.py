@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import re
@@ -34,9 +35,12 @@ def terminal(monkeypatch):
             patched.setattr(sys, "stderr", stderr)
             act()
             stderr.flush()
-            text = os.read(ours, 1 << 16).decode()
+            text = b""
+            with contextlib.suppress(BlockingIOError):  # a terminal hands out 4 KiB at a time
+                while part := os.read(ours, 1 << 16):
+                    text += part
         os.close(ours)
-        return text
+        return text.decode()
 
     return written
 
