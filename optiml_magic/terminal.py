@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from optiml_magic.oracles import Shown
 from optiml_magic.printable import printable
 from optiml_magic.reports import annotation_html, contract, experience, html, text, tree
 from optiml_magic.reports.colour import coloured
+from optiml_magic.reports.fitting import fitted
 from optiml_magic.reports.markup import document
 from optiml_magic.reports.summary import Summary
 from optiml_magic.runs import saved
@@ -139,7 +141,7 @@ def _optimize_all(
                 wanted, options, progress=view, entered=view.enter, before=before
             )
             view.finish(result.summary)
-        _print(repr(result) + "\n")
+        _tell(repr(result) + "\n")
         summaries.append(result.summary)
         _write_outcomes(options, [contract.optimized(summary) for summary in summaries])
         if getattr(options, "export", None) is not None:
@@ -154,7 +156,7 @@ def _check(options: argparse.Namespace) -> int:
         with _quoting(task), StageLine("check", TerminalLine()) as line:
             views.append(verbs.check(task, options, _program(options), entered=line.enter))
     for view in views:
-        _print(repr(view))
+        _tell(repr(view))
     _write_outcomes(options, [_verdict(view) for view in views])
     return _status(view.evaluation.verdict for view in views)
 
@@ -173,7 +175,7 @@ def _profile(options: argparse.Namespace) -> int:
             views.append(verbs.profile(task, options, _program(options), entered=line.enter))
     outcomes = []
     for view in views:
-        _print(repr(view))
+        _tell(repr(view))
         evaluation, measurement = view.evaluation, view.evaluation.measurement
         if measurement is None:
             outcomes.append(_verdict(view))
@@ -213,7 +215,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _doctor(options: argparse.Namespace) -> int:
     facts = doctor.examine(verbs.settings_of(options))
-    _print(doctor.render(facts))
+    _tell(doctor.render(facts))
     return 0 if all(fact.well for fact in facts) else 1
 
 
@@ -233,7 +235,7 @@ def _load(options: argparse.Namespace) -> int:
 
 def _shown(options: argparse.Namespace, summary: Summary, title: str) -> int:
     """The report of a search that is over, with its tree."""
-    _print("\n".join([text.render(summary), "", "tree:", *(f"  {x}" for x in tree.lines(summary))]))
+    _tell("\n".join([text.render(summary), "", "tree:", *(f"  {x}" for x in tree.lines(summary))]))
     _write_outcomes(options, [contract.optimized(summary)])
     _write_html(options, lambda: html.page([summary], title))
     return _status([summary.root.evaluation.verdict])
@@ -341,6 +343,12 @@ def _write_html(options: argparse.Namespace, page: Callable[[], str]) -> None:
     if options.html:
         files.write(options.html, page())
         _print(f"report: {options.html}")
+
+
+def _tell(report: str) -> None:
+    """Print a report, as wide as the terminal where it goes to one."""
+    on_screen = sys.stdout.isatty()
+    _print(fitted(report, shutil.get_terminal_size().columns) if on_screen else report)
 
 
 def _print(text: str) -> None:

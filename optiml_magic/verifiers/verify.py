@@ -52,7 +52,8 @@ def verify(
             raise InternalError(f"outputs {written} were not all compared: {verdict.checks}")
         checks = worst(checks, verdict.checks)
     elements = sum(check.elements for check in checks)
-    summary = f"{elements} output elements right on {len(plans)} sets of inputs"
+    sets = "set" if len(plans) == 1 else "sets"
+    summary = f"{elements} output elements right on {len(plans)} {sets} of inputs"
     return Verdict(Outcome.PASSED, summary, checks=checks, notes=tuple(notes), printed=printed)
 
 

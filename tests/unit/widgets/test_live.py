@@ -32,9 +32,9 @@ class Displayed:
         self.shown.append(thing)
 
 
-def shell(*, stdin: bool = True, subshells: bool = True) -> Any:
+def shell(*, stdin: bool = True, subshells: bool = True, names: Any = ()) -> Any:
     kernel = SimpleNamespace(_allow_stdin=stdin, _supports_kernel_subshells=subshells)
-    return SimpleNamespace(kernel=kernel)
+    return SimpleNamespace(kernel=kernel, user_ns=dict(names))
 
 
 def nothing(*_: object) -> None:
@@ -100,6 +100,10 @@ class TestWindow:
         subject = Subject("t", "d", "r", 5, background=background)
         view: Any = live_view(subject, shell(subshells=subshells), Displayed())
         assert view.view.hint == hint
+
+    def test_vs_code_sends_nothing_to_a_cell_that_runs(self) -> None:
+        view: Any = live_view(SUBJECT, shell(names={"__vsc_ipynb_file__": "a.ipynb"}), Displayed())
+        assert view.view.hint == live.UNHEARD
 
     def test_at_the_end_text_stands_in_its_place(self) -> None:
         displayed = Displayed()
