@@ -252,8 +252,17 @@ def test_ctrl_c_ends_a_command_without_a_traceback(folder: Path, when: str) -> N
     mine, its = pty.openpty()
     command = [sys.executable, "-m", "optiml_magic.cli", "optimize", "task.py", "--budget", "99"]
     environ = {**os.environ, "OPTIML_LLM": "none", "TERM": "xterm", "COLUMNS": "200"}
+    heard = partial(
+        signal.signal, signal.SIGINT, signal.SIG_DFL
+    )  # a job in the background has none
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=its, cwd=folder, env=environ, text=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=its,
+        cwd=folder,
+        env=environ,
+        text=True,
+        preexec_fn=heard,
     ) as process:
         os.close(its)
         told = ""

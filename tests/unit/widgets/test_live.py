@@ -193,9 +193,9 @@ def test_a_stage_is_named_beside_the_rate_and_what_is_left() -> None:
         view.enter("compile")
         view.enter("verify")  # the last one stands there in the end, however short the other was
         assert eventually(
-            lambda: repr(displayed.shown[-1]).startswith("the input kernel: verifying, ")
+            lambda: repr(displayed.shown[-1]).startswith("the input kernel, at most ")
         )
-        assert repr(displayed.shown[-1]).endswith(" s left")
+        assert repr(displayed.shown[-1]).endswith(" s left: verifying")
     assert paced(1, 24, 2.0, 0.0) == ""
     assert paced(1, 24, 2.0, 60.0) == "at most 58 s left"
     assert paced(9, 24, 6.0, 60.0) == "about 10 s left, 90 a minute"
