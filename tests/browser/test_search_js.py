@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 import optiml_magic
 from optiml_magic.model.evaluation import Step
@@ -523,18 +524,12 @@ def test_the_report_of_texts_that_are_markup_shows_them_as_text(start: Start) ->
 
 
 def test_axe_finds_nothing_serious_before_the_first_step(start: Start) -> None:
-    checker = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
-    )
-    found = checker.Axe().run(start([]), "#view").response["violations"]
+    found = Axe().run(start([]), "#view").response["violations"]
     assert [f"{f['id']}: {f['nodes'][0]['html']}" for f in found] == []
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_nothing_serious(start: Start, dark: bool) -> None:
-    checker = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
-    )
     page = start(some(), doing="verifying", refused=[{"program": "it", "reasons": ["no loop"]}])
     page.evaluate("dark => document.body.classList.toggle('dark', dark)", dark)
     page.locator(".optiml-best").click()
@@ -542,7 +537,7 @@ def test_axe_finds_nothing_serious(start: Start, dark: bool) -> None:
     page.locator(".optiml-pause").hover()
     for tab in page.get_by_role("tab").all():
         tab.click()
-        found = checker.Axe().run(page, "#view").response["violations"]
+        found = Axe().run(page, "#view").response["violations"]
         assert [f"{f['id']}: {f['nodes'][0]['html']}" for f in found] == []
 
 
