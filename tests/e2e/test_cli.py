@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -246,23 +247,23 @@ def test_the_first_line_names_the_stage_before_anything_is_done(folder: Path, ve
     assert rest.endswith("\033[1A\033[2K")  # nothing of it stays
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """What a job in the background starts ignores interrupts, unless the job does something else."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("when", ["preparing", "1 of 99"])
 def test_ctrl_c_ends_a_command_without_a_traceback(folder: Path, when: str) -> None:
     (folder / "task.py").write_text(TASK.replace("3000", "1 << 18"))
     mine, its = pty.openpty()
     command = [sys.executable, "-m", "optiml_magic.cli", "optimize", "task.py", "--budget", "99"]
     environ = {**os.environ, "OPTIML_LLM": "none", "TERM": "xterm", "COLUMNS": "200"}
-    heard = partial(
-        signal.signal, signal.SIGINT, signal.SIG_DFL
-    )  # a job in the background has none
     with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=its,
-        cwd=folder,
-        env=environ,
-        text=True,
-        preexec_fn=heard,
+        command, stdout=subprocess.PIPE, stderr=its, cwd=folder, env=environ, text=True
     ) as process:
         os.close(its)
         told = ""

@@ -78,7 +78,7 @@ def test_a_search_is_shown_as_it_was(run: tuple[Path, str, dict[str, Any]], tmp_
     tree = out.partition("\ntree:\n")[2].splitlines()
     numbers = [int(found[1]) for line in tree if (found := re.match(r" +#(\d+) ", line))]
     assert sorted(numbers) == [step["id"] for step in outcome["steps"]]
-    assert "Trajectory" in (tmp_path / "again.html").read_text()
+    assert "The tree of all" in (tmp_path / "again.html").read_text()
     assert journal.read_bytes() == before
 
 
