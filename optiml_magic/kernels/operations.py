@@ -16,6 +16,8 @@ from optiml_magic.kernels.symbols import (
     Always,
     Compare,
     Condition,
+    Every,
+    Some,
     Symbol,
     Symbols,
     Untold,
@@ -258,7 +260,7 @@ class Operations:
         depends = test.depends | self.symbols.depends(then) | self.symbols.depends(other)
         if isinstance(test, Untold):
             depends |= {UNKNOWN}
-        name = f"select({test}, {then}, {other})"
+        name = f"select({_named(test)}, {then}, {other})"
         lows = [self._low(side) for side in (then, other)]
         known = [bound for bound in lows if bound is not None]
         low = min(known) if len(known) == len(lows) else None
@@ -270,6 +272,16 @@ class Operations:
         if form.value is not None:
             return form.value
         return 0 if self.nonnegative(form, ()) else None
+
+
+def _named(test: Condition) -> str:
+    """A condition by a name that no other has, nor another that is not followed."""
+    match test:
+        case Untold(serial=serial):
+            return f"{test} #{serial}"
+        case Every(parts=parts) | Some(parts=parts):
+            return f"{type(test).__name__}({', '.join(map(_named, parts))})"
+    return str(test)
 
 
 def tightened(form: Polynomial) -> Polynomial:

@@ -117,7 +117,7 @@ class CompilerContract:
     def test_errors_stand_on_the_lines_of_the_text(self, compiler: Compiler) -> None:
         text = "__global__ void k(float* p) {\n    p[0] = q;\n    int y\n}\n"
         errors = self.refused(compiler, text).errors
-        assert [error.line for error in errors] == [2, 4]
+        assert [error.line for error in errors] == [2, 3]
         assert "q" in errors[0].message
         assert [error.undefined for error in errors] == ["q", ""]
 

@@ -86,7 +86,7 @@ def test_a_kernel_without_outputs_has_nothing_to_check() -> None:
 
 @pytest.mark.parametrize(
     ("reference", "message"),
-    [(lambda x: x * 1j, "complex"), (lambda x: np.full(256, "x"), "return numbers")],
+    [(lambda x: x * 1j, "complex"), (lambda x: np.full(256, "x"), "return an array of numbers")],
 )
 def test_a_reference_of_the_wrong_kind_is_refused(reference: object, message: str) -> None:
     with pytest.raises(OracleError, match=message):

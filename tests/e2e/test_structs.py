@@ -187,7 +187,7 @@ HEAD = "#pragma optiml launch k grid(1) block(1)\n"
         ("__global__ void k(cudaTextureObject_t x, float* out) { out[0] = 1; }", "a texture", 2),
         ("struct View { int n;\n float* p; };\n__global__ void k(View x, float* out) { out[0] = x.p[0]; }",
          "the member `p` of `View` is a pointer", 3),
-        ("__global__ void k(const void* x, float* out) { out[0] = 1; }", "`void`, which has no", 2),
+        ("__global__ void k(const void* x, float* out) { out[0] = 1; }", "`void`, for which there is no", 2),
         ("struct P { float x; };\n__global__ void k(const P* x, P* out) { out[0] = x[0]; }",
          'np.dtype([("x", "float32")], align=True)', 3),
     ],

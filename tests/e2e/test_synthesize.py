@@ -86,7 +86,7 @@ def test_the_command_searches_from_the_reference(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said", "fix"),
     [
-        ("return np.linalg.inv(x)", "`np.linalg.inv` is not traced, in line 3", "Write it"),
+        ("return np.linalg.inv(x)", "`np.linalg.inv` is not traced, in line 3", "write it"),
         ("return x if x[0, 0] > 0 else -x", "a branch on the values", "np.where"),
         ("return x + np.random.rand()", "others each time, in line 3", "input"),
         ("return x * 1j", "in line 3 of the reference: return x * 1j", "real"),
@@ -171,7 +171,7 @@ def test_a_cell_of_words(shell: Any) -> None:  # noqa: F811
         ("--ref np.exp", "the reference `np.exp` is not defined", "a function of the inputs"),
         ("--ref a", "the reference `a` is not a function", "define a function a"),
         ("--ref every", "takes any number of arguments, `*arrays`", "name each"),
-        ("--ref half --inputs b=a", "half has no parameter `b`", "it has a"),
+        ("--ref half --inputs b=a", "half has no parameter `b`", "choose one of a"),
         ("--ref half --inputs a=nothing", "no array or number named `nothing`", "define nothing"),
         ("--ref half --inputs a=words", "no array or number named `words`", "define words"),
         ("--ref half --accept", "--accept is only for words", "leave out --accept"),

@@ -144,7 +144,7 @@ class _Holding:
 
     def held(self) -> Held:
         self._check_element()
-        self._check_loop()
+        check_quiet(self.kernel, self.effects, self.loop)
         first = self._first()
         test = ""
         if first is None and not self._surely():
@@ -172,18 +172,6 @@ class _Holding:
             raise NotLegal("where the element is changes in the loop", one.line)
         if any(isinstance(e, Call) for e in every(_place(one))):
             raise NotLegal("where the element is, a function says", one.line)
-
-    def _check_loop(self) -> None:
-        reading, own = self.kernel.reading, self.effects.inside(self.loop)
-        for access in reading.accesses:
-            if access.own in own and access.mode == "atomic":
-                raise NotLegal("there is an atomic operation in the loop", access.line)
-        for e in own:
-            if isinstance(e, Call) and bare(e.function).startswith("__threadfence"):
-                raise NotLegal("threads tell each other something in the loop", self.loop.line)
-        for statement in walk(self.loop):
-            if isinstance(statement, Leave) and statement.kind == "return":
-                raise NotLegal("the kernel may end in the loop", statement.line)
 
     def _first(self) -> Statement | None:
         """The assignment to the element that stands before the loop, with nothing of it between."""
@@ -256,17 +244,35 @@ class _Holding:
 
     def _test(self) -> str:
         """What says that there is a first round, in which the element is stored to."""
-        loop = self.loop
-        parts = [*self.axis.test.conjuncts()]
-        if not self._in_each() or not all(isinstance(part, Compare) for part in parts):
-            raise NotLegal("whether a round stores to the element is not known", loop.line)
-        speller = speller_before(self.kernel, self.effects, loop)
-        spelled = []
-        for part in parts:
-            assert isinstance(part, Compare)
-            form = speller.local(part.form.without([self.axis.name]))
-            try:
-                spelled.append(speller.condition(Compare(part.op, form, part.roots)))
-            except Unspelled as reason:
-                raise NotLegal(f"its first test cannot be written: {reason}", loop.line) from reason
-        return " && ".join(spelled)
+        if not self._in_each():
+            raise NotLegal("whether a round stores to the element is not known", self.loop.line)
+        return first_test(self.kernel, self.effects, self.axis)
+
+
+def check_quiet(kernel: Kernel, effects: Effects, loop: Loop) -> None:
+    """Raise NotLegal where a loop may end the kernel, or threads exchange something in it."""
+    own = effects.inside(loop)
+    for access in kernel.reading.accesses:
+        if access.own in own and access.mode == "atomic":
+            raise NotLegal("there is an atomic operation in the loop", access.line)
+    for e in own:
+        if isinstance(e, Call) and bare(e.function).startswith("__threadfence"):
+            raise NotLegal("threads tell each other something in the loop", loop.line)
+    for statement in walk(loop):
+        if isinstance(statement, Leave) and statement.kind == "return":
+            raise NotLegal("the kernel may end in the loop", statement.line)
+
+
+def first_test(kernel: Kernel, effects: Effects, axis: Axis) -> str:
+    """What says, directly before a loop, that it has a first round."""
+    loop, parts, spelled = axis.node, [*axis.test.conjuncts()], []
+    speller = speller_before(kernel, effects, loop)
+    for part in parts:
+        if not isinstance(part, Compare):
+            raise NotLegal("whether there is a first round is not known", loop.line)
+        form = speller.local(part.form.without([axis.name]))
+        try:
+            spelled.append(speller.condition(Compare(part.op, form, part.roots)))
+        except Unspelled as reason:
+            raise NotLegal(f"its first test cannot be written: {reason}", loop.line) from reason
+    return " && ".join(spelled)

@@ -1,7 +1,7 @@
 """P17, endings: ``if (c) { ...; return; } rest`` becomes ``if (c) { ... } else { rest }``.
 
 So all threads come to the end of a kernel, where they may store together. Guards that do nothing
-but return stay.
+but return stay, or become branches around the rest.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from optiml_magic.kernels.expressions import Binary, Expr, Unary
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.tree import Block, If, Leave, Statement, walk
+
+_DENIED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 @primitive
@@ -21,6 +24,43 @@ def ended(kernel: Kernel) -> Kernel:
     if made is None:
         raise NotLegal("no branch ends in a way out")
     return kernel.rewritten(replace(body, body=made))
+
+
+@primitive
+def enclosed(kernel: Kernel) -> Kernel:
+    """A kernel with branches around what comes behind its guards, ``if (c) return;``."""
+    body = kernel.function.body
+    made = _enclosed(kernel, body.body)
+    if made is None:
+        raise NotLegal("no guard does nothing but return")
+    return kernel.rewritten(replace(body, body=made))
+
+
+def denied(kernel: Kernel, test: Expr) -> Expr:
+    """The opposite of a test."""
+    types = kernel.reading.types
+    if isinstance(test, Binary) and test.op in _DENIED:
+        sides = [types.get(side) for side in (test.left, test.right)]
+        if all(kind is not None and kind.integral for kind in sides):
+            return replace(test, op=_DENIED[test.op], span=None)
+    return Unary(None, "!", test)
+
+
+def _enclosed(kernel: Kernel, statements: Sequence[Statement]) -> tuple[Statement, ...] | None:
+    for at, statement in enumerate(statements):
+        match statement:
+            case If(before=None, constant=False, test=test, then=then, other=None):
+                inner = then.body if isinstance(then, Block) else (then,)
+                rest = statements[at + 1 :]
+                if rest and len(inner) == 1 and _leaves(inner[0]):
+                    within = _enclosed(kernel, rest) or tuple(rest)
+                    whole = Block(None, rest[0].line, within)
+                    return (*statements[:at], If(None, statement.line, denied(kernel, test), whole))
+    return None
+
+
+def _leaves(statement: Statement) -> bool:
+    return isinstance(statement, Leave) and statement.kind == "return"
 
 
 def _ended(statements: Sequence[Statement]) -> tuple[Statement, ...] | None:
@@ -50,5 +90,5 @@ def _ended(statements: Sequence[Statement]) -> tuple[Statement, ...] | None:
 
 def _returns(body: Sequence[Statement]) -> bool:
     """Whether a branch does something, and then leaves the kernel, at its end alone."""
-    ways = [s for inner in body for s in walk(inner) if isinstance(s, Leave) and s.kind == "return"]
+    ways = [s for inner in body for s in walk(inner) if _leaves(s)]
     return len(body) > 1 and ways == [body[-1]]

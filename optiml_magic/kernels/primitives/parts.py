@@ -14,12 +14,10 @@ from dataclasses import dataclass, replace
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
     Assign,
-    Binary,
     Call,
     Expr,
     Name,
     Step,
-    Unary,
     builtin,
     every,
 )
@@ -28,6 +26,7 @@ from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import check_unfixed
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
+from optiml_magic.kernels.primitives.endings import denied
 from optiml_magic.kernels.primitives.grids import most_threads
 from optiml_magic.kernels.primitives.heads import Heads
 from optiml_magic.kernels.primitives.room import SHARED
@@ -56,7 +55,6 @@ from optiml_magic.source.expressions import Number, parse_expression
 from optiml_magic.source.program import parse_program
 
 _MOST_DEEP = 64  # threads of a block along z; CUDA C++ Programming Guide, "Compute Capabilities"
-_DENIED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 @dataclass(frozen=True)
@@ -183,7 +181,9 @@ class Splitting:
                     case _:
                         whole = Block(None, statement.line, inner)
                 self._need(test)
-                return (If(None, statement.line, test if chosen else self._denied(test), whole),)
+                return (
+                    If(None, statement.line, test if chosen else denied(self.old, test), whole),
+                )
         raise NotLegal("the loop is inside of another", self.loop.line)
 
     def _block(self, body: Sequence[Statement]) -> Block:
@@ -192,7 +192,7 @@ class Splitting:
         for statement in reversed(body[:at]):
             left = any(isinstance(s, Leave) and s.kind == "return" for s in walk(statement))
             if left:
-                test = self._denied(self._exit(statement))
+                test = denied(self.old, self._exit(statement))
                 made = [If(None, statement.line, test, Block(None, statement.line, tuple(made)))]
             elif not self._spared(statement):
                 self._need(*expressions(statement))
@@ -232,14 +232,6 @@ class Splitting:
             case Declare(variables=(only,)) if only not in self.used:
                 return not any(isinstance(e, Call | Assign | Step) for e in expressions(statement))
         return False
-
-    def _denied(self, test: Expr) -> Expr:
-        types = self.old.reading.types
-        if isinstance(test, Binary) and test.op in _DENIED:
-            sides = [types.get(side) for side in (test.left, test.right)]
-            if all(kind is not None and kind.integral for kind in sides):
-                return replace(test, op=_DENIED[test.op], span=None)
-        return Unary(None, "!", test)
 
     def _shared(self) -> tuple[Statement, ...]:
         """The loop over a row's own rounds, into the parts."""

@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.selections import selected
+from optiml_magic.kernels.primitives.updates import Updated, updated
 from optiml_magic.kernels.reading import Access, Axis, Reduction
 from optiml_magic.kernels.subscripts import Subscript
 from optiml_magic.kernels.tree import Loop
@@ -52,6 +53,7 @@ def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, 
     for access in effects.accesses(loop):
         if access.mode == "store":
             _check_stores(kernel, axis, access, effects, loop)
+    check_updates(kernel, effects, loop)
     return reductions
 
 
@@ -83,6 +85,16 @@ def _check_stores(kernel: Kernel, axis: Axis, access: Access, effects: Effects, 
         met = effects.same(other.array, access.array) and other.offset != access.offset
         if met and not _apart(axis, other, access) and not _mirrored(kernel, axis, other, access):
             raise NotLegal("a round may meet what another has stored", other.line)
+
+
+def check_updates(kernel: Kernel, effects: Effects, loop: Loop) -> None:
+    """Rounds that run side by side do their atomic operations in any order."""
+    found = [access for access in effects.accesses(loop) if access.mode == "atomic"]
+    commute = {u.access for own in updated(kernel) if isinstance(own, Updated)
+               for u in own.updates} if found else set()  # fmt: skip
+    for access in found:
+        if access not in commute:
+            raise NotLegal("atomic operations of its rounds do not only add up", access.line)
 
 
 def moves(kernel: Kernel, axis: Axis, access: Access, loop: Loop) -> bool:

@@ -6,7 +6,9 @@ the first round do.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.expressions import builtin
@@ -39,8 +41,10 @@ def spread_rounds(kernel: Kernel, at: int) -> Kernel:
     axis = _counted(kernel, loop, effects)
     if shareable(kernel, loop, effects):
         raise NotLegal("its rounds add up", loop.line)
-    once = _alone(kernel, axis, effects)
-    free = _free(kernel)
+    once = alone(kernel, loop, effects)
+    for access in chain.from_iterable(once.values()):
+        _certain(kernel, axis, access)
+    free = free_axis(kernel)
     names = [p.name for p in kernel.function.parameters if p.name not in effects.moved]
     assert axis.stop is not None
     assert axis.variable is not None
@@ -51,9 +55,7 @@ def spread_rounds(kernel: Kernel, at: int) -> Kernel:
     inside: Statement = edited(loop.body, _leaving(loop)) if _leaving(loop) else loop.body
     parts = inside.body if isinstance(inside, Block) else (inside,)
     swaps: dict[Node, Node] = {loop: Block(None, 0, (lines(counter), *parts))}
-    first = f"if (blockIdx.{'xyz'[free]} == 0)"
-    swaps |= {s: lines(f"{first} {{\n{kernel.show(s)}\n}}") for s in once}
-    body = edited(kernel.function.body, swaps)
+    body = edited(kernel.function.body, swaps | by_first(kernel, once, free))
     one = parse_expression("1")
     grid = [*kernel.launch.grid, one, one][:3]
     grid[free] = extent
@@ -82,12 +84,19 @@ def _counted(kernel: Kernel, loop: Loop, effects: Effects) -> Axis:
     return axis
 
 
-def _alone(kernel: Kernel, axis: Axis, effects: Effects) -> list[Statement]:
-    """The statements around a loop that store, and meet nothing that the loop stores.
+def _certain(kernel: Kernel, axis: Axis, access: Access) -> None:
+    """Raise NotLegal where the loop around which this stores may have no first round."""
+    left = (axis.stop or _ONE) - _ONE
+    if not Ranges(access.guard, kernel.reading.symbols).nonnegative(left):
+        raise NotLegal("the loop around which it stores may have no round", access.line)
+
+
+def alone(kernel: Kernel, loop: Loop, effects: Effects) -> dict[Statement, list[Access]]:
+    """The statements around a loop that store, which meet nothing that the loop stores.
 
     Raises NotLegal where what is around it does meet that, or cannot be done by one block.
     """
-    loop, found = axis.node, dict[Statement, None]()
+    found = dict[Statement, list[Access]]()
     inside = effects.inside(loop)
     within = [a for a in kernel.reading.accesses if a.own in inside]
     around = [
@@ -101,10 +110,7 @@ def _alone(kernel: Kernel, axis: Axis, effects: Effects) -> list[Statement]:
             continue
         if access.mode != "store" or not all(never_meet(kernel, access, a) for a in met):
             raise NotLegal("what is around the loop meets what it stores", access.line)
-        left = (axis.stop or _ONE) - _ONE
-        if not Ranges(access.guard, kernel.reading.symbols).nonnegative(left):
-            raise NotLegal("the loop around which it stores may have no round", access.line)
-        found[_outermost(kernel, loop, access, effects)] = None
+        found.setdefault(_outermost(kernel, loop, access, effects), []).append(access)
     leaves = any(isinstance(s, Leave) for s in walk(loop.body))
     for statement in found:
         own = effects.accesses(statement)
@@ -112,7 +118,13 @@ def _alone(kernel: Kernel, axis: Axis, effects: Effects) -> list[Statement]:
         stored = [a.array for a in own if a.mode != "load"]
         if leaves or any(effects.same(one, array) for one in stored for array in others):
             raise NotLegal("what is around the loop stores what is loaded", statement.line)
-    return [*found]
+    return found
+
+
+def by_first(kernel: Kernel, once: Iterable[Statement], free: int) -> dict[Node, Node]:
+    """Statements of which the first block along an axis alone makes each."""
+    test = f"if (blockIdx.{'xyz'[free]} == 0)"
+    return {s: lines(f"{test} {{\n{kernel.show(s)}\n}}") for s in once}
 
 
 def _outermost(kernel: Kernel, loop: Loop, access: Access, effects: Effects) -> Statement:
@@ -137,7 +149,7 @@ def _leaving(loop: Loop) -> dict[Node, Node]:
     }  # fmt: skip
 
 
-def _free(kernel: Kernel) -> int:
+def free_axis(kernel: Kernel) -> int:
     """The first axis along which there is nothing yet, x last."""
     asked = {builtin(e) for e in expressions(kernel.function.body)}
     for at, axis in ((1, "y"), (2, "z"), (0, "x")):

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from optiml_magic.chips import CHIPS
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
+from optiml_magic.kernels.primitives.counted import all_counted
+from optiml_magic.kernels.primitives.dealt import NAME, dealt
+from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.endings import enclosed
 from optiml_magic.kernels.primitives.persistent import Stride, elements, persistent
-from optiml_magic.kernels.primitives.sizes import threads
+from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.vectors import vectorise
 from optiml_magic.model.space import Point
 
@@ -19,6 +23,9 @@ _SMS = 132  # where the chip is not known
 _RESIDENT = 2048  # threads of a multiprocessor
 _TIMES = (1, 2, 4, 8, 16)  # blocks for each multiprocessor
 _WIDEST = 16  # bytes of one access
+_PARTS = (1, 2, 4, 8, 16, 32, 64)  # blocks that share the rounds of a loop
+_EACH = 4  # rounds that each of them has, at least: ours
+_FIRST = {f"{kind}Idx.{axis}": 0 for kind in ("block", "thread") for axis in "xyz"}
 _FEW = 16  # updates of elements for each that is left at the end: ours
 
 
@@ -66,6 +73,33 @@ def ways(kernel: Kernel, rest: int, block: int = 256) -> tuple[list[Way], Refuse
     stride = Stride(blocks[block], block, most, widths)
     found.append(Way("apart", "", partial(_apart, stride), points))
     return found, None
+
+
+def dealing(kernel: Kernel) -> Way | None:
+    """How blocks may share a long loop of threads that are too few to fill the chip."""
+    chip, count, axes = CHIPS.get(kernel.chip), threads(kernel), kernel.axes()
+    apart = (chip.sms if chip is not None else _SMS) * _RESIDENT // max(count or 1, 1)
+    for number, loop in enumerate(loops_in(kernel.function.body)):
+        axis = axes.get(loop)
+        length = rounds(kernel, axis, _FIRST) if axis is not None else None
+        most = min(apart, _PARTS[-1] if length is None else length // _EACH)
+        if axis is None or most < 2 or isinstance(_dealt(number, 1, kernel), Refused):
+            continue
+        fit = max(n for n in _PARTS if n <= most)
+        near = dict.fromkeys((fit, min(2 * fit, _PARTS[-1]), fit // 2))
+        counter = axis.variable.name if axis.variable is not None else "its rounds"
+        words = f", blocks share the loop over {counter}"
+        points = tuple({kernel.fresh(NAME): n} for n in near)
+        return Way("dealt", words, partial(_dealt, number, fit), points)
+    return None
+
+
+def _dealt(number: int, parts: int, kernel: Kernel) -> Kernel | Refused:
+    """So many blocks share the loop with this number, and no thread leaves before its end."""
+    plain = all_counted(kernel, (number,))
+    if isinstance(plain, Refused):
+        return plain
+    return dealt(where_legal(enclosed, plain), number, parts, _PARTS)
 
 
 def _blocks(most: tuple[int, ...], resident: int, useful: int | None) -> int:

@@ -71,13 +71,13 @@ class Outside:
             if not operand.side:
                 test, there = self._there(operand, "")
                 made.append(f"const {kind} {name} = {test + ' ? ' if test else ''}{there}"
-                            f"{f' : {kind}(0)' if test else ''};")  # fmt: skip
+                            f"{f' : ({kind})0' if test else ''};")  # fmt: skip
                 continue
             side = self.layout.sides[operand.side]
             test, there = self._there(operand, self.layout.at)
             made += [
                 f"{kind} {name}[{side.own}];", *self._each(side),
-                f"{name}[{side.at}] = {test} ? {there} : {kind}(0);", "}",
+                f"{name}[{side.at}] = {test} ? {there} : ({kind})0;", "}",
             ]  # fmt: skip
         for one in self.locals:
             made += self._begun(one)
@@ -91,7 +91,7 @@ class Outside:
                 test, there = self._there(operand, "")
                 made.append(
                     f"const {operand.kind} {self.names[operand]} = {test} ? {there} "
-                    f": {operand.kind}(0);"
+                    f": ({operand.kind})0;"
                 )
         counter = self.parts.axis.variable
         if counter is not None and self._counts:

@@ -277,7 +277,7 @@ class Tiles:
         side, kind = self.layout.side(one.operand), one.operand.kind
         if one.width == 1:
             test, there = self._loaded(one, self.layout.round, side.at)
-            return f"{self._first(one)}{following}[{self.turn}] = {test} ? {there} : {kind}(0);"
+            return f"{self._first(one)}{following}[{self.turn}] = {test} ? {there} : ({kind})0;"
         deep, own = self._placing(one)
         along = one.along == self.parts.axis.name
         k, i = self.layout.round, side.at
@@ -288,4 +288,4 @@ class Tiles:
         )
         test, there = self._loaded(one, k, i)
         place = f"{following}[{self.turn} * {one.width} + {self.element}]"
-        return f"{self._elements(one)}{{\n{first}{place} = {test} ? {there} : {kind}(0);\n}}"
+        return f"{self._elements(one)}{{\n{first}{place} = {test} ? {there} : ({kind})0;\n}}"

@@ -19,6 +19,7 @@ from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.numbered import numbered
 from optiml_magic.kernels.primitives.places import own_text_only
+from optiml_magic.kernels.primitives.rounds import check_updates
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.subscripts import delinearised
@@ -119,6 +120,7 @@ def check_rounds(kernel: Kernel, effects: Effects, axis: Axis, loop: Loop) -> No
                 continue
             if not _own(kernel, axis, store, other):
                 raise NotLegal("its rounds may meet in memory", store.line)
+    check_updates(kernel, effects, loop)
 
 
 def _own(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:

@@ -7,6 +7,7 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.accumulating import held, in_register
 from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.carried import carried, carrying
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -27,6 +28,16 @@ class AccumulateInRegister(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        behind = dict.fromkeys(one.array for one in carrying(kernel))
+        if behind:
+            yield Site(
+                "carried", f"keep what rounds before stored in {', '.join(behind)} in a register",
+                partial(carried, kernel), 0.7,
+                Hypothesis(
+                    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "lower",
+                    "no round loads what the one before stored", (1.2, 3.0),
+                ),
+            )  # fmt: skip
         found = held(kernel)
         if not found:
             return

@@ -13,7 +13,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.room import SHARED, fitting
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sizes import threads
-from optiml_magic.kernels.primitives.taking import WIDTHS, Way, ways
+from optiml_magic.kernels.primitives.taking import WIDTHS, Way, dealing, ways
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.updates import leaves
 from optiml_magic.model.hypothesis import Hypothesis
@@ -22,6 +22,7 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _ATOMICS = "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"
 _SEVERAL = 4  # threads for each element, below which copies are not worth their end: ours
+_PRIORS = {"dealt": 0.9, "vectors": 0.88}
 _LARGE = 8 * 1024  # bytes of the copies above which blocks should be few and large: ours
 
 
@@ -44,10 +45,11 @@ class PrivateCounters(KernelRule):
         yield from refused
         if not found:
             return
+        shared = dealing(kernel)
         several, reason = ways(kernel, sum(own.count for own in found), _width(kernel, total))
         if reason is not None:
             Effects(kernel).straightforward()
-            line = leaves(kernel.function.body)
+            line = leaves(kernel.function.body) if shared is None else 0
             if line or not loops_in(kernel.function.body):
                 yield reason
                 return
@@ -55,11 +57,13 @@ class PrivateCounters(KernelRule):
         exact = all(own.whole.exact for own in found)
         chosen = tuple((own.array, own.count) for own in found)
         keep = partial(private, arrays=chosen)
-        for way in several or [Way("block", "", lambda same: same, ({},))]:
+        if not several and shared is None:
+            several = [Way("block", "", lambda same: same, ({},))]
+        for way in (*(() if shared is None else (shared,)), *several):
             yield Site(
                 way.key, f"count in a block's own copy of {arrays}{way.words}",
                 partial(in_turn, kernel, (way.step, keep)),
-                0.88 if way.key == "vectors" else 0.85,
+                _PRIORS.get(way.key, 0.85),
                 Hypothesis(_ATOMICS, "lower", "a block updates each element once", (2.0, 1024.0)),
                 _points(way, total), () if exact else ("the order of additions",),
             )  # fmt: skip

@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.abreast import abreast, check_abreast
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.branched import branched
+from optiml_magic.kernels.primitives.carried import carried
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -42,7 +43,10 @@ class RowToLanes(KernelRule):
     """Loops over consecutive elements whose rows lie apart from thread to thread."""
 
     name = "row_to_lanes"
-    before = (*PLAIN, linear, planar, in_full, direct, branched, unclamped, in_register, unnested)
+    before = (
+        *PLAIN, linear, planar, in_full, direct, branched, unclamped, in_register, carried,
+        unnested,
+    )  # fmt: skip
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
         "a row apart, a sector for each. Lanes that share a row read neighbouring elements, "

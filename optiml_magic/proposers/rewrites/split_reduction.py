@@ -22,6 +22,7 @@ from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.spread import spread_rounds
+from optiml_magic.kernels.primitives.taking import dealing
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Loop
@@ -104,6 +105,13 @@ def _in_blocks(kernel: Kernel, apart: int) -> Iterator[Site]:
             Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)),
         )  # fmt: skip
         return
+    shared = dealing(kernel)
+    if shared is not None:
+        yield Site(
+            shared.key, shared.words.removeprefix(", "), partial(shared.step, kernel),
+            0.7 if apart >= 8 else 0.5,
+            Hypothesis(TIME, "lower", "more loads are on their way", (1.0, 32.0)), shared.points,
+        )  # fmt: skip
 
 
 def _long(kernel: Kernel) -> tuple[int, Axis, int | None] | None:

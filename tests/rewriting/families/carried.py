@@ -43,4 +43,38 @@ def carried(rng: Random) -> Made:
     return Made("carried", text, arrays, *sizes, inout=("out",))
 
 
-FAMILY = (carried,)
+def behind(rng: Random) -> Made:
+    """Rounds that load what the ones before stored, now and then only, or nearly so."""
+    column, back = rng.choice([0, 0, 1]), rng.choice([0, 0, 1])
+    one = 1 if back else -1
+
+    def at(ago: int) -> str:
+        place = "j" if not ago else f"j {'+' if ago * one > 0 else '-'} {ago}"
+        if column:
+            return f"({place}) * rows + r" if ago else "j * rows + r"
+        return f"r * cols + {place}"
+
+    last, far = f"out[{at(1)}]", f"out[{at(2)}]"
+    step = rng.choice([
+        f"out[{at(0)}] = {last} + a[{at(0)}];", f"out[{at(0)}] += {last};",
+        f"out[{at(0)}] = fmaxf({last}, a[{at(0)}]);\n",
+        f"float v = a[{at(0)}];\nout[{at(0)}] = v - 0.5f * {last} + 0.25f * {far};",
+        f"float v = {far};\nif (x[j] > 0.0f) v = {last};\nout[{at(0)}] = v + 1.0f;",
+        f"out[{at(0)}] = x[j] * {last};\nlast[r] += out[{at(0)}];",
+        f"out[{at(0)}] = a[{at(0)}];\nlast[r] += {last};",
+        f"if (a[{at(0)}] > 0.5f) out[{at(0)}] = {last};",
+        f"out[{at(0)}] = {far} + {last} - out[{at(0)}];\nif (x[j] > 1.0f) out[{at(1)}] = 0.0f;",
+    ])  # fmt: skip
+    head = "for (int j = cols - 3; j >= 0; --j)" if back else "for (int j = 2; j < cols; j++)"
+    body = rng.choice(["", "if (x[0] > 1.0f) return;\n"]) + f"{head} {{\n{step}\n}}"
+    text = program(rng, "behind", _PARAMETERS, axes(rng, ("r", "rows")), body)
+    shape = ("cols", "rows") if column else ("rows", "cols")
+    arrays = {
+        "a": Array("f4", shape), "x": Array("f4", ("cols",)), "out": Array("f4", shape),
+        "last": Array("f4", ("rows",), "zeros"),
+    }  # fmt: skip
+    sizes = sizes_of(rng, ["rows", "cols"], LONG_EXTENTS)
+    return Made("carried", text, arrays, *sizes, inout=("out",))
+
+
+FAMILY = (carried, behind)

@@ -140,4 +140,30 @@ def masked(rng: Random) -> Made:
     return _made(rng, "masked", "\n".join(lines) + "\n", Array(dtype, ("3",), "zeros"))
 
 
-FAMILY = (added, counted, voted, masked)
+def paired(rng: Random) -> Made:
+    """Each item with many others, and each pair updates one of a few places."""
+    head = rng.choice([
+        "for (int j = i + 1; j < n; j++)", "for (int j = 0; j < n; ++j)",
+        "for (int j = n - 1; j > i; --j)", "for (int j = i % 4; j < n; j += 4)",
+        "for (int j = 0; j <= i; j++)",
+    ])  # fmt: skip
+    dtype = rng.choice(["i4", "i4", "u4"])
+    index = rng.choice(["(c[i] + c[j]) % 16", "c[j] % 7", "j % 16", "i % 5", "(c[j] & 15)"])
+    value = rng.choice(["1", "c[j]", "i + j", "x[i] > x[j]"])
+    update = f"atomic{rng.choice(_OPS[dtype])}({_address(rng, 'out', index)}, {value});"
+    left = rng.choice(["", "", "if (j == i) continue;\n", "if (x[j] > 0.0f) "])
+    body = f"{head} {{\n{left}{update}\n}}"
+    body = rng.choice(["", "", "if (c[i] % 3 == 0) return;\n"]) + body
+    body += rng.choice(["", "", "\ny[i] = x[i] + 1.0f;"])
+    text = program(
+        rng, "paired", f"const float* x, float* y, const int* c, {_TYPES[dtype]}* out, int n",
+        axes(rng, ("i", "n")), body, directives="#pragma optiml zero(out)\n",
+    )  # fmt: skip
+    arrays = {
+        "x": Array("f4", ("n",)), "y": Array("f4", ("n",), "zeros"),
+        "c": Array("i4", ("n",), "positive"), "out": Array(dtype, ("16",), "zeros"),
+    }  # fmt: skip
+    return Made("paired", text, arrays, *sizes_of(rng, ["n"], (1, 33, 64, 130, 200)))
+
+
+FAMILY = (added, counted, voted, paired, masked)

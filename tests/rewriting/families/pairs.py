@@ -113,9 +113,33 @@ def fields(rng: Random) -> Made:
     return Made("fields of pairs", text, arrays, first, second)
 
 
+def edges(rng: Random) -> Made:
+    """Each item against the edges between neighbours of a ring, or of a line."""
+    head = rng.choice([
+        "for (int j = 0, k = m - 1; j < m; k = j++)", "for (int j = 0, k = m - 1; j < m; k = j, ++j)",
+        "int j, k;\nfor (j = 0, k = m - 1; j < m; k = j++)", "for (int j = 1, k = 0; j < m; k = j++)",
+        "for (int j = m - 1, k = 0; j >= 0; k = j--)", "for (int j = i % 2, k = m - 1; j < m; k = j++)",
+        "int k = 0;\nfor (int j = 0; j < m; j++)",
+    ])  # fmt: skip
+    left = rng.choice(["", "", "if (q[j] > 1.5f) continue;\n"]) if "= j" in head else ""
+    step = rng.choice([
+        "if ((q[j] > p) != (q[k] > p)) c = !c;", "c += q[j] * p > q[k];",
+        "float d = q[j] - q[k] * p;\nif (d > 0.0f) c++;",
+    ])  # fmt: skip
+    last = "" if "= j" in head else "\nk = j;"
+    round_ = f"{head} {{\n{left}{step}{last}\n}}"
+    body = f"float p = x[i];\nint c = 0;\n{round_}\nout[i] = c;"
+    parameters = "const float* x, const float* q, float* out, int n, int m"
+    text = program(rng, "edges", parameters, axes(rng, ("i", "n")), body)
+    arrays = {
+        "x": Array("f4", ("n",)), "q": Array("f4", ("m",)), "out": Array("f4", ("n",), "zeros"),
+    }  # fmt: skip
+    return Made("edges of pairs", text, arrays, *_sizes(rng))
+
+
 def _sizes(rng: Random) -> tuple[dict[str, int], dict[str, int]]:
     first, second = ({"n": rng.choice(_ITEMS), "m": rng.choice(_MANY)} for _ in range(2))
     return first, second
 
 
-FAMILY = (plain, plain, plain, nested, grid, fields, fields)
+FAMILY = (plain, plain, plain, nested, grid, fields, fields, edges)

@@ -262,3 +262,10 @@ def test_any_text_lifts(text):
     unit = lift(text)
     for function in unit.kernels:
         read(unit, function)
+
+
+@pytest.mark.parametrize("test", ["(a[0] > s) != (a[1] > s)", "(a[0] > s) == (a[1] > s)"])
+def test_two_comparisons_of_floats_are_not_taken_to_be_one(test):
+    found = reading(f"float s = a[2]; if ({test}) out[n] = 1;")
+    (store,) = [x for x in found.accesses if x.mode == "store"]
+    assert store.guard

@@ -228,7 +228,7 @@ def test_a_launch_names_every_template_argument(given, lacking):
         return
     with pytest.raises(SourceError, match=f"lacks its template argument `{lacking}`") as error:
         select(known, launch)
-    assert error.value.fix == "Name them in the launch: k<T, N>."
+    assert error.value.fix == "name them in the launch: k<T, N>"
     assert error.value.line == 7
 
 

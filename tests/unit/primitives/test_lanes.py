@@ -118,6 +118,14 @@ def test_lanes_wait_where_they_meet_what_others_stored() -> None:
             "two rounds may store to one element", 5,
         ),
         (
+            "for (int c = 0; c < w; ++c) atomicExch(&out[r], a[r * w + c]);",
+            "atomic operations of its rounds do not only add up", 5,
+        ),
+        (
+            "for (int c = 0; c < w; ++c) if (out[r] < 5) atomicAdd(&out[r], a[r * w + c]);",
+            "atomic operations of its rounds do not only add up", 5,
+        ),
+        (
             ("__shared__ float t[256]; t[threadIdx.x] = a[r]; __syncthreads();"
             " float s = 0; for (int c = 0; c < w; ++c) s += t[c]; out[r] = s;"),
             "its threads wait for each other", 5,

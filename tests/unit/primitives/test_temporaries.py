@@ -58,7 +58,7 @@ def test_a_helper_that_takes_and_gives_doubles() -> None:
         (
             "__device__",
             "__device__ double scaled(int v) { return v; }\n__device__ double",
-            "an argument is double, line 3",
+            "an argument is double, line 2",
         ),
         (
             "__device__ float scaled(float v)",

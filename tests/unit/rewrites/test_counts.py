@@ -30,6 +30,17 @@ __global__ void count(const unsigned char* data, unsigned int* bins, int n) {
     for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += blockDim.x * gridDim.x)
         atomicAdd(&bins[data[i]], 1);
 }"""
+PAIRS = """
+#pragma optiml zero(bins)
+#pragma optiml launch pairs grid(cdiv(n, 256)) block(256)
+__global__ void pairs(const float* x, unsigned int* bins, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    for (int j = i + 1; j < n; j++) {
+        int b = (int)fabsf(x[i] - x[j]) & 63;
+        atomicAdd(&bins[b], 2);
+    }
+}"""
 WHOLE = DOT.replace("if (i < n) ", "").replace("cdiv(n, 256)", "n / 256")
 
 
@@ -84,3 +95,10 @@ def test_counters_that_are_refused(text, reason) -> None:
 def test_what_a_warp_has_added_up_is_left_alone() -> None:
     text = DOT.replace("if (i < n)", "if (threadIdx.x % 32 == 0)")
     assert asked(BlockSum(), text) == ([], [])
+
+
+def test_blocks_share_the_pairs_of_an_item(compiles) -> None:
+    first, *_ = made(asked(PrivateCounters(), PAIRS)[0])
+    assert set(parse_program(first.text).values) == {"PARTS", "COPIES"}
+    assert "return;" not in first.text
+    compiles(first.text)

@@ -233,7 +233,7 @@ def test_ncu_looks_closely_at_the_first_better_program_in_its_place(search: Sear
     (depth, looked), *others = found.counters.asked
     assert (depth, looked) == ("lines", ("k1",))  # the fastest of its batch
     assert {how for how, _ in others} <= {"brief"}
-    assert any("the first faster program is profiled instead" in note for note in found.notes)
+    assert any("the first faster program is profiled" in note for note in found.notes)
     root = found.trajectory.root.evaluation.measurement
     assert root is not None
     assert root.why("dram__bytes.sum").startswith("a run takes 0.26 s, and ncu")
