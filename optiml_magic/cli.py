@@ -10,13 +10,24 @@ from optiml_magic import early
 from optiml_magic.errors import UsageError
 from optiml_magic.widgets.line import Now, clear, first
 
+_INTERRUPTED = 130  # what a shell says of a program that SIGINT ended
+_KEPT = "; optiml history lists the runs, with what each evaluated so far"
 _STAGED = ("optimize", "synthesize", "check", "profile", "demo")
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
-    began = time.monotonic()
-    given = sys.argv[1:] if words is None else words
+    try:
+        return _command(sys.argv[1:] if words is None else words, time.monotonic())
+    except KeyboardInterrupt:
+        clear()
+        sys.stderr.write(f"optiml: interrupted{_KEPT}\n")
+        return _INTERRUPTED
+
+
+def _command(given: Sequence[str], began: float) -> int:
+    if not given or given[0] == "help":
+        given = [*given[1:], "-h"]
     if given and given[0] in _STAGED:
         first(Now(given[0], "prepare"))
     from optiml_magic.commands import parsers  # a twentieth of a second
@@ -29,7 +40,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
     except UsageError as error:
         clear()
-        sys.stderr.write(f"optiml: {error}\n")
+        sys.stderr.write(f"{error}\n")  # it begins with the command
         return 2
     if options.verb in _STAGED:
         early.begin(given)

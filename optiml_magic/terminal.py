@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from optiml_magic import exports
+from optiml_magic import exports, files
 from optiml_magic.commands import doctor, outcomes, parsers, tasks, verbs
 from optiml_magic.commands.views import CheckView, ProfileView
 from optiml_magic.errors import KernelFailed, KernelUnsupported, OptimlError, UsageError
@@ -23,6 +24,7 @@ from optiml_magic.oracles import Shown
 from optiml_magic.printable import printable
 from optiml_magic.reports import annotation_html, contract, experience, html, text, tree
 from optiml_magic.reports.colour import coloured
+from optiml_magic.reports.fitting import fitted
 from optiml_magic.reports.markup import document
 from optiml_magic.reports.summary import Summary
 from optiml_magic.runs import saved
@@ -63,7 +65,9 @@ def _check_outputs(options: argparse.Namespace) -> None:
     for name in ("json", "html"):
         path = getattr(options, name, None)
         if path is not None and not Path(path).absolute().parent.is_dir():
-            raise UsageError(f"no folder for --{name} {path}", fix="make the folder first")
+            raise UsageError(f"there is no folder for --{name} {path}", fix="make the folder first")
+        if path is not None and Path(path).is_dir():
+            raise UsageError(f"--{name} {path} is a folder", fix="name a file in it")
     if getattr(options, "export", None) is not None:
         exports.target(options.export, overwrite=options.force)
 
@@ -137,14 +141,12 @@ def _optimize_all(
                 wanted, options, progress=view, entered=view.enter, before=before
             )
             view.finish(result.summary)
-        _print(repr(result) + "\n")
+        _tell(repr(result) + "\n")
         summaries.append(result.summary)
-        _write_json(options, [contract.optimized(summary) for summary in summaries])
+        _write_outcomes(options, [contract.optimized(summary) for summary in summaries])
         if getattr(options, "export", None) is not None:
             _print(f"export: {result.export(options.export, overwrite=options.force)}")
-    if options.html:
-        Path(options.html).write_text(html.page(summaries, title), encoding="utf-8")
-        _print(f"report: {options.html}")
+    _write_html(options, lambda: html.page(summaries, title))
     return _status(s.root.evaluation.verdict for s in summaries)
 
 
@@ -154,8 +156,8 @@ def _check(options: argparse.Namespace) -> int:
         with _quoting(task), StageLine("check", TerminalLine()) as line:
             views.append(verbs.check(task, options, _program(options), entered=line.enter))
     for view in views:
-        _print(repr(view))
-    _write_json(options, [_verdict(view) for view in views])
+        _tell(repr(view))
+    _write_outcomes(options, [_verdict(view) for view in views])
     return _status(view.evaluation.verdict for view in views)
 
 
@@ -173,7 +175,7 @@ def _profile(options: argparse.Namespace) -> int:
             views.append(verbs.profile(task, options, _program(options), entered=line.enter))
     outcomes = []
     for view in views:
-        _print(repr(view))
+        _tell(repr(view))
         evaluation, measurement = view.evaluation, view.evaluation.measurement
         if measurement is None:
             outcomes.append(_verdict(view))
@@ -188,7 +190,7 @@ def _profile(options: argparse.Namespace) -> int:
                     view.checked.timings,
                 )
             )
-    _write_json(options, outcomes)
+    _write_outcomes(options, outcomes)
     return _status(view.evaluation.verdict for view in views)
 
 
@@ -198,11 +200,9 @@ def _annotate(options: argparse.Namespace) -> int:
         with _quoting(task):
             found.append(verbs.annotate(task, options, _program(options)))
         _print(repr(found[-1]) + "\n")
-    _write_json(options, [contract.annotated(view.annotation) for view in found])
-    if options.html:
-        page = annotation_html.page([view.annotation for view in found], "optiml annotate")
-        Path(options.html).write_text(page, encoding="utf-8")
-        _print(f"report: {options.html}")
+    _write_outcomes(options, [contract.annotated(view.annotation) for view in found])
+    annotations = [view.annotation for view in found]
+    _write_html(options, lambda: annotation_html.page(annotations, "optiml annotate"))
     return 0
 
 
@@ -215,7 +215,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _doctor(options: argparse.Namespace) -> int:
     facts = doctor.examine(verbs.settings_of(options))
-    _print(doctor.render(facts))
+    _tell(doctor.render(facts))
     return 0 if all(fact.well for fact in facts) else 1
 
 
@@ -235,30 +235,23 @@ def _load(options: argparse.Namespace) -> int:
 
 def _shown(options: argparse.Namespace, summary: Summary, title: str) -> int:
     """The report of a search that is over, with its tree."""
-    _print("\n".join([text.render(summary), "", "tree:", *(f"  {x}" for x in tree.lines(summary))]))
-    _write_json(options, [contract.optimized(summary)])
-    if options.html:
-        Path(options.html).write_text(html.page([summary], title), encoding="utf-8")
-        _print(f"report: {options.html}")
+    _tell("\n".join([text.render(summary), "", "tree:", *(f"  {x}" for x in tree.lines(summary))]))
+    _write_outcomes(options, [contract.optimized(summary)])
+    _write_html(options, lambda: html.page([summary], title))
     return _status([summary.root.evaluation.verdict])
 
 
 def _history(options: argparse.Namespace) -> int:
     found = outcomes.listed(options, verbs.settings_of(options))
     _print(repr(found))
-    if options.json:
-        Path(options.json).write_text(json.dumps(found.rows(), indent=1) + "\n", encoding="utf-8")
+    _write_json(options, found.rows())
     return 0
 
 
 def _compare(options: argparse.Namespace) -> int:
     found = outcomes.compared(options, verbs.settings_of(options), {})
     _print(repr(found))
-    if options.html:
-        Path(options.html).write_text(
-            document("optiml compare", found.fragment()), encoding="utf-8"
-        )
-        _print(f"report: {options.html}")
+    _write_html(options, lambda: document("optiml compare", found.fragment()))
     return 0
 
 
@@ -281,13 +274,8 @@ def _resume(options: argparse.Namespace) -> int:
 def _experience(options: argparse.Namespace) -> int:
     view = verbs.experience(options)
     _print(repr(view))
-    if options.json:
-        Path(options.json).write_text(
-            json.dumps(experience.rows(view.tallies), indent=1) + "\n", encoding="utf-8"
-        )
-    if options.html:
-        title = "optiml experience"
-        Path(options.html).write_text(document(title, view.fragment()), encoding="utf-8")
+    _write_json(options, experience.rows(view.tallies))
+    _write_html(options, lambda: document("optiml experience", view.fragment()))
     return 0
 
 
@@ -329,12 +317,7 @@ def _tasks(options: argparse.Namespace) -> list[Task]:
 
 
 def _program(options: argparse.Namespace) -> str | None:
-    if options.kernel is None:
-        return None
-    path = Path(options.kernel)
-    if not path.is_file():
-        raise UsageError(f"there is no file {path}", fix="give the path of a .cu file")
-    return tasks.read_text(path)
+    return None if options.kernel is None else files.read_kernel(Path(options.kernel))
 
 
 @contextmanager
@@ -346,10 +329,26 @@ def _quoting(task: Task) -> Iterator[None]:
         raise error.quoting(task.text) from error.__cause__
 
 
-def _write_json(options: argparse.Namespace, outcomes: list[dict[str, Any]]) -> None:
+def _write_outcomes(options: argparse.Namespace, outcomes: list[dict[str, Any]]) -> None:
+    """Of one task its outcome, of several a list."""
+    _write_json(options, outcomes[0] if len(outcomes) == 1 else outcomes)
+
+
+def _write_json(options: argparse.Namespace, value: Any) -> None:
     if options.json:
-        document = outcomes[0] if len(outcomes) == 1 else outcomes
-        Path(options.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        files.write(options.json, json.dumps(value, indent=1) + "\n")
+
+
+def _write_html(options: argparse.Namespace, page: Callable[[], str]) -> None:
+    if options.html:
+        files.write(options.html, page())
+        _print(f"report: {options.html}")
+
+
+def _tell(report: str) -> None:
+    """Print a report, as wide as the terminal where it goes to one."""
+    on_screen = sys.stdout.isatty()
+    _print(fitted(report, shutil.get_terminal_size().columns) if on_screen else report)
 
 
 def _print(text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from optiml_magic.devices.choice import choose
 from optiml_magic.devices.driver import driver_release, require_release
 from optiml_magic.errors import MachineError, OptimlError
 from optiml_magic.experience.store import Experience
+from optiml_magic.files import writing
 from optiml_magic.plugins import load
 from optiml_magic.profilers.permission import permission
 from optiml_magic.settings import Settings
@@ -77,7 +79,7 @@ def _facts(settings: Settings) -> Iterator[Fact]:
     yield Fact(True, "device", f"auto means {choice.name}: {choice.reason}")
     yield _plugins()
     yield _experience(settings)
-    yield Fact(True, "home", f"{settings.home} ({_size(settings.home)})")
+    yield _tried("home", lambda: _home(settings.home))
 
 
 def _plugins() -> Fact:
@@ -203,6 +205,16 @@ def describe_timing(itself: Ratio, measured: Measurement) -> str:
         f"{found}, within noise; {card.sm_clock} MHz, {card.temperature} degrees, "
         f"{card.power:.0f} W{limits}"
     )
+
+
+def _home(folder: Path) -> str:
+    """Where journals go and how much is there; MachineError where nothing can be written."""
+    place = next(each for each in (folder, *folder.parents) if each.exists())
+    with (
+        writing(folder, fix="set OPTIML_HOME to a folder with room that you may write to"),
+        tempfile.TemporaryFile(dir=place),
+    ):
+        return f"{folder} ({_size(folder)})"
 
 
 def _size(folder: Path) -> str:

@@ -7,6 +7,7 @@ import inspect
 import json
 import re
 import runpy
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Number
@@ -25,6 +26,8 @@ from optiml_magic.model.task import Task
 from optiml_magic.source.expressions import nearest
 from optiml_magic.source.program import parse_program
 
+_KERNELS = (".cu", ".cuh")
+
 
 def from_file(path: Path) -> list[Task]:
     """The tasks that a Python file defines as ``task`` or ``tasks``."""
@@ -32,6 +35,13 @@ def from_file(path: Path) -> list[Task]:
         raise UsageError(
             f"there is no file {path}", fix="give the path of a file that defines `task`"
         )
+    if path.suffix in _KERNELS:
+        raise UsageError(
+            f"{path.name} is a kernel, and this command takes a Python file that defines its task",
+            fix=f'write one: task = optiml_magic.Task("{path.name}", reference=..., inputs=...)',
+        )
+    folder = str(path.absolute().parent)
+    sys.path.insert(0, folder)  # what the file imports may be beside it, as for python FILE
     try:
         names = runpy.run_path(str(path))
     except OptimlError:
@@ -40,6 +50,8 @@ def from_file(path: Path) -> list[Task]:
         raise UsageError(
             f"{path.name} raised {type(cause).__name__}: {cause}", fix=f"run python {path} by hand"
         ) from cause
+    finally:
+        sys.path.remove(folder)
     found = names.get("tasks", names.get("task"))
     given = list(found) if isinstance(found, (list, tuple)) else [found]
     tasks = [task for task in given if isinstance(task, Task)]
@@ -48,18 +60,14 @@ def from_file(path: Path) -> list[Task]:
             f"{path.name} defines neither `task` nor `tasks`",
             fix="write task = optiml_magic.Task(kernel=..., reference=..., inputs=...)",
         )
-    return tasks
+    return [replace(task, kernel=_beside(path, task.kernel)) for task in tasks]
 
 
-def read_text(path: Path) -> str:
-    """A kernel file's text; UsageError where it is not UTF-8."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as cause:
-        line = path.read_bytes()[: cause.start].count(b"\n") + 1
-        raise UsageError(
-            f"{path.name} is not UTF-8 text", fix="save it as UTF-8", line=line
-        ) from None
+def _beside(path: Path, kernel: str | Path) -> str | Path:
+    """A kernel's file that is not here is looked for in the folder of its task."""
+    if isinstance(kernel, Path) and not kernel.exists() and (path.parent / kernel).exists():
+        return path.parent / kernel
+    return kernel
 
 
 def from_cell(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from optiml_magic.annotate import annotate as annotation
+from optiml_magic.commands import outcomes
 from optiml_magic.commands.views import AnnotateView, CheckView, ExperienceView, ProfileView
 from optiml_magic.errors import UsageError
 from optiml_magic.experience import shipped
@@ -180,10 +181,12 @@ def _resumed(options: argparse.Namespace, settings: Settings) -> Path | None:
 
 
 def _journal(name: str, settings: Settings) -> Path:
-    """A journal by its path, or by the name of its run."""
+    """A journal by its path, or by the name of its run or the beginning of that."""
     path = Path(name)
-    if path.suffix != ".jsonl":
-        path = settings.runs / f"{name}.jsonl"
-    if not path.is_file():
-        raise UsageError(f"no journal at {path}", fix=f"name a run of those in {settings.runs}")
-    return path
+    found = path if path.suffix == ".jsonl" else outcomes.run_of(name, settings)
+    if found is None or not found.is_file():
+        raise UsageError(
+            f"no journal at {path if found else settings.runs / name}",
+            fix="name a run that history lists, or the path of a journal",
+        )
+    return found

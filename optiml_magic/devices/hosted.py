@@ -78,7 +78,9 @@ class HostedDevice:
 
     def put(self, case: Case) -> None:
         self._cases[case.key] = case
-        if self._child is None or self._held.get(case.key) is case:
+        if self._child is None or not self._child.alive:  # ended by an interrupt: the next has it
+            return
+        if self._held.get(case.key) is case:
             return
         try:
             self._put(self._child, case)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from optiml_magic import files
 from optiml_magic.errors import UsageError
 from optiml_magic.exports.base import Export, Exportable
 from optiml_magic.exports.cuda_file import CudaFileExport
@@ -36,5 +37,5 @@ def write(what: Exportable, path: str | Path, *, overwrite: bool = False) -> Pat
     """Write ``what`` to ``path``; nothing is written where the format cannot hold it."""
     place, form = target(path, overwrite=overwrite)
     text = form.render(what)
-    place.write_text(text, encoding="utf-8")
+    files.write(place, text)
     return place

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from optiml_magic.errors import UsageError
+from optiml_magic.files import writing
 from optiml_magic.journal.lines import (
     NOT_TOLD,
     About,
@@ -43,6 +45,8 @@ from optiml_magic.model.suggestion import Suggestion
 from optiml_magic.model.thought import Wave
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.model.view import View
+
+_LOOK_SECONDS = 0.5  # longer than anybody who lists runs holds the lock of a journal
 
 
 class Journal:
@@ -78,13 +82,11 @@ class Journal:
         about: About = NOT_TOLD,
     ) -> Journal:
         """A new journal at ``path``; UsageError where one exists already."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with writing(path, fix="set OPTIML_HOME to a folder with room that you may write to"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                raise UsageError(f"{path} exists already", fix="resume it, or name another journal")
             file = path.open("xb", buffering=0)
-        except FileExistsError:
-            raise UsageError(
-                f"{path} exists already", fix="resume it, or name another journal"
-            ) from None
         _lock(file, path)
         first = Line(header, hit_rates, about)
         journal = cls(path, file, (first,))
@@ -276,7 +278,8 @@ class Journal:
         raw = to_json(Line, line).encode() + b"\n"
         with self._lock:
             self._left_by_hand += left_by_hand([line])
-            self._file.write(raw)
+            with writing(self.path, fix="make room, then resume the run"):
+                self._file.write(raw)
             with contextlib.suppress(OSError):  # not every file system can
                 os.fsync(self._file.fileno())
 
@@ -310,7 +313,10 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def in_use(path: Path) -> bool:
-    """Whether a run writes to the journal at ``path`` now, in this process or another."""
+    """Whether a run writes to the journal at ``path`` now, in this process or another.
+
+    To look takes a lock for an instant, so a run that would write then tries for longer than that.
+    """
     if sys.platform == "win32":
         return False
     import fcntl
@@ -331,13 +337,19 @@ def _lock(file: BinaryIO, path: Path) -> None:
         return
     import fcntl
 
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise UsageError(
-            f"another run writes to the journal {path.name}",
-            fix="wait until it ends, stop it, or start a new run",
-        ) from None
-    except OSError:
-        pass  # a file system without locks
+    until = time.monotonic() + _LOOK_SECONDS
+    while True:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() < until:
+                time.sleep(_LOOK_SECONDS / 50)
+                continue
+            file.close()
+            raise UsageError(
+                f"another run writes to the journal {path.name}",
+                fix="wait until it ends, stop it, or start a new run",
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        return

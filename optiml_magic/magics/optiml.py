@@ -19,6 +19,7 @@ from optiml_magic.commands.searches import Searches
 from optiml_magic.compilers.options import checked_header
 from optiml_magic.devices.choice import choose
 from optiml_magic.errors import OptimlError, UsageError
+from optiml_magic.files import read_kernel
 from optiml_magic.journal import Asked
 from optiml_magic.magics.first import FirstUse
 from optiml_magic.model.evaluation import Step
@@ -248,10 +249,7 @@ def _written(path: Path) -> None:
 def _text(options: Any, cell: str | None) -> str:
     """The kernel's text, lines counted as the user sees them: the magic's own is the first."""
     if options.file:
-        path = Path(options.file)
-        if not path.is_file():
-            raise UsageError(f"there is no file {path}", fix="give the path of a .cu file")
-        return tasks.read_text(path)
+        return read_kernel(Path(options.file))
     if cell is None or not cell.strip():
         raise UsageError(
             "there is no kernel in this cell", fix=f"write CUDA below %%optiml {options.verb}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from optiml_magic.errors import UsageError
+from optiml_magic.files import read_kernel
 
 _INTEGER = re.compile(
     r"\(?(-?(?:0[xX][0-9a-fA-F]+|(?P<octal>0[0-7]+)|[1-9][\d']*|0))(?:[uU]?[lL]{0,2}|[lL]{1,2}[uU])\)?"
@@ -93,5 +94,5 @@ class Task:
     def text(self) -> str:
         """The kernel's text, read from its file if it is a path."""
         if isinstance(self.kernel, Path):
-            return self.kernel.read_text(encoding="utf-8")
+            return read_kernel(self.kernel)
         return self.kernel

@@ -25,7 +25,8 @@ _PILL = (
     "display:inline-block;padding:1px 8px;margin:0 6px 0 0;border-radius:10px;font-size:12px;"
     "white-space:nowrap"
 )
-_SUMMARY = "cursor:pointer;font-weight:600;font-size:14px;padding:4px 0"
+# A list item, with its triangle, also where a page makes it a block, as the classic one does.
+_SUMMARY = "cursor:pointer;display:list-item;font-weight:600;font-size:14px;padding:4px 0"
 _SECTION = f"margin:6px 0;border-top:1px solid {_LINE}"
 _COLUMNS = "display:flex;flex-wrap:wrap;gap:12px"
 _COLUMN = "flex:1 1 400px;min-width:0;max-width:700px"

@@ -63,7 +63,7 @@ class History:
     @property
     def _said(self) -> str:
         if not self.total:
-            return f"no run in {self.folder} yet: %%optiml optimize writes one"
+            return f"no run in {self.folder} yet: optimize writes one"
         if len(self.runs) < self.total:
             return f"the newest {len(self.runs)} of {self.total} runs; --last N shows more"
         return number_of(self.total, "run")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from optiml_magic import files
 from optiml_magic.calling import Kernels
 from optiml_magic.errors import UsageError
 from optiml_magic.model.called import Called
@@ -81,7 +82,7 @@ def save(result: Result, path: str | Path, *, overwrite: bool = False) -> Path:
         raise UsageError(f"there is no folder for {path}", fix="make the folder first")
     if place.is_dir() or (place.exists() and not overwrite):
         raise UsageError(f"{path} exists", fix="choose another name, or pass --force")
-    place.write_text(to_json(Saved, saved(result)) + "\n", encoding="utf-8")
+    files.write(place, to_json(Saved, saved(result)) + "\n")
     return place
 
 

@@ -16,7 +16,8 @@ from rich.text import Text
 from optiml_magic.printable import printable
 from optiml_magic.widgets.line import Now, clear
 
-_WIDTH = 24  # of the bar, in characters
+_WIDTHS = (8, 24)  # of the bar, in characters: on a terminal below _WIDE columns, and on others
+_WIDE = 100
 _DRAWN = 4  # times a second
 
 
@@ -61,13 +62,14 @@ class _Figures(ProgressColumn):
 
 
 def _progress(*, counted: bool) -> Progress:
-    bar = [BarColumn(_WIDTH)] if counted else []
+    console = Console(stderr=True)
+    bar = [BarColumn(_WIDTHS[console.width >= _WIDE])] if counted else []
     return Progress(
         SpinnerColumn(),
         *bar,
         TimeElapsedColumn(),
         _Figures(),
-        console=Console(stderr=True),
+        console=console,
         refresh_per_second=_DRAWN,
         transient=True,
         redirect_stdout=False,  # it may be a pipe, which gets nothing of this

@@ -42,7 +42,7 @@ class Now:
         best = f", best {self.best}" if self.best else ""
         pace = f", {self.pace}" if self.pace else ""
         note = f" ({self.note})" if self.note else ""
-        return f"{count}{best}: {self.doing}{pace}{note}"
+        return f"{count}{best}{pace}: {self.doing}{note}"
 
 
 class Line(Protocol):

@@ -18,6 +18,7 @@ from optiml_magic.widgets.subject import Subject
 
 Progress = Callable[[Step, Refused], None]
 Mode = Literal["auto", "widget", "text"]
+_VS_CODE = "__vsc_ipynb_file__"  # a name that it defines in the kernel of a notebook
 UNHEARD = (
     "While this cell runs, the buttons do not work: to stop the search, interrupt the kernel "
     "(\u25a0, or Ctrl-C). What was found is kept."
@@ -81,7 +82,7 @@ def live_view(
     return Window(
         subject,
         display,
-        hint=_hint(subject, kernel),
+        hint=_hint(subject, shell),
         why=why,
         keep=keep,
         kernel=None if subject.background else kernel,
@@ -141,7 +142,12 @@ def _lacking(kernel: Any, mode: Mode) -> str:
     return ""
 
 
-def _hint(subject: Subject, kernel: Any) -> str:
-    """Kernels without subshells, ipykernel 6 among them, take messages between cells only."""
-    heard = subject.background or getattr(kernel, "_supports_kernel_subshells", False)
-    return "" if heard else UNHEARD
+def _hint(subject: Subject, shell: Any) -> str:
+    """Where a button does nothing while the cell runs, what to do instead.
+
+    Kernels without subshells, ipykernel 6 among them, take messages between cells only, and VS Code
+    sends none to a subshell.
+    """
+    subshells = getattr(shell.kernel, "_supports_kernel_subshells", False)
+    heard = subshells and _VS_CODE not in shell.user_ns
+    return "" if subject.background or heard else UNHEARD

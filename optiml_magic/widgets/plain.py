@@ -32,7 +32,7 @@ def paced(evaluations: int, budget: int, elapsed: float, limit: float) -> str:
     if evaluations < 2:
         return f"at most {most:.0f} s left" if limit else ""
     left = min(most, (budget - evaluations) * elapsed / evaluations)
-    return f"{60 * evaluations / elapsed:.0f} a minute, about {max(0.0, left):.0f} s left"
+    return f"about {max(0.0, left):.0f} s left, {60 * evaluations / elapsed:.0f} a minute"
 
 
 class PlainView:
@@ -110,7 +110,8 @@ class PlainView:
             elapsed = time.monotonic() - self._began
             subject = self._subject
             pace = paced(self._now.done, subject.budget, elapsed, subject.seconds)
-            self._line.write(replace(self._now, stage=self._stage, pace=pace))
+            self._now = replace(self._now, stage=self._stage, pace=pace)
+            self._line.write(self._now)
         return _REST
 
 

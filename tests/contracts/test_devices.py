@@ -118,5 +118,6 @@ class TestHostedDevice(DeviceContract):
             patch.setattr(device._child._answers, "get", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 device.execute(build, self.job(build, count=True))
+        device.put(replace(self.case(), key="meanwhile"))  # nobody is there to take it yet
         assert device.execute(build, self.job(build)).counters == ()
         assert device.execute(build, self.job(build, count=True)).counters != ()

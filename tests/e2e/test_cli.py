@@ -8,8 +8,10 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -140,6 +142,11 @@ def test_profile_writes_measurement_and_findings(folder: Path) -> None:
         (["optimize", "task.py", "--export", "best.ptx"], "`.ptx` is not a format of an export"),
         (["optimize", "task.py", "--export", "task.py"], "task.py exists"),
         (["optimize", "two.py", "--export", "best.cu"], "--export takes one program"),
+        (["check", "scale.cu"], "scale.cu is a kernel"),
+        (["check", "gone.py"], "there is no file gone.cu"),
+        (["check", "latin.py"], "latin.cu is not UTF-8 text"),
+        (["check", "task.py", "--json", "."], "--json . is a folder"),
+        (["check", "task.py", "--json", "/dev/full"], "No space left"),
     ],
 )
 def test_usage_errors_exit_2_with_a_fix(
@@ -151,6 +158,11 @@ def test_usage_errors_exit_2_with_a_fix(
 ) -> None:
     """In this process: another that only says so starts for a second each time."""
     (folder / "two.py").write_text(f"{TASK}\ntasks = [task, task]\n")
+    (folder / "scale.cu").write_text("__global__ void scale() {}")
+    (folder / "latin.cu").write_bytes("// \xfcber\n".encode("latin-1"))
+    for name in ("gone", "latin"):
+        text = f"from optiml_magic import Task\ntask = Task('{name}.cu', inputs={{}})\n"
+        (folder / f"{name}.py").write_text(text)
     monkeypatch.chdir(folder)
     assert main(words) == 2
     told = capsys.readouterr().err
@@ -233,6 +245,59 @@ def test_the_first_line_names_the_stage_before_anything_is_done(folder: Path, ve
     assert first == f"\r\033[K  {verb}: preparing"
     assert "compiling" in rest or "verifying" in rest
     assert rest.endswith("\033[1A\033[2K")  # nothing of it stays
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """What a job in the background starts ignores interrupts, unless the job does something else."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("when", ["preparing", "1 of 99"])
+def test_ctrl_c_ends_a_command_without_a_traceback(folder: Path, when: str) -> None:
+    (folder / "task.py").write_text(TASK.replace("3000", "1 << 18"))
+    mine, its = pty.openpty()
+    command = [sys.executable, "-m", "optiml_magic.cli", "optimize", "task.py", "--budget", "99"]
+    environ = {**os.environ, "OPTIML_LLM": "none", "TERM": "xterm", "COLUMNS": "200"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=its, cwd=folder, env=environ, text=True
+    ) as process:
+        os.close(its)
+        told = ""
+        while when not in told:
+            told += _read(mine)
+        process.send_signal(signal.SIGINT)
+        told += "".join(iter(partial(_read, mine), ""))
+        assert process.stdout is not None
+        report = process.stdout.read()
+    os.close(mine)
+    assert "Traceback" not in told
+    if when == "preparing":
+        assert process.returncode == 130
+        assert "optiml: interrupted" in told
+    else:
+        assert process.returncode == 0, told
+        assert re.search(r"ended +interrupted", report)
+
+
+def test_help_is_there_by_every_name(folder: Path) -> None:
+    page = optiml("--help", cwd=folder).stdout
+    assert optiml(cwd=folder).stdout == optiml("help", cwd=folder).stdout == page
+    of_check = optiml("help", "check", cwd=folder).stdout
+    assert of_check == optiml("check", "-h", cwd=folder).stdout != page
+
+
+def test_a_task_is_found_with_its_kernel_and_its_modules_from_another_folder(folder: Path) -> None:
+    (folder / "scale.cu").write_text(TASK.split("'''")[1])
+    (folder / "beside.py").write_text("def reference(x):\n    return 3 * x\n")
+    before, _, after = TASK.split("'''")
+    text = f"from beside import reference\n{before}'scale.cu'{after}"
+    (folder / "task.py").write_text(text.replace("lambda x: 3 * x", "reference"))
+    done = optiml("check", f"{folder.name}/task.py", cwd=folder.parent)
+    assert done.returncode == 0, done.stderr
 
 
 def _read(terminal: int) -> str:

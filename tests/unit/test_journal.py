@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import fcntl
+import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -8,11 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optiml_magic.errors import UsageError
-from optiml_magic.journal import SCHEMA, Journal, RunHeader, read_lines
+from optiml_magic.errors import MachineError, UsageError
+from optiml_magic.journal import SCHEMA, Journal, RunHeader, in_use, read_lines
 from optiml_magic.model.evaluation import Trajectory
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
+from optiml_magic.model.suggestion import Suggestion
 from optiml_magic.model.view import View
 from optiml_magic.search.loop import ONE, Batches, Budget, at_once, run
 from optiml_magic.search.search import TreeSearch
@@ -169,6 +172,29 @@ def test_another_run_is_refused_by_name(tmp_path: Path, field: str, value: objec
     Journal.create(path, HEADER).close()
     with pytest.raises(UsageError, match=f"{field} differ"):
         Journal.resume(path, replace(HEADER, **{field: value}))
+
+
+def test_somebody_who_looks_at_a_journal_does_not_keep_a_run_from_it(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    Journal.create(path, HEADER).close()
+    with path.open("rb") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        threading.Timer(0.1, fcntl.flock, (looking, fcntl.LOCK_UN)).start()
+        journal = Journal.resume(path, HEADER)
+    assert in_use(path)
+    with pytest.raises(UsageError, match="another run writes"):
+        Journal.resume(path, HEADER)
+    journal.close()
+
+
+def test_a_disk_that_is_full_is_named(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        journal = Journal(tmp_path / "run.jsonl", full, ())
+        with pytest.raises(MachineError, match=r"run\.jsonl cannot be written: No space left"):
+            journal.suggest(Suggestion(0, "a program"))
+    with pytest.raises(MachineError, match="cannot be written") as refused:
+        Journal.create(Path("/dev/null/runs/run.jsonl"), HEADER)
+    assert "OPTIML_HOME" in refused.value.fix
 
 
 def test_a_journal_is_never_overwritten(tmp_path: Path) -> None:

@@ -32,9 +32,9 @@ class Displayed:
         self.shown.append(thing)
 
 
-def shell(*, stdin: bool = True, subshells: bool = True) -> Any:
+def shell(*, stdin: bool = True, subshells: bool = True, names: Any = ()) -> Any:
     kernel = SimpleNamespace(_allow_stdin=stdin, _supports_kernel_subshells=subshells)
-    return SimpleNamespace(kernel=kernel)
+    return SimpleNamespace(kernel=kernel, user_ns=dict(names))
 
 
 def nothing(*_: object) -> None:
@@ -100,6 +100,10 @@ class TestWindow:
         subject = Subject("t", "d", "r", 5, background=background)
         view: Any = live_view(subject, shell(subshells=subshells), Displayed())
         assert view.view.hint == hint
+
+    def test_vs_code_sends_nothing_to_a_cell_that_runs(self) -> None:
+        view: Any = live_view(SUBJECT, shell(names={"__vsc_ipynb_file__": "a.ipynb"}), Displayed())
+        assert view.view.hint == live.UNHEARD
 
     def test_at_the_end_text_stands_in_its_place(self) -> None:
         displayed = Displayed()
@@ -189,13 +193,13 @@ def test_a_stage_is_named_beside_the_rate_and_what_is_left() -> None:
         view.enter("compile")
         view.enter("verify")  # the last one stands there in the end, however short the other was
         assert eventually(
-            lambda: repr(displayed.shown[-1]).startswith("the input kernel: verifying, ")
+            lambda: repr(displayed.shown[-1]).startswith("the input kernel, at most ")
         )
-        assert repr(displayed.shown[-1]).endswith(" s left")
+        assert repr(displayed.shown[-1]).endswith(" s left: verifying")
     assert paced(1, 24, 2.0, 0.0) == ""
     assert paced(1, 24, 2.0, 60.0) == "at most 58 s left"
-    assert paced(9, 24, 6.0, 60.0) == "90 a minute, about 10 s left"
-    assert paced(9, 999, 6.0, 60.0) == "90 a minute, about 54 s left"
+    assert paced(9, 24, 6.0, 60.0) == "about 10 s left, 90 a minute"
+    assert paced(9, 999, 6.0, 60.0) == "about 54 s left, 90 a minute"
 
 
 def test_a_search_in_the_background_writes_nothing_where_somebody_types(
