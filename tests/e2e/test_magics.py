@@ -296,7 +296,7 @@ def test_a_result_shows_itself_again_in_any_later_cell(shell: InteractiveShell) 
         assert repr(result) in captured.stdout
     with capture_output() as captured:
         shell.run_cell("from IPython.display import display\ndisplay(transpose)")
-    assert "<h3>transpose: " in captured.outputs[0].data["text/html"]
+    assert ">transpose</h3>" in captured.outputs[0].data["text/html"]
 
 
 def test_annotate_shows_every_line_with_inputs_or_without(shell: InteractiveShell) -> None:

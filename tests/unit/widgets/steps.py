@@ -12,6 +12,7 @@ from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
 from optiml_magic.model.finding import Action, Evidence, Finding
 from optiml_magic.model.measurement import Bound, Measurement
 from optiml_magic.model.refusal import NOTHING, Refused
+from optiml_magic.model.suggestion import Suggestion
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.reports.summary import Summary
 from optiml_magic.search.controls import Controls
@@ -86,12 +87,17 @@ def search(
     evaluations: int = 40,
 ) -> Outcomes:
     """A real search over toy texts that takes ``pause`` seconds for each evaluation."""
-    trajectory = toy.run(
-        TreeSearch(toy.proposal("0" * toy.BITS), toy.expand),
-        partial(_evaluate, progress, pause),
-        Budget(evaluations),
-        controls=controls,
-    )
+    tree = TreeSearch(toy.proposal("0" * toy.BITS), toy.expand, by_hand=lambda *_: controls.take())
+
+    def check(parent: int | None, text: str) -> Suggestion:
+        step = tree.step(parent)
+        assert step is not None
+        return Suggestion(step.candidate.number, text)
+
+    with controls.accepting(check, lambda _: None):
+        trajectory = toy.run(
+            tree, partial(_evaluate, progress, pause), Budget(evaluations), controls=controls
+        )
     return Outcomes(Summary("toy", "none", "toy", "", "", (), trajectory, 0.0, None))
 
 
