@@ -90,7 +90,7 @@ def from_cell(
         if not re.search(rf"\b{re.escape(given)}\b", cell) and not _takes(reference, given):
             raise BindingError(
                 f"--inputs names `{given}`, which neither the kernel nor the reference takes",
-                fix=nearest(given, wanted) or f"the kernel has {', '.join(sorted(wanted))}",
+                fix=nearest(given, wanted) or f"choose one of {', '.join(sorted(wanted))}",
             )
     inputs: dict[str, Any] = {}
     for parameter in sorted(wanted | set(renamed)):
