@@ -23,7 +23,7 @@ from tests.unit.widgets.steps import search
 def watch(pause=0.15, background=False, keep=False):
     subject = Subject("toy", "none", "a toy search", 40, 60.0, background)
     view = live_view(subject, get_ipython(), display, keep=keep)
-    return view, watched(view, partial(search, pause=pause), in_place=background)
+    return view, watched(view, partial(search, pause=pause, edited=True), in_place=background)
 """
 BLOCKING = """\
 view, run = watch(keep=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -85,16 +86,22 @@ def search(
     *,
     pause: float = 0.0,
     evaluations: int = 40,
+    edited: bool = False,
 ) -> Outcomes:
-    """A real search over toy texts that takes ``pause`` seconds for each evaluation."""
-    tree = TreeSearch(toy.proposal("0" * toy.BITS), toy.expand, by_hand=lambda *_: controls.take())
+    """A real search over toy texts that takes ``pause`` seconds for each evaluation.
+
+    It takes what is written by hand where it may be ``edited``.
+    """
+    by_hand = (lambda *_: controls.take()) if edited else lambda *_: None
+    tree = TreeSearch(toy.proposal("0" * toy.BITS), toy.expand, by_hand=by_hand)
 
     def check(parent: int | None, text: str) -> Suggestion:
         step = tree.step(parent)
         assert step is not None
         return Suggestion(step.candidate.number, text)
 
-    with controls.accepting(check, lambda _: None):
+    taking = controls.accepting(check, lambda _: None) if edited else nullcontext()
+    with taking:
         trajectory = toy.run(
             tree, partial(_evaluate, progress, pause), Budget(evaluations), controls=controls
         )
