@@ -3,18 +3,22 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+LAB := optiml_magic/labextension/package.json
 comma := ,
 
 # CuPy only where an NVIDIA driver answers, and with it the compiler of the CUDA that the driver knows.
 CUDA := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9]*\).*/\1/p')
 EXTRAS := dev$(if $(CUDA),$(comma)gpu$(if $(filter 9 10 11 12,$(CUDA)),12,13))
 
+# Node is for the JupyterLab extension alone: what is made and tested without it has none.
+NPM := $(shell command -v npm 2>/dev/null)
+
 # IPython warns of an activated environment that is not its own.
 unexport VIRTUAL_ENV
 # The tests start hundreds of children, which would all compile this package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test sample stored soak check lab notebooks rules ipykernel6 clean
+.PHONY: demo test sample stored soak check check-lab-extension lab lab-extension notebooks rules ipykernel6 release clean
 
 demo: $(STAMP)
 	"$(BIN)/optiml" demo --html report.html
@@ -26,7 +30,7 @@ test sample stored soak notebooks: export OPTIML_EXPERIENCE := none
 test: $(STAMP)
 	@"$(MAKE)" --no-print-directory -j3 check sample stored
 
-sample: $(STAMP)
+sample: $(STAMP) $(if $(NPM),$(LAB))
 	"$(BIN)/python" -m pytest -n auto --dist worksteal -m "not slow"
 
 # Every cell runs, and searches for four evaluations; make soak executes them as they are.
@@ -36,14 +40,18 @@ stored: $(STAMP)
 	  sed 's/--budget [0-9]*/--budget 4/' "$$each" > "build/$$each" || exit 1; done
 	"$(BIN)/python" -m pytest -p nbval.plugin --nbval-lax build/notebooks
 
-soak: $(STAMP)
+soak: $(STAMP) $(if $(NPM),$(LAB))
 	OPTIML_SOAK=1 "$(BIN)/python" -m pytest -n auto --dist worksteal --timeout 3600
 
-check: $(STAMP)
+check: $(STAMP) $(if $(NPM),$(LAB))
 	"$(BIN)/ruff" check .
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/mypy"
 	"$(BIN)/lint-imports"
+	$(if $(NPM),"$(MAKE)" --no-print-directory check-lab-extension)
+
+check-lab-extension: labextension/node_modules
+	cd labextension && npm run --silent lint && npm test
 
 $(STAMP): pyproject.toml
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -54,6 +62,18 @@ $(STAMP): pyproject.toml
 
 lab: $(STAMP)
 	"$(BIN)/jupyter" lab notebooks/00_quickstart.ipynb
+
+# The JupyterLab extension, built and linked into the environment; it needs Node and npm.
+lab-extension: $(STAMP) $(LAB)
+	@mkdir -p $(VENV)/share/jupyter/labextensions
+	ln -sfn "$(CURDIR)/$(dir $(LAB))" $(VENV)/share/jupyter/labextensions/optiml-magic
+
+$(LAB): $(wildcard labextension/*.json) $(shell find labextension/src labextension/style labextension/schema -type f) | labextension/node_modules
+	cd labextension && PATH="$(abspath $(BIN)):$$PATH" npm run --silent build
+
+labextension/node_modules: labextension/package-lock.json
+	cd labextension && npm ci --no-audit --no-fund
+	@touch labextension/node_modules
 
 # Run the notebooks and store their outputs, as a reader on GitHub sees them.
 notebooks: $(STAMP)
@@ -69,8 +89,12 @@ ipykernel6:
 	"$(VENV)-ipykernel6/bin/python" -m pip install --quiet --disable-pip-version-check \
 	  -e ".[dev]" "ipykernel<7"
 	"$(VENV)-ipykernel6/bin/python" -m pytest tests/unit/widgets tests/unit/test_background.py \
-	  tests/e2e/test_magics.py tests/e2e/test_notebooks.py
+	  tests/e2e/test_magics.py tests/e2e/test_completing.py tests/e2e/test_notebooks.py
 	"$(VENV)-ipykernel6/bin/python" -m pytest -p nbval.plugin --nbval-lax notebooks
+
+# Builds, looks, installs and tries; publishes nothing (docs/release.md).
+release: $(STAMP)
+	"$(BIN)/python" release.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-ipykernel6 build dist report.html

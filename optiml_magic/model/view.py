@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from optiml_magic.model.evaluation import Step
+from optiml_magic.model.experience import NOTHING_KNOWN, Known
 from optiml_magic.model.facts import Facts
 from optiml_magic.model.idea import Idea
 
@@ -36,6 +37,7 @@ class View:
     best: Step | None = None
     evaluated: Sequence[Step] = ()
     origin: Step | None = None  # None: the baseline
+    known: Known = NOTHING_KNOWN  # of kernels like the input kernel
     find_facts: Callable[[], Facts | None] = field(default=_unknown, repr=False, compare=False)
     find_queued: Callable[[], tuple[Idea, ...]] = field(default=_nothing, repr=False, compare=False)
 

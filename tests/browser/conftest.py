@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from present import BROWSER
 
-from tests.browser.lab import Lab, serving
+from tests.browser.lab import Lab, Notebook, serving
 
 FLAGS = (
     "--headless",
@@ -74,3 +74,23 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     home, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("notebooks")
     with serving(home, folder) as served:
         yield served
+
+
+@pytest.fixture
+def quiet(page: Any) -> Iterator[None]:
+    """The page says nothing on its console of errors."""
+    errors: list[str] = []
+    page.on("console", lambda said: said.type == "error" and errors.append(said.text))
+    yield
+    assert errors == []
+
+
+@pytest.fixture
+def opened(page: Any, lab: Lab, quiet: None, request: pytest.FixtureRequest) -> Any:
+    """Opens a notebook of these cells, whose page stays quiet."""
+
+    def write(*cells: str) -> Notebook:
+        name = request.node.name.split("[")[0] + ".ipynb"
+        return lab.open(page, lab.write(name, cells))
+
+    return write

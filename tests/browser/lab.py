@@ -18,6 +18,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 TOKEN = "only-this-test"
 QUIET = {"fetchNews": "false", "checkForUpdates": False}  # else a question lies over the page
+EXTENSION = ROOT / "optiml_magic" / "labextension"  # where `make lab-extension` builds it
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
 
 
@@ -122,6 +123,18 @@ class Notebook:
         self.page.locator("#jupyterlab-splash").wait_for(state="detached", timeout=20_000)
 
 
+def serious(page: Any, part: str) -> list[tuple[str, str]]:
+    """What axe finds in a part of the page, of some weight."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page, part).response["violations"]
+    return [
+        (each["id"], each["nodes"][0]["html"])
+        for each in found
+        if each["impact"] in ("serious", "critical")
+    ]
+
+
 @contextmanager
 def serving(home: Path, folder: Path) -> Iterator[Lab]:
     """A JupyterLab on loopback with empty settings of its own."""
@@ -129,6 +142,10 @@ def serving(home: Path, folder: Path) -> Iterator[Lab]:
     settings = home / "settings" / "@jupyterlab" / "apputils-extension"
     settings.mkdir(parents=True)
     (settings / "notification.jupyterlab-settings").write_text(json.dumps(QUIET))
+    if EXTENSION.is_dir():
+        extensions = home / "data" / "labextensions"
+        extensions.mkdir(parents=True)
+        (extensions / "optiml-magic").symlink_to(EXTENSION)
     environment = {
         **os.environ,
         "HOME": str(home),

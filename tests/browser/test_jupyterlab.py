@@ -9,7 +9,7 @@ import pytest
 
 from tests.browser.lab import Lab, Notebook
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 SETUP = """\
 from functools import partial
@@ -71,6 +71,7 @@ def test_stop_ends_a_cell_that_runs(notebook: Notebook, picture: Any) -> None:
     picture(page, "lab-stopped")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notebook", [ENDING], indirect=True)
 def test_at_the_end_no_widget_is_left_in_the_notebook(notebook: Notebook) -> None:
     outputs = notebook.outputs(1)
@@ -83,6 +84,7 @@ def test_at_the_end_no_widget_is_left_in_the_notebook(notebook: Notebook) -> Non
     assert "widget-view" not in notebook.path.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notebook", [BACKGROUND], indirect=True)
 def test_a_search_in_the_background_stops_and_its_result_takes_the_place(
     notebook: Notebook, picture: Any
@@ -122,7 +124,7 @@ def test_a_reload_while_the_cell_runs_keeps_the_view_and_the_outcome_lands(
     notebook.until_steps(4)
     page.wait_for_function("document.querySelector('.optiml-state').textContent == 'preparing'")
     page.locator(".optiml-node").first.click()
-    page.locator(".optiml-heading").get_by_text("#0").wait_for(timeout=10_000)
+    page.locator(".optiml-heading").get_by_text("#0").wait_for(timeout=30_000)
     before = page.locator(".optiml-node").count()
     notebook.until_steps(before + 1)
     picture(page, "lab-reloaded")
@@ -133,6 +135,7 @@ def test_a_reload_while_the_cell_runs_keeps_the_view_and_the_outcome_lands(
     picture(page, "lab-reloaded-report")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notebook", [BACKGROUND], indirect=True)
 def test_a_reload_beside_a_search_keeps_the_view_and_the_outcome_lands(notebook: Notebook) -> None:
     notebook.until_steps(3)
@@ -143,6 +146,7 @@ def test_a_reload_beside_a_search_keeps_the_view_and_the_outcome_lands(notebook:
     the_report_lands(notebook)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notebook", [BACKGROUND], indirect=True)
 def test_without_a_save_the_page_has_no_output_and_the_kernel_has_the_result(
     notebook: Notebook,
@@ -158,6 +162,7 @@ def test_without_a_save_the_page_has_no_output_and_the_kernel_has_the_result(
     notebook.page.get_by_text("budget of 40 evaluations spent").wait_for(timeout=60_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notebook", [LONG], indirect=True)
 def test_keys_in_the_view_are_the_views_own(notebook: Notebook, picture: Any) -> None:
     """JupyterLab's own would cut the cell, or go to another."""
