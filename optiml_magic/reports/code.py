@@ -49,10 +49,11 @@ def _formatter() -> HtmlFormatter[Any]:
 def lines(program: str) -> list[Markup]:
     """Every line of a program, escaped and in colour."""
     from pygments import highlight
-    from pygments.lexers import CudaLexer
+
+    from optiml_magic.reports.lexer import CudaOptimlLexer
 
     text = printable(program).rstrip("\n")
-    lexer = CudaLexer(stripnl=False, ensurenl=False)
+    lexer = CudaOptimlLexer(stripnl=False, ensurenl=False)
     return [Markup(line) for line in highlight(text, lexer, _formatter()).split("\n")]
 
 
