@@ -8,11 +8,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from optiml_magic.commands.platforms import Fact, commands_fact, platform_fact
 from optiml_magic.devices.choice import choose
 from optiml_magic.devices.driver import driver_release, require_release
 from optiml_magic.errors import MachineError, OptimlError
@@ -20,7 +20,7 @@ from optiml_magic.experience.store import Experience
 from optiml_magic.files import writing
 from optiml_magic.plugins import load
 from optiml_magic.profilers.permission import permission
-from optiml_magic.settings import Settings
+from optiml_magic.settings import CHOICES, Settings
 from optiml_magic.version import package_version
 
 if TYPE_CHECKING:
@@ -31,16 +31,6 @@ if TYPE_CHECKING:
 _TIMED_ELEMENTS = 1 << 24  # about 50 us on a large card
 _NOISE = 0.01  # as much as a gain has to exceed
 _REPORT = "see the line `end to end`"
-
-
-@dataclass(frozen=True)
-class Fact:
-    """One line of the doctor's: whether it is well, what was found, what to do."""
-
-    well: bool
-    what: str
-    found: str
-    remedy: str = ""
 
 
 def examine(settings: Settings) -> tuple[Fact, ...]:
@@ -65,8 +55,13 @@ def _facts(settings: Settings) -> Iterator[Fact]:
         "optiml",
         f"{package_version()} on Python {sys.version.split()[0]}, {here}",
     )
-    yield _tried("compiler", _compiler)
-    yield _nvcc(settings)
+    yield platform_fact(sys.platform, platform.machine())
+    compiler = _tried("compiler", _compiler)
+    nvcc = _tried("nvcc", _nvcc)
+    yield compiler
+    yield _wanted_nvcc(nvcc, settings)
+    there = zip(CHOICES["compiler"], (compiler, nvcc), strict=True)
+    yield commands_fact(sys.platform, tuple(name for name, fact in there if fact.well))
     yield Fact(True, "emulator", f"llvmlite {metadata.version('llvmlite')}")
     runs: list[Checked] = []
     yield _tried("end to end", lambda: _end_to_end(settings, runs))
@@ -126,10 +121,13 @@ def _fit() -> str:
     return f"the driver supports CUDA {release}, NVRTC makes cubins of CUDA {compiler.major}"
 
 
-def _nvcc(settings: Settings) -> Fact:
+def _nvcc() -> str:
     from optiml_magic.compilers.nvcc import NvccCompiler
 
-    found = _tried("nvcc", lambda: NvccCompiler().version)
+    return NvccCompiler().version
+
+
+def _wanted_nvcc(found: Fact, settings: Settings) -> Fact:
     if not found.well and settings.compiler != "nvcc":
         return Fact(True, "nvcc", f"{found.found}; only --compiler nvcc needs it")
     return found

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import platform
+import sys
+
 import pytest
 
-from optiml_magic.commands import doctor
+from optiml_magic.commands import doctor, parsers, platforms
 from optiml_magic.devices.ratio import Ratio
 from optiml_magic.errors import MachineError
 from optiml_magic.model.condition import Condition, Conditions
@@ -62,3 +65,41 @@ def test_it_tells_of_experience_and_plug_ins(home, monkeypatch):
     monkeypatch.setattr(doctor, "load", lambda: left_out)
     found = doctor._plugins()
     assert (found.well, found.found) == (False, "one of two 1.0; plug-in `x` is left out: no")
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "well", "said", "remedy"),
+    [
+        ("linux", "x86_64", True, "Linux on x86_64, where this package is tested", ""),
+        ("linux", "aarch64", True, "not tested by us", ""),
+        ("linux", "riscv64", False, "NVIDIA has no CUDA compiler for it", "container"),
+        ("win32", "AMD64", True, "not tested by us; no limit on the memory", ""),
+        ("win32", "ARM64", False, "NVIDIA has no CUDA compiler for it", "WSL"),
+        ("darwin", "arm64", False, "NVIDIA has no CUDA compiler for it", "remote kernel"),
+        ("sunos5", "sparc", False, "sunos5 is not one of Linux, Windows, macOS", "Linux"),
+    ],
+)
+def test_a_platform_is_told_what_it_does_without(system, machine, well, said, remedy):
+    fact = platforms.platform_fact(system, machine)
+    assert (fact.well, said in fact.found) == (well, True)
+    assert remedy in fact.remedy
+    assert bool(fact.remedy) == (not well)
+
+
+@pytest.mark.parametrize("system", [*platforms.PLATFORMS, "sunos5"])
+def test_without_a_compiler_it_says_which_commands_work(system):
+    known = parsers.line_parser().commands
+    assert set(platforms.COMPILING) < set(known)
+    fact = platforms.commands_fact(system, ())
+    works, fails = fact.found.split(" work; ")
+    assert not fact.well
+    assert all(verb in (fails if verb in platforms.COMPILING else works) for verb in known)
+    assert ("pip install" in fact.remedy) == (system in ("linux", "win32"))
+    assert platforms.commands_fact(system, ("nvrtc", "nvcc")).found == "all work"
+    assert platforms.commands_fact(system, ("nvcc",)).found == "all work with --compiler nvcc"
+
+
+def test_this_machine_is_one_of_them():
+    facts = {fact.what: fact for fact in doctor.examine(resolve({}))}
+    assert facts["platform"] == platforms.platform_fact(sys.platform, platform.machine())
+    assert facts["commands"].well
