@@ -90,8 +90,10 @@ class Idea:
 class Ideas:
     """A proposer's answer: ideas, best first, and what it would not do. No ideas: it has no more.
 
-    It may repeat ideas that it gave before: the search knows them by their keys.
+    It may repeat ideas that it gave before: the search knows them by their keys. ``more`` says that
+    it may have others when it is asked later, though it has none now.
     """
 
     ideas: tuple[Idea, ...] = ()
     refused: tuple[Refusal, ...] = ()
+    more: bool = False

@@ -2,50 +2,54 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from optiml_magic.proposers.replies import described, json_object, strict_schema
 
 SCHEMA_NAME = "kernel_proposals"
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Replacement(_Model):
+class Replacement(BaseModel):
     """One edit; ``find`` occurs exactly once in the parent's text."""
 
     find: str
     replace: str
 
 
-class Expectation(_Model):
+class Expectation(BaseModel):
     metric: str
     direction: Literal["lower", "higher"]
-    because: str
+    because: str = ""
     factor: float | None = None  # how many times lower or higher
 
 
-class Draft(_Model):
+class Draft(BaseModel):
     """One proposal as the model put it: ``edits``, or else the whole ``program``.
 
     ``answers`` names the tool whose finding it attacks, ``arithmetic`` what arithmetic it changes.
+    What else a model says of it is passed over.
     """
 
-    title: str
-    rationale: str
-    hypothesis: Expectation
+    title: str = ""
+    rationale: str = ""
+    hypothesis: Expectation | None = None
     answers: str | None = None
     arithmetic: list[str] | None = None
     edits: list[Replacement] | None = None
     program: str | None = None
 
+    @property
+    def said(self) -> str:
+        """It as JSON, without what it leaves out."""
+        return json.dumps(self.model_dump(exclude_none=True))
 
-class Answer(_Model):
+
+class Answer(BaseModel):
     proposals: list[Draft]
 
 
@@ -55,27 +59,33 @@ def schema() -> str:
     return strict_schema(Answer)
 
 
-def read(text: str) -> tuple[list[Draft], list[str]]:
+@dataclass(frozen=True)
+class Fault:
+    """What a model said that cannot be used, and why not."""
+
+    said: str
+    why: str
+
+
+def read(text: str) -> tuple[list[Draft], list[Fault]]:
     """The drafts in a reply that can be read, and what is wrong with the others.
 
-    Never raises: any text gives drafts, complaints or both; an empty list of proposals gives
-    neither.
+    Never raises: any text gives drafts, faults or both; an empty list of proposals gives neither.
     """
-    found = json_object(text, "proposals")
-    return ([], [found]) if isinstance(found, str) else _drafts(found)
+    found = json_object(text, "proposals", alone=("edits", "program"))
+    if isinstance(found, str):
+        return [], [Fault(text, found)]
+    return _drafts(found.get("proposals", [found]))
 
 
-def _drafts(found: dict[str, Any]) -> tuple[list[Draft], list[str]]:
-    others = [name for name in found if name != "proposals"]
-    if others:
-        return [], [f"beside `proposals` there is {', '.join(map(repr, others[:5]))[:200]}"]
-    if not isinstance(found["proposals"], list):
-        return [], ["`proposals` is not a list"]
+def _drafts(proposals: Any) -> tuple[list[Draft], list[Fault]]:
+    if not isinstance(proposals, list):
+        return [], [Fault(json.dumps(proposals), "`proposals` is not a list")]
     drafts: list[Draft] = []
-    complaints: list[str] = []
-    for number, raw in enumerate(found["proposals"], 1):
+    faults: list[Fault] = []
+    for number, raw in enumerate(proposals, 1):
         try:
             drafts.append(Draft.model_validate(raw))
         except ValidationError as unfit:
-            complaints.append(f"proposal {number}: {described(unfit)}")
-    return drafts, complaints
+            faults.append(Fault(json.dumps(raw), f"proposal {number}: {described(unfit)}"))
+    return drafts, faults

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from optiml_magic.binding import launched
 from optiml_magic.binding.interface import pairs
@@ -18,7 +18,7 @@ from optiml_magic.errors import UsageError
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.idea import Idea
-from optiml_magic.proposers.answer import Draft, Replacement
+from optiml_magic.proposers.answer import Draft, Expectation, Replacement
 from optiml_magic.source.lexer import PreprocessorLine
 from optiml_magic.source.program import Program, parse_program
 
@@ -29,6 +29,7 @@ _CONTROL = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _FENCE = re.compile(r"\s*```[\w+-]*\n(.*?)\n?```\s*", re.DOTALL)
+_TOKEN = re.compile(r"\w+|[^\w\s]")
 _HEADER = re.compile(r"<\s*[A-Za-z_]\w*(?:/[A-Za-z_]\w*)*(?:\.(?:h|hpp|cuh|inl))?\s*>")
 _KNOWN_LINES = frozenset(
     {
@@ -61,18 +62,12 @@ def idea(
     """The idea that a draft stands for; it can answer ``tools``. Raises Unusable."""
     text = _new_text(draft, parent.text)
     check(text, parent, root)
-    expected = draft.hypothesis
     told = Proposal(
         text,
         one_line(draft.title, 120) or "an edit without a title",
         proposer,
         one_line(draft.rationale, 1000),
-        Hypothesis(
-            one_line(expected.metric, 120),
-            expected.direction,
-            one_line(expected.because, 500),
-            _factor(expected.factor),
-        ),
+        _promised(draft.hypothesis),
         prior,
         draft.answers if draft.answers and draft.answers in tools else "",
         arithmetic_of(draft.arithmetic),
@@ -89,6 +84,17 @@ def unfenced(program: str) -> str:
     """A program without the fence that a model may set round it."""
     fenced = _FENCE.fullmatch(program)
     return fenced[1] + "\n" if fenced else program
+
+
+def _promised(expected: Expectation | None) -> Hypothesis | None:
+    if expected is None:
+        return None
+    return Hypothesis(
+        one_line(expected.metric, 120),
+        expected.direction,
+        one_line(expected.because, 500),
+        _factor(expected.factor),
+    )
 
 
 def _factor(told: float | None) -> tuple[float, float]:
@@ -160,11 +166,24 @@ def _spans(parent: str, edits: list[Replacement]) -> Iterator[tuple[int, int, st
         find = with_newlines_of(parent, edit.find)
         if not find.strip():
             raise Unusable(f"the `find` of edit {number} is empty")
-        at = parent.find(find)
-        if at < 0 or parent.find(find, at + 1) >= 0:
-            times = "does not occur" if at < 0 else "occurs more than once"
+        places = _places(parent, find)
+        if len(places) != 1:
+            times = "occurs more than once" if places else "does not occur"
             raise Unusable(f"the `find` of edit {number} {times} in the program: {find[:80]!r}")
-        yield at, at + len(find), with_newlines_of(parent, edit.replace)
+        yield *places[0], with_newlines_of(parent, edit.replace)
+
+
+def _places(parent: str, find: str) -> list[tuple[int, int]]:
+    """Where a text stands, character by character or else with other blanks; two at most."""
+    at = parent.find(find)
+    if at >= 0:
+        ends = [start for start in (at, parent.find(find, at + 1)) if start >= 0]
+        return [(start, start + len(find)) for start in ends]
+    tokens = [re.escape(token) for token in _TOKEN.findall(find)]
+    # No blank may go where two words would become one, nor one be cut out of a longer word.
+    spelled = re.sub(r"(?<=\w)\\s\*(?=\w)", r"\\s+", r"\s*".join(tokens))
+    whole = re.sub(r"^(?=\w)|(?<=\w)$", r"\\b", spelled)
+    return [match.span() for match in islice(re.finditer(whole, parent), 2)]
 
 
 def with_newlines_of(parent: str, text: str) -> str:

@@ -30,15 +30,18 @@ def mixed(
     those before it refused. Equal texts are found when they are made.
     """
     roofline = view.step.evaluation.roofline or ""
+    view = replace(view, known=find_known(view))
     refused: dict[Refusal, None] = {}
     ideas: list[Idea] = []
+    more = False
     for proposer in proposers:
         told = tuple(dict.fromkeys((*view.step.refused, *refused)))
         found = proposer.propose(replace(view, step=replace(view.step, refused=told)), count)
         ideas += hit_rates.weighed(found.ideas, roofline)
         refused |= dict.fromkeys(found.refused)
-    ideas = remembered(ideas, view, find_known(view))
-    return Ideas(tuple(sorted(ideas, key=lambda idea: -idea.prior)), tuple(refused))
+        more |= found.more
+    ideas = remembered(ideas, view, view.known)
+    return Ideas(tuple(sorted(ideas, key=lambda idea: -idea.prior)), tuple(refused), more)
 
 
 def informed(

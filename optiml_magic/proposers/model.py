@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -17,30 +19,61 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def language_model(chosen: ModelChoice, settings: Settings) -> Iterator[LlmProposer | None]:
-    """The language model as proposer, open for one search; None where there is none."""
-    with opened(chosen, settings) as llm:
+def language_model(
+    chosen: ModelChoice,
+    settings: Settings,
+    left: Callable[[], float] = lambda: math.inf,
+    reference: str = "",
+) -> Iterator[LlmProposer | None]:
+    """The language model as proposer, open for one search; None where there is none.
+
+    ``left`` are the seconds that the search has left, none once it is stopped; ``reference`` is the
+    text of the task's.
+    """
+    with opened(chosen, settings, left) as llm:
         if llm is None:
             yield None
             return
-        from optiml_magic.proposers.llm import LlmProposer
+        from optiml_magic.proposers.llm import LlmProposer, Room
 
         yield LlmProposer(
-            llm, seed=settings.seed, max_tokens=settings.llm_tokens, exact=settings.exact
+            llm,
+            seed=settings.seed,
+            max_tokens=settings.llm_tokens,
+            exact=settings.exact,
+            reference=reference,
+            room=Room(settings.budget, left),
         )
 
 
 @contextmanager
-def opened(chosen: ModelChoice, settings: Settings) -> Iterator[LLM | None]:
-    """The language model itself; None where there is none."""
+def opened(
+    chosen: ModelChoice, settings: Settings, left: Callable[[], float] = lambda: math.inf
+) -> Iterator[LLM | None]:
+    """The language model itself; None where there is none.
+
+    A request ends when nothing is ``left`` any more.
+    """
     if not chosen.name:
         yield None
         return
+    from optiml_magic.llms.metered import Metered
     from optiml_magic.llms.openai import OpenAILLM
+    from optiml_magic.llms.shown import Shown
 
-    llm = OpenAILLM(chosen.name, settings.llm_url or None, timeout=settings.llm_seconds)
+    llm = OpenAILLM(
+        chosen.name,
+        settings.llm_url or None,
+        timeout=settings.llm_seconds,
+        # What the client tries again by itself, nobody would count.
+        max_retries=0 if settings.llm_budget else 2,
+        cancelled=lambda: left() <= 0,
+    )
+    asked: LLM = Metered(llm, settings.llm_budget) if settings.llm_budget else llm
+    if settings.show_prompts:
+        asked = Shown(asked, lambda text: print(text, file=sys.stderr))  # noqa: T201
     try:
-        yield llm
+        yield asked
     finally:
         llm.close()
 
@@ -70,8 +103,12 @@ def thinker_of(
     )
 
 
-def spent_by(model: LlmProposer | None, thinker: Thinker | None = None) -> str:
-    """What the model cost so far: its tokens, requests and seconds; empty where there is none."""
+def spent_by(model: LlmProposer | None, thinker: Thinker | None = None, prices: str = "") -> str:
+    """What the model cost so far: its tokens, requests and seconds; empty where there is none.
+
+    ``prices`` are those of a million tokens asked and answered, such as ``0.25,2.00``: then also
+    what that comes to.
+    """
     if model is None:
         return ""
     usage, thought = model.usage, 0
@@ -80,11 +117,26 @@ def spent_by(model: LlmProposer | None, thinker: Thinker | None = None) -> str:
     requests = "1 request" if usage.requests == 1 else f"{usage.requests} requests"
     spent = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens in {requests}"
     of = f", {thought} of them for thoughts" if thought else ""
-    return f"{model.name}: {spent}{of}, {usage.seconds:.0f} s"
+    money = ""
+    if prices:
+        asked, answered = (float(price) / 1e6 for price in prices.split(","))
+        cost = asked * usage.prompt_tokens + answered * usage.completion_tokens
+        money = f", {cost:.2g} at {prices} a million"
+    return f"{model.name}: {spent}{of}, {usage.seconds:.0f} s{money}"
 
 
-def notes_of(model: LlmProposer | None, thinker: Thinker | None = None) -> tuple[str, ...]:
+def notes_of(
+    model: LlmProposer | None, thinker: Thinker | None = None, prices: str = ""
+) -> tuple[str, ...]:
     """What the model cost, and every answer of it that could not be used."""
     if model is None:
         return ()
-    return (spent_by(model, thinker), *(thinker.notes if thinker else ()), *model.notes)
+    from optiml_magic.proposers import prompt
+
+    words = f"it was asked in words of the digest {prompt.digest()}"
+    return (
+        spent_by(model, thinker, prices),
+        words,
+        *(thinker.notes if thinker else ()),
+        *model.notes,
+    )

@@ -95,7 +95,7 @@ def written(
         question = prompt.joined(
             ("What is wanted", first),
             ("Your last reply", outcome.text[:20_000]),
-            ("What was wrong", f"{complaint}\n\n{prompt.text('repair')}"),
+            ("What was wrong", f"{complaint}\n\n{prompt.text('oracle_repair')}"),
         )
     return f"its reference cannot be used: {complaint}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -17,13 +18,14 @@ def strict_schema(model: type[BaseModel]) -> str:
     return json.dumps(_strict(model.model_json_schema()))
 
 
-def json_object(text: str, first: str) -> dict[str, Any] | str:
-    """The object in a reply that opens with the key ``first``, or why there is none.
+def json_object(text: str, first: str, alone: Sequence[str] = ()) -> dict[str, Any] | str:
+    """The object in a reply that has the key ``first``, or why there is none.
 
-    Never raises. The last object that opens as an answer does is meant, since models think aloud
-    before it.
+    Never raises. The last that is not empty is meant, since models think aloud before it. A bare
+    list is taken for what ``first`` should hold, and so is an object with one of the keys that it
+    may have ``alone``.
     """
-    complaint = "there is no JSON object in the reply"
+    complaint, empty = "there is no JSON object in the reply", None
     for at in _starts(text, first):
         try:
             found, _ = _DECODER.raw_decode(text, at)
@@ -32,8 +34,15 @@ def json_object(text: str, first: str) -> dict[str, Any] | str:
         except ValueError as broken:
             complaint = f"the JSON is broken: {broken}"[:200]
         else:
-            return found if first in found else f"the JSON object has no `{first}`"
-    return complaint
+            if isinstance(found, list):
+                found = {first: found}
+            if found.get(first) or any(found.get(key) for key in alone):
+                return dict(found)
+            if first in found:
+                empty = empty or found
+            else:
+                complaint = f"the JSON object has no `{first}`"
+    return complaint if empty is None else empty
 
 
 def described(unfit: ValidationError) -> str:
@@ -46,7 +55,8 @@ def described(unfit: ValidationError) -> str:
 def _starts(text: str, first: str) -> list[int]:
     """Where the answer may begin, the likeliest place first: bare, fenced, behind other words."""
     likely = [match.start() for match in re.finditer(rf'\{{\s*"{re.escape(first)}"\s*:', text)]
-    return likely[: -_MOST_STARTS - 1 : -1] or [at for at in [text.find("{")] if at >= 0]
+    others = [match.start() for match in re.finditer(r'\[\s*\{\s*"|\{\s*"', text)]
+    return [*likely[: -_MOST_STARTS - 1 : -1], *others[:_MOST_STARTS]]
 
 
 def _strict(node: Any) -> Any:
@@ -58,6 +68,7 @@ def _strict(node: Any) -> Any:
     strict = {name: _strict(value) for name, value in node.items()}
     if strict.get("type") == "object":
         strict["required"] = list(strict["properties"])
+        strict["additionalProperties"] = False
         for value in strict["properties"].values():
             value.pop("default", None)
     return strict

@@ -17,13 +17,13 @@ from optiml_magic.llms.openai import OpenAILLM
 from optiml_magic.llms.scripted import ScriptedLLM
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.codec import from_json, to_json
-from optiml_magic.model.evaluation import Evaluation
+from optiml_magic.model.evaluation import Evaluation, Step
 from optiml_magic.model.hypothesis import Hypothesis
-from optiml_magic.model.idea import Idea
+from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.proposers.base import Proposer
-from optiml_magic.proposers.llm import LlmProposer
+from optiml_magic.proposers.llm import LlmProposer, Room
 from optiml_magic.proposers.mixture import mixed
 from optiml_magic.proposers.rules import RuleProposer
 from optiml_magic.search.search import TreeSearch
@@ -124,6 +124,34 @@ def test_bare_line_breaks_in_strings_are_read() -> None:
     assert [p.text for p in proposer.propose(view(), 4).ideas] == [BETTER]
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        json.dumps([GOOD]),
+        json.dumps(GOOD),
+        "The list:\n```json\n" + json.dumps([GOOD], indent=2) + "\n```",
+        json.dumps({"plan": "think", "proposals": [GOOD]}),
+        says({**GOOD, "confidence": 0.9, "hypothesis": {**EXPECTED, "unit": "sectors"}}),
+        says({"edits": GOOD["edits"]}),
+        says({"edits": GOOD["edits"], "hypothesis": None}),
+        says(GOOD) + " and nothing else: " + says(),
+        says(draft(edits=[edit("out[i]   =\n  2.0f*a[ i ]", "out[i] = a[i] + a[i]")])),
+    ],
+)
+def test_what_is_said_in_other_forms_is_read_all_the_same(reply: str) -> None:
+    proposer = LlmProposer(ScriptedLLM([reply]))
+    assert [p.text for p in proposer.propose(view(), 4).ideas] == [BETTER]
+    assert proposer.notes == ()
+
+
+@pytest.mark.parametrize("find", ["nt  i = block", "inti = blockIdx.x", "i  n"])
+def test_other_blanks_neither_cut_nor_join_words(find: str) -> None:
+    llm = ScriptedLLM([says(draft(edits=[edit(find, "x")])), says(GOOD)])
+    proposer = LlmProposer(llm)
+    proposer.propose(view(), 4)
+    assert "does not occur" in " ".join(proposer.notes)
+
+
 def with_line(line: str) -> dict[str, Any]:
     return draft(edits=[edit("__global__", f"{line}\n__global__")])
 
@@ -158,12 +186,10 @@ def with_line(line: str) -> dict[str, Any]:
         (with_line("// \x1b[2J"), "U+001B"),
         (with_line("// \u202e"), "U+202E"),
         (draft(program=BETTER + "/" * 200_000), "more than 200000"),
-        (draft(extra=1), "`extra`"),
         (draft(hypothesis={**EXPECTED, "direction": "sideways"}), "`hypothesis.direction`"),
-        ({"title": "x"}, "`rationale`"),
+        ({"title": "x"}, "neither"),
         (7, "proposal 1"),
         (draft(program=BETTER + "// \ud800"), "U+D800"),
-        (draft(**{"\ud800": 1}), "unicode"),
     ],
 )
 def test_what_cannot_be_evaluated_is_dropped_with_its_reason(raw: Any, reason: str) -> None:
@@ -223,35 +249,116 @@ def test_edits_apply_to_the_parent_at_once() -> None:
     assert "int i = j; out[i] = a[i];" in found.text
 
 
-def test_some_usable_proposals_need_no_repair() -> None:
-    llm = ScriptedLLM([says(draft(), GOOD, 7, GOOD)])  # type: ignore[arg-type]
-    proposer = LlmProposer(llm)
-    assert [p.prior for p in proposer.propose(view(), 4).ideas] == [0.6]
-    assert len(llm.requests) == 1
-    assert len(proposer.notes) == 2
+AT_ONCE = Room(pause=lambda _: None)
 
 
-def test_one_repair_and_no_more() -> None:
-    llm = ScriptedLLM([Reply("hm", 10, 2, 0.5), Reply('{"proposals": [}', 20, 3, 0.5), says(GOOD)])
+def test_only_what_cannot_be_used_is_asked_for_again() -> None:
+    other = draft(title="c", program=SCALE.replace("2.0f", "2.00f"))
+    llm = ScriptedLLM([says(draft(title="b"), GOOD), says(other), says(GOOD)])
     proposer = LlmProposer(llm)
-    assert list(proposer.propose(view(), 4).ideas) == []
+    assert [p.title for p in proposer.propose(view(), 2).ideas] == ["an edit", "c"]
     first, second = llm.requests
     assert second.user.startswith(first.user)
-    assert "# Your last reply\n\nhm\n" in second.user
-    assert "no JSON object" in second.user
-    assert "gave up" in proposer.notes[-1]
+    again = second.user.removeprefix(first.user)
+    assert '"title": "b"' in again
+    assert "gives neither" in again
+    assert "a[i] + a[i]" not in again
+    assert len(proposer.notes) == 1
+
+
+def test_two_repairs_and_no_more() -> None:
+    replies = [Reply("hm", 10, 2, 0.5), Reply('{"proposals": [}', 20, 3, 0.5)]
+    llm = ScriptedLLM([*replies, Reply("hm", 10, 2, 0.5), says(GOOD)])
+    proposer = LlmProposer(llm)
+    assert list(proposer.propose(view(), 4).ideas) == []
+    first, second, _ = llm.requests
+    assert second.user.startswith(first.user)
+    assert "hm\n\nFault: there is no JSON object" in second.user
+    assert "gave up after 2 repairs" in proposer.notes[-1]
     usage = proposer.usage
-    assert (usage.requests, usage.prompt_tokens, usage.completion_tokens) == (2, 30, 5)
-    assert usage.seconds == 1.0
+    assert (usage.requests, usage.prompt_tokens, usage.completion_tokens) == (3, 40, 7)
+    assert usage.seconds == 1.5
 
 
-def test_a_cut_reply_is_asked_for_shorter() -> None:
+def test_useless_replies_end_it() -> None:
+    llm = ScriptedLLM(["hm"] * 99)
+    proposer = LlmProposer(llm)
+    for _ in range(9):
+        assert not proposer.propose(view(), 4).ideas
+    assert len(llm.requests) == 5 * 3
+    assert "5 useless replies in a row: the model is not asked again" in proposer.notes[-1]
+
+
+def test_it_is_not_asked_while_what_it_proposed_waits_to_be_tried() -> None:
+    llm = ScriptedLLM([says(GOOD), says(GOOD)])
+    proposer = LlmProposer(llm)
+    (idea,) = proposer.propose(view(), 4).ideas
+    answer = proposer.propose(replace(view(), find_queued=lambda: (idea,)), 4)
+    assert answer == Ideas(more=True)
+    assert len(llm.requests) == 1
+    own = replace(idea, paid=False)  # of a rule
+    assert proposer.propose(replace(view(), find_queued=lambda: (own,)), 4).ideas
+
+
+@pytest.mark.parametrize(("evaluated", "wanted"), [(0, 4), (5, 3), (9, 1), (11, 1)])
+def test_it_is_asked_for_as_many_as_can_still_be_tried(evaluated: int, wanted: int) -> None:
+    llm = ScriptedLLM([says(GOOD)])
+    proposer = LlmProposer(llm, room=Room(12))
+    proposer.propose(replace(view(), evaluated=[step()] * evaluated), 16)
+    assert f"Propose up to {wanted} different edits" in llm.requests[0].user
+
+
+def failing(title: str, parent: int = 0, number: int = 3) -> Step:
+    wrong = Verdict(Outcome.WRONG, "3 of 12 elements of `out` are wrong", line=6)
+    one = step(BETTER.replace("a[i] +", "a[i] -"), number=number, title=title, verdict=wrong)
+    proposal = replace(one.candidate.proposal, proposer="llm:scripted")
+    return replace(one, candidate=replace(one.candidate, parent=parent, proposal=proposal))
+
+
+def test_a_program_that_failed_is_shown_to_the_model_once_and_again_where_that_failed() -> None:
+    llm = ScriptedLLM([says(draft(edits=[edit("a[i] - a[i]", "a[i] + a[i]")])), says(GOOD)])
+    proposer = LlmProposer(llm)
+    failed = failing("twice by a sum")
+    (mended,) = proposer.propose(replace(view(), evaluated=[step(), failed]), 4).ideas
+    assert mended.text == BETTER
+    assert mended.title == "twice by a sum, repaired"
+    assert mended.hypothesis == failed.candidate.proposal.hypothesis
+    question = llm.requests[0].user
+    assert "3 of 12 elements of `out` are wrong" in question
+    assert "a[i] - a[i]" in question
+    (other,) = proposer.propose(replace(view(), evaluated=[step(), failed]), 4).ideas
+    assert other.title == "an edit"  # it is not shown a second time
+
+
+@pytest.mark.parametrize(
+    ("titles", "title"),
+    [
+        (["x", "x, repaired"], "x, repaired twice"),
+        (["x", "x, repaired", "x, repaired twice"], None),
+        (["x", "y"], "y, repaired"),
+    ],
+)
+def test_what_failed_is_repaired_twice_at_most_the_latest_first(
+    titles: list[str], title: str | None
+) -> None:
+    llm = ScriptedLLM([says(draft(edits=[edit("a[i] - a[i]", "a[i] + a[i]")])), says(GOOD)])
+    steps = [failing(one, number=number) for number, one in enumerate(titles, 3)]
+    found = LlmProposer(llm).propose(replace(view(), evaluated=steps), 4).ideas
+    assert [one.title for one in found] == [title or "an edit"]
+
+
+def test_a_cut_reply_is_asked_for_shorter_with_more_room_once() -> None:
     cut = LlmFailure("truncated", "cut off", 5, 6)
     llm = ScriptedLLM([cut, says(GOOD)])
     proposer = LlmProposer(llm)
     assert len(proposer.propose(view(), 4).ideas) == 1
-    assert "cut off" in llm.requests[1].user
+    first, second = llm.requests
+    assert "cut off" in second.user
+    assert second.max_tokens == 2 * first.max_tokens
     assert proposer.usage.prompt_tokens == 5
+    llm = ScriptedLLM([cut] * 9)
+    assert not LlmProposer(llm).propose(view(), 4).ideas
+    assert len(llm.requests) == 2
 
 
 def test_no_more_ideas() -> None:
@@ -262,38 +369,66 @@ def test_no_more_ideas() -> None:
     assert "no more ideas" in proposer.notes[-1]
 
 
-def test_a_dead_endpoint_is_given_up() -> None:
-    down = LlmFailure("unreachable", "nobody there")
+def test_a_failure_is_tried_again_after_a_while_and_three_in_a_row_end_it() -> None:
+    down, waited = LlmFailure("unreachable", "nobody there"), list[float]()
     llm = ScriptedLLM([down, down, says(GOOD), *[down] * 9])
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(llm, room=Room(pause=waited.append))
     found = [len(proposer.propose(view(), 4).ideas) for _ in range(9)]
-    assert found == [0, 0, 1, 0, 0, 0, 0, 0, 0]
+    assert found == [1, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert waited == [1.0, 4.0, 1.0, 4.0]
     assert len(llm.requests) == 6
-    assert "not asked again" in proposer.notes[-1]
+    assert "3 failures in a row: the model is not asked again" in proposer.notes[-1]
 
 
-def test_a_fault_of_the_machine_passes_through() -> None:
-    class Refused:
-        name = "refused"
+def test_a_request_and_a_pause_take_half_of_what_is_left_at_most() -> None:
+    down, waited = LlmFailure("server", "fails"), list[float]()
+    llm = ScriptedLLM([down, down, down])
+    LlmProposer(llm, room=Room(24, lambda: 3.0, pause=waited.append)).propose(view(), 4)
+    assert waited == [1.0, 1.5]
+    assert {request.seconds for request in llm.requests} == {1.5}
 
-        def complete(self, request: Request) -> Reply:
+
+def test_a_request_that_is_refused_is_not_put_again() -> None:
+    llm = ScriptedLLM([LlmFailure("rejected", "too long"), says(GOOD)])
+    proposer = LlmProposer(llm, room=AT_ONCE)
+    assert not proposer.propose(view(), 4).ideas
+    assert proposer.propose(view(), 4).ideas
+
+
+class Refusing(ScriptedLLM):
+    """Answers a few times, and then does not accept the key."""
+
+    def complete(self, request: Request) -> Reply | LlmFailure:
+        found = super().complete(request)
+        if isinstance(found, LlmFailure):
             raise MachineError("no key")
+        return found
 
+
+def test_a_key_that_is_refused_from_the_beginning_passes_through() -> None:
     with pytest.raises(MachineError):
-        LlmProposer(Refused()).propose(view(), 4)
+        LlmProposer(Refusing([])).propose(view(), 4)
+
+
+def test_a_key_that_is_refused_later_ends_the_models_part_alone() -> None:
+    llm = Refusing([says(GOOD)])
+    proposer = LlmProposer(llm)
+    assert [len(proposer.propose(view(), 4).ideas) for _ in range(4)] == [1, 0, 0, 0]
+    assert len(llm.requests) == 2
+    assert proposer.notes[-1].endswith("no key: the model is not asked again")
 
 
 def test_counts_and_notes_are_bounded() -> None:
     many = [draft(program=BETTER + f"// {number}\n") for number in range(40)]
     assert len(LlmProposer(ScriptedLLM([says(*many)])).propose(view(), 16).ideas) == 4
     assert len(LlmProposer(ScriptedLLM([says(*many)])).propose(view(), 2).ideas) == 2
-    eager = LlmProposer(ScriptedLLM([says(*many)]), most=40)
+    eager = LlmProposer(ScriptedLLM([says(*many)]), room=Room(most=40))
     priors = [proposal.prior for proposal in eager.propose(view(), 40).ideas]
     assert priors == sorted(priors, reverse=True)
     assert min(priors) > 0
     silent = LlmProposer(ScriptedLLM([]))
     assert list(silent.propose(view(), 0).ideas) == []
-    chatty = LlmProposer(ScriptedLLM([says(*[draft()] * 100)] * 2), most=100)
+    chatty = LlmProposer(ScriptedLLM([says(*[draft()] * 100)] * 3), room=Room(most=100))
     chatty.propose(view(), 100)
     assert len(chatty.notes) == 50
     assert all(len(note) < 400 for note in chatty.notes)
@@ -377,7 +512,9 @@ def test_over_http_braces_and_percent_signs_arrive_unchanged() -> None:
 def test_over_http_an_exact_run_asks_for_the_bits_and_drops_what_says_otherwise() -> None:
     frank = draft(title="b", program=SCALE.replace("2.0f", "2.1f"), arithmetic=["the factor"])
     refused = replace(view().step, refused=(Refusal("tile", "there is no loop"),))
-    with serving(completed(says(GOOD, frank)), completed(says(frank))) as endpoint:
+    with serving(
+        completed(says(GOOD, frank)), completed(says()), completed(says(frank))
+    ) as endpoint:
         llm = OpenAILLM("toy", endpoint.url, "k-1", timeout=5.0)
         proposer = LlmProposer(llm, exact=True)
         (found,) = proposer.propose(replace(view(), step=refused), 4).ideas
@@ -386,7 +523,7 @@ def test_over_http_an_exact_run_asks_for_the_bits_and_drops_what_says_otherwise(
     assert found.text == BETTER
     assert [idea.arithmetic for idea in loose] == [("the factor",)]
     assert any("`b`: no edit may change the arithmetic" in note for note in proposer.notes)
-    first, second = (body["messages"][1]["content"] for body in endpoint.bodies)
+    first, _, second = (body["messages"][1]["content"] for body in endpoint.bodies)
     assert "Every bit of every output" in first
     assert "- tile: there is no loop" in first
     assert "Every bit of every output" not in second
