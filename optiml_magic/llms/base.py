@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -15,6 +16,7 @@ FailureKind = Literal[
     "truncated",  # the reply hit max_tokens
     "malformed",  # the endpoint's answer is no chat completion, or an empty one
     "exhausted",  # a script has no more replies
+    "spent",  # the tokens that a search may use
 ]
 
 
@@ -22,7 +24,8 @@ FailureKind = Literal[
 class Request:
     """One question. ``schema`` is the JSON schema of the wanted reply, as text; "" for free text.
 
-    ``schema_name`` may hold letters, digits, ``_`` and ``-``: endpoints ask for it.
+    ``schema_name`` may hold letters, digits, ``_`` and ``-``: endpoints ask for it. ``seconds`` are
+    those that all of it may take, whatever is tried.
     """
 
     system: str
@@ -32,6 +35,7 @@ class Request:
     temperature: float = 0.7
     seed: int = 0
     max_tokens: int = 8192
+    seconds: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,11 @@ class LlmFailure:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same request may be answered in a moment."""
+        return self.kind in ("timeout", "unreachable", "rate_limited", "server", "malformed")
 
 
 class LLM(Protocol):

@@ -11,15 +11,27 @@ class _Part(BaseModel):
     text: str = ""
 
 
+class _Called(BaseModel):
+    arguments: str | None = None
+
+
+class _ToolCall(BaseModel):
+    function: _Called = _Called()
+
+
 class _Message(BaseModel):
     content: str | list[_Part] | None = None
     refusal: str | None = None
+    tool_calls: list[_ToolCall] | None = None
 
     @property
     def text(self) -> str:
-        if isinstance(self.content, list):
-            return "".join(part.text for part in self.content)
-        return self.content or ""
+        """What it says; of one that calls a tool in place of that, what it calls it with."""
+        said = self.content or ""
+        if isinstance(said, list):
+            said = "".join(part.text for part in said)
+        called = [call.function.arguments or "" for call in self.tool_calls or ()]
+        return said if said.strip() else "\n".join(called)
 
 
 class _Choice(BaseModel):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,8 +14,10 @@ from optiml_magic.errors import MachineError, OptimlError, UsageError
 from optiml_magic.llms import completion
 from optiml_magic.llms.base import FailureKind, LlmFailure, Reply, Request
 from optiml_magic.llms.dialect import Dialect
+from optiml_magic.llms.places import is_here, shown
 
 _NO_KEY = "none"  # the client insists on one; servers on the own machine do not look at it
+_LOOK = 0.1  # seconds between two looks at whether a request was cancelled
 _UNKNOWN_MODEL = ("model_not_found", "invalid_model")
 
 
@@ -24,9 +27,11 @@ class OpenAILLM:
     Args:
         model: as the endpoint calls it.
         base_url: of the endpoint, mostly ending in ``/v1``; ``OPENAI_BASE_URL`` or OpenAI's else.
-        api_key: ``OPENAI_API_KEY`` else; not needed with a ``base_url``.
+        api_key: that of the endpoint else: ``OPENAI_API_KEY`` belongs to OpenAI and to
+            ``OPENAI_BASE_URL``, ``OPTIML_LLM_KEY`` to any other; not needed with a ``base_url``.
         timeout: seconds without an answer before an attempt is given up.
         max_retries: further attempts after a timeout, a broken connection, a 429 or a 5xx.
+        cancelled: asked while an answer is waited for; True gives it up.
     """
 
     def __init__(
@@ -37,15 +42,18 @@ class OpenAILLM:
         *,
         timeout: float = 120.0,
         max_retries: int = 2,
+        cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         if not model.strip():
             raise UsageError("the language model has no name", fix="name one: --llm MODEL")
         self.name = model.strip()
         self._url = (base_url or os.environ.get("OPENAI_BASE_URL", "")).strip() or None
-        self._key = _checked_key(api_key or os.environ.get("OPENAI_API_KEY", ""), self._url)
-        self._where = _shown(self._url)
+        self._where = shown(self._url)
+        self._variable = _variable(self._url)
+        self._key = _checked_key(api_key or os.environ.get(self._variable, ""), self._url)
         self._timeout = timeout
         self._max_retries = max_retries
+        self._cancelled = cancelled
         self._dialect = Dialect()
         self._opened: Any = None
         self._opening = Lock()  # several may be asked at once
@@ -57,7 +65,33 @@ class OpenAILLM:
         """One reply; several attempts where the endpoint does not understand the first.
 
         The dialect that worked is kept for the next request. Raises as ``LLM.complete`` says.
+
+        An endpoint that sends a byte now and then is never silent for long, so the whole request
+        has a limit of its own: its connection is closed then, or when it is cancelled.
         """
+        began, outcomes = time.monotonic(), list[Reply | LlmFailure | BaseException]()
+
+        def ask() -> None:
+            try:
+                outcomes.append(self._complete(request))
+            except BaseException as error:  # noqa: BLE001  # raised again where it was asked
+                outcomes.append(error)
+
+        thread = Thread(target=ask, daemon=True, name="optiml-llm")
+        thread.start()
+        while thread.is_alive():
+            thread.join(min(_LOOK, max(0.0, request.seconds - (time.monotonic() - began))))
+            late = time.monotonic() - began >= request.seconds
+            if thread.is_alive() and (late or self._cancelled()):
+                self.close()
+                limit = f"within {request.seconds:.2g} s" if late else "until the search ended"
+                return self._failure("timeout", f"gave no whole answer {limit}", began)
+        (outcome,) = outcomes
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def _complete(self, request: Request) -> Reply | LlmFailure:
         dialect = self._dialect
         while isinstance(outcome := self._ask(dialect, request), _Complaint):
             other = dialect.after(outcome.text, outcome.parameter)
@@ -125,7 +159,7 @@ class OpenAILLM:
             # What the endpoint says here may quote the key.
             return MachineError(
                 f"{self._where} does not accept the API key for `{self.name}` ({status})",
-                fix="set OPENAI_API_KEY to a key that may use this model, or use --llm none",
+                fix=f"set {self._variable} to a key that may use this model, or use --llm none",
             )
         if status == 404 or refused.code in _UNKNOWN_MODEL:
             return UsageError(
@@ -168,6 +202,12 @@ class _Complaint:
     parameter: str  # "" where the endpoint does not name one
 
 
+def _variable(url: str | None) -> str:
+    """The name of the variable with the key of an endpoint: one's key is not for another."""
+    known = os.environ.get("OPENAI_BASE_URL", "").strip()
+    return "OPENAI_API_KEY" if url in (None, known) else "OPTIML_LLM_KEY"
+
+
 def _checked_key(given: str, url: str | None) -> str:
     """The key, or what stands for none. What no header can carry would end up in a traceback."""
     key = given.strip()
@@ -180,32 +220,14 @@ def _checked_key(given: str, url: str | None) -> str:
     if not key.isascii() or not key.isprintable() or " " in key:
         raise MachineError(
             "the API key holds blanks or characters that no key has",
-            fix="set OPENAI_API_KEY to a valid key",
+            fix=f"set {_variable(url)} to a valid key",
+        )
+    if key and url and urlsplit(url).scheme == "http" and not is_here(url):
+        raise MachineError(
+            f"the API key would go to {shown(url)} over plain http, where others can read it",
+            fix=f"write https in the base URL, or unset {_variable(url)}",
         )
     return key or _NO_KEY
-
-
-def _shown(url: str | None) -> str:
-    """An endpoint as it may be shown: host and path."""
-    if url is None:
-        return "api.openai.com"
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port, parts = None, None, urlsplit("")
-    if parts.scheme not in ("http", "https") or not host:
-        raise UsageError(
-            "the base URL of the language model is not a URL",
-            fix="write it like http://localhost:8000/v1",
-        )
-    if parts.username or parts.password:
-        # The HTTP client logs the whole URL.
-        raise UsageError(
-            "the base URL of the language model holds a user or a password",
-            fix="give the secret as OPENAI_API_KEY",
-        )
-    return f"{host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
 
 
 def _message(body: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,12 +15,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Answer:
-    """One response. ``delay`` is in seconds, before the first byte."""
+    """One response, of status 0 a connection that is closed without one.
+
+    ``delay`` is in seconds, before the first byte, and ``pace`` after each.
+    """
 
     status: int = 200
     body: str | bytes = ""
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
+    pace: float = 0.0
 
 
 Reaction = Answer | Callable[[dict[str, Any]], Answer]
@@ -80,13 +85,20 @@ def serving(*reactions: Reaction) -> Iterator[Endpoint]:
             answer = endpoint.react(self.path, {k.lower(): v for k, v in self.headers.items()}, raw)
             time.sleep(answer.delay)
             body = answer.body.encode() if isinstance(answer.body, str) else answer.body
+            if not answer.status:
+                self.close_connection = True
+                self.connection.shutdown(socket.SHUT_RDWR)
+                return
             try:
                 self.send_response(answer.status)
                 for name, value in {"content-type": "application/json", **answer.headers}.items():
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body)
+                for byte in body if answer.pace else ():
+                    self.wfile.write(bytes([byte]))
+                    time.sleep(answer.pace)
+                self.wfile.write(b"" if answer.pace else body)
             except OSError:
                 pass  # the client gave up
 

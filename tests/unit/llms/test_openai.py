@@ -7,9 +7,12 @@ import logging
 import socket
 import subprocess
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -207,6 +210,31 @@ def test_silence_is_a_timeout() -> None:
     assert "0.15 s" in failure.message
 
 
+def test_an_answer_that_drips_ends_with_the_seconds_of_the_request() -> None:
+    """It is never silent for long, so the client's own timeout does not see it."""
+    with asked(replace(completed("late"), pace=0.05), completed("soon")) as (llm, endpoint):
+        began = time.monotonic()
+        failure = llm.complete(replace(ASK, seconds=0.4))
+        assert isinstance(failure, LlmFailure)
+        assert (failure.kind, failure.may_pass) == ("timeout", True)
+        assert "gave no whole answer within 0.4 s" in failure.message
+        assert time.monotonic() - began < 5  # it would drip for fifteen
+        reply = llm.complete(ASK)  # the connection was closed, and is opened again
+        assert isinstance(reply, Reply)
+        assert reply.text == "soon"
+        assert len(endpoint.bodies) == 2
+
+
+def test_a_request_that_is_cancelled_ends_at_once() -> None:
+    stopped = threading.Event()
+    with asked(replace(completed("late"), delay=30.0), cancelled=stopped.is_set) as (llm, _):
+        threading.Timer(0.2, stopped.set).start()
+        failure = llm.complete(ASK)
+        assert isinstance(failure, LlmFailure)
+        assert "until the search ended" in failure.message
+        assert failure.seconds < 20
+
+
 def test_nobody_there() -> None:
     with socket.socket() as taken:  # bound, not listening: a connection is refused
         taken.bind(("127.0.0.1", 0))
@@ -230,7 +258,7 @@ def test_a_wrong_key_is_the_machines_fault(status: int) -> None:
         pytest.raises(MachineError) as raised,
     ):
         llm.complete(ASK)
-    assert "OPENAI_API_KEY" in raised.value.fix
+    assert "OPTIML_LLM_KEY" in raised.value.fix
     assert_nothing_leaks(raised.value)
 
 
@@ -275,6 +303,36 @@ def test_the_environment_gives_key_and_endpoint(monkeypatch: pytest.MonkeyPatch)
         assert isinstance(llm.complete(ASK), Reply)
         llm.close()
     assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_key_goes_to_its_own_endpoint_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with serving(completed("{}")) as endpoint:
+        for own in ("", "sk-own-4d2"):
+            monkeypatch.setenv("OPTIML_LLM_KEY", own)
+            llm = OpenAILLM("toy", endpoint.url)
+            assert isinstance(llm.complete(ASK), Reply)
+            llm.close()
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+        llm = OpenAILLM("toy", endpoint.url)
+        assert isinstance(llm.complete(ASK), Reply)
+        llm.close()
+    sent = [headers["authorization"] for headers in endpoint.headers]
+    assert sent == ["Bearer none", "Bearer sk-own-4d2", f"Bearer {KEY}"]
+
+
+@pytest.mark.parametrize("host", ["models.example.org", "10.0.0.7", "[fd00::1]"])
+def test_no_key_goes_over_plain_http_to_another_machine(host: str) -> None:
+    with pytest.raises(MachineError, match="over plain http") as raised:
+        OpenAILLM("toy", f"http://{host}:8000/v1", KEY)
+    assert KEY not in repr(raised.value)
+    OpenAILLM("toy", f"http://{host}:8000/v1")
+    OpenAILLM("toy", f"https://{host}:8000/v1", KEY)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_a_server_on_this_machine_may_have_it(host: str) -> None:
+    OpenAILLM("toy", f"http://{host}:8000/v1", KEY)
 
 
 def test_an_own_server_needs_no_key() -> None:
