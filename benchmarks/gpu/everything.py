@@ -34,7 +34,15 @@ from optiml_magic.bench.suite import chosen  # noqa: E402
 
 PYTEST = "-m pytest -v -m gpu -p no:cacheprovider --timeout 200"
 # Few workers: they wait for one card, and tests of speed and of the card's memory want it alone.
-WORKERS = {"hostile": 1, "timing": 1, "findings": 1, "metrics": 1, "notebooks": 1, "hypotheses": 1}
+WORKERS = {
+    "hostile": 1,
+    "timing": 1,
+    "findings": 1,
+    "metrics": 1,
+    "notebooks": 1,
+    "hypotheses": 1,
+    "references": 1,
+}
 REFERENCES = (
     "gelu", "black_scholes", "transpose", "grey", "row_norms", "column_means", "layer_norm",
     "softmax_channels", "cross_entropy", "gemv", "heat_2d", "standardise",
@@ -76,6 +84,8 @@ def jobs() -> Iterator[Job]:
     yield Job("repeat", "benchmarks/gpu/repeat.py OUT/repeat.jsonl", 120)
     yield Job("kills", "benchmarks/gpu/kills.py OUT", 400)
     yield Job("products", "benchmarks/gpu/products.py OUT", 300)
+    rows = "benchmarks/results/references-h200.jsonl"
+    yield Job("clocks", f"benchmarks/gpu/clocks.py {rows} OUT/clocks.jsonl row_norms gelu", 60)
     yield Job("quickstart", "benchmarks/gpu/quickstart.py OUT", 200)
 
 

@@ -223,18 +223,20 @@ def main(arguments: list[str]) -> int:
         "versions": versions(),
         "gpu": "" if options.device.startswith("emulated") else gpu(),
     }
+    failed = 0
     for name in options.names:
         given = ["--seconds", options.seconds, "--budget", options.budget]
         given += ["--device", options.device, "--home", options.home]
         command = [sys.executable, __file__, options.folder, name, "--worker", *given]
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
         row = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {}
+        failed += not row
         row = row or {"name": name, "error": done.stderr[-1500:]}
         with kept.open("a") as file:
             file.write(json.dumps({**row, **about}) + "\n")
         left_out = ("line", "notes", "spent")
         print(json.dumps({k: v for k, v in row.items() if k not in left_out}), flush=True)
-    return 0
+    return min(failed, 1)
 
 
 if __name__ == "__main__":

@@ -158,6 +158,7 @@ def test_the_module_takes_tensors_on_a_stream_of_their_own(tmp_path: Path) -> No
         assert torch.equal(out, (a + 1).T)
 
 
+@pytest.mark.filterwarnings("default")  # torch.compile warns of itself
 @pytest.mark.parametrize(("name", "sizes"), [place for place in PLACES if place[0] != "headers"])
 def test_the_torch_op_computes_what_numpy_does(
     name: str, sizes: dict[str, int], tmp_path: Path
