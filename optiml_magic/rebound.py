@@ -41,6 +41,25 @@ def rebound(
     return made.function(call) if isinstance(call, FunctionType) else made.value(call)
 
 
+def computed(library: Any, call: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """What ``call`` makes of ``given``, where a view of it or a transpose is copied.
+
+    A kernel has to write all of its outputs, in C order, so whoever is timed beside one does too.
+    """
+    arrays = [value for value in given.values() if isinstance(value, library.ndarray)]
+
+    def whole(value: Any) -> Any:
+        if not isinstance(value, library.ndarray) or any(value is array for array in arrays):
+            return value  # the given array itself was changed in place
+        shared = any(library.may_share_memory(value, array) for array in arrays)
+        return value.copy() if shared or not value.flags.c_contiguous else value
+
+    found = call(**given)
+    if isinstance(found, Mapping):
+        return {name: whole(value) for name, value in found.items()}
+    return tuple(map(whole, found)) if isinstance(found, (tuple, list)) else whole(found)
+
+
 class _Rebinding:
     def __init__(self, library: Any, plain: Mapping[str, Any], package: str) -> None:
         self._library = library

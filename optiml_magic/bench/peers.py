@@ -17,7 +17,7 @@ import numpy as np
 
 from optiml_magic.bench.entry import Entry, Peer
 from optiml_magic.devices.functions import captured
-from optiml_magic.rebound import rebound
+from optiml_magic.rebound import computed, rebound
 from optiml_magic.result import Kernel
 
 EAGER, COMPILED = "torch eager", "torch.compile, warmed up"
@@ -178,7 +178,8 @@ def running_on_cupy(entry: Entry) -> Party:
     asked = inspect.signature(entry.reference).parameters
 
     def reference(cp: Any, **values: Any) -> Any:
-        found = rebound(entry.reference, cp)(**{n: v for n, v in values.items() if n in asked})
+        given = {n: v for n, v in values.items() if n in asked}
+        found = computed(cp, rebound(entry.reference, cp), given)
         return tuple(found.values()) if isinstance(found, Mapping) else found
 
     return Library("CuPy running the reference", reference)

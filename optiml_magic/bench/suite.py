@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from difflib import get_close_matches
 
 from optiml_magic.bench.entry import Entry, Part
 from optiml_magic.bench.families import (
@@ -24,7 +23,7 @@ from optiml_magic.bench.families import (
     stencils,
     vectors,
 )
-from optiml_magic.errors import UsageError
+from optiml_magic.errors import UsageError, nearest
 
 SUITE: tuple[Entry, ...] = (
     *maps.TASKS,
@@ -54,8 +53,7 @@ def chosen(names: Collection[str], part: Part | None) -> tuple[Entry, ...]:
     known = {entry.name for entry in SUITE} | {entry.family for entry in SUITE}
     for name in names:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            fix = f"did you mean {near[0]}?" if near else f"families: {', '.join(_families())}"
+            fix = nearest(name, known) or f"families: {', '.join(_families())}"
             raise UsageError(f"no task or family of the suite is named {name!r}", fix=fix)
     found = tuple(
         entry

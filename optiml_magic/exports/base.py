@@ -13,7 +13,7 @@ import numpy as np
 
 from optiml_magic import binding
 from optiml_magic.binding import BoundBuffer, Interface, launched
-from optiml_magic.binding.interface import SM_COUNT, pairs
+from optiml_magic.binding.interface import pairs
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.errors import UsageError
 from optiml_magic.exports.device_text import DeviceText, device_text
@@ -27,6 +27,7 @@ from optiml_magic.source.expressions import Binary, Choice, Expression, Node, Un
 from optiml_magic.source.expressions import Call as CallNode
 from optiml_magic.source.grammar import HEAD
 from optiml_magic.source.lexer import lex
+from optiml_magic.source.operators import SM_COUNT
 from optiml_magic.source.program import Program
 
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from optiml_magic.binding.interface import SM_COUNT
 from optiml_magic.errors import UsageError
 from optiml_magic.exports.base import Exportable, Names
 from optiml_magic.exports.c_expressions import CExpressions
@@ -18,6 +17,7 @@ from optiml_magic.exports.device_text import for_nvcc
 from optiml_magic.exports.launcher import HELPERS, LAUNCH
 from optiml_magic.exports.own_variables import namespaces, setting_back
 from optiml_magic.model.dtypes import DType
+from optiml_magic.source.operators import SM_COUNT
 
 _BITS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 

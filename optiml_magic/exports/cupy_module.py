@@ -12,7 +12,6 @@ import numpy as np
 
 from optiml_magic import binding
 from optiml_magic.binding import BoundBuffer
-from optiml_magic.binding.interface import SM_COUNT
 from optiml_magic.exports.base import Exportable, Names
 from optiml_magic.exports.cupy_launches import CupyLaunches
 from optiml_magic.exports.device_text import for_nvrtc
@@ -31,6 +30,7 @@ from optiml_magic.exports.python_literals import (
     tupled,
 )
 from optiml_magic.model.dtypes import BFLOAT16, widened
+from optiml_magic.source.operators import SM_COUNT
 
 _MOST_NUMBERS = 64  # of a table that is written into the file
 _NEEDS_BFLOAT16 = (

@@ -120,7 +120,7 @@ class _Operator(Module):
         yield _OP.format(
             op=self._op,
             # A table that lies in host memory is copied from there, which a CUDA graph cannot do.
-            tags=", tags=torch.Tag.cudagraph_unsafe" if self._tables else "",
+            tags=", tags=(torch.Tag.cudagraph_unsafe,)" if self._tables else "",
             parameters=", ".join(self._signature()),
             fake_parameters=", ".join(
                 re.sub(": [^=]+(= )?", r"\1", p).replace("= ", "=") for p in self._signature()

@@ -105,7 +105,7 @@ def test_the_command_lists_tasks_and_names_those_that_are_near(
     assert main(["bench", "products", "--part", "open", "--list"]) == 0
     assert "products/matmul" in capsys.readouterr().out
     assert main(["bench", "transpos"]) == 2
-    assert "did you mean transpose?" in capsys.readouterr().err
+    assert "did you mean `transpose`?" in capsys.readouterr().err
     with pytest.raises(UsageError, match="held-out"):
         chosen(["vectors"], "held-out")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy import empty as room
 
-from optiml_magic.rebound import rebound
+from optiml_magic.rebound import computed, rebound
 
 
 class Arrays(np.ndarray):
@@ -91,3 +91,37 @@ def test_functions_in_a_row_and_those_of_python() -> None:
     made = rebound(lambda x: steps[0](x), other(), {"len": lambda _: 7})
     assert made([1]).shape == (7,)
     assert type(made([1])) is Arrays
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.T,
+        lambda x: x[1:],
+        lambda x: (x + 1).T,
+        lambda x: (x.reshape(-1), x.sum()),
+        lambda x: {"out": x[::-1]},
+    ],
+)
+def test_what_is_timed_beside_a_kernel_makes_arrays_of_its_own_in_c_order(
+    call: Callable[..., Any],
+) -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    plain, found = call(x), computed(np, call, {"x": x})
+    plain, found = ([*v.values()] if isinstance(v, dict) else v for v in (plain, found))
+    if not isinstance(plain, (tuple, list)):
+        plain, found = (plain,), (found,)
+    for one, other in zip(plain, found, strict=True):
+        assert np.array_equal(one, other)
+        assert not np.may_share_memory(x, other)
+        assert np.asarray(other).flags.c_contiguous
+
+
+def test_an_array_that_is_changed_in_place_is_not_copied() -> None:
+    x = np.arange(3.0)
+
+    def add(x: Any) -> Any:
+        x += 1
+        return x
+
+    assert computed(np, add, {"x": x}) is x
