@@ -8,9 +8,8 @@ micro-benchmarks, rounded, and only ever feed estimates.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from optiml_magic.errors import UsageError
+from optiml_magic.errors import UsageError, nearest
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,6 @@ def chip(name: str) -> Chip:
     """The chip of that name; raises UsageError that lists the known ones."""
     found = CHIPS.get(name.lower())
     if found is None:
-        near = get_close_matches(name.lower(), CHIPS, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise UsageError(f"no chip named {name!r}", fix=f"{hint}choose one of {', '.join(CHIPS)}")
+        fix = nearest(name.lower(), CHIPS) or f"choose one of {', '.join(CHIPS)}"
+        raise UsageError(f"no chip named {name!r}", fix=fix)
     return found

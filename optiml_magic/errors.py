@@ -16,7 +16,20 @@ A candidate that does not compile, is wrong, traps or hangs is none of these: it
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 from optiml_magic.printable import printable
+
+_SURELY, _PERHAPS = 0.75, 0.5  # shares of equal characters; ours
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A question that names the closest of the known words, as a fix; nothing where none is."""
+    names = sorted(known)
+    close = difflib.get_close_matches(word[:100], names, n=1, cutoff=_SURELY)
+    close = close or difflib.get_close_matches(word[:100], names, n=3, cutoff=_PERHAPS)
+    return "did you mean " + " or ".join(f"`{name}`" for name in close) + "?" if close else ""
 
 
 class OptimlError(Exception):

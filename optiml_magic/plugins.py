@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from optiml_magic.devices.base import Device, Job
 from optiml_magic.findings import TOOLS, Subject, Tool
@@ -25,9 +25,10 @@ from optiml_magic.model.measurement import Measurement, Metric, Missing
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
 from optiml_magic.profilers.base import AddedProfiler
-from optiml_magic.proposers.rewrites import REWRITES
-from optiml_magic.proposers.rewrites.base import Rewrite
 from optiml_magic.source.program import Program
+
+if TYPE_CHECKING:
+    from optiml_magic.proposers.rewrites.base import Rewrite
 
 GROUPS = ("optiml_magic.tools", "optiml_magic.profilers", "optiml_magic.rules")
 M = TypeVar("M")
@@ -54,11 +55,18 @@ def load() -> Plugins:
     notes: dict[str, None] = {}
     names: list[str] = []
     tools = _family(
-        GROUPS[0], ("classes", "metrics", "diagnose"), TOOLS, _GuardedTool, notes, names
+        GROUPS[0], ("classes", "metrics", "diagnose"), lambda: TOOLS, _GuardedTool, notes, names
     )
-    profilers = _family(GROUPS[1], ("measure",), (), _GuardedProfiler, notes, names)
-    rules = _family(GROUPS[2], ("propose",), REWRITES, _GuardedRule, notes, names)
+    profilers = _family(GROUPS[1], ("measure",), tuple, _GuardedProfiler, notes, names)
+    rules = _family(GROUPS[2], ("propose",), _rules, _GuardedRule, notes, names)
     return Plugins(tuple(tools), tuple(profilers), tuple(rules), tuple(names), notes)
+
+
+def _rules() -> Sequence[Rewrite]:
+    # Half of what a check would load, which needs none.
+    from optiml_magic.proposers.rewrites import REWRITES
+
+    return REWRITES
 
 
 class _Guard:
@@ -193,13 +201,14 @@ def _flaw(finding: Finding, tool: str, lines: int) -> str:
 def _family(
     group: str,
     wanted: Sequence[str],
-    own: Sequence[Any],
+    own: Callable[[], Sequence[Any]],
     guarded: Callable[[Any, _Guard], M],
     notes: dict[str, None],
     names: list[str],
 ) -> Iterator[M]:
-    taken = {member.name for member in own}
-    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
+    entries = sorted(entry_points(group=group), key=lambda entry: entry.name)
+    taken = {member.name for member in own()} if entries else set()
+    for entry in entries:
         guard = _Guard(entry, notes)
         try:
             found = entry.load()

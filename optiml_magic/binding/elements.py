@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from optiml_magic.errors import BindingError
+from optiml_magic.errors import BindingError, nearest
 from optiml_magic.kernels.signature import Parameter
 from optiml_magic.kernels.structs import members
 from optiml_magic.kernels.unit import Unit
 from optiml_magic.model.dtypes import DType, numbers, title
 from optiml_magic.source.dtypes import SCALARS
-from optiml_magic.source.expressions import nearest
 
 _TEXTURES = frozenset({"cudaTextureObject_t", "cudaSurfaceObject_t"})
 

@@ -14,19 +14,20 @@ from typing import Any, Literal
 import numpy as np
 
 from optiml_magic.binding.elements import element_dtype, is_row_of, layouts, struct_dtype
-from optiml_magic.errors import BindingError, SourceError
+from optiml_magic.errors import BindingError, SourceError, nearest
+from optiml_magic.kernels.prepared import without_kernel
 from optiml_magic.kernels.signature import Kernel, Parameter, kernels, select
 from optiml_magic.kernels.unit import Unit, lift_program
 from optiml_magic.kernels.variables import DeviceVariable, device_variables
 from optiml_magic.model.dtypes import BFLOAT16, DType, title
 from optiml_magic.model.task import Task
 from optiml_magic.source.directives import LaunchDirective, RepeatDirective, grouped
-from optiml_magic.source.expressions import Expression, nearest, parse_expression
+from optiml_magic.source.expressions import Expression, parse_expression
+from optiml_magic.source.operators import SM_COUNT
 from optiml_magic.source.program import Program
 
 BufferRole = Literal["input", "output", "inout"]
 Place = Literal["parameter", "variable"]
-SM_COUNT = "sm_count"
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,7 @@ def launched(
     """
     known = kernels(lift_program(program, defines))
     if not known:
-        raise SourceError(
-            "there is no kernel here",
-            fix="write a `__global__ void name(...)` function; one in a header is not seen",
-            line=program.launches[0].line if program.launches else None,
-        )
+        raise without_kernel(program.launches[0].line if program.launches else None)
     return tuple((launch, select(known, launch)) for launch in program.launches)
 
 

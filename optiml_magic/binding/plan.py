@@ -19,7 +19,7 @@ from optiml_magic.binding.interface import (
 )
 from optiml_magic.binding.packing import pack
 from optiml_magic.chips import Chip
-from optiml_magic.errors import BindingError, RequirementError, SourceError
+from optiml_magic.errors import BindingError, RequirementError, SourceError, nearest
 from optiml_magic.kernels.signature import Kernel, Parameter
 from optiml_magic.kernels.unit import lift_program
 from optiml_magic.kernels.variables import DeviceVariable, device_variables
@@ -34,7 +34,7 @@ from optiml_magic.model.launch import (
     Scratch,
 )
 from optiml_magic.source.directives import LaunchDirective
-from optiml_magic.source.expressions import Expression, nearest
+from optiml_magic.source.expressions import Expression
 from optiml_magic.source.program import Program
 
 Shapes = Mapping[str, tuple[int, ...]]

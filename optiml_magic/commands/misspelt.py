@@ -7,11 +7,10 @@ import builtins
 import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from numbers import Number
 from typing import Any
 
-from optiml_magic.errors import UsageError
-from optiml_magic.source.expressions import nearest
+from optiml_magic.errors import UsageError, nearest
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _PYTHON = re.compile(
@@ -27,8 +26,7 @@ def of_choices(prog: str, action: argparse.Action, value: Any) -> UsageError:
     known = [str(choice) for choice in action.choices or ()]
     flag = "/".join(action.option_strings)
     what = f"a value of {flag}" if flag else "a command"
-    near = get_close_matches(str(value), known, n=1)
-    fix = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(known)}"
+    fix = nearest(str(value), known) or f"choose one of {', '.join(known)}"
     return UsageError(f"{prog}: `{value}` is not {what}", fix=fix)
 
 
@@ -38,7 +36,7 @@ def reference(name: str, namespace: Mapping[str, Any]) -> UsageError:
         what = f"is not a function but of type {type(namespace[name]).__name__}"
     else:
         what = "is not defined"
-    own = [n for n, f in namespace.items() if inspect.isfunction(f) and _typed(n, f)]
+    own = functions(namespace)
     callables = [n for n, value in namespace.items() if callable(value) and not _ours(value)]
     fix = nearest(name, own) or nearest(name, callables)
     if not fix and own:
@@ -47,6 +45,16 @@ def reference(name: str, namespace: Mapping[str, Any]) -> UsageError:
         fix = f"define a function of the inputs that calls {name}, and name that one"
     wanted = f"define it: def {name}(...), of the inputs by name, that returns the outputs"
     return UsageError(f"the reference `{name}` {what}", fix=fix or wanted)
+
+
+def is_value(value: Any) -> bool:
+    """Whether a kernel may be given it: an array, a number or a list."""
+    return isinstance(value, (Number, list)) or hasattr(value, "dtype")
+
+
+def functions(namespace: Mapping[str, Any]) -> list[str]:
+    """The names of the functions that a user wrote, in the order of their definition."""
+    return [n for n, f in namespace.items() if inspect.isfunction(f) and _typed(n, f)]
 
 
 def _ours(value: Any) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optiml_magic.background import Handle
-from optiml_magic.errors import UsageError
+from optiml_magic.errors import UsageError, nearest
 from optiml_magic.journal import Asked, in_use, read_lines
 from optiml_magic.replay.past import replayed
 from optiml_magic.replay.recording import Recording
@@ -17,7 +17,6 @@ from optiml_magic.runs import saved
 from optiml_magic.runs.comparison import Comparison
 from optiml_magic.runs.history import History, history, journals
 from optiml_magic.settings import Settings
-from optiml_magic.source.expressions import nearest
 
 _JOURNAL = ".jsonl"
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any, Never
 
 from optiml_magic.commands import keeping, misspelt
-from optiml_magic.errors import UsageError
+from optiml_magic.errors import UsageError, nearest
 from optiml_magic.version import package_version
 
 _SUFFIXES = ".cu, .py or _torch.py"  # of every format; to load them takes half a second
@@ -20,6 +19,7 @@ exit codes:
   1    a kernel failed
   2    the command or its task is wrong, or this machine lacks something
   3    the device cannot run the kernel (unsupported): nothing is said about the kernel
+  130  interrupted while it prepared
   141  the reader of a pipe closed it
 """
 
@@ -35,8 +35,28 @@ class HelpShown(Exception):  # noqa: N818  # not an error: the user asked for it
     """Raised in place of an exit; carries the text."""
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """argparse that neither prints nor exits: a notebook's kernel must survive ``-h``."""
+
+    @property
+    def commands(self) -> dict[str, tuple[Parser, str]]:
+        """Each command with what it is for."""
+        verbs = [a for a in self._actions if isinstance(a, argparse._SubParsersAction)]  # noqa: SLF001  # it has no other name
+        return {
+            each.dest: (action.choices[each.dest], each.help or "")
+            for action in verbs
+            for each in action._get_subactions()  # noqa: SLF001
+        }
+
+    @property
+    def options(self) -> dict[str, argparse.Action]:
+        """By each way to spell them."""
+        return dict(self._option_string_actions)
+
+    @property
+    def positionals(self) -> list[argparse.Action]:
+        """What is told apart by its place."""
+        return [each for each in self._actions if not each.option_strings]
 
     def error(self, message: str) -> Never:
         raise UsageError(f"{self.prog}: {message}", fix=f"{self.prog} -h lists the options")
@@ -59,17 +79,16 @@ class _Parser(argparse.ArgumentParser):
         found, unknown = super().parse_known_args(args, namespace)
         flags = [flag for flag in unknown if flag.startswith("-")]
         if flags:
-            known = {o.lstrip("-"): o for action in self._actions for o in action.option_strings}
-            near = get_close_matches(flags[0].split("=")[0].lstrip("-"), known, n=1)
-            fix = f"did you mean {known[near[0]]}?" if near else f"{self.prog} -h lists the options"
+            known = [option for action in self._actions for option in action.option_strings]
+            fix = nearest(flags[0].split("=")[0], known) or f"{self.prog} -h lists the options"
             raise UsageError(f"{self.prog}: unknown option {flags[0]}", fix=fix)
         return found, unknown
 
 
-def cell_parser() -> argparse.ArgumentParser:
+def cell_parser() -> Parser:
     """For ``%optiml`` and ``%%optiml``: the kernel is the cell, names come from the namespace."""
-    parser = _Parser("%optiml", description="CUDA kernels in a notebook.")
-    verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", parser_class=_Parser)
+    parser = Parser("%optiml", description="CUDA kernels in a notebook.")
+    verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", parser_class=Parser)
     for verb, summary in (
         ("optimize", "search for a faster kernel"),
         ("synthesize", _SYNTHESIZE),
@@ -95,7 +114,9 @@ def cell_parser() -> argparse.ArgumentParser:
                 "--background", action="store_true", help="return a handle at once"
             )
             _watching(command)
-    header = verbs.add_parser("header", help="shared device code for later cells")
+    header = verbs.add_parser(
+        "header", prog="%%optiml header", help="shared device code for later cells"
+    )
     header.add_argument("name", nargs="?", help="what an #include calls it")
     best = verbs.add_parser("best", help="the best program of the last optimize")
     best.add_argument("name", nargs="?", help="of the result of this name")
@@ -115,9 +136,9 @@ def cell_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def line_parser() -> argparse.ArgumentParser:
+def line_parser() -> Parser:
     """For the command line: the kernel is in the tasks that a Python file defines."""
-    parser = _Parser(
+    parser = Parser(
         "optiml",
         description="CUDA kernels proved right, measured and made faster.",
         epilog=STATUS,
@@ -125,7 +146,7 @@ def line_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"optiml {package_version()}")
     verbs = parser.add_subparsers(
-        dest="verb", metavar="COMMAND", required=True, parser_class=_Parser
+        dest="verb", metavar="COMMAND", required=True, parser_class=Parser
     )
     for verb, summary in (
         ("optimize", "search for a faster kernel"),
@@ -254,7 +275,20 @@ def _searching(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--llm", metavar="MODEL", help="a model beside the rules: its name, none, or auto (auto)"
     )
-    command.add_argument("--llm-url", help="its endpoint; the key is OPENAI_API_KEY")
+    command.add_argument("--llm-url", help="its endpoint; the key is OPTIML_LLM_KEY")
+    command.add_argument(
+        "--llm-budget",
+        type=int,
+        metavar="TOKENS",
+        help="of the search, asked and answered (no limit)",
+    )
+    command.add_argument(
+        "--llm-prices", metavar="IN,OUT", help="of a million tokens, to say what the model cost"
+    )
+    command.add_argument(
+        "--show-prompts", action="store_true", default=None,
+        help="write all that is sent to the model and what comes back",
+    )  # fmt: skip
     command.add_argument(
         "--experience",
         help="all: learn from earlier runs here and add to them, and from what others measured; "

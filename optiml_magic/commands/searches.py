@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from optiml_magic.background import Handle
-from optiml_magic.errors import UsageError
+from optiml_magic.errors import UsageError, nearest
 from optiml_magic.reports import columns
 from optiml_magic.reports.markup import element
 from optiml_magic.runs.history import Run
-from optiml_magic.source.expressions import nearest
 
 _HERE = ("search", "state", "evaluations", "seconds")
 _RUNS = ("run", "kernel", "evaluations", "best so far")

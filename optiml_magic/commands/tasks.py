@@ -10,20 +10,17 @@ import runpy
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Number
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
-import numpy as np
-
 from optiml_magic.commands import misspelt
-from optiml_magic.errors import BindingError, OptimlError, SourceError, UsageError
+from optiml_magic.errors import BindingError, OptimlError, SourceError, UsageError, nearest
 from optiml_magic.kernels.signature import kernels
 from optiml_magic.kernels.unit import lift
 from optiml_magic.kernels.variables import device_variables
 from optiml_magic.model.oracle import Example
 from optiml_magic.model.task import Task
-from optiml_magic.source.expressions import nearest
 from optiml_magic.source.program import parse_program
 
 _KERNELS = (".cu", ".cuh")
@@ -47,8 +44,14 @@ def from_file(path: Path) -> list[Task]:
     except OptimlError:
         raise
     except Exception as cause:
+        within = [frame.lineno for frame in extract_tb(cause.__traceback__)
+                  if frame.filename == str(path)]  # fmt: skip
+        place = f"{path.name}, line {within[-1]}" if within else path.name
+        if isinstance(cause, SyntaxError) and cause.filename == str(path):
+            place = f"{path.name}, line {cause.lineno}"
         raise UsageError(
-            f"{path.name} raised {type(cause).__name__}: {cause}", fix=f"run python {path} by hand"
+            f"{place}: {type(cause).__name__}: {getattr(cause, 'msg', cause)}",
+            fix=f"correct it there; `python {path}` shows all of it",
         ) from cause
     finally:
         sys.path.remove(folder)
@@ -96,7 +99,7 @@ def from_cell(
     for parameter in sorted(wanted | set(renamed)):
         source = renamed.get(parameter, parameter)
         if source in namespace:
-            if _is_value(namespace[source]):
+            if misspelt.is_value(namespace[source]):
                 inputs[parameter] = namespace[source]
         elif parameter in renamed:
             raise BindingError(
@@ -138,7 +141,7 @@ def from_words(options: argparse.Namespace, namespace: Mapping[str, Any]) -> Tas
                 f"{options.ref} has no parameter `{name}`",
                 fix=nearest(name, parameters) or f"choose one of {', '.join(parameters) or 'none'}",
             )
-    known = {name: value for name, value in namespace.items() if _is_value(value)}
+    known = {name: value for name, value in namespace.items() if misspelt.is_value(value)}
     inputs: dict[str, Any] = {}
     for parameter in parameters.values():
         name = parameter.name
@@ -169,7 +172,7 @@ def _of_words(options: argparse.Namespace, namespace: Mapping[str, Any]) -> Task
     """The task of words alone; ``--inputs`` names what there is already."""
     inputs = {}
     for name, source in _renamed(options.inputs).items():
-        if source not in namespace or not _is_value(namespace[source]):
+        if source not in namespace or not misspelt.is_value(namespace[source]):
             fix = nearest(source, namespace) or f"define {source}"
             raise BindingError(f"no array or number named `{source}`", fix=fix)
         inputs[name] = namespace[source]
@@ -255,10 +258,6 @@ def _takes(reference: Any, name: str) -> bool:
         return True
     kinds = [parameter.kind for parameter in parameters.values()]
     return name in parameters or inspect.Parameter.VAR_KEYWORD in kinds
-
-
-def _is_value(value: Any) -> bool:
-    return isinstance(value, (np.ndarray, Number, np.generic, list)) or hasattr(value, "dtype")
 
 
 def _names(text: str | None) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optiml_magic.annotate import annotate as annotation
 from optiml_magic.commands import outcomes
@@ -22,7 +22,6 @@ from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.optimize import evaluate_once, run_once
 from optiml_magic.optimize import optimize as search
-from optiml_magic.oracles import Shown, referenced
 from optiml_magic.replay.past import Replayed, replayed, searched
 from optiml_magic.replay.recording import Recording
 from optiml_magic.result import Result
@@ -32,10 +31,13 @@ from optiml_magic.synthesize import Synthesis, begin
 from optiml_magic.timings import Stage, Timings
 from optiml_magic.verifiers.verify import failure
 
+if TYPE_CHECKING:
+    from optiml_magic.oracles import Shown
+
 _SETTINGS = (
-    "device", "llm", "llm_url", "thoughts", "budget", "seconds", "seed", "policy", "objective",
-    "verify_seeds", "run_seconds", "std", "fast_math", "compiler", "nvcc_args", "experience",
-    "energy", "exact",
+    "device", "llm", "llm_url", "llm_budget", "llm_prices", "show_prompts", "thoughts", "budget",
+    "seconds", "seed", "policy", "objective", "verify_seeds", "run_seconds", "std", "fast_math",
+    "compiler", "nvcc_args", "experience", "energy", "exact",
 )  # fmt: skip
 
 
@@ -157,6 +159,8 @@ def synthesized(
     """
     settings, words = settings_of(options), options.comment or ""
     if task.reference is None:
+        from optiml_magic.oracles import referenced
+
         shown = referenced(task, settings, words, examples=examples, accept=options.accept, ask=ask)
         show(shown)
         if shown.task is None:

@@ -16,6 +16,7 @@ from optiml_magic.reports import (
     annotation_text,
     experience,
     html,
+    marks,
     paths,
     standing,
     text,
@@ -54,6 +55,10 @@ class _View:
     def _printed(self) -> list[str]:
         return block(self.evaluation.verdict.printed)
 
+    def _bundle(self, page: Markup) -> dict[str, Any]:
+        marked = marks.evaluated(self.checked.text, self.evaluation)
+        return {"text/plain": repr(self), "text/html": self._with_printed(page), **marked}
+
     def _with_printed(self, page: Markup) -> Markup:
         printed = self._printed
         return element("div", page, element("pre", "\n".join(printed))) if printed else page
@@ -84,9 +89,10 @@ class CheckView(_View):
         where = (f"  {line}" for line in text.pictures(self.evaluation.verdict))
         return "\n".join([head, *facts, *where, *self._printed])
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        page = html.verdict(self.checked.problem.name, self.evaluation.verdict, self._facts)
-        return {"text/plain": repr(self), "text/html": self._with_printed(page)}
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return self._bundle(
+            html.verdict(self.checked.problem.name, self.evaluation.verdict, self._facts)
+        )
 
 
 @dataclass(frozen=True)
@@ -139,7 +145,7 @@ class ProfileView(_View):
                 lines += ["", f"{title}:", *(f"  {line}" for line in found)]
         return "\n".join([*lines, *([""] if self._printed else []), *self._printed])
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         evaluation = self.evaluation
         if evaluation.measurement is None:
             return CheckView(self.checked)._repr_mimebundle_()
@@ -147,8 +153,9 @@ class ProfileView(_View):
         if evaluation.standing is not None:
             facts += standing.lines(evaluation.standing)
         facts += [("levels", line) for line in standing.levels(evaluation.measurement)]
-        page = html.profile(self._headline, evaluation.measurement, evaluation.findings, facts)
-        return {"text/plain": repr(self), "text/html": self._with_printed(page)}
+        return self._bundle(
+            html.profile(self._headline, evaluation.measurement, evaluation.findings, facts)
+        )
 
 
 @dataclass(frozen=True)
@@ -160,5 +167,9 @@ class AnnotateView:
     def __repr__(self) -> str:
         return annotation_text.render(self.annotation)
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": annotation_html.fragment(self.annotation)}
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        lines = self.annotation.lines
+        found = [finding for line in lines for finding in line.findings]
+        marked = marks.advised([line.source for line in lines], found)
+        page = annotation_html.fragment(self.annotation)
+        return {"text/plain": repr(self), "text/html": page, **marked}

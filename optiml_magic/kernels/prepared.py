@@ -23,6 +23,15 @@ class PreparedProgram:
     notes: tuple[Note, ...]
 
 
+def without_kernel(line: int | None = None) -> SourceError:
+    """The error of a text without a kernel."""
+    return SourceError(
+        "there is no kernel here",
+        fix="write a `__global__ void name(...)` function; one in a header is not seen",
+        line=line,
+    )
+
+
 def with_launches(text: str, defines: Mapping[str, int] | None = None) -> PreparedProgram:
     """The program of a cell; ``defines`` are integer macros from outside of it.
 
@@ -36,10 +45,7 @@ def with_launches(text: str, defines: Mapping[str, int] | None = None) -> Prepar
     outside = {k: v for k, v in (defines or {}).items() if k not in tuned}
     unit = lift(dropped, {**outside, **program.macros}, foreign=True)
     if not unit.kernels:
-        raise SourceError(
-            "there is no kernel here",
-            fix="write a `__global__ void name(...)` function; one in a header is not seen",
-        )
+        raise without_kernel()
     first, *others = unit.kernels
     if others:
         names = ", ".join(kernel.name for kernel in unit.kernels)

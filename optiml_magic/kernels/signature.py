@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from optiml_magic.errors import SourceError
+from optiml_magic.errors import SourceError, nearest
 from optiml_magic.kernels.read import read
 from optiml_magic.kernels.tree import Function, TemplateParameter, Variable
 from optiml_magic.kernels.unit import Unit, lift
 from optiml_magic.source.aliases import resolve
 from optiml_magic.source.dtypes import element_dtype
-from optiml_magic.source.expressions import nearest
 
 if TYPE_CHECKING:
     from optiml_magic.kernels.reading import Reading

@@ -64,10 +64,10 @@ def buffer_of(
     if exact is None:
         return Buffer(bound.name, role, array)
     if exact.shape != array.shape:
-        raise BindingError(
-            f"the reference gives `{bound.name}` the shape {exact.shape}, not {array.shape}",
+        raise OracleError(
+            f"the reference returns `{bound.name}` of shape {exact.shape}, and the kernel's has "
+            f"{array.shape}",
             fix=shapes.advice(exact.shape, array.shape),
-            line=bound.line,
         )
     arrays = [value for value in values.values() if isinstance(value, np.ndarray)]
     limits = tolerance(

@@ -31,7 +31,7 @@ from optiml_magic.model.verdict import OutputCheck
 from optiml_magic.problem.reference import Answer, arguments, named
 from optiml_magic.problem.scales import Maps
 from optiml_magic.problem.tolerance import scale_of
-from optiml_magic.rebound import rebound
+from optiml_magic.rebound import computed, rebound
 
 _SAMPLING = Sampling(least=10, most=100, seconds=1.0)  # as candidates are
 
@@ -128,7 +128,7 @@ class Card:
 
         def make() -> Callable[[], Any]:
             given = {**asked, **{n: sent(cp, stored(array)) for n, array in arrays.items()}}
-            return partial(call, **given)
+            return partial(computed, cp, call, given)
 
         found = named(make()(), outputs, lambda value: value)
         for name, array in found.items():

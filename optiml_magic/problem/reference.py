@@ -7,6 +7,7 @@ import keyword
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from tokenize import TokenError
 from types import MappingProxyType
 from typing import Any
 
@@ -31,6 +32,14 @@ class Answer:
     seconds: float = 0.0
     scales: Mapping[str, float] = field(default_factory=dict)
     digests: Mapping[str, int] = field(default_factory=dict)
+
+
+def source_of(reference: Callable[..., Any] | None) -> str:
+    """The text of a reference; "" where it cannot be had."""
+    try:
+        return inspect.getsource(reference) if reference is not None else ""
+    except (OSError, TypeError, SyntaxError, IndexError, TokenError):
+        return ""  # of a lambda within a statement of several lines Python may find no end
 
 
 def ask(

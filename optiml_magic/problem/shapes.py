@@ -30,7 +30,7 @@ def advice(got: Shape, wanted: Shape) -> str:
         return f"axis {extra[0]}, of {got[extra[0]]}, is too many: was a reduction left out?"
     if math.prod(got) == math.prod(wanted):
         return f"it has as many elements: return answer.reshape({wanted})"
-    return "make the two shapes equal"
+    return f"make it {wanted}, or declare the output with the shape {got}"
 
 
 def _order(got: Shape, wanted: Shape) -> Shape | None:

@@ -6,18 +6,17 @@ What does not fit 64 bits is refused instead of wrapped. Never Python's ``eval``
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from optiml_magic.errors import SourceError
+from optiml_magic.errors import SourceError, nearest
 from optiml_magic.source.operators import BINARY, FUNCTIONS, SIZES, apply_binary, apply_function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 _MAX_LENGTH = 4000
 _MAX_NESTING = 40
@@ -271,12 +270,6 @@ class _Parser:
             raise self.error(f"the size of `{spelled}` is not known", nearest(spelled, SIZES)
                              or "write the number of bytes")  # fmt: skip
         return Name(spelled)
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A sentence that names the closest of the known words, or nothing."""
-    close = difflib.get_close_matches(word[:100], sorted(known), n=3, cutoff=0.5)
-    return "did you mean " + " or ".join(f"`{name}`" for name in close) + "?" if close else ""
 
 
 def _mentions(node: Node) -> frozenset[tuple[str, bool]]:

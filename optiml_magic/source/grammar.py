@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from optiml_magic.errors import SourceError
+from optiml_magic.errors import SourceError, nearest
 from optiml_magic.source.directives import (
     Directive,
     InitDirective,
@@ -20,7 +21,7 @@ from optiml_magic.source.directives import (
     ZeroDirective,
 )
 from optiml_magic.source.dtypes import SCALARS, scalar_dtype
-from optiml_magic.source.expressions import Expression, nearest, parse_expression
+from optiml_magic.source.expressions import Expression, parse_expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,14 +30,38 @@ HEAD = re.compile(r"#\s*pragma\s+optiml\b")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _INTEGER = re.compile(r"[-+]?\s*(?:0[xX][0-9a-fA-F]{1,16}|\d{1,19})\b", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,4})?[fF]?", re.ASCII)
-_CLAUSES = ("grid", "block", "shared", "args", "repeat", "swap")
-_CLAUSE = re.compile(rf"\b({'|'.join(_CLAUSES)})\s*\(")
+CLAUSES = ("grid", "block", "shared", "args", "repeat", "swap")
+_CLAUSE = re.compile(rf"\b({'|'.join(CLAUSES)})\s*\(")
 _IF, _ELSE = re.compile(r"if\b"), re.compile(r"else\b")
 _KERNEL = re.compile(r"(?:::)?[A-Za-z_]\w*[\w:<>,()*&+\-/% ]*", re.ASCII)
 _DISPATCHED = "launch KERNEL grid(BLOCKS) block(THREADS) if (CONDITION)"
 _OPENING, _CLOSING = "([{", ")]}"
 _MAX_VALUES = 4096
 _SPELLED_FLOATS = {"INFINITY": math.inf, "-INFINITY": -math.inf, "NAN": math.nan}
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a directive is written, and what it is for."""
+
+    usage: str
+    means: str
+
+
+FORMS: Mapping[str, Form] = MappingProxyType(
+    {
+        "launch": Form(
+            "launch KERNEL grid(BLOCKS) block(THREADS)", "one launch; several run in order"
+        ),
+        "tune": Form("tune TILE in {8, 16, 32} = 16", "a compile-time number that a search tunes"),
+        "require": Form("require n % 4 == 0", "what must hold of the sizes for this program"),
+        "scratch": Form("scratch partial float[cdiv(n, 256)]", "a temporary buffer"),
+        "zero": Form("zero(out)", "a buffer cleared before the launches"),
+        "init": Form("init(out) = 0", "what an output holds before the launches"),
+        "size": Form("size n = shape(a, 0)", "a scalar that follows an array's shape"),
+        "repeat": Form("repeat(COUNT) swap(a, b)", "the launches below run so often, with swaps"),
+    }
+)
 
 
 def parse_directive(text: str, *, line: int = 0, start: int = 0) -> Directive:
@@ -135,7 +160,7 @@ class _Reader:
 
 
 def _launch(reader: _Reader) -> LaunchDirective:
-    usage = "launch KERNEL grid(BLOCKS) block(THREADS)"
+    usage = FORMS["launch"].usage
     clause = _CLAUSE.search(reader.text, reader.at)
     until = clause.start() if clause else len(reader.text)
     kernel = _spaced(reader.text[reader.at : until])
@@ -158,7 +183,7 @@ def _launch(reader: _Reader) -> LaunchDirective:
             raise reader.error(f"`{word}` is given twice", f"write `{usage}`")
         clauses[word] = reader.parts(usage)
     if unknown := reader.match(re.compile(r"(?!if\b|else\b)[A-Za-z_]\w*(?=\s*\()", re.ASCII)):
-        known = nearest(unknown, _CLAUSES) or f"use one of {', '.join(_CLAUSES)}"
+        known = nearest(unknown, CLAUSES) or f"use one of {', '.join(CLAUSES)}"
         raise reader.error(f"unknown clause `{unknown}`", known)
     for word in ("grid", "block"):
         if not 1 <= len(clauses.get(word, ())) <= 3:
@@ -208,7 +233,7 @@ def _spaced(name: str) -> str:
 
 
 def _repeat(reader: _Reader) -> RepeatDirective:
-    usage = "repeat(COUNT) swap(a, b)"
+    usage = FORMS["repeat"].usage
     count = reader.parts(usage)
     if len(count) != 1:
         raise reader.error("`repeat` takes one count", f"write `{usage}`")
@@ -222,7 +247,7 @@ def _repeat(reader: _Reader) -> RepeatDirective:
 
 
 def _tune(reader: _Reader) -> TuneDirective:
-    usage = "tune TILE in {8, 16, 32} = 16"
+    usage = FORMS["tune"].usage
     name = reader.name("the tuned name", f"write `{usage}`")
     if reader.match(re.compile(r"in\b")) is None:
         raise reader.error("`in` expected", f"write `{usage}`")
@@ -263,7 +288,7 @@ def _require(reader: _Reader) -> RequireDirective:
 
 
 def _scratch(reader: _Reader) -> ScratchDirective:
-    usage = "scratch partial float[cdiv(n, 256)]"
+    usage = FORMS["scratch"].usage
     name = reader.name("the name of the buffer", f"write `{usage}`")
     spelled = " ".join((reader.match(re.compile(r"[<|]?[\w ]+(?=\[)", re.ASCII)) or "").split())
     dtype = scalar_dtype(spelled)
@@ -284,11 +309,11 @@ def _one_buffer(reader: _Reader, usage: str) -> str:
 
 
 def _zero(reader: _Reader) -> ZeroDirective:
-    return ZeroDirective(_one_buffer(reader, "zero(out)"), **reader.place)
+    return ZeroDirective(_one_buffer(reader, FORMS["zero"].usage), **reader.place)
 
 
 def _init(reader: _Reader) -> InitDirective:
-    usage = "init(out) = 0"
+    usage = FORMS["init"].usage
     buffer = _one_buffer(reader, usage)
     reader.expect("=", usage)
     text = reader.rest().strip()
@@ -307,7 +332,7 @@ def _init(reader: _Reader) -> InitDirective:
 
 
 def _size(reader: _Reader) -> SizeDirective:
-    usage = "size n = shape(a, 0)"
+    usage = FORMS["size"].usage
     name = reader.name("the name of the scalar", f"write `{usage}`")
     reader.expect("=", usage)
     return SizeDirective(name, reader.expression(reader.rest()), **reader.place)

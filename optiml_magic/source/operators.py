@@ -27,6 +27,9 @@ FUNCTIONS: Mapping[str, int] = MappingProxyType(
     {"cdiv": 2, "min": 2, "max": 2, "size": 1, "shape": 2, "sizeof": 1}
 )
 
+#: What an expression may read beside scalars and tuned names: how many multiprocessors there are.
+SM_COUNT = "sm_count"
+
 #: Bytes of the types that ``sizeof`` knows, on a 64-bit Linux or Windows device compiler.
 SIZES: Mapping[str, int] = MappingProxyType(
     {

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
-from optiml_magic.errors import SourceError
+from optiml_magic.errors import SourceError, nearest
 from optiml_magic.source.checks import (
     check_dispatches,
     check_spelling,
@@ -29,7 +29,6 @@ from optiml_magic.source.directives import (
     ZeroDirective,
     grouped,
 )
-from optiml_magic.source.expressions import nearest
 from optiml_magic.source.grammar import HEAD, parse_directive
 from optiml_magic.source.lexer import Lexed, lex
 

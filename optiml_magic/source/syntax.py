@@ -88,8 +88,14 @@ def name_of(function: Node) -> str:
 
 
 @lru_cache(maxsize=1)
+def language() -> Language:
+    """CUDA's grammar."""
+    return Language(tree_sitter_cuda.language())
+
+
+@lru_cache(maxsize=1)
 def _parser() -> Parser:
-    return Parser(Language(tree_sitter_cuda.language()))
+    return Parser(language())
 
 
 def _mask_attributes(text: bytes) -> bytes:

@@ -129,8 +129,8 @@ def test_profile_writes_measurement_and_findings(folder: Path) -> None:
     ("words", "message"),
     [
         (["optimize", "missing.py"], "there is no file missing.py"),
-        (["optimize", "task.py", "--devcie", "x"], "did you mean --device?"),
-        (["optimise", "task.py"], "did you mean optimize?"),
+        (["optimize", "task.py", "--devcie", "x"], "did you mean `--device`?"),
+        (["optimise", "task.py"], "did you mean `optimize`?"),
         (["check", "task.py", "--device", "tpu"], "no device named 'tpu'"),
         (["check", "task.py", "--kernel", "missing.cu"], "there is no file missing.cu"),
         (["optimize", "task.py", "--resume", "missing"], "no journal"),

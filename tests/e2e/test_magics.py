@@ -15,6 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from optiml_magic.errors import MachineError, OptimlError, UsageError
+from optiml_magic.reports import marks
 from optiml_magic.result import Result
 from tests.present import sampled
 
@@ -66,7 +67,7 @@ def test_optimize_binds_a_callable_result_to_the_kernels_name_and_to_underscore(
     other = np.arange(60, dtype=np.float32).reshape(12, 5)
     assert np.array_equal(result.best(other), other.T)
     bundle = result._repr_mimebundle_()
-    assert bundle.keys() == {"text/plain", "text/html"}
+    assert bundle.keys() == {"text/plain", "text/html", marks.MIME}
     for part in ("estimated", "Findings", "Diff", "The tree of all", "inferred"):
         assert part in bundle["text/html"]
 
@@ -145,7 +146,7 @@ def test_braces_quotes_and_percents_in_a_cell_do_no_harm(shell: InteractiveShell
 
 
 BAD = {
-    "unknown flag": ("optimize --bugdet 3", TRANSPOSE, "did you mean --budget?", None),
+    "unknown flag": ("optimize --bugdet 3", TRANSPOSE, "did you mean `--budget`?", None),
     "missing variable": ("check --ref transpose_ref", TRANSPOSE.replace("const float* a", "const float* b").replace("a[row", "b[row"), "no array named `b`", 2),
     "float64 array": ("check --ref transpose_ref --inputs a=wide", TRANSPOSE, "`a` holds float64", 2),
     "wrong argument count": ("check --ref transpose_ref --args a,out,rows", TRANSPOSE, "takes 4 arguments, the launch gives 3", None),
@@ -159,7 +160,7 @@ BAD = {
     "words as numbers": ("check --ref worded", TRANSPOSE, "return an array of numbers", None),
     "empty cell": ("optimize", "\n", "there is no kernel in this cell", None),
     "no reference": ("check --ref transpose_rf", TRANSPOSE, "did you mean", None),
-    "unknown device": ("check --ref transpose_ref --device emulated:h20", TRANSPOSE, "did you mean h200?", None),
+    "unknown device": ("check --ref transpose_ref --device emulated:h20", TRANSPOSE, "did you mean `h200`?", None),
     "no launch": ("check --ref transpose_ref", TRANSPOSE.replace("if (row < rows && col < cols) ", ""), "#pragma optiml launch", None),
 }  # fmt: skip
 
@@ -305,7 +306,7 @@ def test_annotate_shows_every_line_with_inputs_or_without(shell: InteractiveShel
     # Lines are counted as in the cell, whose first is the magic's own.
     assert re.search(r"^ *5 .* 18 of 4 +if \(row < rows && col < cols\) out", shown, re.MULTILINE)
     bundle = view._repr_mimebundle_()
-    assert set(bundle) == {"text/plain", "text/html"}
+    assert set(bundle) == {"text/plain", "text/html", marks.MIME}
     assert "st.global.f32" in bundle["text/html"]
     bare = cell(shell, "annotate", TRANSPOSE.replace("cols", "width"))
     assert "nothing was counted, since nothing can be run" in repr(bare)

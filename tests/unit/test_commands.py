@@ -26,13 +26,13 @@ def test_help_is_shown_and_nothing_exits(words: str) -> None:
 @pytest.mark.parametrize(
     ("line", "message", "fix"),
     [
-        ("optimize --bugdet 3", "unknown option --bugdet", "did you mean --budget?"),
-        ("optimise", "`optimise` is not a command", "did you mean optimize?"),
+        ("optimize --bugdet 3", "unknown option --bugdet", "did you mean `--budget`?"),
+        ("optimise", "`optimise` is not a command", "did you mean `optimize`?"),
         ("frobnicate", "`frobnicate` is not a command", "choose one of optimize, "),
-        ("optimize --view wigdet", "`wigdet` is not a value of --view", "did you mean widget?"),
+        ("optimize --view wigdet", "`wigdet` is not a value of --view", "did you mean `widget`?"),
         ("optimize --view 3d", "`3d` is not a value of --view", "choose one of auto, widget, text"),
         ("--ref f", "`--ref` comes before any command", "%optiml optimize --ref f"),
-        ("help optmize", "`optmize` is not a command", "did you mean optimize?"),
+        ("help optmize", "`optmize` is not a command", "did you mean `optimize`?"),
         ("optimize --budget many", "is not a whole number", "-h"),
         ("optimize --budget 0", "0 is less than 1", "-h"),
         ("check 'open", "No closing quotation", "close the quote"),
@@ -121,7 +121,7 @@ def test_a_cell_without_a_kernel_says_what_is_in_it(text: str, found: str, fix: 
 def test_a_wrong_value_of_a_setting_names_the_nearest() -> None:
     with pytest.raises(UsageError, match="policy is 'mct'") as raised:
         resolve({"policy": "mct"})
-    assert raised.value.fix == "did you mean mcts?"
+    assert raised.value.fix == "did you mean `mcts`?"
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,9 @@ def test_a_wrong_value_of_a_setting_names_the_nearest() -> None:
     [
         ("task = 3", "neither `task` nor `tasks`"),
         ("tasks = []", "neither `task` nor `tasks`"),
-        ("1 / 0", "raised ZeroDivisionError"),
+        ("import math\n1 / 0", "t.py, line 2: ZeroDivisionError: division by zero"),
+        ("task = Task(", "t.py, line 1: SyntaxError: '\\(' was never closed"),
+        ("from optiml_magic import Task\n\ntask = Task(grid=3)", "line 3: TypeError: .*'grid'"),
     ],
 )
 def test_a_file_without_a_task_says_what_to_write(

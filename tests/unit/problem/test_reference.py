@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from optiml_magic.errors import OracleError
-from optiml_magic.problem.reference import ask
+from optiml_magic.problem.reference import ask, source_of
 
 X = np.ones(3, np.float32)
 
@@ -56,3 +59,18 @@ def test_tuples_go_by_order_and_dicts_by_name(returned: object, names: list[str]
 def test_a_reference_that_is_none_is_refused(reference: object, message: str) -> None:
     with np.errstate(all="ignore"), pytest.raises(OracleError, match=message):
         ask(reference, {"x": X}, ["out"])  # type: ignore[arg-type]
+
+
+def test_the_text_of_a_reference_is_had_where_python_finds_it(tmp_path: Path) -> None:
+    """A lambda behind a text of several lines is one where it finds no end."""
+    path = tmp_path / "task.py"
+    path.write_text('''task = dict(kernel="""a kernel
+of two lines""", reference=lambda x: 2 * x)
+
+def plain(x):
+    return 2 * x
+''')
+    found = runpy.run_path(str(path))
+    assert source_of(found["plain"]) == "def plain(x):\n    return 2 * x\n"
+    assert "kernel" not in source_of(found["task"]["reference"])
+    assert source_of(None) == source_of(np.sum.__call__) == source_of(len) == ""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optiml_magic.errors import BindingError
+from optiml_magic.errors import BindingError, OracleError
 from optiml_magic.model.task import Task
 from optiml_magic.problem import prepare
 from optiml_magic.problem.shapes import advice
@@ -25,7 +25,7 @@ SHAPES = st.lists(st.integers(1, 4), min_size=0, max_size=4).map(tuple)
         ((8,), (8, 4), "axis 1, of 4, is missing"),
         ((8, 4), (8,), "axis 1, of 4, is too many"),
         ((32,), (8, 4), "as many elements: return answer.reshape((8, 4))"),
-        ((7,), (8, 4), "make the two shapes equal"),
+        ((7,), (8, 4), "make it (8, 4), or declare the output with the shape (7,)"),
     ],
 )
 def test_a_wrong_shape_is_read(got: tuple[int, ...], wanted: tuple[int, ...], told: str) -> None:
@@ -57,7 +57,9 @@ X = np.ones((8, 4), np.float32)
 
 def test_the_hint_stands_in_the_error() -> None:
     task = Task(TEXT, reference=lambda x: x.T, inputs={"x": X, "out": X, "rows": 8})
-    with pytest.raises(BindingError, match=r"the shape \(4, 8\), not \(8, 4\)") as raised:
+    with pytest.raises(
+        OracleError, match=r"of shape \(4, 8\), and the kernel's has \(8, 4\)"
+    ) as raised:
         prepare(task, seeds=1)
     assert "transposed" in raised.value.fix
 
