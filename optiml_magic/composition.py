@@ -1,6 +1,7 @@
 """What a search is put together from, run or asked by hand.
 
-With ``session.py`` and ``optimize.py`` the only places that name concrete members.
+With ``session.py`` and ``optimize.py`` the only places that name concrete members. The rules load
+when a search asks for them: they are half of what all the commands would load.
 """
 
 from __future__ import annotations
@@ -21,9 +22,6 @@ from optiml_magic.model.view import View
 from optiml_magic.problem import Problem
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.mixture import informed, mixed
-from optiml_magic.proposers.rewrites import REWRITES
-from optiml_magic.proposers.rules import RuleProposer
-from optiml_magic.proposers.spaces import space_of
 from optiml_magic.search.loop import Batches
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.search.policies.base import Policy
@@ -40,6 +38,9 @@ def proposers_of(
     members: Session, settings: Settings, model: Proposer | None
 ) -> tuple[Proposer, ...]:
     """The rules, and a language model where there is one."""
+    from optiml_magic.proposers.rewrites import REWRITES
+    from optiml_magic.proposers.rules import RuleProposer
+
     rules = RuleProposer((*REWRITES, *members.plugins.rules), exact=settings.exact)
     return (rules, *([model] if model else []))
 
@@ -89,6 +90,8 @@ def tree_of(
 
     ``author`` is of the input kernel.
     """
+    from optiml_magic.proposers.spaces import space_of
+
     return TreeSearch(
         Proposal(problem.program.text, BASELINES[author], author or "user", prior=1.0),
         informed(sources.expand, evaluator.facts),

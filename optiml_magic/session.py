@@ -214,7 +214,8 @@ def _levels_of(
             disassemble=disassemble,
             by_line_seconds=min(_BY_LINE, max(_LEAST_BY_LINE, settings.seconds / 12)),
         )
-        counters.until_known(first)
+        if not machine:  # there the kernel itself comes as soon as ncu is there
+            counters.until_known(first)
         if (begun := early.counters(choice.name)) is not None:
             counters.take_over(begun)
     return Levels(

@@ -32,6 +32,12 @@ class Choice:
         return is_emulated(self.name)
 
 
+def names() -> tuple[str, ...]:
+    """What may be asked for here."""
+    cards = ("cuda", "cuda:0") if probe.has_driver() else ()
+    return ("auto", *cards, "emulated", *(f"emulated:{name}" for name in CHIPS))
+
+
 def choose(asked: str) -> Choice:
     """The device for a name; UsageError where unknown, MachineError where it is not here."""
     family, _, rest = asked.partition(":")

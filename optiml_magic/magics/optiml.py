@@ -8,12 +8,13 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
+from IPython.core.error import StdinNotImplementedError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from IPython.display import display
 
 from optiml_magic.background import Handle
-from optiml_magic.commands import doctor, outcomes, parsers, tasks, verbs
+from optiml_magic.commands import consent, doctor, outcomes, parsers, tasks, verbs
 from optiml_magic.commands.page import HELP
 from optiml_magic.commands.searches import Searches
 from optiml_magic.compilers.options import checked_header
@@ -47,7 +48,7 @@ class OptimlMagics(Magics):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self._headers: dict[str, str] = {}
-        self._searches = Searches()
+        self.searches = Searches()
         assert shell.display_formatter is not None
         pages = shell.display_formatter.formatters["text/html"]
         pages.for_type_by_name("optiml_magic.model.evaluation", "Trajectory", shown.steps)
@@ -58,6 +59,11 @@ class OptimlMagics(Magics):
         return self._command(parsers.split(line), cell)
 
     optiml.__doc__ = FirstUse.optiml.__doc__
+
+    @property
+    def going(self) -> tuple[str, ...]:
+        """The names of the searches in the background that did not end."""
+        return tuple(handle.name for handle in self.searches.going)
 
     def _command(self, words: Sequence[str], cell: str | None) -> Any:
         if words in (["-h"], ["--help"]):
@@ -88,9 +94,9 @@ class OptimlMagics(Magics):
             "load": lambda o, _: self._keep(saved.load(o.file), o.name),
             "history": lambda o, _: outcomes.listed(o, settings(o)),
             "compare": lambda o, _: outcomes.compared(o, settings(o), names),
-            "status": lambda o, _: self._searches.status(running(settings(o).runs)),
-            "stop": lambda o, _: print(self._searches.stop(o.name)),  # noqa: T201
-            "pause": lambda o, _: print(self._searches.pause(o.name)),  # noqa: T201
+            "status": lambda o, _: self.searches.status(running(settings(o).runs)),
+            "stop": lambda o, _: print(self.searches.stop(o.name)),  # noqa: T201
+            "pause": lambda o, _: print(self.searches.pause(o.name)),  # noqa: T201
             "resume": lambda o, _: self._resume(o),
             "replay": lambda o, _: self._replay(o),
             "experience": lambda o, _: verbs.experience(o),
@@ -107,6 +113,8 @@ class OptimlMagics(Magics):
         text = cell or "" if options.verb == "synthesize" else _text(options, cell)
         _require_variable(options.name)
         try:
+            if options.verb in ("optimize", "synthesize"):
+                options.llm = consent.agreed(verbs.settings_of(options), options.llm, _asked)
             if options.verb == "synthesize":
                 options.comment = text
                 asked = tasks.from_words(options, self._namespace)
@@ -180,7 +188,7 @@ class OptimlMagics(Magics):
         if options.background:
             view.show()
             handle = Handle(run, name=name)
-            self._searches.add(handle)
+            self.searches.add(handle)
             return handle
         return run(lambda *_: None, Controls())
 
@@ -204,7 +212,7 @@ class OptimlMagics(Magics):
 
     def _resume(self, options: Any) -> Any:
         """A paused search goes on, or a run from its journal, by the command that it is of."""
-        waiting: Any = self._searches.paused(options.name)
+        waiting = self.searches.paused(options.name)
         if waiting is not None:
             waiting.resume()
             return waiting
@@ -255,3 +263,12 @@ def _text(options: Any, cell: str | None) -> str:
             "there is no kernel in this cell", fix=f"write CUDA below %%optiml {options.verb}"
         )
     return "\n" + cell.removeprefix("\ufeff")  # pasted from a file that begins with a mark
+
+
+def _asked(question: str) -> bool:
+    """A question to whoever sees the cell; no where the front end has no way to answer."""
+    try:
+        return input(f"optiml: {question}").strip().lower() in ("y", "yes")
+    except (StdinNotImplementedError, EOFError):
+        print(f"optiml: no model is asked, since nobody can answer here. {consent.HOW}.")  # noqa: T201
+        return False

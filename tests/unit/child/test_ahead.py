@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -100,3 +102,38 @@ def test_the_hosts_of_an_emulated_device_that_begin_are_those_that_a_session_tak
     compiler.close()
     early.begin(["check", "task.py", "--device", "emulated:h200"])
     assert not ahead._BEGUN  # the next command has those that wait
+
+
+def test_the_first_cell_begins_its_processes_before_it_loads_and_leaves_none() -> None:
+    """A cell that fails before it opens a session, in a shell of its own process."""
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_CELL], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    begun, left = done.stdout.splitlines()[-2:]
+    assert begun == "optiml_magic.compilers.host optiml_magic.devices.host, magic loaded: False"
+    assert left == "left: 0"
+
+
+FIRST_CELL = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+from optiml_magic.child import ahead
+
+begin, begun, loaded = ahead.begin, {}, set()
+
+def noted(module, arguments):
+    begin(module, arguments)
+    begun[module] = ahead._BEGUN[module]
+    loaded.add("optiml_magic.magics.optiml" in sys.modules)
+
+ahead.begin = noted
+shell = InteractiveShell.instance()
+shell.run_line_magic("load_ext", "optiml_magic")
+try:
+    shell.run_cell_magic("optiml", "check --device emulated", "no kernel")
+except Exception as error:
+    print(error)
+print(" ".join(sorted(begun)) + f", magic loaded: {loaded.pop()}")
+print("left:", sum(child.alive for child in begun.values()))
+"""
