@@ -27,7 +27,6 @@ from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.errors import KernelFailed, SourceError, UsageError
 from optiml_magic.evaluation import Evaluator, Extent
 from optiml_magic.evaluation.limit import Limit
-from optiml_magic.experience.kinds import kind_of
 from optiml_magic.experience.recall import Past, told
 from optiml_magic.experience.recorder import Recorder
 from optiml_magic.experience.store import Experience, Setting
@@ -44,6 +43,7 @@ from optiml_magic.model.task import Task
 from optiml_magic.model.thought import Fate, Wanted, fates
 from optiml_magic.model.view import View
 from optiml_magic.problem import Problem, prepare
+from optiml_magic.problem.reference import source_of
 from optiml_magic.profilers.roofs import published
 from optiml_magic.proposers.hand import suggestion
 from optiml_magic.proposers.model import language_model, notes_of, spent_by, thinker_of
@@ -66,6 +66,9 @@ from optiml_magic.source.program import parse_program
 from optiml_magic.timings import Stage, Timings
 
 _FINALISTS = 3
+_NOTHING_NEW = (
+    "all evaluations were in the journal already: give a larger --budget or more --seconds to go on"
+)
 
 
 def prepared(
@@ -143,9 +146,13 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
     timings, controls = timings or Timings(), controls or Controls()
     require_objective(settings)
     chosen = choose_model(settings.llm, settings.llm_url)
+
+    def left() -> float:
+        return 0.0 if controls.stopped else settings.seconds - timings.elapsed
+
     with (
         session(settings, task=task, counted=True, extent="winners", timings=timings) as members,
-        language_model(chosen, settings) as model,
+        language_model(chosen, settings, left, source_of(task.reference)) as model,
         _experience(settings) as experience,
     ):
         problem = _prepared_beside(task, settings, members)
@@ -186,7 +193,7 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
             begin = recorder.evaluate(journal.remember_evaluate(engine, evaluator.remember))
 
             def told_of(step: Step, refused: Refused) -> None:
-                spent(spent_by(model, thinker))
+                spent(spent_by(model, thinker, settings.llm_prices))
                 progress(step, refused)
 
             with controls.accepting(partial(suggestion, search.step), journal.suggest):
@@ -205,8 +212,16 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
             if settings.objective == "speed":
                 recorder.won(trajectory, journal.known, about.origin)
             learned_of = told(journal.known, trajectory)
-            said = (*evaluator.notes, *late, *notes_of(model, thinker), *learned_of, *past.notes)
+            said = (
+                *evaluator.notes,
+                *late,
+                *notes_of(model, thinker, settings.llm_prices),
+                *learned_of,
+                *past.notes,
+            )
             said = (*said, *experience.notes, *journal.left)
+            if journal.had_ended and journal.replayed == len(trajectory.steps):
+                said = (*said, _NOTHING_NEW)
             seconds = timings.seconds()
             journal.end(trajectory, (*known, *said), seconds)
         finally:
@@ -234,16 +249,19 @@ def _experience(settings: Settings) -> closing[Experience]:
 
 def _known(past: Past, evaluator: Evaluator, family: str, view: View) -> Known:
     """What is known of kernels like the input kernel."""
+    from optiml_magic.experience.kinds import kind_of
+
     root = view.root.candidate
     return past.known(kind_of(parse_program(root.text), evaluator.facts(root), family))
 
 
 @dataclass(frozen=True)
 class Checked:
-    """One program evaluated alone: for ``check`` and ``profile``."""
+    """One program, ``text``, evaluated alone: for ``check`` and ``profile``."""
 
     problem: Problem
     choice: Choice
+    text: str
     evaluation: Evaluation
     notes: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)  # seconds by stage
@@ -273,15 +291,16 @@ def evaluate_once(
         if not counters:  # to measure the roofs takes seconds, and a verdict does not need them
             tools = replace(tools, roofs=partial(published, tools.chip))
         evaluator = Evaluator(problem, tools, thorough=True, exact=settings.exact)
-        root = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
-        (evaluation,) = evaluator([root])
+        shown = Candidate(0, None, Proposal(problem.program.text, "the input kernel", "user"))
+        (evaluation,) = evaluator([shown])
         answered = task.reference is not None or evaluation.verdict.passed
         if program is not None and answered:
-            other = Candidate(1, 0, Proposal(program, "another program", "user"))
-            (evaluation,) = evaluator([other])
+            shown = Candidate(1, 0, Proposal(program, "another program", "user"))
+            (evaluation,) = evaluator([shown])
     notes = dict.fromkeys((*problem.notes, *evaluator.notes, *evaluation.verdict.notes))
     notes |= dict.fromkeys(members.plugins.notes)
-    return Checked(problem, members.choice, evaluation, tuple(notes), timings.seconds())
+    spent = timings.seconds()
+    return Checked(problem, members.choice, shown.text, evaluation, tuple(notes), spent)
 
 
 def run_once(task: Task, settings: Settings, *, program: str | None = None) -> dict[str, Any]:

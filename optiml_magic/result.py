@@ -11,7 +11,7 @@ from optiml_magic import exports
 from optiml_magic.errors import KernelFailed, MachineError, UsageError
 from optiml_magic.exports import Exportable
 from optiml_magic.model.evaluation import Trajectory
-from optiml_magic.reports import html, shown, table, text
+from optiml_magic.reports import html, marks, shown, table, text
 from optiml_magic.reports.figure import Picture
 from optiml_magic.reports.markup import element
 from optiml_magic.reports.pictures import pictures
@@ -187,5 +187,7 @@ class Result:
     def __repr__(self) -> str:
         return text.render(self.summary)
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": html.fragment(self.summary)}
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        root = self.summary.root
+        marked = marks.evaluated(root.candidate.text, root.evaluation)
+        return {"text/plain": repr(self), "text/html": html.fragment(self.summary), **marked}

@@ -6,13 +6,13 @@ Resolved anew at each command, in the order flag, environment, default.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from optiml_magic.errors import UsageError
+from optiml_magic.errors import UsageError, nearest
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class Settings:
     llm_url: str = ""  # OPTIML_LLM_URL: an OpenAI-compatible endpoint, else OPENAI_BASE_URL
     llm_seconds: float = 120.0  # OPTIML_LLM_SECONDS: silence of the endpoint that ends a request
     llm_tokens: int = 8192  # OPTIML_LLM_TOKENS: of one answer
+    llm_budget: int = 0  # OPTIML_LLM_BUDGET: tokens of a search, asked and answered; 0: no limit
+    llm_prices: str = ""  # OPTIML_LLM_PRICES: of a million tokens asked and answered, as 0.25,2.00
+    prompts: str = ""  # OPTIML_PROMPTS: a folder whose NAME.md stand in place of the package's
+    show_prompts: bool = False  # OPTIML_SHOW_PROMPTS: 1 or 0, all that is sent to it and comes back
     thoughts: int = 3  # OPTIML_THOUGHTS: strategies that it develops for what is synthesised
     budget: int = 24  # OPTIML_BUDGET: evaluations, the input kernel's included
     seconds: float = 300.0  # OPTIML_SECONDS: of the whole search
@@ -98,13 +102,14 @@ _POSITIVE = (
     "budget", "seconds", "verify_seeds", "run_seconds", "compile_seconds", "instructions",
     "count_instructions", "llm_seconds", "trial_seconds",
 )  # fmt: skip
-_CHOICES = {
+CHOICES = {
     "std": ("c++11", "c++14", "c++17", "c++20"),
     "compiler": ("nvrtc", "nvcc"),
     "experience": ("all", "shipped", "none"),
     "objective": ("speed", "energy"),
     "policy": ("mcts", "greedy", "beam", "random", "best-of-n"),
 }
+_PRICES = re.compile(r"\d+(\.\d+)?,\d+(\.\d+)?")
 _SWITCHES = {"0": False, "1": True, "false": False, "true": True}
 
 
@@ -122,13 +127,18 @@ def resolve(flags: Mapping[str, Any] | None = None) -> Settings:
     for name in _POSITIVE:
         if not getattr(settings, name) > 0:
             raise UsageError(f"{name} is {getattr(settings, name)}", fix="use a value above zero")
-    if settings.thoughts < 0:
-        raise UsageError(f"thoughts is {settings.thoughts}", fix="use zero or more")
-    for name, allowed in _CHOICES.items():
+    for name in ("thoughts", "llm_budget"):
+        if getattr(settings, name) < 0:
+            raise UsageError(f"{name} is {getattr(settings, name)}", fix="use zero or more")
+    if settings.llm_prices and not _PRICES.fullmatch(settings.llm_prices):
+        raise UsageError(
+            f"llm_prices is {settings.llm_prices!r}",
+            fix="write what a million tokens cost, asked and answered: 0.25,2.00",
+        )
+    for name, allowed in CHOICES.items():
         value = getattr(settings, name)
         if value not in allowed:
-            near = get_close_matches(str(value), allowed, n=1)
-            fix = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(allowed)}"
+            fix = nearest(str(value), allowed) or f"choose one of {', '.join(allowed)}"
             raise UsageError(f"{name} is {value!r}", fix=fix)
     if settings.nvcc_args and settings.compiler != "nvcc":
         raise UsageError("--nvcc-args works only with nvcc", fix="add --compiler nvcc")

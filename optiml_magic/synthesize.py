@@ -7,14 +7,12 @@ right is the baseline.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import KernelFailed, UsageError
-from optiml_magic.from_reference import NotLoweredError, made
 from optiml_magic.journal import read_lines
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.model.candidate import Candidate
@@ -24,16 +22,16 @@ from optiml_magic.model.thought import Wanted, Wave
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.optimize import evaluate_once, optimize
 from optiml_magic.problem.inputs import at_border
-from optiml_magic.proposers.interface import inputs_of, interface
+from optiml_magic.problem.reference import source_of
 from optiml_magic.proposers.model import language_model, thinker_of
 from optiml_magic.result import Result
 from optiml_magic.search.controls import Controls
 from optiml_magic.search.loop import Progress
 from optiml_magic.settings import Settings
-from optiml_magic.synthesis.thoughts import features
 from optiml_magic.timings import Stage, Timings
 
 if TYPE_CHECKING:
+    from optiml_magic.from_reference import NotLoweredError
     from optiml_magic.proposers.thinking import Thinker
 
 
@@ -79,11 +77,15 @@ def begin(
 
     A run that is resumed begins from what it began from, and no model is asked for it again.
     """
+    from optiml_magic.from_reference import NotLoweredError, made
+    from optiml_magic.proposers.interface import inputs_of
+    from optiml_magic.synthesis.thoughts import features
+
     try:
         found = made(task, words)
     except NotLoweredError as why:
         return _written(task, settings, words, why, resume)
-    wanted = Wanted(words, _source(task), inputs_of(task), features(found.graph))
+    wanted = Wanted(words, source_of(task.reference), inputs_of(task), features(found.graph))
     return Synthesis(found.task, wanted)
 
 
@@ -91,6 +93,8 @@ def _written(
     task: Task, settings: Settings, words: str, why: NotLoweredError, resume: Path | None
 ) -> Synthesis:
     """What begins from the first program of a model that is right."""
+    from optiml_magic.proposers.interface import inputs_of, interface
+
     chosen = choose_model(settings.llm, settings.llm_url)
     if not chosen.name or not settings.thoughts:
         raise why
@@ -101,7 +105,7 @@ def _written(
     note = f"{why.message}; the baseline is the first correct program of the model"
     skeleton, outputs = interface(task, name)
     task = replace(task, outputs={**dict.fromkeys(outputs, ""), **task.outputs})
-    wanted = Wanted(words, _source(task), inputs_of(task), (), skeleton, "model", note)
+    wanted = Wanted(words, source_of(task.reference), inputs_of(task), (), skeleton, "model", note)
     if resume is not None:
         header, _ = read_lines(resume)
         return Synthesis(replace(task, kernel=header.program), wanted)
@@ -142,11 +146,3 @@ def _judged(task: Task, settings: Settings) -> Evaluation:
 def _told(step: Step) -> str:
     verdict = step.evaluation.verdict
     return f"{verdict.outcome}, {verdict.summary}"[:200]
-
-
-def _source(task: Task) -> str:
-    """The text of the reference; "" where it cannot be had."""
-    try:
-        return inspect.getsource(task.reference) if task.reference is not None else ""
-    except (OSError, TypeError):
-        return ""

@@ -11,16 +11,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optiml_magic import exports, files
-from optiml_magic.commands import doctor, outcomes, parsers, tasks, verbs
+from optiml_magic.commands import consent, doctor, outcomes, parsers, tasks, verbs
 from optiml_magic.commands.views import CheckView, ProfileView
 from optiml_magic.errors import KernelFailed, KernelUnsupported, OptimlError, UsageError
 from optiml_magic.journal import Asked
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, Verdict
-from optiml_magic.oracles import Shown
 from optiml_magic.printable import printable
 from optiml_magic.reports import annotation_html, contract, experience, html, text, tree
 from optiml_magic.reports.colour import coloured
@@ -33,6 +32,9 @@ from optiml_magic.testing.kernels import DEMO, known_task
 from optiml_magic.widgets.line import StageLine, TerminalLine, clear
 from optiml_magic.widgets.plain import PlainView
 from optiml_magic.widgets.subject import Subject
+
+if TYPE_CHECKING:
+    from optiml_magic.oracles import Shown
 
 
 def run(options: argparse.Namespace, words: Sequence[str], began: float) -> int:
@@ -51,6 +53,8 @@ def _command(options: argparse.Namespace, words: Sequence[str], began: float) ->
     try:
         options.words, options.began, options.asked = words, began, Asked(tuple(words))
         _check_outputs(options)
+        if options.verb in ("optimize", "synthesize"):
+            options.llm = consent.agreed(verbs.settings_of(options), options.llm, _said)
         return _VERBS[options.verb](options)
     except OptimlError as error:
         clear()
@@ -58,6 +62,13 @@ def _command(options: argparse.Namespace, words: Sequence[str], began: float) ->
         if isinstance(error, KernelUnsupported):
             return _UNSUPPORTED
         return _FAILED if isinstance(error, KernelFailed) else _USAGE
+
+
+def _said(question: str) -> bool:
+    """A command that nobody may be watching says what it sends, and goes on."""
+    clear()
+    sys.stderr.write(f"optiml: {question.partition('. ')[0]}; --llm none asks nobody\n")
+    return True
 
 
 def _check_outputs(options: argparse.Namespace) -> None:

@@ -71,6 +71,7 @@ class Journal:
         self._waves = [x.wave for x in lines if x.wave]
         self._known = next((x.known for x in lines if x.known), None)
         self._calls: dict[int, int] = {}
+        self.had_ended = any(x.ended for x in lines)
         self.replayed = 0
 
     @classmethod
@@ -133,12 +134,13 @@ class Journal:
             if known is None:
                 found = expand(view, count)
                 noted = tuple(map(_noted, found.ideas))
-                self._append(Line(expansion=Expansion(number, call, noted, found.refused)))
+                told = Expansion(number, call, noted, found.refused, found.more)
+                self._append(Line(expansion=told))
                 ideas = tuple(self._lasting(number, idea) for idea in found.ideas)
-                return Ideas(ideas, found.refused)
+                return Ideas(ideas, found.refused, found.more)
             makes = cache(lambda: {i.key: i.make for i in again(view, count).ideas})
             ideas = tuple(self._lasting(number, _restored(one, makes)) for one in known.ideas)
-            return Ideas(ideas, known.refused)
+            return Ideas(ideas, known.refused, known.more)
 
         return remembered
 

@@ -98,6 +98,7 @@ class Expansion:
     call: int
     ideas: tuple[Noted, ...]
     refused: tuple[Refusal, ...]
+    more: bool = False
 
 
 @dataclass(frozen=True)

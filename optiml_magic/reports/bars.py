@@ -86,7 +86,7 @@ def _drawn(
         scale = 1e6 if estimated else 1.0
         thick = 0.36 if changed else 0.6
         for shift, color, values, key in (
-            (-thick / 2, BEFORE, first, f"input kernel, {seconds(before.seconds)}"),
+            (-thick / 2, BEFORE, first, f"{summary.start}, {seconds(before.seconds)}"),
             (thick / 2, AFTER, last, f"best, {seconds(after.seconds)}"),
         ):
             if color == AFTER and not changed:

@@ -73,7 +73,7 @@ def bars(summary: Summary) -> Sequence[Bar]:
     if summary.peer is not None:
         told = f"{seconds(summary.peer.seconds)} {source}"
         found.append(Bar(summary.peer.name, summary.peer.seconds, told, "before"))
-    ends = [("input kernel" if summary.author is None else summary.baseline, summary.root)]
+    ends = [(summary.start, summary.root)]
     if summary.winner is not summary.root:
         ends.append(("best", summary.winner))
     for name, step in ends:

@@ -46,6 +46,11 @@ class Summary:
         return self.trajectory.root
 
     @property
+    def start(self) -> str:
+        """What the search began from, as a label."""
+        return "input kernel" if self.author is None else self.baseline
+
+    @property
     def baseline(self) -> str:
         """What the input kernel is called."""
         return BASELINES[self.author]

@@ -269,9 +269,9 @@ class TreeSearch:
         made = self._idea(node)
         if made is None and not node.spent:
             paid = len(self._paid)
-            self._ask_proposers(node)
+            more = self._ask_proposers(node)
             made = self._idea(node)
-            node.spent = made is None and len(self._paid) == paid
+            node.spent = made is None and not more and len(self._paid) == paid
         return made
 
     def _idea(self, node: Node) -> Candidate | None:
@@ -283,7 +283,8 @@ class TreeSearch:
                 return made
         return None
 
-    def _ask_proposers(self, node: Node) -> None:
+    def _ask_proposers(self, node: Node) -> bool:
+        """Take their ideas; whether there may be more of them later."""
         node.ground = node.ground or node.best
         assert node.ground is not None
         answer = self._expand(self._view(node, node.ground), _PROPOSALS)
@@ -295,6 +296,7 @@ class TreeSearch:
             self._paid += ((node, idea) for idea in paid)
             node.untried = tuple(idea for idea in node.untried if not idea.paid)
         self._tell_refused(node)
+        return answer.more
 
     def _made(self, node: Node, idea: Idea) -> Candidate | None:
         """A child of the idea's text, where it becomes one that no candidate has yet."""

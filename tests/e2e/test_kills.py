@@ -49,6 +49,13 @@ def numbers(journal: Path) -> list[int]:
     return [x["evaluated"]["evaluation"]["candidate"] for x in lines if x["evaluated"]]
 
 
+def counted(journal: Path) -> int:
+    """How many of them were no duplicates, which a budget does not count."""
+    lines = map(json.loads, journal.read_bytes().splitlines())
+    found = [x["evaluated"]["evaluation"] for x in lines if x["evaluated"]]
+    return sum(evaluation.get("duplicate_of") is None for evaluation in found)
+
+
 def outcome(path: Path) -> dict[str, object]:
     found = json.loads(path.read_text())
     return {k: v for k, v in found.items() if k not in ("wall_seconds", "timings", "journal")}
@@ -121,10 +128,8 @@ def test_the_search_is_killed(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("round_", range(ROUNDS))
-def test_its_children_are_killed(
-    folder: Path, undisturbed: dict[str, object], home: Path, round_: int
-) -> None:
-    """The search goes on by itself; only the candidate in flight may end otherwise."""
+def test_its_children_are_killed(folder: Path, home: Path, round_: int) -> None:
+    """The search goes on by itself to the end of its budget; the candidate in flight may fail."""
     process = subprocess.Popen(
         command(folder, home / "out.json"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
@@ -137,8 +142,7 @@ def test_its_children_are_killed(
     if process.returncode == 0:
         assert journal is not None
         assert numbers(journal) == list(range(len(numbers(journal))))
-        found = outcome(home / "out.json")
-        assert found["evaluations"] == undisturbed["evaluations"]
+        assert counted(journal) == BUDGET
     else:  # the host had not taken the inputs, or it was the input kernel that ended with it
         assert said.startswith(b"optiml: "), said
         assert b"Traceback" not in said, said

@@ -202,7 +202,7 @@ def test_a_paused_search_goes_on_by_its_name(shell: InteractiveShell) -> None:
     ran(shell, "%optiml status")  # the magic takes its place with its first use
     magics = shell.find_line_magic("optiml").__self__
     held = Paused(lambda _progress, stop: time.sleep(0.5), name="k")
-    magics._searches.add(held)
+    magics.searches.add(held)
     assert ran(shell, "%optiml resume k")[0] is held
     assert gone_on == ["k"]
     held.result(5)
@@ -211,7 +211,7 @@ def test_a_paused_search_goes_on_by_its_name(shell: InteractiveShell) -> None:
 def test_a_search_that_is_stopping_is_not_paused(shell: InteractiveShell) -> None:
     ran(shell, "%optiml status")
     held: Handle[Any] = Handle(lambda _progress, _controls: time.sleep(0.5), name="k")
-    shell.find_line_magic("optiml").__self__._searches.add(held)
+    shell.find_line_magic("optiml").__self__.searches.add(held)
     ran(shell, "%optiml stop k")
     assert "`k` is stopping" in wrong(shell, "%optiml pause k")
     held.result(5)
@@ -342,7 +342,7 @@ def test_a_cell_that_is_empty_or_names_no_command_says_so(shell: InteractiveShel
         shell, "%%optiml optimize --ref transpose_ref"
     )
     assert "nothing was run" in ran(shell, f"%%optiml\n{TRANSPOSE}")[1]
-    assert "did you mean optimize?" in wrong(shell, f"%%optiml optimise\n{TRANSPOSE}")
+    assert "did you mean `optimize`?" in wrong(shell, f"%%optiml optimise\n{TRANSPOSE}")
     shell.run_line_magic("reload_ext", "optiml_magic")
     assert shell.input_transformers_cleanup.count(as_line) == 1
 

@@ -12,6 +12,7 @@ from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome, OutputCheck, Writer
 from optiml_magic.optimize import evaluate_once
 from optiml_magic.problem import prepare
+from optiml_magic.reports import marks
 from optiml_magic.session import session
 from optiml_magic.settings import resolve
 
@@ -52,8 +53,10 @@ def test_the_first_wrong_element_has_its_writer_in_text_and_html() -> None:
         assert words in pages["text/plain"]
         assert words in pages["text/html"]
     assert view.evaluation.verdict.line == 4
-    for page in pages.values():
-        assert page.count("line 4") == 1
+    for kind in ("text/plain", "text/html"):
+        assert pages[kind].count("line 4") == 1
+    (mark,) = pages[marks.MIME]["marks"]
+    assert (mark["line"], mark["source"]) == (4, wrong.splitlines()[3].strip())
 
 
 @pytest.mark.slow
@@ -63,7 +66,8 @@ def test_where_all_that_is_wrong_is_nan_no_error_is_told() -> None:
     view = CheckView(evaluate_once(task(), resolve(), program=spoilt, hazards=True))
     (found,) = view.evaluation.verdict.checks
     assert (found.wrong, found.nonfinite, found.max_ulp > 0) == (80, 80, True)
-    for page in view._repr_mimebundle_().values():
+    pages = view._repr_mimebundle_()
+    for page in (pages["text/plain"], pages["text/html"]):
         assert "80 are NaN or infinite and should not be" in page
         assert "240 of 320 right" in page
         assert "the worst" not in page
@@ -74,7 +78,8 @@ def test_where_all_that_is_wrong_is_nan_no_error_is_told() -> None:
 def test_where_some_of_it_is_nan_the_errors_are_of_the_others() -> None:
     spoilt = RIGHT.replace("2 * x[i];", "i % 4 ? 2 * x[i] : i % 8 ? NAN : 3 * x[i];")
     view = CheckView(evaluate_once(task(), resolve(), program=spoilt, hazards=True))
-    for page in view._repr_mimebundle_().values():
+    pages = view._repr_mimebundle_()
+    for page in (pages["text/plain"], pages["text/html"]):
         assert "; the worst of the finite ones is off by 313, " in page
         assert "; 40 are NaN or infinite and should not be" in page
         assert "240 of 320 right, relative error of the finite ones 0.19 " in page

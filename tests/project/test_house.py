@@ -45,6 +45,7 @@ def test_loading_the_extension_loads_nothing_heavy_until_it_is_used() -> None:
     ).splitlines()
     first, used = set(loaded[0].split()), set(loaded[-1].split())
     assert not {name.split(".")[0] for name in first} & {"cuda", "llvmlite", "numpy", "pydantic"}
+    assert not {"optiml_magic.early", "optiml_magic.settings", "subprocess"} & first
     assert "optiml_magic.magics.optiml" in used - first
     assert not {name.split(".")[0] for name in used} & {"cuda", "llvmlite", "cupy"}
 
@@ -58,8 +59,10 @@ def test_public_names_are_sorted_importable_and_all_there_are() -> None:
 
 
 def test_the_version_stands_once() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["version"] == optiml_magic.__version__
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "version" not in table["project"]
+    source = ROOT / table["tool"]["hatch"]["version"]["path"]
+    assert f'__version__ = "{optiml_magic.__version__}"' in source.read_text()
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -27,3 +28,10 @@ def test_a_kernel_that_is_named_as_a_file_is_read_from_it(tmp_path: Path) -> Non
     (tmp_path / "f.cu").write_text(text)
     named = optiml_magic.Task(str(tmp_path / "f.cu"))
     assert (named.text, named.kernel) == (text, tmp_path / "f.cu")
+
+
+def test_a_check_loads_no_rules_which_are_half_of_everything() -> None:
+    source = "import sys; from optiml_magic.magics import optiml; from optiml_magic import terminal"
+    said = f"{source}; print([m for m in sys.modules if 'rewrites' in m or 'synthesis' in m])"
+    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
