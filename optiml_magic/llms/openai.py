@@ -15,6 +15,7 @@ from optiml_magic.llms.base import FailureKind, LlmFailure, Reply, Request
 from optiml_magic.llms.completion import Refused
 from optiml_magic.llms.dialect import Dialect
 from optiml_magic.llms.places import is_here, shown
+from optiml_magic.llms.spending import UnderWay
 from optiml_magic.llms.transfer import Transfer
 
 _NO_KEY = "none"  # the client insists on one; servers on the own machine do not look at it
@@ -35,9 +36,10 @@ class OpenAILLM:
         timeout: seconds without an answer, or without more of it, before an attempt is given up.
         max_retries: further attempts after a timeout, a broken connection, a 429 or a 5xx.
         cancelled: asked while an answer is waited for; True gives it up.
+        heard: called a few times a second while one is waited for, by the thread that waits.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what one endpoint differs in from another
         self,
         model: str,
         base_url: str | None = None,
@@ -47,6 +49,7 @@ class OpenAILLM:
         timeout: float = 120.0,
         max_retries: int = 2,
         cancelled: Callable[[], bool] = lambda: False,
+        heard: Callable[[], None] = lambda: None,
     ) -> None:
         if not model.strip():
             raise UsageError("the language model has no name", fix="name one: --llm MODEL")
@@ -59,11 +62,12 @@ class OpenAILLM:
         self._timeout = timeout
         self._max_retries = max_retries
         self._cancelled = cancelled
+        self._heard_more = heard
         self._dialect = Dialect()
         self._opened: Any = None
         self._opening = Lock()  # several may be asked at once
         self._asking = local()
-        self._transfers = set[Transfer]()
+        self._transfers = dict[Transfer, int]()  # those under way, by what was asked
 
     def __repr__(self) -> str:
         return f"OpenAILLM({self.name!r} at {self._where})"
@@ -89,11 +93,12 @@ class OpenAILLM:
 
         thread = Thread(target=ask, daemon=True, name="optiml-llm")
         with self._opening:
-            self._transfers.add(transfer)
+            self._transfers[transfer] = _characters(request)
         try:
             thread.start()
             while thread.is_alive():
                 thread.join(min(_LOOK, max(0.0, request.seconds - (time.monotonic() - began))))
+                self._heard_more()
                 why = self._ends(transfer, time.monotonic() - began, request)
                 if why and thread.is_alive():
                     transfer.end()
@@ -102,7 +107,7 @@ class OpenAILLM:
         finally:
             transfer.end()
             with self._opening:
-                self._transfers.discard(transfer)
+                del self._transfers[transfer]
         (outcome,) = outcomes
         if isinstance(outcome, BaseException):
             raise outcome
@@ -162,6 +167,23 @@ class OpenAILLM:
             return self._failure("unreachable", "cannot be reached", began)
         except (openai.OpenAIError, ValueError, AttributeError, TypeError) as odd:
             return self._failure("malformed", f"answers unexpectedly ({type(odd).__name__})", began)
+
+    @property
+    def under_way(self) -> UnderWay:
+        """What is asked for now, as far as that was answered."""
+        with self._opening:
+            found = [(one.said.tokens(asked)) for one, asked in self._transfers.items()]
+        return UnderWay(
+            len(found),
+            sum(prompt for prompt, _, _ in found),
+            sum(completion for _, completion, _ in found),
+            any(estimated for _, _, estimated in found),
+        )
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What the endpoint was to be asked for, and does not take."""
+        return self._dialect.left_out
 
     def close(self) -> None:
         """Close the connections, and end what is under way."""

@@ -104,7 +104,7 @@ class Endpoint:
         self.paths: list[str] = []
         self.models: list[str] = []  # what it offers; without any it fails when asked
         self.gone: list[float] = []  # when a client hung up in the middle, of time.monotonic()
-        self.most = 0  # requests at once
+        self.most = 0  # requests at once that wait for an answer to begin
         self._now = 0
         self._reactions = reactions
         self._lock = threading.Lock()
@@ -146,13 +146,13 @@ def serving(*reactions: Reaction) -> Iterator[Endpoint]:
                 self.close_connection = True
                 if not self._waits(answer.delay):
                     return
-                if not answer.status:
-                    self.connection.shutdown(socket.SHUT_RDWR)
-                    return
-                try:
-                    self._pieces(answer) if answer.pieces else self._body(answer)
-                except OSError:
-                    endpoint.gone.append(time.monotonic())
+            if not answer.status:
+                self.connection.shutdown(socket.SHUT_RDWR)
+                return
+            try:
+                self._pieces(answer) if answer.pieces else self._body(answer)
+            except OSError:
+                endpoint.gone.append(time.monotonic())
 
         def _waits(self, seconds: float) -> bool:
             """Whether the client still listens after so many seconds."""
