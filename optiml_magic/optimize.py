@@ -215,7 +215,7 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
             said = (
                 *evaluator.notes,
                 *late,
-                *notes_of(model, thinker, settings.llm_prices),
+                *notes_of(model, thinker, settings.llm_prices, trajectory.steps),
                 *learned_of,
                 *past.notes,
             )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from optiml_magic.llms.base import LLM
 from optiml_magic.llms.choice import ModelChoice
+from optiml_magic.model.evaluation import Step
 from optiml_magic.model.thought import Wanted
 from optiml_magic.settings import Settings
 
@@ -34,14 +35,15 @@ def language_model(
         if llm is None:
             yield None
             return
-        from optiml_magic.proposers.llm import LlmProposer, Room
+        from optiml_magic.proposers.asking import Room
+        from optiml_magic.proposers.brief import Contents
+        from optiml_magic.proposers.llm import LlmProposer
 
         yield LlmProposer(
             llm,
             seed=settings.seed,
             max_tokens=settings.llm_tokens,
-            exact=settings.exact,
-            reference=reference,
+            contents=Contents(reference, settings.exact),
             room=Room(settings.budget, left),
         )
 
@@ -126,9 +128,12 @@ def spent_by(model: LlmProposer | None, thinker: Thinker | None = None, prices: 
 
 
 def notes_of(
-    model: LlmProposer | None, thinker: Thinker | None = None, prices: str = ""
+    model: LlmProposer | None,
+    thinker: Thinker | None = None,
+    prices: str = "",
+    evaluated: Sequence[Step] = (),
 ) -> tuple[str, ...]:
-    """What the model cost, and every answer of it that could not be used."""
+    """What the model cost, how good a judge it was, and every answer that could not be used."""
     if model is None:
         return ()
     from optiml_magic.proposers import prompt
@@ -137,6 +142,15 @@ def notes_of(
     return (
         spent_by(model, thinker, prices),
         words,
+        *_as_judge(model, evaluated),
         *(thinker.notes if thinker else ()),
         *model.notes,
     )
+
+
+def _as_judge(model: LlmProposer, evaluated: Sequence[Step]) -> Iterator[str]:
+    """How its order of ideas compares with what was measured."""
+    found = model.agreement(evaluated)
+    if found.pairs:
+        rest = ": not followed any more" if found.is_below_chance else ""
+        yield f"{model.name}: its order of ideas has {found}{rest}"

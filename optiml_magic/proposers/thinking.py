@@ -8,18 +8,18 @@ beside the straightforward program; what is wrong is repaired twice at most.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from threading import Thread
+from functools import cache, partial
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from optiml_magic.llms.base import LLM, LlmFailure, Reply, Request
+from optiml_magic.llms.together import together
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.thought import Attempt, Thought, Wanted, Wave
 from optiml_magic.proposers import prompt
+from optiml_magic.proposers.asking import Usage
 from optiml_magic.proposers.drafts import Unusable, arithmetic_of, check, one_line, unfenced
-from optiml_magic.proposers.llm import Usage
 from optiml_magic.proposers.replies import described, json_object, strict_schema
 from optiml_magic.source.comments import commented
 from optiml_magic.source.program import Program, parse_program
@@ -132,7 +132,7 @@ class Thinker:
             )
             for number, (attempt, question) in enumerate(asked)
         ]
-        outcomes = _together(self._llm, requests)
+        outcomes = together([partial(self._llm.complete, request) for request in requests])
         return tuple(
             self._attempt(attempt, by_name[attempt.thought], outcome, known)
             for (attempt, _), outcome in zip(asked, outcomes, strict=True)
@@ -181,33 +181,6 @@ class Thinker:
             (f"The strategy: {strategy.title}", strategy.text),
             ("Your task", prompt.text("thought_ask")),
         )
-
-
-def _together(llm: LLM, requests: Sequence[Request]) -> list[Reply | LlmFailure]:
-    """The answers to all, asked for at once; raises what the first of them raised.
-
-    Neither Ctrl-C nor the end of the process waits for an endpoint that is silent.
-    """
-    answers: dict[int, Reply | LlmFailure | Exception] = {}
-
-    def ask(number: int, request: Request) -> None:
-        try:
-            answers[number] = llm.complete(request)
-        except Exception as error:  # noqa: BLE001  # raised again where it was asked
-            answers[number] = error
-
-    threads = [Thread(target=ask, args=one, daemon=True) for one in enumerate(requests)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    told = []
-    for number in range(len(requests)):
-        answer = answers[number]
-        if isinstance(answer, Exception):
-            raise answer
-        told.append(answer)
-    return told
 
 
 def _read(reply: str) -> _Written | str:

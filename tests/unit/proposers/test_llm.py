@@ -22,8 +22,10 @@ from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.proposers.asking import Room
 from optiml_magic.proposers.base import Proposer
-from optiml_magic.proposers.llm import LlmProposer, Room
+from optiml_magic.proposers.brief import Contents
+from optiml_magic.proposers.llm import LlmProposer
 from optiml_magic.proposers.mixture import mixed
 from optiml_magic.proposers.rules import RuleProposer
 from optiml_magic.search.search import TreeSearch
@@ -46,8 +48,8 @@ def edit(find: str, replacement: str) -> dict[str, str]:
     return {"find": find, "replace": replacement}
 
 
-def says(*drafts: dict[str, Any]) -> str:
-    return json.dumps({"proposals": drafts})
+def says(*drafts: Any, **more: Any) -> str:
+    return json.dumps({"proposals": drafts, **more})
 
 
 GOOD = draft(edits=[edit("2.0f * a[i]", "a[i] + a[i]")])
@@ -159,8 +161,8 @@ def with_line(line: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (draft(), "neither"),
-        (draft(edits=[]), "neither"),
+        (draft(title=" "), "neither"),
+        (draft(title="", edits=[]), "neither"),
         (draft(program=SCALE), "does not change"),
         (draft(edits=[edit("i < n", "i < n")]), "does not change"),
         (draft(edits=[edit("nowhere", "x")]), "does not occur"),
@@ -187,7 +189,7 @@ def with_line(line: str) -> dict[str, Any]:
         (with_line("// \u202e"), "U+202E"),
         (draft(program=BETTER + "/" * 200_000), "more than 200000"),
         (draft(hypothesis={**EXPECTED, "direction": "sideways"}), "`hypothesis.direction`"),
-        ({"title": "x"}, "neither"),
+        ({"rationale": "x"}, "neither"),
         (7, "proposal 1"),
         (draft(program=BETTER + "// \ud800"), "U+D800"),
     ],
@@ -254,14 +256,14 @@ AT_ONCE = Room(pause=lambda _: None)
 
 def test_only_what_cannot_be_used_is_asked_for_again() -> None:
     other = draft(title="c", program=SCALE.replace("2.0f", "2.00f"))
-    llm = ScriptedLLM([says(draft(title="b"), GOOD), says(other), says(GOOD)])
+    llm = ScriptedLLM([says(draft(title="b", edits=[edit("nowhere", "y")]), GOOD), says(other)])
     proposer = LlmProposer(llm)
     assert [p.title for p in proposer.propose(view(), 2).ideas] == ["an edit", "c"]
     first, second = llm.requests
     assert second.user.startswith(first.user)
     again = second.user.removeprefix(first.user)
     assert '"title": "b"' in again
-    assert "gives neither" in again
+    assert "does not occur" in again
     assert "a[i] + a[i]" not in again
     assert len(proposer.notes) == 1
 
@@ -305,7 +307,7 @@ def test_it_is_asked_for_as_many_as_can_still_be_tried(evaluated: int, wanted: i
     llm = ScriptedLLM([says(GOOD)])
     proposer = LlmProposer(llm, room=Room(12))
     proposer.propose(replace(view(), evaluated=[step()] * evaluated), 16)
-    assert f"Propose up to {wanted} different edits" in llm.requests[0].user
+    assert f"Plan up to {wanted} different edits" in llm.requests[0].user
 
 
 def failing(title: str, parent: int = 0, number: int = 3) -> Step:
@@ -428,7 +430,7 @@ def test_counts_and_notes_are_bounded() -> None:
     assert min(priors) > 0
     silent = LlmProposer(ScriptedLLM([]))
     assert list(silent.propose(view(), 0).ideas) == []
-    chatty = LlmProposer(ScriptedLLM([says(*[draft()] * 100)] * 3), room=Room(most=100))
+    chatty = LlmProposer(ScriptedLLM([says(*[7] * 100)] * 3), room=Room(most=100))
     chatty.propose(view(), 100)
     assert len(chatty.notes) == 50
     assert all(len(note) < 400 for note in chatty.notes)
@@ -516,7 +518,7 @@ def test_over_http_an_exact_run_asks_for_the_bits_and_drops_what_says_otherwise(
         completed(says(GOOD, frank)), completed(says()), completed(says(frank))
     ) as endpoint:
         llm = OpenAILLM("toy", endpoint.url, "k-1", timeout=5.0)
-        proposer = LlmProposer(llm, exact=True)
+        proposer = LlmProposer(llm, contents=Contents(exact=True))
         (found,) = proposer.propose(replace(view(), step=refused), 4).ideas
         loose = LlmProposer(llm).propose(view(), 4).ideas
         llm.close()
