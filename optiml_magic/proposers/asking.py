@@ -1,4 +1,4 @@
-"""Requests to a model that a search can live with: tried again, counted, and given up in time."""
+"""Requests to a model that a search can live with: tried again, and given up in time."""
 
 from __future__ import annotations
 
@@ -18,34 +18,6 @@ _PART = 2  # of the seconds that are left a request is for
 
 Note = Callable[[str], None]
 """Called with what a person should know."""
-
-
-@dataclass(frozen=True)
-class Usage:
-    """What the model was asked for so far, failures included."""
-
-    requests: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    seconds: float = 0.0
-
-    def plus(self, spent: Reply | LlmFailure) -> Usage:
-        """This and one more request."""
-        return Usage(
-            self.requests + 1,
-            self.prompt_tokens + spent.prompt_tokens,
-            self.completion_tokens + spent.completion_tokens,
-            self.seconds + spent.seconds,
-        )
-
-    def and_then(self, other: Usage) -> Usage:
-        """This and what another was asked for."""
-        return Usage(
-            self.requests + other.requests,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.seconds + other.seconds,
-        )
 
 
 @dataclass(frozen=True)
@@ -72,7 +44,6 @@ class Asker:
     """
 
     def __init__(self, llm: LLM, room: Room) -> None:
-        self.usage = Usage()
         self.off = False
         self._llm = llm
         self._room = room
@@ -123,7 +94,6 @@ class Asker:
     def _counted(self, outcome: Reply | LlmFailure) -> int:
         """How many requests in a row failed, with this one; a cut reply is none of them."""
         with self._lock:
-            self.usage = self.usage.plus(outcome)
             if isinstance(outcome, Reply):
                 self._answered, self._failures = True, 0
             elif outcome.kind != "truncated":

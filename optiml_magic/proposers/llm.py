@@ -19,7 +19,7 @@ from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.view import View
 from optiml_magic.proposers import answer, brief, prompt
 from optiml_magic.proposers.answer import Draft, Fault
-from optiml_magic.proposers.asking import ENDLESS, Asker, Room, Usage
+from optiml_magic.proposers.asking import ENDLESS, Asker, Room
 from optiml_magic.proposers.brief import ALL, Contents
 from optiml_magic.proposers.drafts import Unusable, idea, one_line
 from optiml_magic.proposers.judge import Agreement, Judge
@@ -103,11 +103,6 @@ class LlmProposer:
         self._useless = 0
         self._titles: set[str] = set()  # of what it gave
         self._notes: deque[str] = deque(maxlen=_MOST_NOTES)
-
-    @property
-    def usage(self) -> Usage:
-        """What the model was asked for so far."""
-        return self._asker.usage
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.thought import Attempt, Thought, Wanted, Wave
 from optiml_magic.proposers import prompt
-from optiml_magic.proposers.asking import Usage
 from optiml_magic.proposers.drafts import Unusable, arithmetic_of, check, one_line, unfenced
 from optiml_magic.proposers.replies import described, json_object, strict_schema
 from optiml_magic.source.comments import commented
@@ -64,7 +63,7 @@ class Thinker:
         max_tokens: int = 8192,
         late: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.usage = Usage()
+        self.requests = 0
         self.name = one_line(f"llm:{llm.name}", 80)
         self._llm = llm
         self._wanted = wanted
@@ -141,7 +140,7 @@ class Thinker:
     def _attempt(
         self, asked: Attempt, thought: Thought, outcome: Reply | LlmFailure, known: Program
     ) -> Attempt:
-        self.usage = self.usage.plus(outcome)
+        self.requests += 1
         empty = (asked.thought, asked.temperature, asked.repairs, None)
         if isinstance(outcome, LlmFailure):
             self._notes[f"{self.name}: {one_line(outcome.message, 300)}"] = None

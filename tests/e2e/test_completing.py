@@ -106,6 +106,7 @@ def typed(shell: InteractiveShell, place: tuple[str, int]) -> list[str]:
         ("%%optiml optimize --objective |", ["speed", "energy"]),
         ("%%optiml optimize --objective=e|", ["energy"]),
         ("%%optiml optimize --policy |", list(POLICIES)),
+        ("%%optiml optimize --llm-effort m|", ["minimal", "medium"]),
         ("%%optiml check --compiler |", list(CHOICES["compiler"])),
         ("%%optiml check --device emulated:|", [f"emulated:{name}" for name in CHIPS]),
         ("%%optiml optimize --view t|", ["text"]),

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 from optiml_magic.journal.lines import read_whole
+from optiml_magic.llms.spending import Spent
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import optimize
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
-from tests.unit.llms.endpoint import Answer, completed, failed, serving
+from tests.unit.llms.endpoint import Answer, completed, failed, serving, streamed
 
+TILED = known_task("transpose_tiled").text
 HYPOTHESIS = {"metric": "dram__bytes.sum", "direction": "lower", "because": "whole sectors"}
 
 
@@ -169,6 +171,25 @@ def test_what_a_model_cost_is_told_with_its_price_and_all_that_was_said_can_be_r
     shown = capsys.readouterr().err
     assert "--- to toy ---\n# The program" in shown
     assert "a tile" in shown
+
+
+def test_tokens_and_money_are_told_while_an_answer_is_on_its_way() -> None:
+    told: list[Spent] = []
+    task = known_task("transpose_naive", rows=128, cols=96)
+    tile = json.dumps({"proposals": [{"title": "a tile", "program": TILED}]})
+    with serving(streamed(tile, pace=0.01), saying()) as server:
+        url = {"llm": "toy", "llm_url": server.url, "experience": "none", "llm_prices": "1,2"}
+        more = {"budget": 4, "llm_temperature": 0.2, "llm_effort": "low"}
+        result = optimize(task, resolve({**url, **more}), spent=told.append)
+        assert all(body["temperature"] == 0.2 for body in server.bodies)
+        assert all(body["reasoning_effort"] == "low" for body in server.bodies)
+    under_way = [spent.completion_tokens for spent in told if spent.under_way]
+    assert len(set(under_way)) > 3
+    assert max(under_way) > 100
+    assert told[-1].under_way == 0
+    assert not told[-1].estimated
+    assert str(told[-1]) in result.summary.notes
+    assert "a tile" in {s.candidate.proposal.title for s in result.trajectory.steps}
 
 
 def test_without_tokens_left_the_rules_go_on_alone() -> None:

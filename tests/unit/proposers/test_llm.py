@@ -277,9 +277,6 @@ def test_two_repairs_and_no_more() -> None:
     assert second.user.startswith(first.user)
     assert "hm\n\nFault: there is no JSON object" in second.user
     assert "gave up after 2 repairs" in proposer.notes[-1]
-    usage = proposer.usage
-    assert (usage.requests, usage.prompt_tokens, usage.completion_tokens) == (3, 40, 7)
-    assert usage.seconds == 1.5
 
 
 def test_useless_replies_end_it() -> None:
@@ -357,7 +354,6 @@ def test_a_cut_reply_is_asked_for_shorter_with_more_room_once() -> None:
     first, second = llm.requests
     assert "cut off" in second.user
     assert second.max_tokens == 2 * first.max_tokens
-    assert proposer.usage.prompt_tokens == 5
     llm = ScriptedLLM([cut] * 9)
     assert not LlmProposer(llm).propose(view(), 4).ideas
     assert len(llm.requests) == 2
@@ -508,7 +504,6 @@ def test_over_http_braces_and_percent_signs_arrive_unchanged() -> None:
     for body in endpoint.bodies:
         assert odd.rstrip("\n") in body["messages"][1]["content"]
         assert body["response_format"]["json_schema"]["name"] == "kernel_proposals"
-    assert proposer.usage.completion_tokens == 14
 
 
 def test_over_http_an_exact_run_asks_for_the_bits_and_drops_what_says_otherwise() -> None:

@@ -181,7 +181,7 @@ def test_an_endpoint_that_is_down_ends_it_and_is_noted_once() -> None:
     assert not first.proposals
     assert thinker([first], [step()]).attempts == ()
     assert thinker.notes == ("llm:toy: nobody there",)
-    assert thinker.usage.requests == 6
+    assert thinker.requests == 6
     assert {fate.outcome for fate in fates([first], [step()])[:3]} <= {"no program"}
 
 
