@@ -11,6 +11,7 @@ from threading import Lock
 from optiml_magic.errors import MachineError, UsageError
 from optiml_magic.llms.base import LLM, LlmFailure, Reply, Request
 from optiml_magic.proposers import prompt
+from optiml_magic.proposers.drafts import one_line
 
 _MOST_FAILURES = 3  # in a row, then the model is not asked again: each may take minutes
 _BACKOFF = 1.0  # seconds after a first failure, then four times as long each time
@@ -43,10 +44,11 @@ class Asker:
     row, and once an endpoint that had answered refuses the key or the model.
     """
 
-    def __init__(self, llm: LLM, room: Room) -> None:
+    def __init__(self, llm: LLM, room: Room = ENDLESS) -> None:
+        self.name = one_line(f"llm:{llm.name}", 80)
+        self.room = room
         self.off = False
         self._llm = llm
-        self._room = room
         self._answered = False
         self._failures = 0
         self._lock = Lock()
@@ -60,7 +62,7 @@ class Asker:
         longest = 2 * request.max_tokens
         while not self.off:
             try:
-                outcome = self._llm.complete(replace(request, seconds=self._room.left() / _PART))
+                outcome = self._llm.complete(replace(request, seconds=self.room.left() / _PART))
             except (MachineError, UsageError) as refused:
                 if not self._answered:
                     raise
@@ -81,7 +83,7 @@ class Asker:
                 return None
             else:
                 wait = _BACKOFF * 4.0 ** (failures - 1)
-                self._room.pause(min(wait, max(0.0, self._room.left() / _PART)))
+                self.room.pause(min(wait, max(0.0, self.room.left() / _PART)))
         return None
 
     def end(self, why: str, note: Note) -> None:

@@ -39,17 +39,16 @@ def language_model(
         if llm is None:
             yield None
             return
-        from optiml_magic.proposers.asking import Room
+        from optiml_magic.proposers.asking import Asker, Room
         from optiml_magic.proposers.brief import Contents
         from optiml_magic.proposers.llm import LlmProposer
 
         yield LlmProposer(
-            llm,
+            Asker(llm, Room(settings.budget, left)),
             temperature=settings.llm_temperature,
             seed=settings.seed,
             max_tokens=settings.llm_tokens,
             contents=Contents(reference, settings.exact),
-            room=Room(settings.budget, left),
         )
 
 
@@ -111,7 +110,7 @@ def thinker_of(
     from optiml_magic.proposers.thinking import Thinker
 
     return Thinker(
-        model.llm,
+        model.asker,
         wanted,
         most=settings.thoughts,
         budget=settings.budget,
