@@ -20,6 +20,7 @@ OPEN = """async path => {
 }"""
 CLOSE = """async () => {
   const open = [...jupyterapp.shell.widgets('main')];
+  open.sort((one, other) => one.isVisible - other.isVisible);  // so that none comes up meanwhile
   await Promise.all(open.map(widget => widget.sessionContext?.ready));
   for (const widget of open) widget.dispose();
   jupyterapp.shell.collapseLeft();
