@@ -187,6 +187,23 @@ def with_line(line: str) -> dict[str, Any]:
         (with_line("#include_next <x.h>"), "not allowed"),
         (with_line("#embed </etc/passwd>"), "not allowed"),
         (with_line("%:include </etc/passwd>"), "digraphs"),
+        (with_line("??=include </etc/passwd>"), "trigraphs"),
+        (with_line("// a ??/\n#include </etc/passwd>"), "not allowed"),
+        (with_line("#\\ \ninclude </etc/passwd>"), "not allowed"),
+        (with_line("// x\r#include </etc/passwd>"), "carriage return"),
+        (with_line("#include <own.cuh>"), "not allowed"),
+        (with_line("#include <secrets>"), "not allowed"),
+        (with_line("#include <own/limits>"), "not allowed"),
+        (with_line('#include "cuda_fp16.h"'), "not allowed"),
+        (with_line("#include <cuda/../../x.h>"), "not allowed"),
+        (with_line("#define F </etc/passwd>\n#include F"), "not allowed"),
+        (with_line("#if __has_include(</etc/passwd>)\n#endif"), "not allowed"),
+        (with_line("#define H __has_include\n#if H(<x>)\n#endif"), "not allowed"),
+        (with_line("#ifdef X\n#elif __has_embed(</etc/passwd>)\n#endif"), "not allowed"),
+        (with_line('# 1 "/etc/passwd"'), "a line directive"),
+        (with_line('#line 1 "/etc/passwd"'), "a line directive"),
+        (with_line('#pragma GCC dependency "/etc/passwd"'), "a pragma that asks for a file"),
+        (with_line('_Pragma("GCC dependency \\"/etc/passwd\\"")'), "asks for a file"),
         (with_line("// \x1b[2J"), "U+001B"),
         (with_line("// \u202e"), "U+202E"),
         (draft(program=BETTER + "/" * 200_000), "more than 200000"),
@@ -224,6 +241,15 @@ def test_what_the_input_kernel_includes_may_stay() -> None:
     text = '#include "my own.cuh"\n' + SCALE
     (found,) = LlmProposer(Asker(ScriptedLLM([says(GOOD)]))).propose(view(text), 4).ideas
     assert found.text.startswith('#include "my own.cuh"\n')
+
+
+def test_what_an_include_of_the_input_kernel_means_stays() -> None:
+    text = '#define F "own.cuh"\n#include F\n' + SCALE
+    again = '#undef F\n#define F "secrets"\n#include F\n'
+    llm = ScriptedLLM([says(draft(edits=[edit("__global__", f"{again}__global__")]), GOOD)] * 3)
+    proposer = LlmProposer(llm)
+    assert [one.title for one in proposer.propose(view(text), 4).ideas] == ["an edit"]
+    assert "`#undef F` is not allowed" in " ".join(proposer.notes)
 
 
 def test_scratch_buffers_are_allowed() -> None:
